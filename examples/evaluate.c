@@ -5,7 +5,7 @@
  *     ./evaluate run/ photos/
  */
 #include <tandem/model.h>
-#include <tandem/stats.h>
+#include <tandem/metrics.h>
 
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 {
     tdm_error err = {0};
     tdm_model *model = NULL;
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     if (argc != 3)
         return fprintf(stderr, "usage: evaluate MODEL PICTURES\n"), 2;
     if (tdm_model_open(argv[1], NULL, &model, &err) != TDM_OK)

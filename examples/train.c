@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 {
     tdm_error err = {0};
     struct tdm_train_options options = tdm_train_options_default();
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_model *model = NULL;
     if (argc != 4)
         return fprintf(stderr, "usage: train PICTURES RUN PICTURE\n"), 2;

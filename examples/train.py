@@ -3,7 +3,7 @@
 
     python3 train.py photos/ run/ photos/cats/1.jpg [libtandem.so.0]
 
-Only the library is needed: options and answers are JSON (include/tandem/text.h)."""
+Only the library is needed: options and answers are JSON (tdm_text_train in include/tandem/train.h)."""
 import ctypes, json, os, sys
 
 

@@ -14,15 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static void check_sentence(const tdm_error *err)
 {
-    if (err->n_frames == 0 || err->frames[0].text[0] == '\0')
+    if (err->n_frames == 0 || tdm_error_sentence(err, 0)[0] == '\0')
         abort();
 }
 
 static void check_facts(const struct tdmi_image_facts *facts, const tdmi_image *image)
 {
-    const bool is_turned = facts->orientation >= 5;
-    if ((is_turned ? facts->height : facts->width) != image->width ||
-        (is_turned ? facts->width : facts->height) != image->height || facts->n_frames < 1 ||
+    const bool is_transposed = facts->orientation >= 5;
+    if ((is_transposed ? facts->height : facts->width) != image->width ||
+        (is_transposed ? facts->width : facts->height) != image->height || facts->n_frames < 1 ||
         facts->bits < 1 || facts->bits > 32 || facts->colours == TDMI_COLOURS_UNKNOWN)
         abort();
 }

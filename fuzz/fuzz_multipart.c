@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
             if (behind > body + body_bytes || strlen(parts[i].name) > body_bytes)
                 abort();
         }
-    } else if (err.frames[0].text[0] == '\0') {
+    } else if (tdm_error_sentence(&err, 0)[0] == '\0') {
         abort();
     }
     free(body);

@@ -1,6 +1,6 @@
 /* Lists of paths: what comes out is as long as what went in, in order, and never empty. */
 #include "base/memory.h"
-#include "data/source/path_list.h"
+#include "base/file/path_list.h"
 
 #include <stdint.h>
 #include <stdlib.h>

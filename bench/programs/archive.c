@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     }
     int64_t start = tdmi_clock_ns(), bytes = 0;
     if (tdmi_archive_open(argv[1], &archive, &err) != TDM_OK) {
-        fprintf(stderr, "%s\n", err.frames[0].text);
+        fprintf(stderr, "%s\n", tdm_error_sentence(&err, 0));
         return 1;
     }
     int64_t opened = tdmi_clock_ns(), n = tdmi_archive_entries(archive);

@@ -39,7 +39,8 @@ int main(int argc, char **argv)
     tdm_error err = {0};
     const size_t picture_bytes = (size_t)SIDE * SIDE * 3;
     if (argc != 3 || tdmi_augment_read(argv[1], &augment, &err) != TDM_OK) {
-        fprintf(stderr, "%s\n", argc == 3 ? err.frames[0].text : "usage: augment SPEC SECONDS");
+        fprintf(stderr, "%s\n",
+                argc == 3 ? tdm_error_sentence(&err, 0) : "usage: augment SPEC SECONDS");
         return 2;
     }
     uint8_t *pixels = tdmi_alloc(SHARD, picture_bytes), *spare = tdmi_alloc(1, picture_bytes);

@@ -202,7 +202,7 @@ int main(int n_words, char **words)
     else if ((status = prepare(&bench, words + FIRST_FILE, &err)) == TDM_OK)
         status = bench.is_writing ? write_inputs(&bench, &err) : measure(&bench, seconds, &err);
     for (int i = err.n_frames - 1; i >= 0; i--)
-        fprintf(stderr, "%s\n", err.frames[i].text);
+        fprintf(stderr, "%s\n", tdm_error_sentence(&err, i));
     release(&bench);
     return status == TDM_OK ? 0 : 1;
 }

@@ -91,7 +91,7 @@ static void make_peer(struct bench *b)
                                                .wants_dx = true};
     tdm_error err = {0};
     if (tdmi_onednn_conv_open(&desc, &b->peer, &err) != TDM_OK)
-        fail(err.frames[0].text);
+        fail(tdm_error_sentence(&err, 0));
     b->peer_workspace = room(tdmi_onednn_conv_workspace_bytes(b->peer));
     for (int i = 0; i < TDMI_ONEDNN_PASSES; i++) {
         enum tdmi_onednn_pass pass = (enum tdmi_onednn_pass)i;

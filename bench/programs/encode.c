@@ -167,7 +167,7 @@ int main(int n_words, char **words)
     if (status == TDM_OK)
         status = measure(&bench, side, strtod(words[3], NULL), &err);
     for (int i = err.n_frames - 1; i >= 0; i--)
-        fprintf(stderr, "%s\n", err.frames[i].text);
+        fprintf(stderr, "%s\n", tdm_error_sentence(&err, i));
     release(&bench);
     return status == TDM_OK ? 0 : 1;
 }

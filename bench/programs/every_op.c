@@ -176,7 +176,7 @@ int main(int n_arguments, char **arguments)
     if (status == TDM_OK)
         status = tdmi_model_file_save(&file, arguments[2], &err);
     if (status != TDM_OK)
-        fprintf(stderr, "%s\n", err.frames[0].text);
+        fprintf(stderr, "%s\n", tdm_error_sentence(&err, 0));
     tdmi_arena_release(&file.arena);
     tdmi_graph_free(file.graph);
     return tdm_status_exit(status);

@@ -54,7 +54,7 @@ int main(int count, char **arguments)
     if (status == TDM_OK)
         status = copy(weights, &arena, arguments[2], &err);
     for (int frame = err.n_frames - 1; frame >= 0; frame--)
-        fprintf(stderr, "%s\n", err.frames[frame].text);
+        fprintf(stderr, "%s\n", tdm_error_sentence(&err, frame));
     tdmi_weights_close(weights);
     tdmi_arena_release(&arena);
     return tdm_status_exit(status);

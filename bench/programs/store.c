@@ -35,7 +35,7 @@ static void check(tdm_status status, const tdm_error *err)
 {
     if (status == TDM_OK)
         return;
-    fprintf(stderr, "%s\n", err->frames[0].text);
+    fprintf(stderr, "%s\n", tdm_error_sentence(err, 0));
     exit(1);
 }
 

@@ -54,7 +54,7 @@ static void hear(void *self, const tdm_event *event)
 static tdm_status report_losses(const struct tdm_train_options *options, tdm_error *err)
 {
     struct losses losses = {0};
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     return tdm_train(options, (tdm_sink){.self = &losses, .event = hear}, &result, err);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Contents of a weights file as our readers see it, for scripts that compare it with what other programs
- * see; and how long it takes.
+ * Contents of a weights file as our readers see it, for scripts that compare it with what other
+ * programs see; and how long it takes.
  *
  *     bench_weights_list FILE            a line each: name, type, shape, SHA-256 of the values
  *     bench_weights_list FILE REPEATS    ms for opening the file and copying all floats, best of
@@ -73,7 +73,7 @@ int main(int count, char **arguments)
             status = copy(weights, &err);
         if (status != TDM_OK) {
             for (int frame = err.n_frames - 1; frame >= 0; frame--)
-                fprintf(stderr, "%s\n", err.frames[frame].text);
+                fprintf(stderr, "%s\n", tdm_error_sentence(&err, frame));
             tdmi_weights_close(weights);
             return tdm_status_exit(status);
         }

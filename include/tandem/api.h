@@ -1,5 +1,17 @@
 /*
- * What every public header needs: the export mark, warn-unused and printf checks, the version.
+ * Marks and rules of every public header.
+ *
+ * Structs that a program hands over begin with struct_bytes, their size when the program was
+ * compiled. The library reads and writes no byte behind it, and new members are added at the end
+ * and behind its padding, so a program works with newer libraries without being compiled again.
+ *
+ *     struct tdm_train_options options;                    // with defaults: through its _init
+ *     tdm_train_options_init(&options, sizeof options);
+ *     struct tdm_export_options export = {.struct_bytes = sizeof export};   // all else zero
+ *     struct tdm_train_result result = {.struct_bytes = sizeof result};     // results
+ *
+ * Structs inside other structs, and those that the library lends, have no size: the first never
+ * change, the second may grow.
  */
 #ifndef TANDEM_API_H
 #define TANDEM_API_H

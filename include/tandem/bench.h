@@ -1,12 +1,14 @@
 /*
- * What this machine reaches, with the ceiling beside it, measured in the same run and in turn.
+ * Is this build correct on this machine, and how fast is it? Speeds come with their ceiling,
+ * measured interleaved in the same run.
  */
 #ifndef TANDEM_BENCH_H
 #define TANDEM_BENCH_H
 
+#include "tandem/data.h"
 #include "tandem/error.h"
-#include "tandem/source.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -15,21 +17,21 @@ extern "C" {
 
 /* ---- loader: from a source to batches ------------------------------------------------------- */
 
-/* Start from tdm_bench_loader_options_default() and change fields. Strings are lent for the call.
- */
+/* Strings are lent for the call. */
 struct tdm_bench_loader_options {
+    size_t struct_bytes; /* see tandem/api.h */
     const char *source;
     struct tdm_source_options how; /* where the path does not say it */
-    int size;                      /* of the batch's pictures, square; 1 to 4096 */
+    int size;                      /* side of the images, 1 to 4096 */
     int threads;                   /* 0: all usable CPUs */
     int batch;                     /* pictures, 1 to 65536 */
     double seconds;                /* of measuring, 0.5 to 3600 */
-    const char *augment;           /* what is done to pictures: "flip,crop:4"; NULL: nothing */
+    const char *augment;           /* random changes: "flip,crop:4"; NULL: none */
     uint64_t seed;
 };
 
 struct tdm_bench_stage {
-    int64_t images, bytes; /* that went through it; bytes as they left it */
+    int64_t images, bytes; /* through this stage; bytes after it */
     double seconds;        /* that threads spent in it, added up */
 };
 
@@ -38,31 +40,39 @@ struct tdm_bench_rate {
 };
 
 struct tdm_bench_loader {
+    size_t struct_bytes;          /* see tandem/api.h */
     struct tdm_bench_rate loader; /* images per second, as below */
-    /* Decoding and scaling alone: the same pictures, their files in memory, the same number of
-     * threads, nothing else. For raw pixels of that size: reading them alone. */
+    /* Decoding and scaling alone: the same images, their files in memory, the same number of
+     * threads. For raw pixels of that size: reading them alone. */
     struct tdm_bench_rate ceiling;
     struct tdm_bench_rate fraction; /* loader / ceiling of the same round */
-    /* The same three per second of processor time: what other programs on the machine change
-     * least. */
+    /* The same three per second of CPU time, which other programs on the machine change least. */
     struct tdm_bench_rate loader_processor, ceiling_processor, fraction_processor;
     double milliseconds; /* a batch, at the loader's median */
     int rounds, threads;
     int64_t images;  /* handed out while measured */
-    int64_t skipped; /* different pictures met that could not be read or decoded */
-    int64_t others;  /* files of the source that are no pictures */
+    int64_t skipped; /* different images that could not be read or decoded */
+    int64_t others;  /* files of the source that are no images */
     int64_t source_images;
     bool is_raw;     /* pixels as they are stored, no decoding */
-    bool uses_draft; /* large JPEG pictures are decoded at a fraction of their size */
+    bool uses_draft; /* large JPEG files are decoded at a fraction of their size */
     struct tdm_bench_stage read, decode, augment;
     double consumer_wait_seconds; /* the caller waited for a batch */
     double ring_wait_seconds;     /* threads waited for a slot, added up */
     char kind[32];                /* of the source: "folder" */
 };
 
-TDM_API struct tdm_bench_loader_options tdm_bench_loader_options_default(void);
-/* Shuffled batches, nothing cached but what the system caches. TDM_E_INPUT where there is no
- * source; pictures that cannot be used are counted. */
+/* Write the defaults of this library into *options, a struct of that size. */
+TDM_API void tdm_bench_loader_options_init(struct tdm_bench_loader_options *options,
+                                           size_t struct_bytes);
+static inline struct tdm_bench_loader_options tdm_bench_loader_options_default(void)
+{
+    struct tdm_bench_loader_options options;
+    tdm_bench_loader_options_init(&options, sizeof options);
+    return options;
+}
+/* Shuffled batches, without a cache but the system's. TDM_E_INPUT: no source. Images that cannot be
+ * used are counted. */
 TDM_API tdm_status tdm_bench_loader(const struct tdm_bench_loader_options *options,
                                     struct tdm_bench_loader *result, tdm_error *err) TDM_MUST_USE;
 
@@ -74,17 +84,17 @@ enum tdm_bench_mode {
     TDM_BENCH_FEATURES /* without training, up to the pooled features */
 };
 
-/* Start from tdm_bench_compute_options_default() and change fields. Strings are lent for the call.
- */
+/* Strings are lent for the call. */
 struct tdm_bench_compute_options {
-    const char *model; /* a network's name */
+    size_t struct_bytes; /* see tandem/api.h */
+    const char *model;   /* a network's name */
     enum tdm_bench_mode mode;
     int batch;             /* images, 1 to 65536 */
     int image;             /* side in pixels; 0: the model's own */
     int classes;           /* of the last layer, 2 to 100000; without meaning for features */
-    int shard;             /* images a thread takes at a time; 0: as `train` does */
+    int shard;             /* images per batch-norm group; 0: as `train` */
     int threads;           /* 0: all usable CPUs */
-    const char *precision; /* "f32"; "bf16" on a card; "auto" is f32 so far */
+    const char *precision; /* "f32"; "bf16" on a GPU; "auto" is f32 so far */
     const char *device;
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
     bool has_profile; /* measure node by node too, in further time */
@@ -111,6 +121,7 @@ struct tdm_bench_node {
 };
 
 struct tdm_bench_compute {
+    size_t struct_bytes;        /* see tandem/api.h */
     struct tdm_bench_rate rate; /* images per second, over the steps */
     double processor_rate;      /* of all steps, images per second of processor time */
     /* If nothing but convolutions and dense layers cost time, and each ran as fast as it does
@@ -132,11 +143,45 @@ struct tdm_bench_compute {
     double update_seconds, update_bytes_per_s;
 };
 
-TDM_API struct tdm_bench_compute_options tdm_bench_compute_options_default(void);
+/* Write the defaults of this library into *options, a struct of that size. */
+TDM_API void tdm_bench_compute_options_init(struct tdm_bench_compute_options *options,
+                                            size_t struct_bytes);
+static inline struct tdm_bench_compute_options tdm_bench_compute_options_default(void)
+{
+    struct tdm_bench_compute_options options;
+    tdm_bench_compute_options_init(&options, sizeof options);
+    return options;
+}
 /* Batches of noise in memory. result is to be released, also after a failure. */
 TDM_API tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
                                      struct tdm_bench_compute *result, tdm_error *err) TDM_MUST_USE;
 TDM_API void tdm_bench_compute_release(struct tdm_bench_compute *result);
+
+/* ---- selftest -------------------------------------------------------------------------------- */
+
+/* Is this build correct on this machine? Every op against the plain C reference and central
+ * differences, determinism, and a small golden training run. */
+
+/* detail is NULL when it passed; otherwise what differed by how much. */
+typedef struct tdm_selftest_sink {
+    void *self;
+    void (*result)(void *self, const char *group, const char *name, bool has_passed,
+                   const char *detail);
+    /* Optional: what computes an op's cases where there is something to choose from, once a case,
+     * type and direction: "conv", "weight gradient", "cuDNN engine 12". */
+    void (*computed)(void *self, const char *op, const char *direction, const char *by);
+} tdm_selftest_sink;
+
+struct tdm_selftest_result {
+    size_t struct_bytes; /* see tandem/api.h */
+    int passed, failed;
+};
+
+/* device as in tdm_train_options; TDM_E_ABSENT when it is not there. part: "all", or "ops", the
+ * cases of the operations alone, for whoever watches their kernels. Failed cases are counted in the
+ * result and are no error. */
+TDM_API tdm_status tdm_selftest(const char *device, const char *part, tdm_selftest_sink sink,
+                                struct tdm_selftest_result *result, tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -28,12 +28,14 @@ typedef enum tdm_status {
 } tdm_status;
 
 #define TDM_ERROR_FRAMES 8
-#define TDM_ERROR_TEXT_BYTES 1000
+/* The longest sentence. All sentences of an error share so many bytes: where they do not fit, the
+ * longest ones lose their middle to a "…". */
+#define TDM_ERROR_TEXT_BYTES 880
 
 struct tdm_error_frame {
     const char *file; /* static storage, from __FILE__ */
     int line;
-    char text[TDM_ERROR_TEXT_BYTES]; /* quoted and cut as tandem/quote.h says */
+    unsigned at; /* of the sentence in text; see tdm_error_sentence */
 };
 
 typedef struct tdm_error {
@@ -41,9 +43,10 @@ typedef struct tdm_error {
     int rank; /* of the process that failed; 0 when there is one */
     int n_frames;
     struct tdm_error_frame frames[TDM_ERROR_FRAMES]; /* [0] is the innermost cause */
+    char text[TDM_ERROR_TEXT_BYTES];
 } tdm_error;
 
-/* Forget what err holds. err may be NULL in every function here: the status alone then travels. */
+/* Forget the error. err may be NULL in every function here: only the status is passed on. */
 TDM_API void tdm_error_clear(tdm_error *err);
 
 /* Start a chain (what was there is forgotten) and return code. Use TDM_FAIL. */
@@ -55,11 +58,14 @@ TDM_API tdm_status tdm_error_start(tdm_error *err, tdm_status code, const char *
 TDM_API tdm_status tdm_error_add(tdm_error *err, tdm_status status, const char *file, int line,
                                  const char *format, ...) TDM_PRINTF(5, 6);
 
+/* The sentence of a frame, quoted as %s is by tdm_log; "" where there is no such frame. */
+TDM_API const char *tdm_error_sentence(const tdm_error *err, int frame);
+
 /* "bad input", "out of memory", …; static storage. */
 TDM_API const char *tdm_status_text(tdm_status status);
 /* "INPUT", "MEMORY", …; static storage. */
 TDM_API const char *tdm_status_name(tdm_status status);
-/* What one may do about it; static storage. */
+/* Advice on trying again; static storage. */
 TDM_API const char *tdm_status_advice(tdm_status status);
 /* 0 done, 1 failed, 2 wrong usage, 3 bad input, 4 environment, 5 lost peer. */
 TDM_API int tdm_status_exit(tdm_status status);

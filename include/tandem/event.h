@@ -1,20 +1,21 @@
 /*
- * What happens during long work, as one vocabulary for every listener: the terminal, the run
- * record, later the live page. The library calls the sink from one thread at a time; a sink must
- * not call back into the library's object that feeds it.
+ * Events of long work, as one vocabulary for every listener: the terminal, the run record, the
+ * report; and the request to stop it. The library calls a sink from one thread at a time; a sink
+ * must not call back into the library's object that feeds it.
  */
 #ifndef TANDEM_EVENT_H
 #define TANDEM_EVENT_H
 
 #include "tandem/api.h"
 #include "tandem/json.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A counted judgement on n images. accuracy, low and high follow from the counts (Wilson, 95 %). */
+/* Counts of n evaluated images. accuracy, low and high follow from the counts (Wilson, 95 %). */
 typedef struct tdm_score {
     int64_t n, correct;
     double accuracy, low, high;
@@ -29,7 +30,7 @@ TDM_API void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *
 struct tdm_metrics; /* tandem/metrics.h */
 
 typedef enum tdm_event_kind {
-    TDM_EVENT_NOTE,        /* text: something a person should know (a default chosen, a skip) */
+    TDM_EVENT_NOTE,        /* text: a remark for people (a default chosen, an image skipped) */
     TDM_EVENT_PHASE_BEGIN, /* text names it ("reading", "training epoch 3"); total: images or 0 */
     TDM_EVENT_PROGRESS,    /* done of total images in this phase; step; loss: mean so far */
     TDM_EVENT_PHASE_END,
@@ -56,6 +57,15 @@ typedef struct tdm_sink {
     void *self;
     void (*event)(void *self, const tdm_event *event); /* NULL: nobody listens */
 } tdm_sink;
+
+/* ---- stop ------------------------------------------------------------------------------------ */
+
+/* A request to end long work soon and cleanly, for a signal handler. Training writes a checkpoint
+ * and returns TDM_E_STOPPED; everything else returns it after undoing what is half done. */
+/* Safe in a signal handler. */
+TDM_API void tdm_stop_request(void);
+TDM_API bool tdm_stop_is_requested(void);
+TDM_API void tdm_stop_clear(void);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 
 #include "tandem/error.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -43,7 +44,7 @@ struct tdm_machine_gpu {
     int64_t memory_bytes, memory_free_bytes;
     int compute_major, compute_minor; /* CUDA compute capability */
     int pcie_generation, pcie_lanes;  /* as the link could run at most */
-    int nvlinks;                      /* links to other cards that are up */
+    int nvlinks;                      /* active links to other GPUs */
     double power_limit_watts;
 };
 
@@ -65,14 +66,14 @@ struct tdm_machine_library {
     char problem[240]; /* why it is not found, "" otherwise */
 };
 
-/* One that cards are computed with where it is there: of NVIDIA's. */
+/* An NVIDIA library that computes on GPUs, if found. */
 struct tdm_machine_gpu_library {
     char name[24]; /* "cuDNN" */
     bool is_found;
     char version[40];  /* "9.19.0" */
     char file[512];    /* "": part of tandem */
     char problem[240]; /* why it is not found, "" otherwise */
-    char without[120]; /* what is done where it is not */
+    char without[120]; /* the fallback without it */
 };
 
 enum { TDM_MACHINE_GPU_LIBRARIES_MAX = 8 };
@@ -80,21 +81,22 @@ enum { TDM_MACHINE_GPU_LIBRARIES_MAX = 8 };
 /* An optional part of this build; one that is a library of its own is on where it can be opened. */
 struct tdm_machine_feature {
     const char *name;  /* "jpeg" */
-    const char *gives; /* what one has with it, one line */
+    const char *gives; /* its use, one line */
     bool is_on;
     const char *version;                /* of the library used; "" when off or unknown */
-    const char *remedy;                 /* the command that brings it */
-    char problem[TDM_ERROR_TEXT_BYTES]; /* why what the build has cannot be used, "" otherwise */
+    const char *remedy;                 /* the command that installs it */
+    char problem[TDM_ERROR_TEXT_BYTES]; /* why this part of the build cannot be used, or "" */
 };
 
 enum { TDM_MACHINE_FEATURES_MAX = 16 };
 
 struct tdm_machine {
+    size_t struct_bytes; /* see tandem/api.h */
     struct tdm_machine_cpu cpu;
     struct tdm_machine_memory memory;
     struct tdm_machine_limits limits;
     struct tdm_machine_gpus gpus;
-    /* None where this build has nothing for cards, or it cannot be opened: see the features. */
+    /* None if this build has no GPU backend, or it cannot be opened: see the features. */
     int n_gpu_libraries;
     struct tdm_machine_gpu_library gpu_libraries[TDM_MACHINE_GPU_LIBRARIES_MAX];
     struct tdm_machine_library mpi, nccl;
@@ -110,9 +112,10 @@ TDM_API void tdm_machine_describe(struct tdm_machine *machine);
 /* ---- measured --------------------------------------------------------------------------- */
 
 struct tdm_measure_options {
-    const char *folder; /* where a file is written and read back; NULL: the current folder */
-    double seconds;     /* for all measurements together; 1 to 60 */
-    int64_t disk_bytes; /* size of that file at most; 4 MiB or more */
+    size_t struct_bytes; /* see tandem/api.h */
+    const char *folder;  /* where a file is written and read back; NULL: the current folder */
+    double seconds;      /* for all measurements together; 1 to 60 */
+    int64_t disk_bytes;  /* size of that file at most; 4 MiB or more */
 };
 
 /* 0 where something was not measured. */
@@ -121,8 +124,9 @@ struct tdm_machine_rate {
 };
 
 struct tdm_machine_rates {
-    double seconds; /* the measurements took */
-    int threads;    /* that "all" means */
+    size_t struct_bytes; /* see tandem/api.h */
+    double seconds;      /* the measurements took */
+    int threads;         /* that "all" means */
 
     struct tdm_machine_rate copy_bytes_per_s; /* memory, read plus written */
     int64_t copy_buffer_bytes;                /* of one thread */
@@ -138,7 +142,14 @@ struct tdm_machine_rates {
     char disk_problem[240];  /* why it was not measured, or "" */
 };
 
-TDM_API struct tdm_measure_options tdm_measure_options_default(void);
+/* Write the defaults of this library into *options, a struct of that size. */
+TDM_API void tdm_measure_options_init(struct tdm_measure_options *options, size_t struct_bytes);
+static inline struct tdm_measure_options tdm_measure_options_default(void)
+{
+    struct tdm_measure_options options;
+    tdm_measure_options_init(&options, sizeof options);
+    return options;
+}
 
 /* Blocks for about options->seconds. A folder that is none is TDM_E_INPUT; TDM_E_STOPPED on
  * request; a disk that cannot be written is only noted in the rates. */

@@ -1,25 +1,58 @@
 /*
- * What is counted when a model is judged: by class, by pairs of classes, and how far its
- * probabilities can be believed. All of it follows from whole numbers and three sums that are added
- * in the order of the pictures, so it is the same at any number of threads.
+ * Counts of an evaluation and what they prove: by class, by pairs of classes, and how well its
+ * probabilities are calibrated. All of it follows from whole numbers and three sums that are added
+ * in the order of the images, so it is the same at any number of threads. Every accuracy that
+ * tandem reports carries n and a Wilson interval; every "better" rests on a paired test on the same
+ * images.
  */
 #ifndef TANDEM_METRICS_H
 #define TANDEM_METRICS_H
 
+#include "tandem/api.h"
 #include "tandem/event.h"
-#include "tandem/stats.h"
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* ---- intervals and tests --------------------------------------------------------------------- */
+
+typedef struct tdm_interval {
+    double low, high;
+} tdm_interval;
+
+/* The 95 % Wilson score interval of correct out of n; [0, 1] when n is 0. */
+TDM_API tdm_interval tdm_wilson(int64_t correct, int64_t n);
+
+/* Exact two-sided McNemar test: only_a images right in A alone, only_b in B alone. Returns the
+ * probability of a split at least this uneven when A and B are equally good; 1 when both are 0. */
+TDM_API double tdm_mcnemar_exact(int64_t only_a, int64_t only_b);
+
+/* The 95 % score interval (Tango 1998) of how much larger B's rate is than A's on the same n
+ * images: around (only_b - only_a) / n. It fits McNemar's test, holds its level at few discordant
+ * images and is never empty where there are none. [-1, 1] when n is 0. */
+TDM_API tdm_interval tdm_paired_interval(int64_t only_a, int64_t only_b, int64_t n);
+
+/* Streaming mean and variance (Welford). Start from a zeroed object. */
+typedef struct tdm_moments {
+    int64_t n;
+    double mean, m2;
+} tdm_moments;
+
+TDM_API void tdm_moments_add(tdm_moments *moments, double value);
+/* Sample variance (n - 1); 0 below two values. */
+TDM_API double tdm_moments_variance(const tdm_moments *moments);
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
 struct tdm_class_score {
     const char *label;  /* lives as long as the model */
-    int64_t n, correct; /* pictures of this class, and how many of them were taken for it */
-    int64_t predicted;  /* pictures of any class that were taken for it */
+    int64_t n, correct; /* images of this class, and those predicted as it */
+    int64_t predicted;  /* images of any class predicted as it */
 };
 
-/* Pictures by the probability of the class they were taken for. */
+/* Images by the probability of their predicted class. */
 enum { TDM_CALIBRATION_BINS = 15 };
 struct tdm_calibration_bin { /* of [k / 15, (k + 1) / 15), the last with 1 */
     int64_t n, correct;
@@ -34,7 +67,7 @@ struct tdm_confusion {
 struct tdm_metrics {
     tdm_score score;
     int64_t top5_correct; /* the label is among the five likeliest; -1 with at most five classes */
-    /* Mean of the classes' recalls, those without pictures left out, and its 95 % interval: the
+    /* Mean of the classes' recalls, those without images left out, and its 95 % interval: the
      * classes' Wilson intervals put together by their squared distances (Zou and Donner 2008). */
     double balanced_accuracy;
     tdm_interval balanced;
@@ -42,7 +75,7 @@ struct tdm_metrics {
     struct tdm_calibration_bin bins[TDM_CALIBRATION_BINS];
     int n_classes;
     struct tdm_class_score *per_class;
-    struct tdm_confusion *confusion; /* every pair that was met, by label and then predicted */
+    struct tdm_confusion *confusion; /* every pair with images, by label and then predicted */
     int64_t n_confusion;
 };
 
@@ -54,8 +87,8 @@ TDM_API void tdm_metrics_summary_to_json(const struct tdm_metrics *metrics,
  * 1,000 classes. */
 TDM_API void tdm_metrics_to_json(const struct tdm_metrics *metrics, tdm_json_writer *writer);
 
-/* The classes (with pictures) that are least often right, and the pairs most often mistaken, worst
- * first: at most so many into the caller's array. Returns how many. */
+/* Write at most so many classes (with images) of the lowest recall, or pairs most often confused,
+ * worst first, into the caller's array; return their number. */
 TDM_API int tdm_metrics_worst_classes(const struct tdm_metrics *metrics, int most, int *classes);
 TDM_API int tdm_metrics_worst_confusions(const struct tdm_metrics *metrics, int most,
                                          struct tdm_confusion *confusions);

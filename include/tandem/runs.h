@@ -1,7 +1,6 @@
 /*
- * Looking back: what run folders hold, whether one run is better than another, and both as one page
- * to send. Nothing here changes
- * a run; a run that is being written can be looked at.
+ * Finished and running run folders: listed, compared, and reported as one page. Nothing here
+ * changes a run; a run that is being written can be read.
  */
 #ifndef TANDEM_RUNS_H
 #define TANDEM_RUNS_H
@@ -25,10 +24,10 @@ struct tdm_run {
     int64_t steps;
     double seconds;
     tdm_score train, val, test; /* of the best epoch; n is 0 while there is none */
-    int tests_before;           /* so often was the test judged before, for other epochs */
-    /* The step that was advised at the end, and its figures. */
+    int tests_before;           /* earlier tests, for other epochs */
+    /* The next step advised at the end, and its figures. */
     const char *next_step, *next_evidence;
-    const struct tdm_metrics *metrics; /* all of val; NULL: not asked for, or not kept */
+    const struct tdm_metrics *metrics; /* all of val; NULL: not read, or not kept */
 };
 
 typedef struct tdm_runs tdm_runs;
@@ -50,9 +49,10 @@ TDM_API const struct tdm_run *tdm_runs_at(const tdm_runs *runs, size_t index);
 enum { TDM_COMPARE_LEAST = 1000 };
 
 struct tdm_comparison {
-    bool is_comparable; /* judged on the same pictures; else there is only a reason */
-    char reason[200];   /* why there is no comparison or no verdict; "" otherwise */
-    int64_t n, both, only_a, only_b, neither; /* pictures that were right */
+    size_t struct_bytes; /* see tandem/api.h */
+    bool is_comparable;  /* validated on the same images; else there is only a reason */
+    char reason[200];    /* why there is no comparison or no verdict; "" otherwise */
+    int64_t n, both, only_a, only_b, neither; /* images predicted correctly */
     double p;                                 /* McNemar, exact, two-sided */
     double difference;                        /* B's accuracy minus A's */
     tdm_interval interval;                    /* of it: tdm_paired_interval */

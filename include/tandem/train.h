@@ -1,5 +1,5 @@
 /*
- * From a folder of labelled pictures to a run folder with a trained, checked model.
+ * From labelled images to a run folder with a trained, checked model.
  *
  * Batch sizes are global. Same source, options and seed give the same bits at any thread count and
  * across any number of interruptions (on equal ISA and library versions).
@@ -7,134 +7,111 @@
 #ifndef TANDEM_TRAIN_H
 #define TANDEM_TRAIN_H
 
+#include "tandem/data.h"
 #include "tandem/error.h"
 #include "tandem/event.h"
-#include "tandem/source.h"
+#include "tandem/model.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Start from tdm_train_options_default() and change fields. Strings are lent for the call. */
+/* The options of `tandem train`; docs/reference/options.md describes each. Strings are lent for the
+ * call. */
 struct tdm_train_options {
-    const char *source; /* what a source reads: class folders, archives, tables, IDX, CIFAR */
-    struct tdm_source_options how; /* … and how, where the path does not say it */
+    size_t struct_bytes; /* see tandem/api.h */
+    const char *source;  /* class folders, an archive, a list, a table, IDX or CIFAR files */
+    struct tdm_source_options how; /* … where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
-    const char *model; /* a name of models.def; NULL: what weights are of, else convnet7 */
-    /* Begin with these: a file of any program, or the name of published ones that are at hand
-     * (tandem/weights.h). A last layer for other classes is replaced. NULL: from scratch. */
-    const char *weights;
-    /* What is left as it is: "base", all but the head; "none"; a number of layers; "auto": the base
-     * of weights whose head is new, else nothing. */
-    const char *freeze;
-    /* The head is trained alone for so many epochs, and then what lies before it too, down to what
-     * freeze says; 0: from the first step on. The optimiser begins anew with what is thawed. */
-    int unfreeze;
-    int unfreeze_layers; /* … so many layers more every so many epochs; 0: all at once */
-    double layer_decay;  /* a layer's rate is so much of that of the layer behind it; 1: the same */
-    /* Rows that a frozen base makes of pictures, kept on disk for all runs: "f32"; "f16", half the
-     * bytes, for the pictures that train; "none": made anew in every epoch. */
-    const char *features;
-    /* How pictures become its input, where the weights do not say it or another way is wanted; NULL
-     * and 0: as they were published. Words as in tdm_model_options. */
+    const char *model;   /* a name of tdm_network_name; NULL: that of the weights, else convnet7 */
+    const char *weights; /* file, or published name (tandem/weights.h); NULL: from scratch */
+    const char *freeze;  /* "base", "none", a number of layers, or "auto" */
+    int unfreeze; /* epochs of training only the head; 0: all layers from the first step on */
+    int unfreeze_layers;  /* layers to unfreeze every so many epochs; 0: all at once */
+    double layer_decay;   /* learning rate of a layer, as a fraction of that of the next one */
+    const char *features; /* of a frozen base, kept on disk: "f32", "f16" or "none" */
+    /* Input of the network, as in tdm_model_options; NULL and 0: as published. */
     const char *fit, *resample, *scale, *padding;
     double crop_fraction;
-    int size; /* input pixels, square; 0: the model's own */
-    /* The head: outputs of a dense layer with ReLU before its last; the part that dropout zeroes
-     * before the last; 0: without. */
-    int hidden;
-    double dropout;
-    const char *loss;          /* "softmax", or "binary": yes or no, for two classes by one logit */
-    double label_smoothing;    /* so much of each label belongs to all classes */
-    const char *class_weights; /* "none", or "balanced": each class counts as much in the loss */
-    int epochs;                /* stop after so many; 0: no limit of this kind */
-    int64_t steps;             /* … optimiser steps; 0: no limit of this kind */
-    double minutes;            /* … minutes of training; 0: no limit of this kind */
-    int eval_every;            /* validate every so many epochs (and at the end) */
-    double train_fraction;     /* of the split: 0.9 */
-    double val_fraction;       /* 0.1 */
-    /* Kept apart, and judged at the end, by the best weights; all three sum to at most 1. A
-     * test that the source gives is taken instead. 0: none is judged. */
-    double test_fraction;
-    double fraction;     /* use this part of the pictures of every class; 1: all */
-    int per_class;       /* use at most so many pictures a class; 0: all */
-    const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
-    /* With a frozen base: so many changed views of each picture are made once, and kept as features
-     * are; epochs go through them. 0: every epoch changes pictures anew, and computes the base; -1:
-     * 8 where features are kept, else 0. */
-    int views;
-    bool balance;      /* every class equally often in an epoch, whatever its size */
-    bool strict;       /* a picture that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;    /* bytes for reading ahead and caches; 0: a part of what is free */
+    int size;
+    int hidden;       /* outputs of a dense layer with ReLU before the last; 0: none */
+    double dropout;   /* fraction of the features zeroed before the last layer */
+    const char *loss; /* "softmax" or "binary" */
+    double label_smoothing;
+    const char *class_weights; /* "none" or "balanced" */
+    /* Limits; 0: no limit of this kind. */
+    int epochs;
+    int64_t steps; /* of the optimizer */
+    double minutes;
+    int eval_every; /* epochs between validations */
+    /* The split; a test part that the source gives replaces that of test_fraction. 0: no test. */
+    double train_fraction, val_fraction, test_fraction;
+    double fraction;     /* of the images of every class; 1: all */
+    int per_class;       /* most images of a class; 0: all */
+    const char *augment; /* random changes: "flip,crop:4"; NULL: none */
+    int views; /* augmented copies of each image, of which features are kept; 0: new ones in every
+                  epoch; -1: 8 where features are kept, else 0 */
+    bool balance;      /* show every class equally often */
+    bool strict;       /* an image that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;    /* bytes for prefetching and caches; 0: a part of what is free */
     const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
-    /* Images of one step, on all devices together; 0: chosen before the first step, by how many
-     * pictures train, what memory holds and what is faster (the result says why). */
-    int batch;
-    int shard; /* images a shard; 0: the model's own */
-    /* The images that a batch norm's statistics are over: "shard" or "batch"; "frozen": those of
-     * the weights stay, and scale and shift are trained. */
-    const char *bn;
-    /* What activations are stored as: "auto", "f32", "bf16" or "f16", as far as the device can.
-     * Products of f32 may be rounded to TF32 on a card, unless "f32" is asked for by name. */
-    const char *precision;
-    /* On a card: its libraries may add in another order on every run, where that is faster. Bits
-     * are not the same then, neither of two runs nor of one that is gone on with. */
-    bool fast;
-    /* 0: the optimizer's own (sgd: the network's; of a head alone on weights one that follows
-     * how many pictures train) at the reference batch, scaled with the batch by the optimizer's own
-     * rule; another is scaled only where lr_scaling says so. */
-    double learning_rate;
-    const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: see learning_rate */
-    int reference_batch;    /* that rates are meant for: 32 */
-    const char *optimizer;  /* a name of optimizers.def, and parameters: "adam:beta2=0.99" */
-    double momentum;        /* -1: the optimizer's own */
-    double weight_decay;    /* on weights, never on biases or batch-norm parameters; -1: likewise */
-    double clip_norm;       /* the mean gradient is made no longer than this; 0: left alone */
-    double ema; /* what averages of the weights keep in a step; they judge and are kept. 0: none */
-    const char *schedule; /* a name of schedules.def, and parameters: "step:every=5" */
-    double
-        warmup_epochs; /* rate rises linearly over so many epochs first; -1: the schedule's own */
-    /* Stop when validation did not improve for so many validations; 0: never; -1: a quarter of the
-     * epochs, 10 of them at least, or 10 where only steps or minutes end the training. */
-    int patience;
-    const char *monitor; /* "accuracy" or "loss": what improves, and which epoch is the best */
-    double min_delta;    /* an improvement is more than this: a part of the pictures, or of loss */
-    int threads;         /* 0: all usable CPUs */
-    const char *device;  /* a name of backends.def, or "cpu": the best one for the CPU */
-    /* Who decodes pictures: "cpu", or "card": JPEG files by the device, as far as it takes them, to
-     * pixels that are near those that the CPU makes. */
-    const char *decode;
+    int batch; /* images per step, over all devices; 0: chosen by their number, memory and speed */
+    int shard; /* images per batch-norm group; 0: the network's own */
+    const char *bn;         /* images of batch-norm statistics: "shard", "batch", or "frozen" */
+    const char *precision;  /* of activations: "auto" (allows TF32), "f32", "bf16" or "f16" */
+    bool fast;              /* on a GPU: allow algorithms whose results differ from run to run */
+    double learning_rate;   /* 0: the optimizer's own, scaled from reference_batch to batch */
+    const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: the optimizer's own, none for a
+                               learning_rate above 0 */
+    int reference_batch;
+    const char *optimizer; /* a name of tdm_optimizer_name, and parameters: "adam:beta2=0.99" */
+    double momentum;       /* -1: the optimizer's own */
+    double weight_decay;   /* -1: the optimizer's own */
+    double clip_norm;      /* largest norm of the mean gradient; 0: no limit */
+    double ema;            /* decay of a running average of the weights; 0: none */
+    const char *schedule;  /* a name of tdm_schedule_name, and parameters: "step:every=5" */
+    double warmup_epochs;  /* -1: the schedule's own */
+    int patience;          /* validations without improvement; 0: never stop; -1: a quarter of the
+                              epochs, at least 10, or 10 without a limit of epochs */
+    const char *monitor;   /* "accuracy" or "loss" */
+    double min_delta;      /* smallest improvement: a fraction of the images, or loss */
+    int threads;           /* 0: all usable CPUs */
+    const char *device;    /* "cpu", "cuda", "cuda:1" or "ref" */
+    const char *decode;    /* device that decodes JPEG files: "cpu" or "card" */
     uint64_t seed;
-    int checkpoint_every;      /* steps between checkpoints beside those at epoch ends; 0: none */
-    double checkpoint_minutes; /* … and minutes between them; 0: none */
-    bool resume;               /* go on where the run stands; start it where there is none */
+    /* Checkpoints besides those at epoch ends; 0: none. */
+    int checkpoint_every; /* steps */
+    double checkpoint_minutes;
+    bool resume; /* resume the run; start it if there is none */
 };
 
 struct tdm_features {
-    int64_t rows, reused,
-        checked;    /* of pictures and views; found on disk; of these made again, and equal */
-    int64_t remade; /* damaged or gone since they were found, and computed once more */
+    int64_t rows;    /* feature rows of images and views */
+    int64_t reused;  /* rows found on disk */
+    int64_t checked; /* of these, computed again and found equal */
+    int64_t remade;  /* damaged or lost after they were found, and computed again */
 };
 
-/* What the validations after the best one cost, and what they changed. */
+/* Cost and effect of the epochs after the best one. */
 struct tdm_after_best {
     int epochs;
     double seconds;
-    /* Pictures that judge; right with the best weights alone, and with the last alone. n is 0 where
-     * it is not known any more, or nothing came after. */
+    /* Validation images; right only with the best weights, and only with the last. n is 0 where the
+     * counts are lost, or no epoch came after. */
     int64_t n, only_best, only_last;
     double p; /* McNemar's exact test of the two */
 };
 
-/* The one step that helps most by what the run measured. */
+/* The next step that helps most, by the run's measurements. */
 struct tdm_next {
     const char *step;   /* such as "cache"; "none" (docs/reference/json.md). Static storage */
     char evidence[400]; /* the figures, and an option or a command */
 };
 
-/* A test that was judged before, when another epoch was the best. */
+/* An earlier test result, when another epoch was the best. */
 struct tdm_test_before {
     int epoch;
     tdm_score score;
@@ -142,48 +119,51 @@ struct tdm_test_before {
 enum { TDM_TESTS_BEFORE = 8 };
 
 struct tdm_train_result {
+    size_t struct_bytes; /* see tandem/api.h */
     char run[1024];
-    /* Those that are complete; and, from 1, the one whose end, or whatever there is of it where a
-     * limit cut it short, was the best. */
-    int epochs, best_epoch;
-    const char *ended_by; /* the limit that was reached: "epochs", "steps", "minutes", "patience" */
-    int patience;         /* validations without improvement that were borne; 0: any number */
+    int epochs;           /* complete ones */
+    int best_epoch;       /* from 1; may be one that a limit cut short */
+    const char *ended_by; /* limit reached: "epochs", "steps", "minutes", "patience" */
+    int patience;         /* patience in effect: validations without improvement; 0: any number */
     struct tdm_after_best after_best;
     int64_t steps;
     double seconds, images_per_second; /* of training, all sittings */
-    tdm_score
-        train; /* of the best epoch, counted while training: each image once, before its update */
-    tdm_score val;  /* of the best epoch's weights */
-    tdm_score test; /* likewise; n is 0 where no test was asked for */
-    /* What the test said of earlier best epochs, of a run that went on after it: it was judged so
-     * many times before. The first are kept. */
-    int n_tests_before;
+    tdm_score train;                   /* of the best epoch, counted before each step */
+    tdm_score val, test; /* of the best epoch's weights; n of test is 0 without a test */
+    int n_tests_before;  /* earlier tests of a run that was resumed; the first ones are kept */
     struct tdm_test_before tests_before[TDM_TESTS_BEFORE];
-    int64_t skipped;              /* pictures that could not be read, named in the run record */
+    int64_t skipped;              /* images that could not be read, named in the run record */
     bool cached;                  /* features of a frozen base were reused */
     struct tdm_features features; /* all 0 where none are kept */
-    int views;                    /* of each picture; 0: it is changed anew in every epoch */
-    int layers_left;              /* that --unfreeze was to thaw, and training ended before it */
+    int views;                    /* of each image; 0: new ones in every epoch */
+    int layers_left;              /* that --unfreeze did not reach before the end */
     int batch;                    /* images of a step */
-    char batch_reason[320];       /* why it was chosen; "": it was asked for */
+    char batch_reason[320];       /* why it was chosen; "": by the options */
     int world;                    /* ranks */
     struct tdm_next next;
 };
 
-TDM_API struct tdm_train_options tdm_train_options_default(void);
+/* Write the defaults of this library into *options, a struct of that size. */
+TDM_API void tdm_train_options_init(struct tdm_train_options *options, size_t struct_bytes);
+static inline struct tdm_train_options tdm_train_options_default(void)
+{
+    struct tdm_train_options options;
+    tdm_train_options_init(&options, sizeof options);
+    return options;
+}
 
-/* What model, optimizer and schedule may be called, one after the other; NULL past the last. */
+/* Names that options accept, by index; NULL past the last. */
 TDM_API const char *tdm_network_name(int index);
 TDM_API const char *tdm_optimizer_name(int index);
 TDM_API const char *tdm_schedule_name(int index);
 TDM_API const char *tdm_lr_scaling_name(int index);
-/* What augment may hold; docs/reference/augmentations.md has the values that may follow. */
+/* Their values: docs/reference/augmentations.md. */
 TDM_API const char *tdm_augment_name(int index);
 
-/* What the run in that folder was begun with, so that going on needs no option repeated: sets every
- * field but source, run and resume. *words is what recorded strings live in, to be freed with
- * tdm_json_document_free after the last use of options. A folder without a run changes nothing.
- * TDM_E_INPUT: its record is damaged, or names what this build does not know. */
+/* Set all members but source, run and resume to those recorded in a run folder, so that it can be
+ * resumed. Their strings live in *words: free it with tdm_json_document_free after the last use of
+ * options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or names
+ * something that this build lacks. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;
@@ -192,6 +172,34 @@ TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_
  * without resume is TDM_E_USAGE; resume with other options that change bits too. */
 TDM_API tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                              struct tdm_train_result *result, tdm_error *err) TDM_MUST_USE;
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+/* Training and predicting for programs in other languages: options and results are JSON objects, so
+ * no struct is needed. examples/train.py does it from Python. */
+
+/* options: {"source": "photos", "run": "runs/first", "epochs": 5}: members and values as in
+ * run.json; null leaves a member to the network, the optimizer or the schedule. With "resume":
+ * true, members that are not given are those recorded in "run". *answer is the JSON that `tandem
+ * train --json` prints, without its options, or the sentences of a failure; free it with
+ * tdm_text_free. NULL: out of memory. */
+TDM_API tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer) TDM_MUST_USE;
+
+/* *answer gets {"predictions": [{"path": …, "top": [{"index", "label", "probability"}]}]}, as
+ * `tandem predict --json` prints it. */
+TDM_API tdm_status tdm_text_predict(const char *model, const char *const *paths, size_t n_paths,
+                                    int top, char **answer) TDM_MUST_USE;
+
+TDM_API void tdm_text_free(char *text);
+
+/* ---- the same, one by one, into a writer --------------------------------------------------- */
+
+/* As members of an object that is open. */
+TDM_API void tdm_train_result_to_json(const struct tdm_train_result *result,
+                                      tdm_json_writer *writer);
+/* As an object. */
+TDM_API void tdm_prediction_to_json(const struct tdm_prediction *prediction, bool has_logits,
+                                    tdm_json_writer *writer);
 
 #ifdef __cplusplus
 }

@@ -29,11 +29,12 @@ struct tdm_weights_known {
 
 /* NULL past the end. */
 TDM_API const struct tdm_weights_known *tdm_weights_known_at(int index);
-/* Where that file lies here, or would; is it there? path is cut to fit. */
+/* Local path of the file, cut to fit, and whether it exists. */
 TDM_API tdm_status tdm_weights_place(const struct tdm_weights_known *known, char *path,
                                      size_t path_bytes, bool *is_here, tdm_error *err) TDM_MUST_USE;
 
 struct tdm_weights_fetched {
+    size_t struct_bytes; /* see tandem/api.h */
     char path[1024];
     char sha256[65];
     int64_t bytes;
@@ -42,9 +43,9 @@ struct tdm_weights_fetched {
     bool is_new;       /* there was none, and no earlier fetch: sha256 is remembered from now on */
 };
 
-/* Brings a file to TANDEM_HOME/weights, whole or not at all; goes on where an earlier try ended.
- * mirror NULL, or another place (URL of a folder) that has the file. A file that is there already
- * is compared with what is known of it. TDM_E_SYSTEM when it cannot be had, with the URL and where
+/* Fetch a file to TANDEM_HOME/weights, whole or not at all, resuming an earlier try. mirror: NULL,
+ * or the URL of another folder that has the file. A file that is there already is compared with its
+ * known hash. TDM_E_SYSTEM when it cannot be had, with the URL and where
  * to put the file; TDM_E_INPUT when it is not the published one. */
 TDM_API tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
                                      struct tdm_weights_fetched *fetched,
@@ -60,7 +61,7 @@ struct tdm_weights_tensor {
     const char *name, *type; /* "F32" */
     int rank;
     int64_t shape[TDM_WEIGHTS_RANK], values;
-    /* Of floats: what is in it; 0 of other types. */
+    /* Of float tensors; 0 for other types. */
     double low, high, mean;
     int64_t not_finite;
 };

@@ -1,6 +1,7 @@
 /*
- * The error chain. Frames are kept innermost first in a fixed array, so reporting a failure can
- * neither allocate nor fail, even when the failure is that memory has run out.
+ * The error chain. Frames are kept innermost first in a fixed array, and their sentences behind
+ * each other in one text, so reporting a failure can neither allocate nor fail, even when memory
+ * has run out.
  */
 #include "tandem/error.h"
 #include "base/text/quote.h"
@@ -56,14 +57,46 @@ void tdm_error_clear(tdm_error *err)
     }
 }
 
-static void write_frame(tdm_error *err, const char *file, int line, const char *format,
-                        va_list arguments)
+_Static_assert(sizeof(tdm_error) <= 1024, "errors lie on many stacks");
+
+/* How much of each sentence fits into the text: the longest ones give way first. */
+static void share_room(const char *const *sentences, int n, size_t *room_bytes)
 {
-    int at = err->n_frames < TDM_ERROR_FRAMES ? err->n_frames++ : TDM_ERROR_FRAMES - 1;
-    struct tdm_error_frame *frame = &err->frames[at];
-    frame->file = file;
-    frame->line = line;
-    tdmi_quote(frame->text, sizeof frame->text, format, arguments);
+    size_t total = 0;
+    for (int i = 0; i < n; i++)
+        total += room_bytes[i] = strlen(sentences[i]) + 1;
+    for (; total > TDM_ERROR_TEXT_BYTES; total--) {
+        int longest = 0;
+        for (int i = 1; i < n; i++)
+            if (room_bytes[i] > room_bytes[longest])
+                longest = i;
+        room_bytes[longest]--;
+    }
+}
+
+static void add_frame(tdm_error *err, const char *file, int line, const char *format,
+                      va_list arguments)
+{
+    const int last = err->n_frames < TDM_ERROR_FRAMES ? err->n_frames++ : TDM_ERROR_FRAMES - 1;
+    const char *sentences[TDM_ERROR_FRAMES];
+    size_t room_bytes[TDM_ERROR_FRAMES], used = 0;
+    char added[TDM_ERROR_TEXT_BYTES], text[TDM_ERROR_TEXT_BYTES];
+    tdmi_quote(added, sizeof added, format, arguments);
+    for (int i = 0; i < last; i++)
+        sentences[i] = err->text + err->frames[i].at;
+    sentences[last] = added;
+    share_room(sentences, last + 1, room_bytes);
+    err->frames[last] = (struct tdm_error_frame){.file = file, .line = line};
+    for (int i = 0; i <= last; i++) {
+        err->frames[i].at = (unsigned)used;
+        used += tdmi_quote_text(text + used, room_bytes[i], "%s", sentences[i]) + 1;
+    }
+    memcpy(err->text, text, used);
+}
+
+const char *tdm_error_sentence(const tdm_error *err, int frame)
+{
+    return err && frame >= 0 && frame < err->n_frames ? err->text + err->frames[frame].at : "";
 }
 
 tdm_status tdm_error_start(tdm_error *err, tdm_status code, const char *file, int line,
@@ -74,7 +107,7 @@ tdm_status tdm_error_start(tdm_error *err, tdm_status code, const char *file, in
         err->code = code;
         err->n_frames = 0;
         va_start(arguments, format);
-        write_frame(err, file, line, format, arguments);
+        add_frame(err, file, line, format, arguments);
         va_end(arguments);
     }
     return code;
@@ -87,7 +120,7 @@ tdm_status tdm_error_add(tdm_error *err, tdm_status status, const char *file, in
         va_list arguments;
         err->code = status;
         va_start(arguments, format);
-        write_frame(err, file, line, format, arguments);
+        add_frame(err, file, line, format, arguments);
         va_end(arguments);
     }
     return status;
@@ -102,7 +135,7 @@ size_t tdm_error_format(const tdm_error *err, char *buffer, size_t buffer_bytes)
         size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
         int depth = err->n_frames - 1 - i;
         int written = snprintf(room ? buffer + length : NULL, room, "%*s%s%s\n", 2 * depth, "",
-                               depth ? "because: " : "", err->frames[i].text);
+                               depth ? "because: " : "", tdm_error_sentence(err, i));
         if (written > 0)
             length += (size_t)written;
     }
@@ -116,8 +149,8 @@ size_t tdm_error_line(const tdm_error *err, char *buffer, size_t buffer_bytes)
         buffer[0] = '\0';
     for (int i = err->n_frames - 1; i >= 0; i--) {
         size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
-        int written = snprintf(room ? buffer + length : NULL, room, "%s%s", err->frames[i].text,
-                               i ? ": " : "");
+        int written = snprintf(room ? buffer + length : NULL, room, "%s%s",
+                               tdm_error_sentence(err, i), i ? ": " : "");
         if (written > 0)
             length += (size_t)written;
     }

@@ -3,12 +3,12 @@
  * draws, the others only leave their number behind. The rate is an average in which what happened
  * fifteen seconds ago weighs a third: it follows a change, and does not jump.
  */
-#include "tandem/progress.h"
+#include "base/progress.h"
 #include "base/clock.h"
 #include "base/system/env.h"
 #include "base/memory.h"
 #include "base/progress_form.h"
-#include "tandem/quote.h"
+#include "base/text/quote.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -22,10 +22,10 @@ static const int64_t bar_every_ns = 100000000, line_every_ns = 10000000000;
 static const int64_t last_line_after_ns = 1000000000; /* what is over sooner needs no line */
 static const double rate_memory_s = 15.0;
 
-struct tdm_progress {
+struct tdmi_progress_display {
     pthread_mutex_t lock;
     FILE *stream;
-    tdm_progress_style style; /* never AUTO */
+    tdmi_progress_style style; /* never AUTO */
     char title[200], unit[40], note[200];
     int64_t total, done;
     int64_t start_ns, drawn_ns;
@@ -51,19 +51,19 @@ static int columns_of(FILE *stream)
     return columns > 0 && columns < 1000 ? (int)columns : 80;
 }
 
-tdm_progress *tdm_progress_start(FILE *stream, tdm_progress_style style, const char *title,
-                                 const char *unit, int64_t total)
+tdmi_progress_display *tdmi_progress_start(FILE *stream, tdmi_progress_style style,
+                                           const char *title, const char *unit, int64_t total)
 {
-    tdm_progress *progress = tdmi_alloc(1, sizeof *progress);
+    tdmi_progress_display *progress = tdmi_alloc(1, sizeof *progress);
     if (!progress)
         return NULL;
-    if (style == TDM_PROGRESS_AUTO && stream)
-        style = is_terminal(stream) ? TDM_PROGRESS_BAR : TDM_PROGRESS_LINES;
+    if (style == TDMI_PROGRESS_AUTO && stream)
+        style = is_terminal(stream) ? TDMI_PROGRESS_BAR : TDMI_PROGRESS_LINES;
     pthread_mutex_init(&progress->lock, NULL);
     progress->stream = stream;
-    progress->style = stream ? style : TDM_PROGRESS_QUIET;
-    tdm_quote(progress->title, sizeof progress->title, "%s", title);
-    tdm_quote(progress->unit, sizeof progress->unit, "%s", unit);
+    progress->style = stream ? style : TDMI_PROGRESS_QUIET;
+    tdmi_quote_text(progress->title, sizeof progress->title, "%s", title);
+    tdmi_quote_text(progress->unit, sizeof progress->unit, "%s", unit);
     progress->total = total > 0 ? total : 0;
     progress->start_ns = progress->sampled_ns = tdmi_clock_ns();
     /* A first bar soon; a first line only when it lasts. */
@@ -71,7 +71,7 @@ tdm_progress *tdm_progress_start(FILE *stream, tdm_progress_style style, const c
     return progress;
 }
 
-static struct tdmi_progress_view look(tdm_progress *progress, int64_t now_ns)
+static struct tdmi_progress_view look(tdmi_progress_display *progress, int64_t now_ns)
 {
     double seconds = (double)(now_ns - progress->sampled_ns) * 1e-9;
     if (seconds > 0.0) {
@@ -93,12 +93,12 @@ static struct tdmi_progress_view look(tdm_progress *progress, int64_t now_ns)
     };
 }
 
-static void draw(tdm_progress *progress, int64_t now_ns)
+static void draw(tdmi_progress_display *progress, int64_t now_ns)
 {
     char text[TDMI_PROGRESS_BYTES];
     struct tdmi_progress_view view = look(progress, now_ns);
     progress->drawn_ns = now_ns;
-    if (progress->style == TDM_PROGRESS_BAR) {
+    if (progress->style == TDMI_PROGRESS_BAR) {
         /* The last column stays free: some terminals wrap when it is written. */
         tdmi_progress_bar(&view, columns_of(progress->stream) - 1, text);
         fprintf(progress->stream, "\r%s\x1b[K", text);
@@ -109,31 +109,31 @@ static void draw(tdm_progress *progress, int64_t now_ns)
     fflush(progress->stream);
 }
 
-void tdm_progress_update(tdm_progress *progress, int64_t done, const char *note)
+void tdmi_progress_update(tdmi_progress_display *progress, int64_t done, const char *note)
 {
-    if (!progress || progress->style == TDM_PROGRESS_QUIET)
+    if (!progress || progress->style == TDMI_PROGRESS_QUIET)
         return;
-    int64_t every_ns = progress->style == TDM_PROGRESS_BAR ? bar_every_ns : line_every_ns;
+    int64_t every_ns = progress->style == TDMI_PROGRESS_BAR ? bar_every_ns : line_every_ns;
     pthread_mutex_lock(&progress->lock);
     /* Threads report in any order: an older number must not turn the bar back. */
     if (done > progress->done)
         progress->done = done;
     int64_t now_ns = tdmi_clock_ns();
     if (note)
-        tdm_quote(progress->note, sizeof progress->note, "%s", note);
+        tdmi_quote_text(progress->note, sizeof progress->note, "%s", note);
     if (now_ns - progress->drawn_ns >= every_ns)
         draw(progress, now_ns);
     pthread_mutex_unlock(&progress->lock);
 }
 
-void tdm_progress_stop(tdm_progress *progress)
+void tdmi_progress_stop(tdmi_progress_display *progress)
 {
     if (!progress)
         return;
-    if (progress->style == TDM_PROGRESS_BAR) {
+    if (progress->style == TDMI_PROGRESS_BAR) {
         fputs("\r\x1b[K", progress->stream);
         fflush(progress->stream);
-    } else if (progress->style == TDM_PROGRESS_LINES &&
+    } else if (progress->style == TDMI_PROGRESS_LINES &&
                tdmi_clock_ns() - progress->start_ns >= last_line_after_ns) {
         char text[TDMI_PROGRESS_BYTES];
         struct tdmi_progress_view view = look(progress, tdmi_clock_ns());

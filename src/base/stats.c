@@ -3,7 +3,7 @@
  * number. Exact sums are walked from their largest term outwards, so nothing over- or underflows
  * before the last step.
  */
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* The stop flag: one lock-free atomic, so that a signal handler may set it. */
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <stdatomic.h>
 

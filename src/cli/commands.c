@@ -2,7 +2,7 @@
  * The table of commands and the options that all of them share.
  */
 #include "cli/command.h"
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ const struct tdmi_option tdmi_global_options[] = {
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct tdmi_globals, help),
      .group = "Every command",
-     .help = "show this",
+     .help = "show this help",
      .is_command_line_only = true},
     {.name = "version",
      .type = TDMI_OPTION_FLAG,
@@ -56,16 +56,16 @@ const struct tdmi_option tdmi_global_options[] = {
 
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command, tdm_error *err)
 {
-    tdm_suggestion suggestion = {.typed = name};
+    tdmi_suggestion suggestion = {.typed = name};
     char words[80];
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
         if (strcmp((*at)->name, name) == 0) {
             *command = *at;
             return TDM_OK;
         }
-        tdm_suggest_consider(&suggestion, (*at)->name);
+        tdmi_suggest_consider(&suggestion, (*at)->name);
     }
-    tdm_suggest_words(&suggestion, "tandem ", words, sizeof words);
+    tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
     return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
                     *words ? words : "; 'tandem help' lists them all");
 }

@@ -41,7 +41,7 @@ static void describe_option(const struct tdmi_option *option, const void *values
         tdmi_option_describe_value(option, values, value, sizeof value);
     if (option->default_words && (!*value || strcmp(value, "0") == 0 || strcmp(value, "0s") == 0))
         snprintf(value, sizeof value, "%s", option->default_words);
-    else if (*value && !*range && option->unit) /* the range would have said it */
+    else if (*value && !*range && option->unit) /* else the range names the unit */
         snprintf(value + strlen(value), sizeof value - strlen(value), " %.*s",
                  tdmi_option_unit_length(option->unit, strcmp(value, "1") == 0), option->unit);
     if ((*range || *value) && length < text_bytes)
@@ -74,18 +74,30 @@ static int widest_option(const struct tdmi_option *table, const void *values, in
     return so_far;
 }
 
+static bool is_first_of_group(const struct tdmi_option *table, const struct tdmi_option *row)
+{
+    for (; table < row; table++)
+        if (strcmp(table->group, row->group) == 0)
+            return false;
+    return true;
+}
+
+/* Group by group, in the order in which the groups first appear. */
 static void print_options(struct tdmi_output *out, const struct tdmi_option *table,
                           const void *values, int column, int width)
 {
-    const char *group = "";
-    for (; table->name; table++) {
-        char left[160], right[600];
-        if (strcmp(group, table->group) != 0)
-            tdmi_print(out, "\n%s\n", table->group);
-        group = table->group;
-        spell_option(table, values, left, sizeof left);
-        describe_option(table, values, right, sizeof right);
-        print_row(out, left, right, column, width);
+    for (const struct tdmi_option *first = table; first->name; first++) {
+        if (!is_first_of_group(table, first))
+            continue;
+        tdmi_print(out, "\n%s\n", first->group);
+        for (const struct tdmi_option *row = first; row->name; row++) {
+            char left[160], right[600];
+            if (strcmp(row->group, first->group) != 0)
+                continue;
+            spell_option(row, values, left, sizeof left);
+            describe_option(row, values, right, sizeof right);
+            print_row(out, left, right, column, width);
+        }
     }
 }
 
@@ -137,8 +149,8 @@ void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command
         return;
     }
     tdmi_print(out,
-               "tandem %s: from labelled pictures to a trained, checked classifier\n\n"
-               "Usage: tandem COMMAND [options]\n\nCommands\n",
+               "tandem %s: from labelled images to a trained, checked classifier\n\nUsage: tandem "
+               "COMMAND [options]\n\nCommands\n",
                tdm_version());
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++)
         print_row(out, (*at)->name, (*at)->summary, column, width);

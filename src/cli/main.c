@@ -6,7 +6,7 @@
 #include "cli/help.h"
 #include "cli/settings.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -88,7 +88,7 @@ static bool grow_stack(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < 2 * STACK_BYTES)
-        return true; /* whoever made it so small has measured */
+        return true; /* a limit this small was set on purpose */
     void *room =
         mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
@@ -124,10 +124,11 @@ static void write_error(tdm_json_writer *json, const tdm_error *err)
     tdm_json_object_begin(json, "error");
     tdm_json_string(json, "code", tdm_status_name(err->code));
     tdm_json_string(json, "message",
-                    outermost >= 0 ? err->frames[outermost].text : tdm_status_text(err->code));
+                    outermost >= 0 ? tdm_error_sentence(err, outermost)
+                                   : tdm_status_text(err->code));
     tdm_json_array_begin(json, "causes");
     for (int i = outermost - 1; i >= 0; i--)
-        tdm_json_string(json, NULL, err->frames[i].text);
+        tdm_json_string(json, NULL, tdm_error_sentence(err, i));
     tdm_json_array_end(json);
     tdm_json_string(json, "advice", tdm_status_advice(err->code));
     tdm_json_integer(json, "exit", tdm_status_exit(err->code));
@@ -148,7 +149,7 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 /* ---- one run ---------------------------------------------------------------------------- */
 
 /* A wrong argument ends the reading early; the environment may still say that errors are wanted as
- * JSON. What else is wrong there is not the first thing to tell. */
+ * JSON. Other mistakes are reported later. */
 static void learn_form(struct frame *frame)
 {
     tdm_error ignored = {0};

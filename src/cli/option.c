@@ -13,7 +13,7 @@
 
 enum { range_bytes = 240 };
 
-/* What the type accepts, before its range: "an integer", "a size such as 512M". */
+/* Values of each type, before the range: "an integer", "a size such as 512M". */
 static const char *const kinds[] = {
     [TDMI_OPTION_FLAG] = "true or false",
     [TDMI_OPTION_INTEGER] = "an integer",

@@ -1,10 +1,11 @@
 /*
- * One row describes one option completely: how it is spelled, what it accepts, where the value goes
- * and what a person is told. The command line, the environment, the config file, --help and the
- * run record all work from these rows, so an option cannot be known to one and not to another.
+ * One row describes one option completely: its spelling, accepted values, place and help. The
+ * command line, the environment, the config file, --help, the option page and --json work from
+ * these rows. Rows that the library needs too (train, data sets, input of networks) are made from
+ * .def files of include/tandem.
  *
- * Values are stored in a plain struct of the command through the row's offset; the defaults are
- * whatever the command's defaults() left there. The library's own defaults are thus never repeated.
+ * Values are stored in a plain struct of the command through the row's offset; the command's
+ * defaults() fills it first, so the library's defaults are not repeated.
  */
 #ifndef TANDEM_CLI_OPTION_H
 #define TANDEM_CLI_OPTION_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a value is stored and spelled. */
+/* Stored type and spelling of a value. */
 enum tdmi_option_type {
     /* bool: --name, --no-name, true, false */
     TDMI_OPTION_FLAG,
@@ -32,6 +33,7 @@ enum tdmi_option_type {
     TDMI_OPTION_DURATION,
     /* const char *: any text but "" */
     TDMI_OPTION_TEXT,
+    TDMI_OPTION_NAME = TDMI_OPTION_TEXT,
     TDMI_OPTION_PATH,
     /* const char *: one of choices */
     TDMI_OPTION_CHOICE,
@@ -46,8 +48,8 @@ struct tdmi_fractions {
     int count;
 };
 
-/* The two or three that --split means, or TDM_E_USAGE; rest says what becomes of what two leave
- * over. test is 0 without a third, which NULL refuses. */
+/* Take two or three fractions of --split, else TDM_E_USAGE; rest says what happens to the rest of
+ * two. test is 0 without a third; NULL refuses one. */
 tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
                            double *val, double *test, tdm_error *err) TDM_MUST_USE;
 
@@ -58,22 +60,22 @@ struct tdmi_option {
     size_t offset;
     double low, high;    /* inclusive, in the stored unit; both 0: no limit */
     const char *choices; /* "a|b|c" for TDMI_OPTION_CHOICE */
-    /* What a text may be, where the library keeps the list and checks it; NULL past the last. */
+    /* Names that a text may begin with, if the library has a list of them; NULL past the last. */
     const char *(*name_at)(int index);
-    const char *unit;       /* what a number counts: "images", "seconds" */
+    const char *unit;       /* "images", "seconds" */
     const char *zero;       /* an integer's word for 0, which its range leaves out: "auto" */
     const char *value_name; /* in --help: "N", "RUN"; NULL: made from the type */
-    /* What the name alone means; NULL: a value is wanted. The next argument is then taken for its
-     * value only where is_value says so. */
+    /* The value of the name alone; NULL: a value is required. The next argument is taken as the
+     * value only if is_value accepts it. */
     const char *alone;
     bool (*is_value)(const char *text);
-    const char *default_words; /* what a stored default of 0, NULL or below low means */
+    const char *default_words; /* meaning of a stored default of 0, NULL or below low */
     const char *group;         /* heading in --help */
     const char *help;
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */
 };
 
-/* Rows that several commands have; at is the offset in the command's struct. */
+/* Rows of several commands; at is the offset in the command's struct. */
 #define TDMI_ROW_THREADS(at, words)                                                             \
     {                                                                                           \
         .name = "threads", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = 0, .high = 4096, \
@@ -107,78 +109,6 @@ struct tdmi_option {
         .name = "augment", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "SPEC",    \
         .default_words = "none", .name_at = tdm_augment_name, .group = heading, .help = words \
     }
-/* How pictures become a network's input; at is a struct of struct values that has these fields. */
-#define TDMI_ROWS_INPUT(at, heading, usual)                                         \
-    {.name = "fit",                                                                 \
-     .type = TDMI_OPTION_CHOICE,                                                    \
-     .offset = offsetof(struct values, at.fit),                                     \
-     .choices = "pad|crop|stretch",                                                 \
-     .default_words = usual,                                                        \
-     .group = heading,                                                              \
-     .is_command_line_only = true,                                                  \
-     .help = "how pictures come into its input"},                                   \
-        {.name = "crop-fraction",                                                   \
-         .type = TDMI_OPTION_NUMBER,                                                \
-         .offset = offsetof(struct values, at.crop_fraction),                       \
-         .low = 0.01,                                                               \
-         .high = 1.0,                                                               \
-         .default_words = usual,                                                    \
-         .group = heading,                                                          \
-         .is_command_line_only = true,                                              \
-         .help = "with fit crop: the short side becomes size divided by this"},     \
-        {.name = "resample",                                                        \
-         .type = TDMI_OPTION_CHOICE,                                                \
-         .offset = offsetof(struct values, at.resample),                            \
-         .choices = "lanczos|bicubic|bilinear",                                     \
-         .default_words = usual,                                                    \
-         .group = heading,                                                          \
-         .is_command_line_only = true,                                              \
-         .help = "how pictures are resized"},                                       \
-        {.name = "size",                                                            \
-         .type = TDMI_OPTION_INTEGER,                                               \
-         .offset = offsetof(struct values, at.size),                                \
-         .low = 1,                                                                  \
-         .high = 4096,                                                              \
-         .unit = "pixels",                                                          \
-         .value_name = "PX",                                                        \
-         .default_words = usual,                                                    \
-         .group = heading,                                                          \
-         .is_command_line_only = true,                                              \
-         .help = "pixels a side"},                                                  \
-        {.name = "scale",                                                           \
-         .type = TDMI_OPTION_CHOICE,                                                \
-         .offset = offsetof(struct values, at.scale),                               \
-         .choices = "tf|torch|unit|raw|caffe",                                      \
-         .default_words = usual,                                                    \
-         .group = heading,                                                          \
-         .is_command_line_only = true,                                              \
-         .help = "how bytes become numbers: x/127.5-1, by ImageNet's mean and"      \
-                 " deviation, x/255, x, x-mean"},                                   \
-    {                                                                               \
-        .name = "padding", .type = TDMI_OPTION_CHOICE,                              \
-        .offset = offsetof(struct values, at.padding), .choices = "same|symmetric", \
-        .default_words = usual, .group = heading, .is_command_line_only = true,     \
-        .help = "zeros around windows: TensorFlow's, or as many on all sides"       \
-    }
-/* Of every command that opens a model, about the file at hand and so no settings; at is the struct
- * tdm_model_options in struct values. */
-#define TDMI_ROWS_FOREIGN(at)                                                            \
-    {.name = "model",                                                                    \
-     .type = TDMI_OPTION_TEXT,                                                           \
-     .offset = offsetof(struct values, at.network),                                      \
-     .value_name = "NAME",                                                               \
-     .default_words = "as the file says",                                                \
-     .group = "Weights of other programs",                                               \
-     .is_command_line_only = true,                                                       \
-     .help = "the network, where the file does not say it"},                             \
-        TDMI_ROWS_INPUT(at, "Weights of other programs", "as published"),                \
-    {                                                                                    \
-        .name = "classes", .type = TDMI_OPTION_PATH,                                     \
-        .offset = offsetof(struct values, at.classes), .value_name = "FILE",             \
-        .default_words = "as the file says, or numbers", .is_command_line_only = true,   \
-        .group = "Weights of other programs", .help = "names of the classes, one a line" \
-    }
-
 /* A struct tdmi_fractions, which tdmi_split_take reads. */
 #define TDMI_ROW_SPLIT(at, heading, words)                                                \
     {                                                                                     \
@@ -186,42 +116,37 @@ struct tdmi_option {
         .help = words                                                                     \
     }
 
-/* Of every command that reads a data set; at is the struct tdm_source_options in struct values. */
-#define TDMI_ROWS_COLUMNS(at)                                                    \
-    {.name = "image-column",                                                     \
-     .type = TDMI_OPTION_TEXT,                                                   \
-     .offset = offsetof(struct values, at.image_column),                         \
-     .value_name = "NAME",                                                       \
-     .default_words = "found by name and type",                                  \
-     .group = "Source",                                                          \
-     .help = "column of a table that holds the pictures"},                       \
-        {.name = "label-column",                                                 \
-         .type = TDMI_OPTION_TEXT,                                               \
-         .offset = offsetof(struct values, at.label_column),                     \
-         .value_name = "NAME",                                                   \
-         .default_words = "found by name and type",                              \
-         .group = "Source",                                                      \
-         .help = "column of a table that holds the classes"},                    \
-        {.name = "follow",                                                       \
-         .type = TDMI_OPTION_FLAG,                                               \
-         .offset = offsetof(struct values, at.follow),                           \
-         .group = "Source",                                                      \
-         .help = "let a local list name files in a store, and a local Delta "    \
-                 "table files in a store or outside of its folder"},             \
-    {                                                                            \
-        .name = "raw-shape", .type = TDMI_OPTION_TEXT,                           \
-        .offset = offsetof(struct values, at.raw_shape), .value_name = "HxWxC",  \
-        .default_words = "as the table says", .group = "Source",                 \
-        .help = "of pictures that a table holds as plain bytes, such as 32x32x3" \
-    }
-#define TDMI_ROWS_SOURCE(at)                                                    \
-    TDMI_ROWS_COLUMNS(at),                                                      \
-    {                                                                           \
-        .name = "quarantine", .type = TDMI_OPTION_PATH,                         \
-        .offset = offsetof(struct values, at.quarantine), .value_name = "FILE", \
-        .default_words = "none", .group = "Source",                             \
-        .help = "list of pictures to leave out, as audit writes it"             \
-    }
+/* Rows out of tandem/train.def, source.def and input.def, for tables over a struct values. The
+ * including file defines AT: the path to the members that they name, with a dot, or nothing. */
+#define NUMERIC(name_, type_, member, usual, effect, low_, high_, unset, words, group_, ...) \
+    {.name = name_,                                                                          \
+     .type = TDMI_OPTION_##type_,                                                            \
+     .offset = offsetof(struct values, AT member),                                           \
+     .low = low_,                                                                            \
+     .high = high_,                                                                          \
+     .default_words = words,                                                                 \
+     .group = group_,                                                                        \
+     .help = __VA_ARGS__},
+#define TEXTUAL(name_, type_, member, usual, effect, choices_, words, group_, ...) \
+    {.name = name_,                                                                \
+     .type = TDMI_OPTION_##type_,                                                  \
+     .offset = offsetof(struct values, AT member),                                 \
+     .choices = choices_,                                                          \
+     .default_words = words,                                                       \
+     .group = group_,                                                              \
+     .help = __VA_ARGS__},
+#define FLAG(name_, member, effect, group_, help_) \
+    {.name = name_,                                \
+     .type = TDMI_OPTION_FLAG,                     \
+     .offset = offsetof(struct values, AT member), \
+     .group = group_,                              \
+     .help = help_},
+#define SPLIT(name_, group_, help_)            \
+    {.name = name_,                            \
+     .type = TDMI_OPTION_FRACTIONS,            \
+     .offset = offsetof(struct values, split), \
+     .group = group_,                          \
+     .help = help_},
 
 struct tdmi_option_value {
     bool flag;
@@ -232,7 +157,7 @@ struct tdmi_option_value {
     struct tdmi_fractions fractions;
 };
 
-/* where is what messages call the value: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
+/* where names the value in messages: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
  * TDM_E_USAGE with the accepted range and what was found. */
 tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
                              struct tdmi_option_value *value, tdm_error *err) TDM_MUST_USE;
@@ -244,13 +169,13 @@ bool tdmi_option_takes_value(const struct tdmi_option *option);
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
 const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter);
 
-/* "N", "SIZE", "jpeg|png", …: what stands after the name in --help; "" for flags. */
+/* "N", "SIZE", "jpeg|png", …: the value's name in --help; "" for flags. */
 const char *tdmi_option_value_name(const struct tdmi_option *option);
 /* Is its range a list of names, "one of a, b, c"? */
 bool tdmi_option_is_one_of(const struct tdmi_option *option);
-/* How much of a unit's plural is written: "1 epoch", "2 epochs". */
+/* Length of a unit's singular or plural: "1 epoch", "2 epochs". */
 int tdmi_option_unit_length(const char *plural, bool is_one);
-/* What stands between what is wanted and its range: "a number of at least 0", "… from 1 to 2". */
+/* Text between a type and its range: "a number of at least 0", "… from 1 to 2". */
 const char *tdmi_option_range_gap(const struct tdmi_option *option, const char *range);
 /* "from 1 to 100 epochs", "at least 0", "one of a, b, c", or "". */
 void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes);

@@ -2,8 +2,8 @@
  * Checked printing, wrapping and the one place that prints errors.
  */
 #include "cli/output.h"
-#include "tandem/quote.h"
-#include "tandem/shell.h"
+#include "base/text/quote.h"
+#include "base/text/shell.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void print(struct tdmi_output *out, size_t most_bytes, const char *format
     struct block block = {.out = out};
     if (out->problem)
         return;
-    tdm_quote_pieces(put_piece, &block, most_bytes, format, arguments);
+    tdmi_quote_pieces(put_piece, &block, most_bytes, format, arguments);
     flush_block(&block);
 }
 
@@ -99,7 +99,7 @@ static int TDM_PRINTF(1, 2) columns_of(const char *format, ...)
     int columns = 0;
     va_list arguments;
     va_start(arguments, format);
-    tdm_quote_pieces(count_columns, &columns, longest_name, format, arguments);
+    tdmi_quote_pieces(count_columns, &columns, longest_name, format, arguments);
     va_end(arguments);
     return columns;
 }
@@ -111,8 +111,8 @@ int tdmi_columns(const char *name)
 
 void tdmi_print_word(struct tdmi_output *out, const char *word)
 {
-    char text[TDM_SHELL_WORD_BYTES];
-    tdmi_print_raw(out, tdm_shell_word(word, text, sizeof text));
+    char text[TDMI_SHELL_WORD_BYTES];
+    tdmi_print_raw(out, tdmi_shell_word(word, text, sizeof text));
 }
 
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word)
@@ -139,7 +139,7 @@ tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err)
 
 tdm_status tdmi_output_close(struct tdmi_output *out, tdm_error *err)
 {
-    /* fclose reports a failed flush of what is left; the first problem stays the one told. */
+    /* fclose reports a failed flush of what is left; the first problem is the one reported. */
     if (fclose(out->stream) != 0 && !out->problem)
         out->problem = errno;
     return explain(out, err);

@@ -14,7 +14,7 @@ struct tdmi_output {
     int problem; /* errno of the first write that failed, 0 while all went well */
 };
 
-/* For people: %s is quoted as tandem/quote.h says, counts its width in characters, and loses its
+/* For people: %s is quoted as base/text/quote.h says, counts its width in characters, and loses its
  * middle beyond 1,000 bytes. The first failure is kept and later calls do nothing, so callers may
  * check once, at the end. */
 void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 3);
@@ -23,7 +23,7 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 
 void tdmi_print_field(struct tdmi_output *out, const char *text);
 /* For programs: as it is. */
 void tdmi_print_raw(struct tdmi_output *out, const char *text);
-/* As a word of a command that is to be copied (tandem/shell.h). */
+/* Print a word of a command that people copy (base/text/shell.h). */
 void tdmi_print_word(struct tdmi_output *out, const char *word);
 /* "next: COMMAND WORD". */
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word);

@@ -1,4 +1,4 @@
-/* What was counted when a model was judged, as people read it. */
+/* Counts of an evaluation, printed for people. */
 #ifndef TANDEM_CLI_SCORES_H
 #define TANDEM_CLI_SCORES_H
 
@@ -8,11 +8,11 @@
 /* --show of evaluate and runs: rows of a table. */
 enum { TDMI_SHOW_DEFAULT = 20, TDMI_SHOW_MOST = 1000 };
 
-#define TDMI_ROW_SHOW(field_offset)                                                            \
-    {                                                                                          \
-        .name = "show", .type = TDMI_OPTION_INTEGER, .offset = field_offset, .low = 0,         \
-        .high = TDMI_SHOW_MOST, .unit = "classes", .group = "Result",                          \
-        .help = "at most so many are told, worst first, and half as many pairs (JSON has all)" \
+#define TDMI_ROW_SHOW(field_offset)                                                          \
+    {                                                                                        \
+        .name = "show", .type = TDMI_OPTION_INTEGER, .offset = field_offset, .low = 0,       \
+        .high = TDMI_SHOW_MOST, .unit = "classes", .group = "Result",                        \
+        .help = "classes to print, worst first, and half as many confusions; --json has all" \
     }
 
 /* A table of at most so many classes, worst first; half as many confusions, most frequent first;

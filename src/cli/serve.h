@@ -3,7 +3,7 @@
 #define TANDEM_CLI_SERVE_H
 
 #include "cli/command.h"
-#include "tandem/serve.h"
+#include "tandem/model.h"
 
 /* Is text an address, and not the next argument? "8080", "127.0.0.1:0", "[::1]:80". */
 bool tdmi_is_address(const char *text);

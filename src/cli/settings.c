@@ -3,7 +3,7 @@
  */
 #include "cli/settings.h"
 #include "tandem/log.h"
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,15 +40,15 @@ static const char *command_words(const struct tdmi_settings *settings, char *tex
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
                                  const char *name, tdm_error *err)
 {
-    tdm_suggestion suggestion = {.typed = name};
+    tdmi_suggestion suggestion = {.typed = name};
     const struct tdmi_option *tables[] = {tdmi_global_options,
                                           settings->command ? settings->command->options : NULL};
     char words[80], command[64];
     for (int t = 0; t < 2; t++) {
         for (const struct tdmi_option *row = tables[t]; row && row->name; row++)
-            tdm_suggest_consider(&suggestion, row->name);
+            tdmi_suggest_consider(&suggestion, row->name);
     }
-    tdm_suggest_words(&suggestion, "--", words, sizeof words);
+    tdmi_suggest_words(&suggestion, "--", words, sizeof words);
     command_words(settings, command, sizeof command);
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);

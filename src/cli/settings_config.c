@@ -4,7 +4,7 @@
  */
 #include "cli/config.h"
 #include "cli/settings.h"
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +21,14 @@ struct visit {
 static tdm_status unknown_key(const struct visit *visit, const struct tdmi_config_entry *entry,
                               const struct tdmi_command *only, tdm_error *err)
 {
-    tdm_suggestion suggestion = {.typed = entry->key};
+    tdmi_suggestion suggestion = {.typed = entry->key};
     char words[80];
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
         for (const struct tdmi_option *row = (*at)->options; (!only || only == *at) && row->name;
              row++)
-            tdm_suggest_consider(&suggestion, row->name);
+            tdmi_suggest_consider(&suggestion, row->name);
     }
-    tdm_suggest_words(&suggestion, "", words, sizeof words);
+    tdmi_suggest_words(&suggestion, "", words, sizeof words);
     if (!only)
         return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: no command has an option '%.60s'%s",
                         visit->path, entry->line, entry->key, words);

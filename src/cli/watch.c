@@ -3,7 +3,7 @@
  * line is cleared first and the bar draws itself again below.
  */
 #include "cli/watch.h"
-#include "tandem/quote.h"
+#include "base/text/quote.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static void clear_line(const struct tdmi_watch *watch)
 static void print_note(const char *text)
 {
     char line[2 * TDM_ERROR_TEXT_BYTES];
-    tdm_quote(line, sizeof line, "%s", text);
+    tdmi_quote_text(line, sizeof line, "%s", text);
     fprintf(stderr, "%s\n", line);
 }
 
@@ -50,17 +50,17 @@ static void on_event(void *self, const tdm_event *event)
         print_note(event->text);
         break;
     case TDM_EVENT_PHASE_BEGIN:
-        tdm_progress_stop(watch->progress);
+        tdmi_progress_stop(watch->progress);
         watch->progress =
-            tdm_progress_start(stderr, TDM_PROGRESS_AUTO, event->text, watch->unit, event->total);
+            tdmi_progress_start(stderr, TDMI_PROGRESS_AUTO, event->text, watch->unit, event->total);
         break;
     case TDM_EVENT_PROGRESS:
         if (event->step > 0)
             snprintf(note, sizeof note, "loss %.4f", event->loss);
-        tdm_progress_update(watch->progress, event->done, *note ? note : NULL);
+        tdmi_progress_update(watch->progress, event->done, *note ? note : NULL);
         break;
     case TDM_EVENT_PHASE_END:
-        tdm_progress_stop(watch->progress);
+        tdmi_progress_stop(watch->progress);
         watch->progress = NULL;
         break;
     case TDM_EVENT_EPOCH:
@@ -68,7 +68,7 @@ static void on_event(void *self, const tdm_event *event)
         print_epoch(watch, event);
         break;
     case TDM_EVENT_CHECKPOINT:
-        /* Every epoch writes one; the run folder, told at the end, is what a person needs. */
+        /* Every epoch writes one; people need the run folder, which is printed at the end. */
         break;
     }
 }
@@ -86,7 +86,7 @@ tdm_sink tdmi_watch_sink(struct tdmi_watch *watch)
 
 void tdmi_watch_stop(struct tdmi_watch *watch)
 {
-    tdm_progress_stop(watch->progress);
+    tdmi_progress_stop(watch->progress);
     watch->progress = NULL;
 }
 

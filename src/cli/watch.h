@@ -7,13 +7,13 @@
 
 #include "cli/command.h"
 #include "tandem/event.h"
-#include "tandem/progress.h"
+#include "base/progress.h"
 
 struct tdmi_watch {
     bool is_quiet;
     bool has_header; /* of the epoch table */
     const char *unit;
-    tdm_progress *progress;
+    tdmi_progress_display *progress;
 };
 
 /* unit: the plural that is counted. */

@@ -8,7 +8,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "features/table.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

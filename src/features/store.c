@@ -11,7 +11,7 @@
 #include "features/form.h"
 #include "features/inside.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static bool drop(const char *path, const tdm_error *err)
     if (unlink(path) != 0 && errno != ENOENT)
         return false;
     char why[TDM_ERROR_TEXT_BYTES];
-    snprintf(why, sizeof why, "%s", err && err->n_frames > 0 ? err->frames[0].text : path);
+    snprintf(why, sizeof why, "%s", err && err->n_frames > 0 ? tdm_error_sentence(err, 0) : path);
     tdmi_store_drop_remedy(why);
     tdm_log(TDM_LOG_WARNING, "stored features are removed, and are computed again: %s", why);
     return true;
@@ -156,7 +156,7 @@ static void merge_files(tdmi_store *store)
     if (tdmi_store_merge(store->key.folder, &store->form, &err) != TDM_OK &&
         err.code != TDM_E_STOPPED)
         tdm_log(TDM_LOG_WARNING, "the many files of %s are left as they are: %s", store->key.folder,
-                err.frames[0].text);
+                tdm_error_sentence(&err, 0));
 }
 
 void tdmi_store_close(tdmi_store *store)

@@ -116,7 +116,7 @@ tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_r
         file->across_pass = fill_pass(&passes.across, how->filter, &across);
     if (passes.has_down)
         file->down_pass = fill_pass(&passes.down, how->filter, &down);
-    file->is_down_first = passes.is_turned;
+    file->is_down_first = passes.is_transposed;
     file->part_x = how->part_x;
     file->part_y = how->part_y;
     file->part_width = how->part_width;

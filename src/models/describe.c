@@ -3,6 +3,7 @@
 #include "base/text/text.h"
 #include "base/file/file.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "models/network.h"
 
 static int64_t values_of(const struct tdmi_tensor *tensors, int first, int n)
@@ -103,16 +104,16 @@ static bool describe_node(struct tdm_network *network, int index)
     return is_complete;
 }
 
-static tdm_status describe(struct tdm_network *network, const struct tdmi_network *known,
-                           tdm_error *err)
+tdm_status tdmi_network_describe(struct tdm_network *network, const char *name, const char *summary,
+                                 tdm_error *err)
 {
     const tdmi_graph *graph = network->graph;
     network->nodes =
         tdmi_arena_alloc(&network->arena, (size_t)graph->n_nodes, sizeof *network->nodes);
     bool is_complete = network->nodes != NULL;
     network->totals = (struct tdm_network_totals){
-        .name = tdmi_arena_copy(&network->arena, known->name),
-        .summary = known->summary,
+        .name = tdmi_arena_copy(&network->arena, name),
+        .summary = summary,
         .height = graph->nodes[0].out.h,
         .width = graph->nodes[0].out.w,
         .channels = graph->nodes[0].out.c,
@@ -122,7 +123,7 @@ static tdm_status describe(struct tdm_network *network, const struct tdmi_networ
     for (int i = 0; i < graph->n_nodes && is_complete; i++)
         is_complete = describe_node(network, i);
     if (!is_complete || !network->totals.name)
-        return TDM_FAIL(err, TDM_E_MEMORY, "describing the network %s: out of memory", known->name);
+        return TDM_FAIL(err, TDM_E_MEMORY, "describing the network %s: out of memory", name);
     return TDM_OK;
 }
 
@@ -138,12 +139,13 @@ static tdm_status build(struct tdm_network *network, const struct tdm_network_op
     what.head.hidden = options->hidden;
     what.head.dropout = options->dropout;
     TDM_TRY(tdmi_network_make(&known, &what, &network->graph, err), err, "describing a network");
-    return describe(network, &known, err);
+    return tdmi_network_describe(network, known.name, known.summary, err);
 }
 
 tdm_status tdm_network_open(const struct tdm_network_options *options, tdm_network **network,
                             tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_network_options, options, {0}, err);
     struct tdm_network *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "describing a network: out of memory");

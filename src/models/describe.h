@@ -13,6 +13,9 @@ struct tdm_network {
     tdmi_arena arena;
 };
 
+/* Fill nodes and totals from the finished graph; summary is lent. */
+tdm_status tdmi_network_describe(struct tdm_network *network, const char *name, const char *summary,
+                                 tdm_error *err) TDM_MUST_USE;
 /* The whole picture as SVG. */
 tdm_status tdmi_network_svg(const struct tdm_network *network, tdmi_text *text,
                             tdm_error *err) TDM_MUST_USE;

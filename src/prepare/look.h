@@ -10,7 +10,7 @@
 
 #include "base/text/text.h"
 #include "data/audit/contents.h"
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 
 struct tdmi_prepare_bad {
     int64_t item;

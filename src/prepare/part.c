@@ -13,7 +13,7 @@
 #include "data/parquet/write.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -151,7 +151,7 @@ static tdm_status find_verdict(const tdmi_source *source, const struct tdmi_prep
     if (tdm_verdict_is_bad(verdict))
         drop(picture, verdict, finding.reason);
     else /* decodes, but not into this form */
-        drop(picture, TDM_VERDICT_CORRUPT, problem->frames[0].text);
+        drop(picture, TDM_VERDICT_CORRUPT, tdm_error_sentence(problem, 0));
     return TDM_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "prepare/merge.h"
 #include <math.h>
 
@@ -27,16 +28,17 @@ struct preparing {
     tdm_sink sink;
 };
 
-struct tdm_prepare_options tdm_prepare_options_default(void)
+void tdm_prepare_options_init(struct tdm_prepare_options *options, size_t struct_bytes)
 {
-    return (struct tdm_prepare_options){.size = 299,
-                                        .fit = "pad",
-                                        .crop_fraction = 1,
-                                        .resample = "lanczos",
-                                        .train_fraction = 0.9,
-                                        .val_fraction = 0.1,
-                                        .seed = 42,
-                                        .codec = "jpeg"};
+    static const struct tdm_prepare_options usual = {.size = 299,
+                                                     .fit = "pad",
+                                                     .crop_fraction = 1,
+                                                     .resample = "lanczos",
+                                                     .train_fraction = 0.9,
+                                                     .val_fraction = 0.1,
+                                                     .seed = 42,
+                                                     .codec = "jpeg"};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 /* ---- plan --------------------------------------------------------------------------------- */
@@ -232,9 +234,10 @@ static tdm_status prepare(struct preparing *work, const struct tdm_prepare_optio
 tdm_status tdm_prepare(const struct tdm_prepare_options *options, tdm_sink sink,
                        struct tdm_prepare_result *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_prepare_options, options, tdm_prepare_options_default(), err);
+    TDMI_RESULT(tdm_prepare_result, result, err);
     struct preparing work = {.sink = sink};
     const int64_t begin_ns = tdmi_clock_ns();
-    *result = (struct tdm_prepare_result){0};
     tdm_status status = prepare(&work, options, result, err);
     result->seconds = tdmi_clock_seconds_since(begin_ns);
     tdmi_free(work.made);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "serve/server.h"
 #include "serve/share.h"
-#include "tandem/text.h"
+#include "tandem/train.h"
 #include "train/model/model_internal.h"
 #include "train/evaluate/predict.h"
 
@@ -158,7 +158,7 @@ static bool is_answered(struct tdmi_request *request, tdm_status status, const t
     const enum tdmi_hurry why = (enum tdmi_hurry)atomic_load(&request->hurry);
     const bool is_done = request->n_seen == request->n_pictures;
     if (status != TDM_OK)
-        tdmi_request_refuse(request, 500, "%s", err->frames[0].text);
+        tdmi_request_refuse(request, 500, "%s", tdm_error_sentence(err, 0));
     else if (why == TDMI_HURRY_GONE)
         refuse_hurried(request, why);
     else if (is_done && request->n_predicted == request->n_pictures)

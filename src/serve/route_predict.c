@@ -187,7 +187,7 @@ static void answer(struct tdmi_request *request)
         return;
     forget_pictures(request);
     tdmi_request_refuse(request, status == TDM_E_INPUT ? 400 : 503, "%s",
-                        status == TDM_OK ? "the server is ending" : err.frames[0].text);
+                        status == TDM_OK ? "the server is ending" : tdm_error_sentence(&err, 0));
 }
 
 const struct tdmi_route tdmi_route_predict = {

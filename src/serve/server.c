@@ -2,8 +2,9 @@
 #include "serve/server.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "graph/graph.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/model/model_internal.h"
 
 #include <string.h>
@@ -13,9 +14,9 @@
 static const double idle_seconds = 10, last_words_seconds = 1;
 enum { nap_ms = 20 };
 
-struct tdm_serve_options tdm_serve_options_default(void)
+void tdm_serve_options_init(struct tdm_serve_options *options, size_t struct_bytes)
 {
-    return (struct tdm_serve_options){
+    static const struct tdm_serve_options usual = {
         .address = "127.0.0.1:8080",
         .top = 5,
         .body_bytes = 32 << 20,
@@ -24,6 +25,7 @@ struct tdm_serve_options tdm_serve_options_default(void)
         .connections = 64,
         .requests = 16,
     };
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 /* ---- options ------------------------------------------------------------------------
@@ -83,6 +85,7 @@ tdm_status tdm_serve_check(const struct tdm_serve_options *options, tdm_error *e
 {
     const struct tdmi_http_table *layer;
     struct tdmi_address address;
+    TDMI_OPTIONS(tdm_serve_options, options, tdm_serve_options_default(), err);
     struct tdmi_guard guard = {0};
     return check(options, &address, &guard, &layer, err);
 }
@@ -150,6 +153,7 @@ static tdm_status start(tdm_server *server, const struct tdm_serve_options *opti
 tdm_status tdm_server_start(tdm_model *model, const struct tdm_serve_options *options,
                             tdm_server **server, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_serve_options, options, tdm_serve_options_default(), err);
     tdm_server *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "starting the server: out of memory");

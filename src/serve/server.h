@@ -18,7 +18,7 @@
 #include "serve/http.h"
 #include "serve/slots.h"
 #include "tandem/json.h"
-#include "tandem/serve.h"
+#include "tandem/model.h"
 #include <stdatomic.h>
 
 typedef struct tdmi_predictor tdmi_predictor;

@@ -3,14 +3,15 @@
  * thread draws which picture does not matter, because a picture depends on nothing but the seed,
  * its class, its number and the size (synth/scene.h).
  */
-#include "tandem/synth.h"
+#include "tandem/prepare.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/sized.h"
 #include "synth/class.h"
 #include "synth/folder.h"
 #include "synth/scene.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
@@ -40,10 +41,11 @@ struct job {
     struct worker *workers;
 };
 
-struct tdm_synth_options tdm_synth_options_default(void)
+void tdm_synth_options_init(struct tdm_synth_options *options, size_t struct_bytes)
 {
-    return (struct tdm_synth_options){
+    static const struct tdm_synth_options usual = {
         .classes = 5, .per_class = 200, .size = 160, .seed = 42, .format = "jpeg"};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 /* ---- options -------------------------------------------------------------------- */
@@ -200,6 +202,8 @@ static tdm_status draw_all(struct job *job, tdmi_pool *pool, tdm_error *err)
 tdm_status tdm_synth(const struct tdm_synth_options *options, tdm_sink sink,
                      struct tdm_synth_result *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_synth_options, options, tdm_synth_options_default(), err);
+    TDMI_RESULT(tdm_synth_result, result, err);
     struct job job = {.options = options, .sink = sink, .begin_ns = tdmi_clock_ns()};
     tdmi_pool *pool = NULL;
     int n_workers = 0;
@@ -227,11 +231,10 @@ tdm_status tdm_synth(const struct tdm_synth_options *options, tdm_sink sink,
     int64_t bytes = 0;
     for (int i = 0; i < n_workers; i++)
         bytes += job.workers[i].bytes;
-    if (result)
-        *result = (struct tdm_synth_result){.images = job.total,
-                                            .classes = options->classes,
-                                            .bytes = bytes,
-                                            .seconds = tdmi_clock_seconds_since(job.begin_ns)};
+    *result = (struct tdm_synth_result){.images = job.total,
+                                        .classes = options->classes,
+                                        .bytes = bytes,
+                                        .seconds = tdmi_clock_seconds_since(job.begin_ns)};
 out:
     tdmi_synth_folder_close(&job.folder);
     tdmi_synth_tables_free(job.tables);

@@ -35,7 +35,7 @@ static void warn(tdmi_sampler *sampler, const tdm_error *err)
 {
     if (!sampler->has_warned)
         tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", sampler->path,
-                err->n_frames > 0 ? err->frames[err->n_frames - 1].text
+                err->n_frames > 0 ? tdm_error_sentence(err, err->n_frames - 1)
                                   : tdm_status_text(err->code));
     sampler->has_warned = true;
 }

@@ -30,7 +30,7 @@ static void warn_once(tdmi_track *track, int sink, const tdm_error *err)
     if (!track->sinks[sink].has_failed)
         tdm_log(TDM_LOG_WARNING, "%s: not everything is recorded (%s): %s",
                 tdmi_run_path(track->run), tables[sink]->name,
-                err->n_frames > 0 ? err->frames[err->n_frames - 1].text
+                err->n_frames > 0 ? tdm_error_sentence(err, err->n_frames - 1)
                                   : tdm_status_text(err->code));
     track->sinks[sink].has_failed = true;
 }
@@ -76,7 +76,7 @@ void tdmi_track_watch_gpus(tdmi_track *track, const char *library)
                      : TDM_FAIL(&problem, TDM_E_MEMORY, "watching cards: out of memory");
     if (status != TDM_OK)
         tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", tdmi_run_path(track->run),
-                problem.frames[0].text);
+                tdm_error_sentence(&problem, 0));
     tdmi_arena_release(&arena);
 }
 

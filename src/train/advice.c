@@ -5,7 +5,7 @@
  */
 #include "train/advice.h"
 #include "base/text/quote.h"
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
  * Results as JSON, and whole jobs from text to text.
  */
-#include "tandem/text.h"
-#include "base/memory.h"
 #include "tandem/train.h"
+#include "base/memory.h"
+#include "base/sized.h"
 #include "train/config/options.h"
 #include "train/session/session.h"
 
@@ -89,8 +89,11 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
 
 void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
 {
-    tdm_json_string(writer, "run", result->run);
-    tdmi_result_to_json(result, writer);
+    struct tdm_train_result own = {.ended_by = ""};
+    if (tdmi_options_copy("tdm_train_result", result, &own, sizeof own, NULL) != TDM_OK)
+        return;
+    tdm_json_string(writer, "run", own.run);
+    tdmi_result_to_json(&own, writer);
 }
 
 void tdm_prediction_to_json(const struct tdm_prediction *prediction, bool has_logits,
@@ -186,7 +189,7 @@ static tdm_status train(const char *text, tdm_sink sink, struct tdm_train_result
 tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer)
 {
     tdm_error err = {0};
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_json_writer *writer = tdm_json_writer_new(0);
     const tdm_status status = train(options, sink, &result, &err);
     tdm_json_object_begin(writer, NULL);

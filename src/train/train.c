@@ -4,7 +4,8 @@
  * checkpoint, and the result has the same bits.
  */
 #include "base/clock.h"
-#include "tandem/stop.h"
+#include "base/sized.h"
+#include "tandem/event.h"
 #include "tandem/train.h"
 #include "train/session/session.h"
 #include "train/stopping.h"
@@ -570,8 +571,9 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                      struct tdm_train_result *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_train_options, options, tdm_train_options_default(), err);
+    TDMI_RESULT(tdm_train_result, result, err);
     struct tdmi_session session;
-    *result = (struct tdm_train_result){0};
     tdm_status status = tdmi_session_open(options, sink, &session, err);
     if (status != TDM_OK)
         return TDM_WRAP(err, status, "%s %s%s",

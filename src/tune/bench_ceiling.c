@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <float.h>
 #include <string.h>

@@ -6,9 +6,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/sized.h"
 #include "models/network.h"
 #include "optim/optimizer.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tandem/train.h"
 #include "train/evaluate/evaluator.h"
 #include "train/step/step.h"
@@ -51,14 +52,15 @@ struct bench {
     bool is_queued; /* steps are, as training queues them on a device */
 };
 
-struct tdm_bench_compute_options tdm_bench_compute_options_default(void)
+void tdm_bench_compute_options_init(struct tdm_bench_compute_options *options, size_t struct_bytes)
 {
-    return (struct tdm_bench_compute_options){.model = "convnet7",
-                                              .batch = 32,
-                                              .classes = 1000,
-                                              .precision = "f32",
-                                              .device = "cpu",
-                                              .seconds = 10};
+    static const struct tdm_bench_compute_options usual = {.model = "convnet7",
+                                                           .batch = 32,
+                                                           .classes = 1000,
+                                                           .precision = "f32",
+                                                           .device = "cpu",
+                                                           .seconds = 10};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *err)
@@ -419,11 +421,12 @@ static tdm_status measure(struct bench *it, struct tdm_bench_compute *result, td
 tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
                              struct tdm_bench_compute *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_bench_compute_options, options, tdm_bench_compute_options_default(), err);
+    TDMI_RESULT(tdm_bench_compute, result, err);
     struct bench it = {.options = options,
                        .train = tdm_train_options_default(),
                        .is_training = options->mode == TDM_BENCH_TRAIN};
     int64_t begin = tdmi_clock_ns();
-    *result = (struct tdm_bench_compute){0};
     tdm_status status = check(options, err);
     if (status == TDM_OK)
         status = choose(&it, err);

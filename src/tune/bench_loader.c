@@ -6,10 +6,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "base/sized.h"
 #include "data/loader/loader.h"
 #include "data/order/order.h"
 #include "tandem/bench.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tune/bench_rate.h"
 
 #include <stdatomic.h>
@@ -56,9 +57,11 @@ struct bench {
     double processor[3][MAX_ROUNDS]; /* the same, per second of processor time */
 };
 
-struct tdm_bench_loader_options tdm_bench_loader_options_default(void)
+void tdm_bench_loader_options_init(struct tdm_bench_loader_options *options, size_t struct_bytes)
 {
-    return (struct tdm_bench_loader_options){.size = 224, .batch = 64, .seconds = 5, .seed = 42};
+    static const struct tdm_bench_loader_options usual = {
+        .size = 224, .batch = 64, .seconds = 5, .seed = 42};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 static tdm_status check(const struct tdm_bench_loader_options *o, tdm_error *err)
@@ -344,8 +347,9 @@ static tdm_status measure(struct bench *it, struct tdm_bench_loader *result, tdm
 tdm_status tdm_bench_loader(const struct tdm_bench_loader_options *options,
                             struct tdm_bench_loader *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_bench_loader_options, options, tdm_bench_loader_options_default(), err);
+    TDMI_RESULT(tdm_bench_loader, result, err);
     struct bench it = {.options = options};
-    *result = (struct tdm_bench_loader){0};
     tdm_status status = check(options, err);
     if (status == TDM_OK)
         status = open_source(&it, err);

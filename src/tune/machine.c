@@ -7,10 +7,11 @@
 #include "base/system/cpu.h"
 #include "base/file/file.h"
 #include "base/system/plugin.h"
+#include "base/sized.h"
 #include "backend/backend.h"
 #include "io/arrow/bridge.h"
 #include "dist/library_probe.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "track/nvml.h"
 #include "tune/probe.h"
 
@@ -45,7 +46,7 @@ static void describe_gpu(const tdmi_nvml *nvml, int index, struct tdm_machine_gp
     struct tdm_machine_gpu *gpu = &gpus->of[index];
     tdm_error why = {0};
     if (tdmi_nvml_describe(nvml, index, &device, &why) != TDM_OK)
-        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", why.frames[0].text);
+        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
     snprintf(gpu->name, sizeof gpu->name, "%s", device.name);
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", device.uuid);
     gpu->memory_bytes = device.memory_bytes;
@@ -63,7 +64,7 @@ static void describe_gpus(struct tdm_machine_gpus *gpus)
     tdmi_nvml *nvml;
     tdm_error why = {0};
     if (tdmi_nvml_open(&nvml, &why) != TDM_OK) {
-        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", why.frames[0].text);
+        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
         return;
     }
     gpus->n = tdmi_nvml_count(nvml);
@@ -128,7 +129,7 @@ static void open_feature(struct tdm_machine_feature *feature)
     feature->is_on = false;
     feature->version = "";
     feature->remedy = "make install";
-    snprintf(feature->problem, sizeof feature->problem, "%s", why.frames[0].text);
+    snprintf(feature->problem, sizeof feature->problem, "%s", tdm_error_sentence(&why, 0));
 }
 
 static void describe_features(struct tdm_machine *machine)
@@ -142,7 +143,7 @@ static void describe_features(struct tdm_machine *machine)
 
 void tdm_machine_describe(struct tdm_machine *machine)
 {
-    memset(machine, 0, sizeof *machine);
+    TDMI_RESULT_OR(tdm_machine, machine, NULL, return );
     describe_cpu(machine);
     describe_gpus(&machine->gpus);
     describe_gpu_libraries(machine);
@@ -155,9 +156,11 @@ void tdm_machine_describe(struct tdm_machine *machine)
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-struct tdm_measure_options tdm_measure_options_default(void)
+void tdm_measure_options_init(struct tdm_measure_options *options, size_t struct_bytes)
 {
-    return (struct tdm_measure_options){.seconds = 3, .disk_bytes = (int64_t)256 << 20};
+    static const struct tdm_measure_options usual = {.seconds = 3,
+                                                     .disk_bytes = (int64_t)256 << 20};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 static tdm_status check(const struct tdm_measure_options *options, tdm_error *err)
@@ -217,10 +220,11 @@ static tdm_status measure(tdmi_pool *pool, const struct tdm_measure_options *opt
 tdm_status tdm_machine_measure(const struct tdm_measure_options *options,
                                struct tdm_machine_rates *rates, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_measure_options, options, tdm_measure_options_default(), err);
+    TDMI_RESULT(tdm_machine_rates, rates, err);
     tdmi_pool *pool = NULL;
     int64_t start = tdmi_clock_ns();
     tdm_status status = check(options, err);
-    memset(rates, 0, sizeof *rates);
     if (status != TDM_OK)
         return status;
     TDM_TRY(tdmi_pool_new(0, true, &pool, err), err, "the machine could not be measured");

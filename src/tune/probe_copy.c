@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tune/probe.h"
 
 #include <string.h>

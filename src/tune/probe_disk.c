@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tune/probe.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tune/probe.h"
 
 #include <stdio.h>
@@ -113,7 +113,8 @@ tdm_status tdmi_probe_matmul(tdmi_pool *pool, const struct tdmi_matmul_method *m
     tdm_error why = {0};
     tdm_status status = measure(pool, method, true, seconds / 2, &rates->bf16_flop_per_s, &why);
     if (status != TDM_OK)
-        snprintf(rates->bf16_problem, sizeof rates->bf16_problem, "%.239s", why.frames[0].text);
+        snprintf(rates->bf16_problem, sizeof rates->bf16_problem, "%.239s",
+                 tdm_error_sentence(&why, 0));
     rates->faster_precision = faster(rates);
     return TDM_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "weights/layouts.h"
 #include "tandem/log.h"
-#include "tandem/quote.h"
+#include "base/text/quote.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,14 +144,14 @@ static void look_at_node(const struct tdmi_bindings *bindings, int index, struct
             continue;
         struct tdmi_name wanted = shape_text(layout.shape, layout.rank);
         if (!binding->from) {
-            tdm_quote(line, sizeof line, "missing: %s of %s",
-                      binding->wanted ? binding->wanted : tensor->name, wanted.text);
+            tdmi_quote_text(line, sizeof line, "missing: %s of %s",
+                            binding->wanted ? binding->wanted : tensor->name, wanted.text);
             complain(all, MISSING, line);
             continue;
         }
         struct tdmi_name found = shape_text(binding->from->shape, binding->from->rank);
-        tdm_quote(line, sizeof line, "of another shape: %s is %s, wanted is %s",
-                  binding->from->name, found.text, wanted.text);
+        tdmi_quote_text(line, sizeof line, "of another shape: %s is %s, wanted is %s",
+                        binding->from->name, found.text, wanted.text);
         complain(all, MISSHAPED, line);
     }
 }
@@ -164,7 +164,7 @@ static void look_at_rest(const struct tdmi_bindings *bindings, struct complaints
         if (bindings->is_taken[i])
             continue;
         struct tdmi_name found = shape_text(tensor->shape, tensor->rank);
-        tdm_quote(line, sizeof line, "of no use: %s of %s", tensor->name, found.text);
+        tdmi_quote_text(line, sizeof line, "of no use: %s of %s", tensor->name, found.text);
         complain(all, EXTRA, line);
     }
 }

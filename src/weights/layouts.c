@@ -19,7 +19,7 @@ struct picture {
     int h, w, c, outputs;
 };
 
-static bool is_turned(const struct tdmi_tensor *tensor)
+static bool is_transposed(const struct tdmi_tensor *tensor)
 {
     return tensor->spec.n_dims > 1;
 }
@@ -35,7 +35,7 @@ static struct picture picture_of(const struct tdmi_node *node, const struct tdmi
 struct tdmi_layout tdmi_layout_of_torch(const struct tdmi_node *node,
                                         const struct tdmi_tensor *tensor)
 {
-    if (!is_turned(tensor))
+    if (!is_transposed(tensor))
         return tdmi_layout_of_ours(tensor);
     struct picture p = picture_of(node, tensor);
     if (tensor->spec.n_dims == 4)
@@ -48,7 +48,8 @@ struct tdmi_layout tdmi_layout_of_keras(const struct tdmi_node *node,
 {
     struct tdmi_layout layout = tdmi_layout_of_ours(tensor);
     int groups = node->attrs.groups;
-    if (node->kind == TDMI_OP_CONV && groups == node->in[0].c && groups > 1 && is_turned(tensor)) {
+    if (node->kind == TDMI_OP_CONV && groups == node->in[0].c && groups > 1 &&
+        is_transposed(tensor)) {
         layout.shape[2] = groups;
         layout.shape[3] = node->attrs.channels / groups;
     }
@@ -66,7 +67,7 @@ static int end_of(int first, int outputs)
 void tdmi_values_to_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                           const float *ours, float *theirs)
 {
-    if (!is_turned(tensor)) {
+    if (!is_transposed(tensor)) {
         memcpy(theirs, ours, sizeof(float) * (size_t)tensor->n);
         return;
     }
@@ -83,7 +84,7 @@ void tdmi_values_to_torch(const struct tdmi_node *node, const struct tdmi_tensor
 void tdmi_values_from_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                             const float *theirs, float *ours)
 {
-    if (!is_turned(tensor)) {
+    if (!is_transposed(tensor)) {
         memcpy(ours, theirs, sizeof(float) * (size_t)tensor->n);
         return;
     }

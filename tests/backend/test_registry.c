@@ -100,8 +100,8 @@ static void device_names_are_understood_or_refused_in_a_sentence(void **state)
             assert_true(backend->device.is_host);
             assert_int_equal(card, 0);
         } else {
-            assert_non_null(strstr(err.frames[0].text, cases[i].says));
-            assert_non_null(strstr(err.frames[0].text, cases[i].name));
+            assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].says));
+            assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].name));
         }
     }
 }
@@ -128,14 +128,16 @@ static void a_card_that_is_not_there_is_told_in_a_sentence(void **state)
     assert_int_equal(tdmi_backend_find("cuda:1023", &backend, &card, &err), TDM_E_ABSENT);
     assert_null(backend);
     assert_true(err.n_frames >= 1);
-    assert_non_null(strstr(err.frames[err.n_frames - 1].text, "choosing the device 'cuda:1023'"));
+    assert_non_null(
+        strstr(tdm_error_sentence(&err, err.n_frames - 1), "choosing the device 'cuda:1023'"));
     if (!TDM_HAVE_CUDA) {
-        assert_non_null(strstr(err.frames[0].text, "no cuda backend"));
-        assert_non_null(strstr(err.frames[0].text, "--device cpu"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "no cuda backend"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "--device cpu"));
         return;
     }
-    if (!strstr(err.frames[0].text, "counted from 0"))
-        assert_non_null(strstr(err.frames[0].text, "opening GPU 1023: there is no NVIDIA driver"));
+    if (!strstr(tdm_error_sentence(&err, 0), "counted from 0"))
+        assert_non_null(
+            strstr(tdm_error_sentence(&err, 0), "opening GPU 1023: there is no NVIDIA driver"));
     assert_int_equal(tdmi_cuda_backend(&backend, &err), TDM_OK);
     assert_string_equal(backend->name, "cuda");
     assert_false(backend->device.is_host);

@@ -23,7 +23,7 @@ static inline int fail_each_allocation(allocating_scene *scene)
             return n - 1;
         assert_int_equal(status, TDM_E_MEMORY);
         assert_int_equal(err.code, TDM_E_MEMORY);
-        assert_true(err.n_frames > 0 && err.frames[0].text[0] != '\0');
+        assert_true(err.n_frames > 0 && tdm_error_sentence(&err, 0)[0] != '\0');
         assert_true(n < 10000);
     }
 }

@@ -82,14 +82,15 @@ static void a_full_chain_keeps_its_causes(void **state)
         status = TDM_WRAP(&err, status, "view %d", i);
     assert_int_equal(status, TDM_E_BUG);
     assert_int_equal(err.n_frames, TDM_ERROR_FRAMES);
-    assert_string_equal(err.frames[0].text, "cause");
-    assert_string_equal(err.frames[6].text, "view 6");
-    assert_string_equal(err.frames[7].text, "view 19");
+    assert_string_equal(tdm_error_sentence(&err, 0), "cause");
+    assert_string_equal(tdm_error_sentence(&err, 6), "view 6");
+    assert_string_equal(tdm_error_sentence(&err, 7), "view 19");
     status = TDM_FAIL(&err, TDM_E_INPUT, "%0*d", 1500, 7);
     assert_int_equal(status, TDM_E_INPUT);
     assert_int_equal(err.n_frames, 1);
-    assert_int_equal(strlen(err.frames[0].text), TDM_ERROR_TEXT_BYTES - 1);
-    assert_string_equal(err.frames[0].text + TDM_ERROR_TEXT_BYTES - 4, "…"); /* it was cut */
+    assert_int_equal(strlen(tdm_error_sentence(&err, 0)), TDM_ERROR_TEXT_BYTES - 1);
+    assert_string_equal(tdm_error_sentence(&err, 0) + TDM_ERROR_TEXT_BYTES - 4,
+                        "…"); /* it was cut */
 }
 
 /* Only whole characters of four bytes stand on both sides of what was cut out. */
@@ -100,7 +101,7 @@ static void assert_cut_between_characters(const char *text, size_t length, size_
     assert_null(strstr(mark + 1, "…"));
     assert_int_equal((size_t)(mark - text - (ptrdiff_t)before) % 4, 0);
     assert_int_equal((size_t)(text + length - mark - 3) % 4, 0);
-    assert_true(length > 900);
+    assert_true(length > 800);
 }
 
 static void a_sentence_that_does_not_fit_is_cut_between_characters(void **state)
@@ -114,8 +115,33 @@ static void a_sentence_that_does_not_fit_is_cut_between_characters(void **state)
             memcpy(path + shift + 4 * i, "\xf0\x9f\x98\x80", 4);
         path[shift + 4 * (TDM_ERROR_TEXT_BYTES / 2)] = '\0';
         assert_int_equal(TDM_FAIL(&err, TDM_E_INPUT, "%s", path), TDM_E_INPUT);
-        assert_cut_between_characters(err.frames[0].text, strlen(err.frames[0].text), shift);
+        assert_cut_between_characters(tdm_error_sentence(&err, 0),
+                                      strlen(tdm_error_sentence(&err, 0)), shift);
     }
+}
+
+static void long_sentences_share_the_room(void **state)
+{
+    char path[3000], text[1200];
+    tdm_error err = {0};
+    (void)state;
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    tdm_status status = TDM_FAIL(&err, TDM_E_INPUT, "cannot open %s: no such file", path);
+    assert_true(strlen(tdm_error_sentence(&err, 0)) > 800);
+    status = TDM_WRAP(&err, status, "step 3");
+    for (int i = 2; i < TDM_ERROR_FRAMES; i++)
+        status = TDM_WRAP(&err, status, "view %d of %s ends", i, path);
+    assert_string_equal(tdm_error_sentence(&err, 1), "step 3"); /* short ones stay whole */
+    for (int i = 0; i < TDM_ERROR_FRAMES; i++) {
+        const char *sentence = tdm_error_sentence(&err, i);
+        const char *end = i == 0 ? "file" : i == 1 ? "3" : "ends";
+        assert_string_equal(sentence + strlen(sentence) - strlen(end), end);
+        assert_true(i == 1 || strlen(sentence) >= 100);
+    }
+    assert_true(tdm_error_format(&err, text, sizeof text) < sizeof text);
+    assert_string_equal(tdm_error_sentence(&err, TDM_ERROR_FRAMES), "");
+    assert_string_equal(tdm_error_sentence(NULL, 0), "");
 }
 
 static void every_status_has_its_words_and_exit(void **state)
@@ -223,6 +249,7 @@ int main(void)
         cmocka_unit_test(every_status_has_its_words_and_exit),
         cmocka_unit_test(a_message_is_one_line_with_its_level),
         cmocka_unit_test(a_sentence_that_does_not_fit_is_cut_between_characters),
+        cmocka_unit_test(long_sentences_share_the_room),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(a_closed_standard_error_is_no_failure),
     };

@@ -1,6 +1,6 @@
 /* How progress looks, and when it is drawn. */
 #include "base/progress_form.h"
-#include "tandem/progress.h"
+#include "base/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,16 +119,16 @@ static void sleep_ms(int ms)
 }
 
 /* What a stream receives while done is reported n times, a step every ms milliseconds. */
-static void watched(tdm_progress_style style, int n, int ms, char *text, size_t text_bytes)
+static void watched(tdmi_progress_style style, int n, int ms, char *text, size_t text_bytes)
 {
     FILE *stream = tmpfile();
     assert_non_null(stream);
-    tdm_progress *progress = tdm_progress_start(stream, style, "reading", "images", n);
+    tdmi_progress_display *progress = tdmi_progress_start(stream, style, "reading", "images", n);
     for (int i = 1; i <= n; i++) {
-        tdm_progress_update(progress, i, i == n ? "end" : NULL);
+        tdmi_progress_update(progress, i, i == n ? "end" : NULL);
         sleep_ms(ms);
     }
-    tdm_progress_stop(progress);
+    tdmi_progress_stop(progress);
     rewind(stream);
     text[fread(text, 1, text_bytes - 1, stream)] = '\0';
     fclose(stream);
@@ -138,16 +138,16 @@ static void lines_are_few_and_the_last_one_sums_up(void **state)
 {
     char text[4000];
     (void)state;
-    watched(TDM_PROGRESS_LINES, 50, 22, text, sizeof text);
+    watched(TDMI_PROGRESS_LINES, 50, 22, text, sizeof text);
     assert_memory_equal(text, "reading: 50 of 50 images (100%) in 1.", 37);
     assert_non_null(strstr(text, " images/s, end\n"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     /* A file is no terminal. */
-    watched(TDM_PROGRESS_AUTO, 50, 22, text, sizeof text);
+    watched(TDMI_PROGRESS_AUTO, 50, 22, text, sizeof text);
     assert_null(strchr(text, '\r'));
     assert_memory_equal(text, "reading: 50 of 50", 17);
     /* What was over at once is not worth a line. */
-    watched(TDM_PROGRESS_LINES, 50, 0, text, sizeof text);
+    watched(TDMI_PROGRESS_LINES, 50, 0, text, sizeof text);
     assert_string_equal(text, "");
 }
 
@@ -157,7 +157,7 @@ static void a_bar_is_redrawn_ten_times_a_second_and_cleared(void **state)
     int n_drawn = 0;
     (void)state;
     setenv("COLUMNS", "60", 1);
-    watched(TDM_PROGRESS_BAR, 100, 4, text, sizeof text);
+    watched(TDMI_PROGRESS_BAR, 100, 4, text, sizeof text);
     unsetenv("COLUMNS");
     for (const char *at = text; (at = strstr(at, "images")); at++)
         n_drawn++;
@@ -172,23 +172,23 @@ static void quiet_and_absent_progress_says_nothing(void **state)
 {
     char text[100];
     (void)state;
-    watched(TDM_PROGRESS_QUIET, 10, 0, text, sizeof text);
+    watched(TDMI_PROGRESS_QUIET, 10, 0, text, sizeof text);
     assert_string_equal(text, "");
-    tdm_progress *progress = tdm_progress_start(NULL, TDM_PROGRESS_BAR, "t", "x", 1);
-    tdm_progress_update(progress, 1, "note");
-    tdm_progress_stop(progress);
+    tdmi_progress_display *progress = tdmi_progress_start(NULL, TDMI_PROGRESS_BAR, "t", "x", 1);
+    tdmi_progress_update(progress, 1, "note");
+    tdmi_progress_stop(progress);
     tdmi_memory_fail_from(1);
-    progress = tdm_progress_start(stderr, TDM_PROGRESS_BAR, "t", "x", 1);
+    progress = tdmi_progress_start(stderr, TDMI_PROGRESS_BAR, "t", "x", 1);
     tdmi_memory_fail_from(0);
     assert_null(progress);
-    tdm_progress_update(NULL, 1, "note");
-    tdm_progress_stop(NULL);
+    tdmi_progress_update(NULL, 1, "note");
+    tdmi_progress_stop(NULL);
 }
 
 static void *report(void *progress)
 {
     for (int i = 0; i < 20000; i++)
-        tdm_progress_update(progress, i, i % 2 ? "odd" : "even");
+        tdmi_progress_update(progress, i, i % 2 ? "odd" : "even");
     return NULL;
 }
 
@@ -197,17 +197,17 @@ static void threads_report_together_and_numbers_only_rise(void **state)
     char text[40000];
     pthread_t threads[3];
     FILE *stream = tmpfile();
-    tdm_progress *progress =
-        tdm_progress_start(stream, TDM_PROGRESS_LINES, "counting", "steps", 20000);
+    tdmi_progress_display *progress =
+        tdmi_progress_start(stream, TDMI_PROGRESS_LINES, "counting", "steps", 20000);
     (void)state;
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, report, progress);
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
     nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 50000000},
-              NULL);                        /* long enough for a line */
-    tdm_progress_update(progress, 5, NULL); /* late news from a slow thread */
-    tdm_progress_stop(progress);
+              NULL);                         /* long enough for a line */
+    tdmi_progress_update(progress, 5, NULL); /* late news from a slow thread */
+    tdmi_progress_stop(progress);
     rewind(stream);
     text[fread(text, 1, sizeof text - 1, stream)] = '\0';
     fclose(stream);

@@ -1,5 +1,5 @@
 /* Intervals and paired tests against numbers worked out apart, with 40-digit decimals. */
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -110,7 +110,7 @@ static void the_failure_with_the_lowest_index_is_returned(void **state)
             struct tally tally = {.n_threads = thread_counts[i], .fails_at = {40, 37, 38}};
             tdm_error err = {0};
             assert_int_equal(tdmi_pool_run(pool, n_tasks, count, &tally, &err), TDM_E_INPUT);
-            assert_string_equal(err.frames[0].text, "task 37");
+            assert_string_equal(tdm_error_sentence(&err, 0), "task 37");
             assert_int_equal(err.n_frames, 1);
             int n_runs = 0;
             for (int task = 0; task < n_tasks; task++) {
@@ -231,7 +231,7 @@ static void impossible_thread_counts_are_refused(void **state)
     (void)state;
     assert_int_equal(tdmi_pool_new(-1, false, &pool, &err), TDM_E_USAGE);
     assert_int_equal(tdmi_pool_new(1000000, false, &pool, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "0 (all usable CPUs) to 8192"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "0 (all usable CPUs) to 8192"));
     assert_null(pool);
 }
 

@@ -95,7 +95,7 @@ static void complains_about_the_line(void **state)
         tdm_error err = {0};
         print_message("# %s\n", cases[i].typed);
         assert_int_equal(read(cases[i].typed, &log, &err), TDM_E_INPUT);
-        assert_memory_equal(err.frames[0].text, cases[i].start, strlen(cases[i].start));
+        assert_memory_equal(tdm_error_sentence(&err, 0), cases[i].start, strlen(cases[i].start));
     }
 }
 
@@ -108,7 +108,7 @@ static void refuses_zero_bytes(void **state)
     assert_int_equal(tdmi_config_read(text, sizeof text - 1, "a.toml",
                                       (struct tdmi_config_visitor){&log, write_down}, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "line 2: found a zero byte"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "line 2: found a zero byte"));
 }
 
 int main(void)

@@ -49,6 +49,8 @@ expect_exit 2 "$TANDEM" export -o model.onnx
 expect_exit 2 "$TANDEM" export run -o model.tflite
 expect_stderr_matches 'there is .onnx, .safetensors, .h5'
 expect_exit 2 "$TANDEM" export run -o model --form tflite
+expect_exit 2 "$TANDEM" export run -o q.onnx --form h5
+expect_stderr_matches "--form is h5, but 'q.onnx' has the extension of onnx"
 expect_exit 2 "$TANDEM" export run -o model.safetensors --preprocess
 expect_exit 3 "$TANDEM" export nowhere -o model.onnx
 expect_exit 3 "$TANDEM" export pictures -o model.onnx

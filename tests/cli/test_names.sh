@@ -1,5 +1,5 @@
 # Names of other people, of every kind that a terminal would obey or misread, through each command
-# and in messages about arguments. The rules are those of include/tandem/quote.h.
+# and in messages about arguments. The rules are those of src/base/text/quote.h.
 . "$SOURCE/tests/cli/lib.sh"
 command -v python3 >/dev/null || {
     skip "no python3 to name pictures with"

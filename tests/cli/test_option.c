@@ -153,7 +153,7 @@ static void refuses_with_what_is_accepted_and_what_was_found(void **state)
         struct tdmi_option_value value;
         tdm_error err = {0};
         assert_int_equal(tdmi_option_parse(&row, "--x", cases[i].typed, &value, &err), TDM_E_USAGE);
-        assert_string_equal(err.frames[0].text, cases[i].sentence);
+        assert_string_equal(tdm_error_sentence(&err, 0), cases[i].sentence);
     }
 }
 
@@ -199,7 +199,7 @@ static void an_integer_may_have_a_word_for_zero(void **state)
     tdmi_option_describe_value(&row, &values, text, sizeof text);
     assert_string_equal(text, "any");
     assert_int_equal(tdmi_option_parse(&row, "--epochs", "0", &value, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "from 1 to 100 epochs, or any; found '0'"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "from 1 to 100 epochs, or any; found '0'"));
     assert_int_equal(tdmi_option_parse(&row, "--epochs", "12", &value, NULL), TDM_OK);
     tdmi_option_store(&row, &value, &values);
     tdmi_option_describe_value(&row, &values, text, sizeof text);

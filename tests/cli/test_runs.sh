@@ -101,7 +101,7 @@ expect_same "$(json_value n)" $(($(json_value both) + $(json_value only_a) + $(j
 expect_same "$(json_value runs.0.val.correct)" $(($(json_value both) + $(json_value only_a))) "of the first as training told"
 expect_same "$(json_value runs.1.val.correct)" $(($(json_value both) + $(json_value only_b))) "and of the second"
 expect_exit 0 "$TANDEM" runs compare runs/a runs/b
-expect_stdout_matches "^the second, beside the first: cannot tell$"
+expect_stdout_matches "^runs/b compared with runs/a: cannot tell$"
 expect_stdout_matches 'fewer than the 1000 that a verdict needs$'
 expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other --json
 expect_same "False None" "$(json_value comparable) $(json_value p)" "other pictures: no test"

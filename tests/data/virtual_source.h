@@ -7,7 +7,7 @@
 
 #include "unit.h"
 #include "data/source/listing.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -33,8 +33,8 @@ static void an_unknown_transport_lists_the_known_ones(void **state)
     tdm_error err = {0};
     (void)state;
     assert_int_equal(tdmi_comm_find("pigeon", &table, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "'pigeon'"));
-    assert_non_null(strstr(err.frames[0].text, "self"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "'pigeon'"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "self"));
     assert_null(table);
 }
 

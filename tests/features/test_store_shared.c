@@ -409,7 +409,7 @@ static bool reads_and_cannot_fill(const struct tree *tree)
                          tdmi_store_fill_begin(store, 0, TDMI_DTYPE_F32, &err) == TDM_OK &&
                          tdmi_store_fill_commit(store, &err) == TDM_OK &&
                          tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err) == TDM_E_SYSTEM &&
-                         strstr(err.frames[0].text, "can be read and not written") != NULL;
+                         strstr(tdm_error_sentence(&err, 0), "can be read and not written") != NULL;
     tdmi_store_close(store);
     /* A key that is not there cannot be made. */
     return is_good && store_try(tree, key_of('z'), 0, &store, &err) == TDM_E_SYSTEM;

@@ -116,7 +116,8 @@ static void there_is_room_for_so_many(void **state)
         put(kept, 5, row, values);
     assert_int_equal(tdmi_feature_table_put(kept, values, &number, &err), TDM_E_FAILED);
     assert_int_equal(number, 77);
-    assert_true(err.n_frames > 0 && strstr(err.frames[0].text, "there is room for 5") != NULL);
+    assert_true(err.n_frames > 0 &&
+                strstr(tdm_error_sentence(&err, 0), "there is room for 5") != NULL);
     assert_int_equal(tdmi_feature_table_flush(kept, NULL), TDM_OK);
     same_rows(kept, how, 5);
     tdmi_feature_table_close(kept);

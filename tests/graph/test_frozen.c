@@ -234,7 +234,7 @@ static void frozen_as_far_as_that_nothing_is_left(void **state)
     tdm_error err;
     (void)state;
     assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &request, &plan, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "nothing with weights is left to train"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "nothing with weights is left to train"));
     assert_null(plan);
     tdmi_graph_free(graph);
 }

@@ -300,7 +300,7 @@ static void after_a_mistake_nothing_more_is_added(void **state)
     assert_int_equal(tdmi_add_relu(graph, "relu", 0), -1);
     assert_int_equal(graph->n_nodes, nodes);
     assert_int_equal(tdmi_graph_finish(graph, "tested", &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "at least 1"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "at least 1"));
     tdmi_graph_free(graph);
     tdmi_graph_free(NULL);
 }
@@ -318,7 +318,7 @@ static void a_picture_too_small_for_a_network_is_refused_with_advice(void **stat
         network.preprocess.width = network.preprocess.height = 4;
         assert_int_equal(tdmi_network_build(&network, &network.preprocess, 3, &graph, &err),
                          TDM_E_INPUT);
-        assert_non_null(strstr(err.frames[0].text, "larger --size"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "larger --size"));
         assert_null(graph);
     }
 }

@@ -39,7 +39,7 @@ static inline struct bytes read_path(const char *path)
     struct bytes file = {0};
     tdm_error err = {0};
     if (tdmi_file_read(path, ENOUGH_BYTES, &file.bytes, &file.length, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return file;
 }
 

@@ -38,7 +38,7 @@ static void every_form_gives_the_expected_pixels(void **state)
             assert_int_equal(status, TDM_E_ABSENT);
         } else {
             if (status != TDM_OK)
-                fail_msg("%s: %s", name, err.frames[0].text);
+                fail_msg("%s: %s", name, tdm_error_sentence(&err, 0));
             digest_image(&image, found);
             if (image.width != width || image.height != height || strcmp(found, wanted) != 0)
                 fail_msg("%s: %d x %d %s, not %d x %d %s", name, image.width, image.height, found,
@@ -68,9 +68,9 @@ static void a_file_cut_anywhere_is_refused(void **state)
             size_t length = file.length_bytes * percent / 100;
             if (decode(file.bytes, length, &image, &err) != TDM_E_INPUT)
                 fail_msg("%s cut at %zu %% is taken", tdmi_image_format_name(format), percent);
-            if (length > 1000 && strstr(err.frames[0].text, "truncated") == NULL)
+            if (length > 1000 && strstr(tdm_error_sentence(&err, 0), "truncated") == NULL)
                 fail_msg("%s cut at %zu %%: %s", tdmi_image_format_name(format), percent,
-                         err.frames[0].text);
+                         tdm_error_sentence(&err, 0));
         }
         tdmi_text_release(&file);
     }
@@ -172,8 +172,8 @@ static void a_damaged_picture_is_read_unless_the_caller_is_strict(void **state)
             assert_int_equal(
                 tdmi_image_decode(file.bytes, file.length, cases[i].name, strictly, &image, &err),
                 TDM_E_INPUT);
-            if (strstr(err.frames[0].text, cases[i].words) == NULL)
-                fail_msg("%s: \"%s\"", cases[i].name, err.frames[0].text);
+            if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+                fail_msg("%s: \"%s\"", cases[i].name, tdm_error_sentence(&err, 0));
         }
         tdmi_free(file.bytes);
     }
@@ -200,7 +200,7 @@ static void every_changed_byte_gives_a_picture_or_a_sentence(void **state)
                                   (struct tdmi_image_limits){.max_pixels = 10000}, &image, &err);
             bytes[at / 3] ^= flips[at % 3];
             if (status != TDM_OK)
-                assert_true(err.n_frames > 0 && err.frames[0].text[0] != '\0');
+                assert_true(err.n_frames > 0 && tdm_error_sentence(&err, 0)[0] != '\0');
             else
                 assert_in_range(image.width * image.height, 1, 10000);
         }
@@ -246,10 +246,10 @@ static void refusals_say_what_was_found(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tdm_error err = {0};
         assert_int_equal(decode(cases[i].bytes, cases[i].length, &image, &err), TDM_E_INPUT);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), cases[i].words);
         assert_int_equal(err.n_frames, 2);
-        assert_non_null(strstr(err.frames[1].text, "\"test\""));
+        assert_non_null(strstr(tdm_error_sentence(&err, 1), "\"test\""));
     }
     tdmi_image_release(&image);
 }
@@ -271,8 +271,8 @@ static void a_picture_above_the_limit_takes_no_memory(void **state)
         assert_int_equal(
             tdmi_image_decode(file.bytes, file.length_bytes, "test", limits, &image, &err),
             TDM_E_INPUT);
-        assert_non_null(strstr(err.frames[0].text, "40 x 25"));
-        assert_non_null(strstr(err.frames[0].text, "999"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "40 x 25"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "999"));
         assert_null(image.pixels);
         limits.max_pixels = 1000;
         assert_int_equal(
@@ -313,8 +313,8 @@ static void a_giant_header_is_refused_at_once(void **state)
         int64_t before = tdmi_clock_ns();
         if (tdmi_image_can_decode(tdmi_image_sniff(bytes, file.length))) {
             assert_int_equal(decode(bytes, file.length, &image, &err), TDM_E_INPUT);
-            if (strstr(err.frames[0].text, "30000 x 30000 pixels; at most") == NULL)
-                fail_msg("%s: \"%s\"", cases[i].name, err.frames[0].text);
+            if (strstr(tdm_error_sentence(&err, 0), "30000 x 30000 pixels; at most") == NULL)
+                fail_msg("%s: \"%s\"", cases[i].name, tdm_error_sentence(&err, 0));
         }
         assert_true(tdmi_clock_seconds_since(before) < 1);
         assert_null(image.pixels);
@@ -359,14 +359,14 @@ static void every_format_keeps_to_its_bytes_and_its_time(void **state)
             limits.max_bytes--;
             assert_int_equal(tdmi_image_decode(file.bytes, file.length, name, limits, &image, &err),
                              TDM_E_INPUT);
-            assert_non_null(strstr(err.frames[0].text, "bytes; at most"));
+            assert_non_null(strstr(tdm_error_sentence(&err, 0), "bytes; at most"));
             limits = (struct tdmi_image_limits){.max_ns = 1};
             err = (tdm_error){0};
             if (tdmi_image_decode(file.bytes, file.length, name, limits, &image, &err) !=
                     TDM_E_INPUT ||
-                strstr(err.frames[0].text, "takes longer than the 1e-09 s") == NULL)
+                strstr(tdm_error_sentence(&err, 0), "takes longer than the 1e-09 s") == NULL)
                 fail_msg("%s is decoded after its time: %s", name,
-                         err.n_frames > 0 ? err.frames[0].text : "without an error");
+                         err.n_frames > 0 ? tdm_error_sentence(&err, 0) : "without an error");
             limits.max_ns = INT64_MAX;
             assert_int_equal(tdmi_image_decode(file.bytes, file.length, name, limits, &image, NULL),
                              TDM_OK);
@@ -415,7 +415,7 @@ static void each_failed_allocation_is_reported(void **state)
             tdmi_memory_fail_from(0);
             is_done = status == TDM_OK;
             if (!is_done && status != TDM_E_MEMORY)
-                fail_msg("%s, allocation %d: %s", names[i], (int)n, err.frames[0].text);
+                fail_msg("%s, allocation %d: %s", names[i], (int)n, tdm_error_sentence(&err, 0));
             assert_true(n > 1 || !is_done);
             tdmi_image_release(&image);
         }

@@ -154,7 +154,7 @@ static void other_numbers_and_missing_memory_are_reported(void **state)
     draw_pattern(&image, 5, 4);
     assert_int_equal(tdmi_image_orient(&image, 0, &err), TDM_E_USAGE);
     assert_int_equal(tdmi_image_orient(&image, 9, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "1 to 8"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "1 to 8"));
     tdmi_memory_fail_from(1);
     tdm_status status = tdmi_image_orient(&image, 6, &err);
     tdmi_memory_fail_from(0);

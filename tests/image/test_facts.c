@@ -80,7 +80,7 @@ static void every_file_says_what_pillow_finds(void **state)
         write_facts(&facts, found, sizeof found);
         if (status != TDM_OK || strcmp(found, line + used) != 0) {
             print_error("%s: \"%s\", not \"%s\" %s\n", name, found, line + used,
-                        status != TDM_OK ? err.frames[0].text : "");
+                        status != TDM_OK ? tdm_error_sentence(&err, 0) : "");
             n_wrong++;
         }
         tdmi_free(file.bytes);
@@ -276,8 +276,9 @@ static void what_is_no_picture_is_said(void **state)
         struct tdmi_image_facts facts;
         tdm_error err = {0};
         assert_int_equal(describe(cases[i].bytes, cases[i].length, &facts, &err), TDM_E_INPUT);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("case %zu: \"%s\" does not say \"%s\"", i, err.frames[0].text, cases[i].words);
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("case %zu: \"%s\" does not say \"%s\"", i, tdm_error_sentence(&err, 0),
+                     cases[i].words);
         if (facts.is_cut != cases[i].is_cut)
             fail_msg("case %zu: is_cut is %d", i, facts.is_cut);
     }
@@ -302,7 +303,7 @@ static void every_changed_byte_gives_facts_or_a_sentence(void **state)
             tdm_error err = {0};
             bytes[at / 3] ^= flips[at % 3];
             if (describe(bytes, file.length, &facts, &err) != TDM_OK)
-                assert_true(err.n_frames > 0 && err.frames[0].text[0] != '\0');
+                assert_true(err.n_frames > 0 && tdm_error_sentence(&err, 0)[0] != '\0');
             bytes[at / 3] ^= flips[at % 3];
         }
         assert_int_equal(tdmi_memory_calls(), before);

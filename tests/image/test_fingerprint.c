@@ -88,7 +88,7 @@ static uint64_t of_bytes(const void *bytes, size_t length, tdmi_image *image)
     tdm_error err = {0};
     if (tdmi_image_decode(bytes, length, "photo", (struct tdmi_image_limits){0}, image, &err) !=
         TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return fingerprint_of(image);
 }
 

@@ -85,7 +85,7 @@ static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
     assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length / 2, "half.jpg",
                                           &scratch, out, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[err.n_frames - 1].text, "half.jpg"));
+    assert_non_null(strstr(tdm_error_sentence(&err, err.n_frames - 1), "half.jpg"));
     tdmi_preprocess_scratch_release(&scratch);
     tdmi_free(file.bytes);
 }
@@ -382,8 +382,8 @@ static void longer_ones_are_refused_as_input(void **state)
         tdm_error err = {0};
         assert_int_equal(tdmi_preprocess_image(&preprocess, &image, &scratch, out, &err),
                          TDM_E_INPUT);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), cases[i].words);
         assert_null(scratch.resized.pixels);
     }
 }
@@ -409,7 +409,7 @@ static void a_file_that_is_a_needle_is_refused_as_input(void **state)
         assert_int_equal(
             tdmi_preprocess_file(&preprocess, file, n + LONG, "needle.pgm", &scratch, out, &err),
             TDM_E_INPUT);
-        assert_non_null(strstr(err.frames[err.n_frames - 1].text, "needle.pgm"));
+        assert_non_null(strstr(tdm_error_sentence(&err, err.n_frames - 1), "needle.pgm"));
     }
     tdmi_preprocess_scratch_release(&scratch);
     free(file);
@@ -438,7 +438,7 @@ static void a_draft_of_what_cannot_be_cropped_is_refused_as_input(void **state)
     assert_int_equal(tdmi_preprocess_file(&preprocess, tdmi_text_string(&file), file.length_bytes,
                                           "needle.jpg", &scratch, out, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "2620000000 x 40000; at most 2147483647"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "2620000000 x 40000; at most 2147483647"));
     tdmi_preprocess_scratch_release(&scratch);
     tdmi_image_release(&image);
     tdmi_text_release(&file);

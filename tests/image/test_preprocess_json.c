@@ -94,9 +94,9 @@ static void other_json_says_what_is_wrong(void **state)
             tdm_json_read(cases[i].text, strlen(cases[i].text), "test", &document, NULL), TDM_OK);
         assert_int_equal(tdmi_preprocess_from_json(tdm_json_root(document), "model.x", &read, &err),
                          TDM_E_INPUT);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("\"%s\" does not say %s", err.frames[0].text, cases[i].words);
-        assert_non_null(strstr(err.frames[1].text, "model.x"));
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say %s", tdm_error_sentence(&err, 0), cases[i].words);
+        assert_non_null(strstr(tdm_error_sentence(&err, 1), "model.x"));
         assert_int_equal(read.width, 77);
         tdm_json_document_free(document);
     }

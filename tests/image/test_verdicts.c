@@ -20,7 +20,7 @@ static void check_ok(const char *name, const char *rest, tdm_status status, cons
     char wanted[20], found[65];
     assert_int_equal(sscanf(rest, "%dx%d %19s", &width, &height, wanted), 3);
     if (status != TDM_OK)
-        fail_msg("%s is refused: %s", name, err->frames[0].text);
+        fail_msg("%s is refused: %s", name, tdm_error_sentence(err, 0));
     digest_image(image, found);
     if (image->width != width || image->height != height || strcmp(found, wanted) != 0)
         fail_msg("%s: %d x %d %s, not %d x %d %s", name, image->width, image->height, found, width,
@@ -32,8 +32,8 @@ static void check_refused(const char *name, const char *words, tdm_status status
 {
     if (status != TDM_E_INPUT)
         fail_msg("%s is not refused as bad input but: %s", name, tdm_status_text(status));
-    if (strstr(err->frames[0].text, words) == NULL)
-        fail_msg("%s: \"%s\" does not say \"%s\"", name, err->frames[0].text, words);
+    if (strstr(tdm_error_sentence(err, 0), words) == NULL)
+        fail_msg("%s: \"%s\" does not say \"%s\"", name, tdm_error_sentence(err, 0), words);
 }
 
 /* The second column of FOLDER/pillow_result.csv. */

@@ -293,8 +293,8 @@ static void other_names_are_refused_with_the_list_of_names_and_forms(void **stat
             fail_msg("'%s' was accepted", names[i]);
         for (int k = 0; tdmi_network_at(k); k++) {
             const char *forms = tdmi_network_at(k)->forms;
-            assert_non_null(strstr(err.frames[0].text, tdmi_network_at(k)->name));
-            assert_true(!forms || strstr(err.frames[0].text, forms));
+            assert_non_null(strstr(tdm_error_sentence(&err, 0), tdmi_network_at(k)->name));
+            assert_true(!forms || strstr(tdm_error_sentence(&err, 0), forms));
         }
     }
 }

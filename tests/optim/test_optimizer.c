@@ -39,8 +39,8 @@ static void an_unknown_optimizer_lists_the_known_ones(void **state)
     tdm_error err = {0};
     (void)state;
     assert_int_equal(tdmi_optimizer_find("adam2000", &optimizer, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "'adam2000'"));
-    assert_non_null(strstr(err.frames[0].text, "sgd"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "'adam2000'"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "sgd"));
     assert_null(optimizer);
 }
 
@@ -85,8 +85,10 @@ static void what_is_not_accepted_is_refused_with_what_is(void **state)
                                    : "sgd takes nesterov=1 (whole, 0 to 1)";
         if (tdmi_optimizer_read(cases[i].text, &choice, &err) != TDM_E_USAGE)
             fail_msg("%s: accepted", cases[i].text);
-        if (!strstr(err.frames[0].text, cases[i].says) || !strstr(err.frames[0].text, accepted))
-            fail_msg("'%s' and '%s' are not in: %s", cases[i].says, accepted, err.frames[0].text);
+        if (!strstr(tdm_error_sentence(&err, 0), cases[i].says) ||
+            !strstr(tdm_error_sentence(&err, 0), accepted))
+            fail_msg("'%s' and '%s' are not in: %s", cases[i].says, accepted,
+                     tdm_error_sentence(&err, 0));
     }
 }
 
@@ -143,7 +145,7 @@ static void rates_follow_the_batch_by_a_rule(void **state)
     assert_string_equal(tdmi_scaling_word(TDMI_SCALING_SQRT), "sqrt");
     assert_null(tdmi_scaling_word(3));
     assert_int_equal(tdmi_scaling_find("cubic", &scaling, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "none, linear, sqrt"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "none, linear, sqrt"));
 }
 
 int main(void)

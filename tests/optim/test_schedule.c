@@ -108,16 +108,16 @@ static void an_unknown_schedule_lists_the_known_ones(void **state)
     tdm_error err = {0};
     (void)state;
     assert_int_equal(tdmi_schedule_read("cosin", &choice, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "'cosin'"));
-    assert_non_null(strstr(err.frames[0].text, "constant, step, exponential, cosine"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "'cosin'"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "constant, step, exponential, cosine"));
     tdm_error_clear(&err);
     assert_int_equal(tdmi_schedule_read("step:every=0", &choice, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "every is '0'"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "every is '0'"));
     assert_non_null(
-        strstr(err.frames[0].text, "step takes every=10 (0.001 to 1000000), factor=0.1"));
+        strstr(tdm_error_sentence(&err, 0), "step takes every=10 (0.001 to 1000000), factor=0.1"));
     tdm_error_clear(&err);
     assert_int_equal(tdmi_schedule_read("constant:rate=1", &choice, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "constant takes no parameters"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "constant takes no parameters"));
 }
 
 static void factors_are_those_of_other_programs(void **state)

@@ -6,7 +6,7 @@
 #include "data/parquet/write.h"
 #include "image/image.h"
 #include "tandem/prepare.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include "data/sources.h"
 
@@ -61,7 +61,7 @@ static inline struct tdm_prepare_options options_of(const char *source, const ch
 
 static inline struct tdm_prepare_result prepared(const struct tdm_prepare_options *options)
 {
-    struct tdm_prepare_result result;
+    struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     if (tdm_prepare(options, (tdm_sink){0}, &result, &err) != TDM_OK) {
         char text[4000];
@@ -74,7 +74,7 @@ static inline struct tdm_prepare_result prepared(const struct tdm_prepare_option
 static inline void refused(const struct tdm_prepare_options *options, tdm_status code,
                            const char *word)
 {
-    struct tdm_prepare_result result;
+    struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     char text[4000] = "";
     assert_int_equal(tdm_prepare(options, (tdm_sink){0}, &result, &err), code);

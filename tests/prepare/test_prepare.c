@@ -154,7 +154,7 @@ TEST(every_failing_allocation_is_an_error_that_can_be_mended)
     prepared(&set.options);
     set.options.folder = set.other;
     for (int64_t n = 1;; n++) {
-        struct tdm_prepare_result result;
+        struct tdm_prepare_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         assert_true(n < 5000);
         tdmi_memory_fail_from(n);
@@ -181,7 +181,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
     AT_END(set_free) struct set set = set_of(tree);
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status != TDM_OK; n++) {
-        struct tdm_prepare_result result;
+        struct tdm_prepare_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         char name[32];
         snprintf(name, sizeof name, "out-%d", (int)n);
@@ -192,7 +192,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
         status = tdm_prepare(&set.options, (tdm_sink){0}, &result, &err);
         tdmi_memory_fail_from(0);
         if (status != TDM_OK && status != TDM_E_MEMORY)
-            fail_msg("allocation %d: %s", (int)n, err.frames[0].text);
+            fail_msg("allocation %d: %s", (int)n, tdm_error_sentence(&err, 0));
         free(folder);
     }
 }

@@ -178,7 +178,7 @@ TEST(every_failing_allocation_leaves_a_table)
     prepared(&options);
     options.folder = out;
     for (int64_t fail_at = 1;; fail_at += 1 + fail_at / 12) {
-        struct tdm_prepare_result result;
+        struct tdm_prepare_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         tdmi_memory_fail_from(fail_at);
         tdm_status status = tdm_prepare(&options, (tdm_sink){0}, &result, &err);

@@ -365,7 +365,7 @@ TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
     assert_int_equal(
         tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err),
         TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "the store of item 0 is away"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "the store of item 0 is away"));
     err = (tdm_error){0};
     assert_int_equal(
         tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err), TDM_OK);

@@ -133,7 +133,7 @@ TEST(port_zero_becomes_one_that_is_free_and_is_then_taken)
     assert_true(ntohs(address.socket.v4.sin_port) > 0);
     again = address;
     assert_int_equal(tdmi_address_listen(&again, &other, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "port 0 takes any that is free"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "port 0 takes any that is free"));
     close(listener);
 }
 

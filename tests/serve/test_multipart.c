@@ -96,8 +96,8 @@ static void refuses(const char *type, const char *body, const char *says)
     char *copy;
     int n;
     assert_int_equal(read(type, body, strlen(body), parts, &n, &copy, &err), TDM_E_INPUT);
-    if (!strstr(err.frames[0].text, says))
-        fail_msg("'%s' is wanted in: %s", says, err.frames[0].text);
+    if (!strstr(tdm_error_sentence(&err, 0), says))
+        fail_msg("'%s' is wanted in: %s", says, tdm_error_sentence(&err, 0));
     free(copy);
 }
 
@@ -151,7 +151,7 @@ TEST(a_nul_in_the_head_of_a_part_is_refused)
     char *copy;
     int n;
     assert_int_equal(read(TYPE, body, sizeof body - 1, parts, &n, &copy, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "has a NUL in it"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "has a NUL in it"));
     free(copy);
 }
 

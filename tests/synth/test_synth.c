@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "synth/class.h"
 #include "image/image.h"
-#include "tandem/stop.h"
-#include "tandem/synth.h"
+#include "tandem/event.h"
+#include "tandem/prepare.h"
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -63,7 +63,7 @@ static void make(const struct tdm_synth_options *options, struct tdm_synth_resul
     tdm_error err = {0};
     tdm_status status = tdm_synth(options, nobody, result, &err);
     if (status != TDM_OK)
-        print_error("%s\n", err.frames[0].text);
+        print_error("%s\n", tdm_error_sentence(&err, 0));
     assert_int_equal(status, TDM_OK);
 }
 
@@ -78,7 +78,7 @@ TEST(threads_and_a_larger_set_change_no_picture)
     snprintf(many, sizeof many, "%s/a/new/path", tree.root);
     snprintf(larger, sizeof larger, "%s/larger", tree.root);
     struct tdm_synth_options options = small(one);
-    struct tdm_synth_result result;
+    struct tdm_synth_result result = {.struct_bytes = sizeof result};
     options.threads = 1;
     make(&options, &result);
     assert_int_equal(result.images, 12);
@@ -138,7 +138,7 @@ TEST(every_writable_format_is_written_and_any_case_is_accepted)
             file_hash(folder, cases[i].name, NULL);
         } else {
             assert_int_equal(status, TDM_E_ABSENT);
-            assert_non_null(strstr(err.frames[0].text, "it can write"));
+            assert_non_null(strstr(tdm_error_sentence(&err, 0), "it can write"));
             assert_int_equal(n_entries(folder), -1);
         }
     }
@@ -175,7 +175,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         options.threads = cases[i].threads;
         options.format = cases[i].format;
         assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, cases[i].says));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].says));
         assert_int_equal(n_entries(folder), -1);
     }
     tdm_error err = {0};
@@ -195,13 +195,13 @@ TEST(a_folder_that_holds_something_is_refused_and_left_alone)
     tdm_error err = {0};
     struct tdm_synth_options options = small(folder);
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, folder));
-    assert_non_null(strstr(err.frames[0].text, "it holds mine.txt; name a folder"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "it holds mine.txt; name a folder"));
     assert_int_equal(n_entries(folder), 1);
 
     options.folder = file;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "it is a file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is a file"));
 
     /* Nothing can be made below a file, whoever runs the test. */
     char below[160];
@@ -288,9 +288,9 @@ TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(status, TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "cannot write the picture"));
-    assert_non_null(strstr(err.frames[0].text, folder));
-    assert_non_null(strstr(err.frames[0].text, "File too large"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot write the picture"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "File too large"));
     assert_int_equal(n_entries(folder), -1);
 }
 
@@ -315,7 +315,7 @@ TEST(a_killed_run_leaves_no_picture_under_a_final_name)
     tdm_error err = {0};
     options.per_class = 4;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "was killed and left .unfinished"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "was killed and left .unfinished"));
 }
 
 TEST(each_failing_allocation_is_reported_and_leaves_nothing)

@@ -63,9 +63,9 @@ TEST_WITH(the_refusal_names_process_and_host, make_folder, remove_folder)
         tdm_error err = {0};
         assert_int_equal(ways[i](path, &lock, &err), TDM_E_SYSTEM);
         snprintf(pid, sizeof pid, "process %ld ", (long)child);
-        assert_non_null(strstr(err.frames[0].text, path));
-        assert_non_null(strstr(err.frames[0].text, pid));
-        assert_non_null(strstr(err.frames[0].text, host));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), path));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), pid));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), host));
         assert_int_equal(err.n_frames, 1);
         end_owner(child);
     }
@@ -112,11 +112,11 @@ TEST_WITH(without_locks_an_owner_on_another_host_keeps_it, make_folder, remove_f
     in_folder(state, "lock.held", held);
     put_text(held, "{\"host\":\"elsewhere.example\",\"pid\":1,\"born\":\"7\",\"since\":\"then\"}");
     assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "elsewhere.example"));
-    assert_non_null(strstr(err.frames[0].text, "remove"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "elsewhere.example"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "remove"));
     put_text(held, "half of a te");
     assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "another process"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "another process"));
 }
 
 TEST_WITH(a_number_that_another_process_got_does_not_keep_the_lock, make_folder, remove_folder)
@@ -142,7 +142,7 @@ TEST_WITH(a_folder_that_cannot_be_written_is_the_systems_refusal, make_folder, r
         tdmi_lock *lock = NULL;
         tdm_error err = {0};
         assert_int_equal(ways[i]("/dev/null/lock", &lock, &err), TDM_E_SYSTEM);
-        assert_non_null(strstr(err.frames[0].text, "/dev/null/lock"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "/dev/null/lock"));
         assert_null(lock);
     }
 }

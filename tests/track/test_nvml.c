@@ -102,8 +102,8 @@ static void expect_absent(const char *file, const char *part)
     tdm_error err = {0};
     assert_int_equal(tdmi_nvml_open_file(file, &nvml, &err), TDM_E_ABSENT);
     assert_null(nvml);
-    if (!strstr(err.frames[0].text, part))
-        fail_msg("'%s' does not say '%s'", err.frames[0].text, part);
+    if (!strstr(tdm_error_sentence(&err, 0), part))
+        fail_msg("'%s' does not say '%s'", tdm_error_sentence(&err, 0), part);
 }
 
 TEST(libraries_that_are_of_no_use_are_named)
@@ -125,7 +125,8 @@ TEST(libraries_that_are_of_no_use_are_named)
     struct tdmi_nvml_sample sample;
     tdm_error err = {0};
     assert_int_equal(tdmi_nvml_sample(nvml, 1, &sample, &err), TDM_E_ABSENT);
-    assert_non_null(strstr(err.frames[0].text, "card 1 of 2 cannot be reached (NVML says 15)"));
+    assert_non_null(
+        strstr(tdm_error_sentence(&err, 0), "card 1 of 2 cannot be reached (NVML says 15)"));
     tdmi_nvml_close(nvml);
     dlclose(library);
 }
@@ -155,7 +156,7 @@ static void expect_line(const char *line, int64_t step, int card, double joules)
     tdm_json_document *document = NULL;
     tdm_error err = {0};
     if (tdm_json_read(line, strcspn(line, "\n"), "a line", &document, &err) != TDM_OK)
-        fail_msg("%s: %s", line, err.frames[0].text);
+        fail_msg("%s: %s", line, tdm_error_sentence(&err, 0));
     const tdm_json_value *root = tdm_json_root(document);
 #define NUMBER(name) tdm_json_as_number(tdm_json_member(root, name), -7.0)
     assert_true(NUMBER("seconds") >= 0.0);

@@ -13,8 +13,8 @@ static void check_refused(const char *path, enum tdmi_run_mode mode, tdm_status 
     tdm_error err = {0};
     assert_int_equal(tdmi_run_open(path, mode, &run, &err), status);
     assert_null(run);
-    if (strstr(err.frames[0].text, says) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, says);
+    if (strstr(tdm_error_sentence(&err, 0), says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), says);
 }
 
 /* ---- opening ---------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folde
     signal(SIGXFSZ, SIG_IGN);
     limit_files(27); /* 22 are used, a line has 11 */
     assert_int_equal(tdmi_run_line(run, "{\"step\":3}", 10, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "metrics.jsonl"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "metrics.jsonl"));
     limit_files(RLIM_INFINITY);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
     put_lines(run, 4, 4);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/hash/rng.h"
 #include "data/tree.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tandem/train.h"
 
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static inline void must_train(const struct tdm_train_options *options, tdm_sink 
 static inline void fails_with(const struct tdm_train_options *options, tdm_status status,
                               const char *words)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     char text[4000];
     tdm_status found = tdm_train(options, (tdm_sink){0}, &result, &err);
@@ -192,7 +192,7 @@ static inline struct tree *begin_with_classes(void **state, int classes, int per
 /* The same, and in "base" a model of another three classes. */
 static inline void begin_with_base(void **state, int classes, int per_class)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tree *tree = begin_with_classes(state, 3, 6);
     struct tdm_train_options options = small_training(tree);
     options.run = below(tree, "base");

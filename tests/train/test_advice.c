@@ -1,6 +1,6 @@
 /* Which step is advised: by figures that ask for it, and by figures that just do not. */
 #include "train/advice.h"
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

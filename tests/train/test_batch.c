@@ -57,7 +57,7 @@ static struct tdm_train_options auto_training(const struct tree *tree, const cha
 static void few_pictures_get_the_usual_batch(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = auto_training(tree, "auto");
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(result.batch, 32);
@@ -127,7 +127,7 @@ static void put_batch(const struct tree *tree, const char *run, int from, int to
 static void what_is_chosen_is_the_training_of_that_batch_and_kept(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = auto_training(tree, "auto");
     options.source = below(tree, "digits");
     options.shard = 8;

@@ -3,7 +3,7 @@
  * was left alone, byte for byte.
  */
 #include "train/pictures.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "track/run.h"
 
 #include <signal.h>
@@ -100,7 +100,8 @@ static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **sta
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
         struct tdm_train_options options = training(tree, kind);
-        struct tdm_train_result whole, result;
+        struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                                result = {.struct_bytes = sizeof result};
         char name[40];
         snprintf(name, sizeof name, "whole-%d", kind);
         options.run = below(tree, name);
@@ -137,7 +138,7 @@ static void a_training_stopped_before_its_first_step_is_recorded(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
     must_train(&options, nobody, &result);
     options.run = below(tree, "run");
@@ -178,7 +179,7 @@ static bool train_and_die(const struct tdm_train_options *options, int at, long 
     assert_true(child >= 0);
     if (child == 0) {
         struct trap trap = {.at = at, .kills = true};
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         tdm_status trained = tdm_train(options, (tdm_sink){&trap, spring}, &result, NULL);
         _exit(trained == TDM_OK ? 0 : 1);
     }
@@ -201,7 +202,8 @@ static void a_training_killed_again_and_again_ends_with_the_same_files(void **st
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
         struct tdm_train_options options = training(tree, kind);
-        struct tdm_train_result whole, result;
+        struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                                result = {.struct_bytes = sizeof result};
         char name[40], run[40];
         int n_killed = 0;
         snprintf(name, sizeof name, "whole-%d", kind);
@@ -263,7 +265,7 @@ static void a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with(void **s
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     int status;
     setenv("TANDEM_HOME", below(tree, "home"), 1);
     options.run = below(tree, "base");
@@ -302,7 +304,8 @@ static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
-    struct tdm_train_result whole, result;
+    struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                            result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
     must_train(&options, nobody, &whole);
     long most = (long)(whole.seconds * 1e6);
@@ -322,7 +325,7 @@ static void no_half_written_file_stays_beside_the_finished_ones(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdmi_folder_entry *entries;
     size_t n;
     tdmi_arena arena;
@@ -341,7 +344,7 @@ static void an_existing_run_is_not_overwritten(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     options.run = below(tree, "copy");
@@ -355,7 +358,8 @@ static void a_finished_run_says_the_same_again(void **state)
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
         struct tdm_train_options options = training(tree, kind);
-        struct tdm_train_result first, second;
+        struct tdm_train_result first = {.struct_bytes = sizeof first},
+                                second = {.struct_bytes = sizeof second};
         char run[40], copy[40];
         snprintf(run, sizeof run, "run-%d", kind);
         snprintf(copy, sizeof copy, "copy-%d", kind);
@@ -374,7 +378,8 @@ static void a_limit_that_grows_goes_on_as_if_it_had_been_there(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result whole, grown;
+    struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                            grown = {.struct_bytes = sizeof grown};
     options.schedule = "constant";
     options.epochs = 4;
     options.run = below(tree, "whole");
@@ -391,7 +396,7 @@ static void other_options_or_pictures_are_refused(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0), changed;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     options.resume = true;
@@ -410,7 +415,7 @@ static void precision_may_be_said_where_it_was_not(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     options.epochs = 2;
     options.schedule = "constant";
@@ -435,7 +440,7 @@ static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
     must_train(&options, nobody, &result);
     for (int is_missing = 0; is_missing < 2; is_missing++) {
@@ -459,7 +464,7 @@ static void a_damaged_file_does_not_take_the_place_of_a_whole_one(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     assert_int_equal(truncate(below(tree, "run/last.safetensors"), 1000), 0);
@@ -472,7 +477,7 @@ static void a_run_without_any_checkpoint_is_not_begun_again(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     assert_int_equal(rename(below(tree, "run/best.safetensors"), below(tree, "kept")), 0);
@@ -488,7 +493,7 @@ static void damaged_checkpoints_are_told_not_trained_over(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     options.resume = true;
@@ -503,7 +508,7 @@ static void checkpoints_by_the_clock_change_no_bit(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
     must_train(&options, nobody, &result);
     options.run = below(tree, "run");

@@ -4,7 +4,7 @@
  */
 #include "train/stopping.h"
 #include "tandem/model.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/pictures.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ static void training_stops_by_itself_and_zero_never_does(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "stops");
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.epochs = 30;
     must_train(&options, nobody, &result);
     assert_int_equal(result.epochs, 11);
@@ -125,7 +125,7 @@ static void training_stops_by_itself_and_zero_never_does(void **state)
 /* What evaluate counts with the weights that were kept. */
 static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_part part)
 {
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     tdm_model *model = NULL;
     tdm_error err = {0};
     if (tdm_model_open(options->run, &(struct tdm_model_options){.threads = 1}, &model, &err) !=
@@ -134,7 +134,7 @@ static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_par
             model,
             &(struct tdm_evaluate_options){.source = options->source, .part = part, .batch = 32},
             nobody, &evaluation, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     const tdm_score score = evaluation.metrics.score;
     assert_int_equal(evaluation.trained_on, 0);
     tdm_evaluation_release(&evaluation);
@@ -150,7 +150,7 @@ static void the_best_weights_are_given_back_whichever_limit_is_reached(void **st
     int n_before_last = 0;
     for (int i = 0; i < 4; i++) {
         struct tdm_train_options options = small_training(tree);
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         options.run = below(tree, limits[i]);
         options.train_fraction = 0.6;
         options.val_fraction = 0.4;
@@ -180,7 +180,8 @@ static void a_finished_run_answers_what_it_answered(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "run");
-    struct tdm_train_result first, again;
+    struct tdm_train_result first = {.struct_bytes = sizeof first},
+                            again = {.struct_bytes = sizeof again};
     options.epochs = 30;
     options.train_fraction = 0.6;
     options.val_fraction = 0.2;
@@ -221,7 +222,8 @@ static void a_test_is_judged_by_the_best_weights_and_found_again(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "one");
-    struct tdm_train_result one, other;
+    struct tdm_train_result one = {.struct_bytes = sizeof one},
+                            other = {.struct_bytes = sizeof other};
     must_train(&options, nobody, &one);
     assert_int_equal(one.train.n, 36);
     assert_int_equal(one.val.n, 12);
@@ -264,7 +266,8 @@ static void a_stop_inside_the_test_is_made_good_by_the_next_sitting(void **state
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "whole");
-    struct tdm_train_result whole, result;
+    struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                            result = {.struct_bytes = sizeof result};
     struct stopper stopper = {"testing", true, 0};
     must_train(&options, nobody, &whole);
     options.run = below(tree, "stopped");
@@ -285,7 +288,9 @@ static void what_a_test_said_before_stays_beside_what_it_says_now(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");
-    struct tdm_train_result first, second, again;
+    struct tdm_train_result first = {.struct_bytes = sizeof first},
+                            second = {.struct_bytes = sizeof second},
+                            again = {.struct_bytes = sizeof again};
     options.learning_rate = 0.02;
     options.epochs = 1;
     must_train(&options, nobody, &first);
@@ -309,7 +314,7 @@ static void features_of_the_test_are_kept_too(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree), head = with_test(tree, "head");
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "base");
     must_train(&options, nobody, &result);
     head.weights = options.run;

@@ -3,7 +3,7 @@
 #include "train/model/model_file.h"
 #include "train/pictures.h"
 #include "tandem/model.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <math.h>
 
@@ -19,7 +19,8 @@ static void the_same_seed_gives_the_same_files_on_any_number_of_threads(void **s
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
-    struct tdm_train_result one, other;
+    struct tdm_train_result one = {.struct_bytes = sizeof one},
+                            other = {.struct_bytes = sizeof other};
     options.run = below(tree, "one");
     must_train(&options, nobody, &one);
     for (int threads = 2; threads <= 3; threads++) {
@@ -44,7 +45,7 @@ static void a_result_counts_what_was_done(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     options.epochs = 25;
     must_train(&options, nobody, &result);
@@ -75,7 +76,7 @@ static void every_optimizer_trains(void **state)
     const char *name;
     for (int i = 0; (name = tdm_optimizer_name(i)) != NULL; i++) {
         struct tdm_train_options options = small_training(tree);
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         options.optimizer = name;
         options.learning_rate = 0.0;
         options.epochs = 8;
@@ -99,7 +100,8 @@ static void averages_are_what_is_kept(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
-    struct tdm_train_result result, plain;
+    struct tdm_train_result result = {.struct_bytes = sizeof result},
+                            plain = {.struct_bytes = sizeof plain};
     struct tdmi_model_file with, without, best;
     double squares;
     options.epochs = 2;
@@ -153,7 +155,7 @@ static void every_step_and_epoch_is_told(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {0};
     options.run = below(tree, "run");
     options.eval_every = 2;
@@ -185,7 +187,7 @@ static void options_that_change_nothing_here_are_told(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct told plain = {""}, idle = {""};
     options.run = below(tree, "plain");
     options.schedule = "step:every=1";
@@ -204,8 +206,8 @@ static void evaluate_counts_what_training_counted(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
-    struct tdm_evaluation evaluation;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     tdm_model *model;
     options.run = below(tree, "run");
     options.epochs = 1; /* far from perfect: the counts say something */
@@ -261,7 +263,7 @@ static void patience_ends_a_training_that_stands_still(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     options.epochs = 200;
     options.patience = 2;
@@ -276,7 +278,7 @@ static void steps_and_minutes_end_a_training_inside_an_epoch(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "steps");
     options.steps = 10;
     must_train(&options, nobody, &result);
@@ -299,7 +301,8 @@ static void pictures_that_cannot_be_read_are_skipped_and_counted(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result, again;
+    struct tdm_train_result result = {.struct_bytes = sizeof result},
+                            again = {.struct_bytes = sizeof again};
     for (int i = 0; i < 12; i++) { /* so many that some fall to validation */
         char name[40], text[40];
         snprintf(name, sizeof name, "pictures/b/%03d-broken.ppm", i);
@@ -355,7 +358,7 @@ static void an_empty_class_is_no_hindrance_or_a_sentence(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     tree_folder(tree, "pictures/empty");
     options.run = below(tree, "run");
@@ -398,7 +401,8 @@ static void options_that_do_not_fit_are_refused_before_anything_is_written(void 
     options = good;
     options.size = 4;
     fails_with(&options, TDM_E_INPUT, "larger --size");
-    struct tdm_train_result result; /* and the folder is not spoilt for a good try */
+    /* and the folder is not spoilt for a good try */
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     must_train(&good, nobody, &result);
 }
 

@@ -49,7 +49,7 @@ static void check_result(const struct tdm_bench_compute *result, bool is_trainin
 static void training_is_measured_with_its_ceiling(void **state)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
-    struct tdm_bench_compute result;
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     (void)state;
     assert_int_equal(tdm_bench_compute(&options, &result, NULL), TDM_OK);
     check_result(&result, true);
@@ -60,7 +60,7 @@ static void training_is_measured_with_its_ceiling(void **state)
 static void features_are_measured_without_a_backward_pass(void **state)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_FEATURES);
-    struct tdm_bench_compute result;
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     (void)state;
     options.has_profile = true;
     assert_int_equal(tdm_bench_compute(&options, &result, NULL), TDM_OK);
@@ -74,7 +74,7 @@ static void features_are_measured_without_a_backward_pass(void **state)
 static void a_profile_names_the_nodes_and_shares_the_time(void **state)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
-    struct tdm_bench_compute result;
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     double shares = 0.0, seconds = 0.0;
     bool has_conv = false;
     (void)state;
@@ -104,10 +104,10 @@ static void a_profile_names_the_nodes_and_shares_the_time(void **state)
 static void refused(struct tdm_bench_compute_options options, const char *words)
 {
     tdm_error err = {0};
-    struct tdm_bench_compute result;
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     assert_int_equal(tdm_bench_compute(&options, &result, &err), TDM_E_USAGE);
-    if (!strstr(err.frames[0].text, words))
-        fail_msg("'%s' does not say '%s'", err.frames[0].text, words);
+    if (!strstr(tdm_error_sentence(&err, 0), words))
+        fail_msg("'%s' does not say '%s'", tdm_error_sentence(&err, 0), words);
     tdm_bench_compute_release(&result);
 }
 
@@ -134,7 +134,7 @@ static void what_cannot_be_measured_is_refused_by_name(void **state)
 static tdm_status scene(tdm_error *err)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
-    struct tdm_bench_compute result;
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     options.model = "lenet5";
     options.image = 0;
     options.threads = 1;

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "tandem/machine.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tune/probe.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 static void describes_a_machine_that_can_run_this_test(void **state)
 {
-    static struct tdm_machine machine;
+    static struct tdm_machine machine = {.struct_bytes = sizeof machine};
     (void)state;
     tdm_machine_describe(&machine);
     assert_true(machine.cpu.usable >= 1);
@@ -38,7 +38,7 @@ static void describes_a_machine_that_can_run_this_test(void **state)
 static void measures_within_the_time_given(void **state)
 {
     struct tdm_measure_options options = tdm_measure_options_default();
-    struct tdm_machine_rates rates;
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
     (void)state;
     options.seconds = 1;
@@ -60,7 +60,7 @@ static void measures_within_the_time_given(void **state)
 static void the_disk_probe_leaves_nothing_behind(void **state)
 {
     char folder[] = "probe-XXXXXX";
-    struct tdm_machine_rates rates = {0};
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     (void)state;
     assert_non_null(mkdtemp(folder));
     tdmi_probe_disk(folder, 0.2, (int64_t)8 << 20, &rates);
@@ -72,7 +72,7 @@ static void the_disk_probe_leaves_nothing_behind(void **state)
 
 static void a_folder_that_is_none_is_a_noted_problem_of_the_probe(void **state)
 {
-    struct tdm_machine_rates rates = {0};
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     (void)state;
     tdmi_probe_disk("no/such/folder", 0.2, (int64_t)8 << 20, &rates);
     assert_non_null(strstr(rates.disk_problem, "no/such/folder: No such file or directory"));
@@ -81,7 +81,7 @@ static void a_folder_that_is_none_is_a_noted_problem_of_the_probe(void **state)
 
 static void the_plain_product_is_timed_and_has_no_bf16(void **state)
 {
-    struct tdm_machine_rates rates = {0};
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
     (void)state;
@@ -99,7 +99,7 @@ static void the_plain_product_is_timed_and_has_no_bf16(void **state)
 /* Without oneDNN, whose allocations are its own. */
 static tdm_status probe_everything(tdm_error *err)
 {
-    struct tdm_machine_rates rates = {0};
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
     tdm_status status = tdmi_pool_new(2, false, &pool, err);
     if (status == TDM_OK)
@@ -131,7 +131,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
 static void refuses_options_out_of_range(void **state)
 {
     struct tdm_measure_options default_options = tdm_measure_options_default(), options;
-    struct tdm_machine_rates rates;
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
     (void)state;
     options = default_options;
@@ -148,7 +148,7 @@ static void refuses_options_out_of_range(void **state)
 static void stops_on_request(void **state)
 {
     struct tdm_measure_options options = tdm_measure_options_default();
-    struct tdm_machine_rates rates;
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
     (void)state;
     options.seconds = 60;

@@ -30,7 +30,7 @@ static inline struct bytes fixture(const char *name)
     tdm_error err = {0};
     snprintf(path, sizeof path, CHECKOUT "/tests/fixtures/weights/%s", name);
     if (tdmi_file_read(path, 1 << 20, &at, &bytes.n, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     bytes.at = at;
     return bytes;
 }

@@ -8,7 +8,7 @@
 #include "base/system/plugin.h"
 #include "base/memory.h"
 #include "tandem/api.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/system/plugin.h"
 #include "tandem/api.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <stdatomic.h>
 

@@ -248,8 +248,8 @@ static const char *read_conversion(struct printer *printer, const char *at, stru
     return *at ? at + 1 : at;
 }
 
-void tdm_quote_pieces(void (*put)(void *to, const char *piece, size_t n_bytes), void *to,
-                      size_t most_bytes, const char *format, va_list arguments)
+void tdmi_quote_pieces(void (*put)(void *to, const char *piece, size_t n_bytes), void *to,
+                       size_t most_bytes, const char *format, va_list arguments)
 {
     struct printer printer = {.put = put, .to = to, .most_bytes = most_bytes};
     va_copy(printer.arguments, arguments);
@@ -304,7 +304,7 @@ static void put_into_room(void *to, const char *piece, size_t n_bytes)
 static bool fill(struct room *room, size_t most_bytes, const char *format, va_list arguments)
 {
     *room = (struct room){.text = room->text, .bytes = room->bytes};
-    tdm_quote_pieces(put_into_room, room, most_bytes, format, arguments);
+    tdmi_quote_pieces(put_into_room, room, most_bytes, format, arguments);
     if (room->is_full && room->bytes >= sizeof mark) {
         memcpy(room->text + room->whole, mark, sizeof mark - 1);
         room->length = room->whole + sizeof mark - 1;
@@ -326,7 +326,7 @@ size_t tdmi_quote(char *text, size_t text_bytes, const char *format, va_list arg
     return room.length;
 }
 
-size_t tdm_quote(char *text, size_t text_bytes, const char *format, ...)
+size_t tdmi_quote_text(char *text, size_t text_bytes, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

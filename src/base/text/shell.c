@@ -1,5 +1,5 @@
 /* Quoting for shells. */
-#include "tandem/shell.h"
+#include "base/text/shell.h"
 #include "base/text/quote.h"
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 enum form { PLAIN, QUOTED, ESCAPED };
 
-/* Characters of other scripts are plain; what a terminal obeys (tandem/quote.h) is not. *n: its
+/* Characters of other scripts are plain; what a terminal obeys (base/text/quote.h) is not. *n: its
  * bytes. */
 static bool is_control(const char *at, size_t *n)
 {
@@ -64,7 +64,7 @@ static bool add(char *text, size_t text_bytes, size_t *length, const char *piece
     return true;
 }
 
-const char *tdm_shell_word(const char *word, char *text, size_t text_bytes)
+const char *tdmi_shell_word(const char *word, char *text, size_t text_bytes)
 {
     static const char *const begins[] = {"", "'", "$'"}, *const ends[] = {"", "'", "'"};
     const enum form form = form_of(word);

@@ -4,7 +4,7 @@
  * when what was typed is its beginning.
  */
 
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static int edit_distance(const char *a, const char *b)
     return row[n][m];
 }
 
-void tdm_suggest_consider(tdm_suggestion *suggestion, const char *known)
+void tdmi_suggest_consider(tdmi_suggestion *suggestion, const char *known)
 {
     size_t typed_length = strlen(suggestion->typed);
     int distance = edit_distance(suggestion->typed, known);
@@ -51,8 +51,8 @@ void tdm_suggest_consider(tdm_suggestion *suggestion, const char *known)
     }
 }
 
-const char *tdm_suggest_words(const tdm_suggestion *suggestion, const char *prefix, char *text,
-                              size_t text_bytes)
+const char *tdmi_suggest_words(const tdmi_suggestion *suggestion, const char *prefix, char *text,
+                               size_t text_bytes)
 {
     text[0] = '\0';
     if (suggestion->nearest)

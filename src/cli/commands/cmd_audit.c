@@ -2,7 +2,7 @@
  * tandem audit SRC: what is in a data set, before anything is made of it.
  */
 #include "cli/command.h"
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
 #include "cli/watch.h"
@@ -283,7 +283,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         print_list(out, audit, &values->audit);
 }
 
-/* What --strict does not let pass: pictures that are lost or damaged, and copies that make a result
+/* Findings that --strict refuses: images that are lost or damaged, and copies that make a result
  * untrue. */
 static bool is_alarming(const struct tdm_audit *audit)
 {
@@ -295,7 +295,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_audit_options options = values->audit;
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     struct tdmi_watch watch;
     options.source = call->arguments[0];
     tdmi_watch_start(&watch, call->globals, "images");
@@ -325,21 +325,25 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, audit.strict),
      .group = "Verdicts",
-     .help = "exit with 3 when a file is bad or damaged or a picture has a copy in another class "
-             "or split; --quarantine lists the damaged files too"},
+     .help = "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
+             "class or split; --quarantine then lists damaged files too"},
     {.name = "near",
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, audit.find_near),
      .group = "Verdicts",
-     .help = "copies are equal bytes alone, not pictures that look alike"},
-    TDMI_ROWS_COLUMNS(audit.how),
+     .help = "report only files of equal bytes as copies, not images that look alike"},
+#define AT audit.how.
+#define HOW(member) member
+#define WITHOUT_QUARANTINE
+#include "tandem/source.def"
+#undef AT
     {.name = "quarantine",
      .type = TDMI_OPTION_PATH,
      .offset = offsetof(struct values, audit.quarantine),
      .value_name = "FILE",
      .default_words = "none",
      .group = "Result",
-     .help = "list of bad files to write, for train and prepare"},
+     .help = "write a list of bad files, for train and prepare"},
     {.name = "show",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, show),
@@ -347,8 +351,9 @@ static const struct tdmi_option options[] = {
      .high = 1e9,
      .unit = "lines",
      .group = "Result",
-     .help = "of each list at most; --json has them all"},
-    TDMI_ROW_THREADS(offsetof(struct values, audit.threads), "any number gives the same verdicts"),
+     .help = "most lines of each list; --json has all"},
+    TDMI_ROW_THREADS(offsetof(struct values, audit.threads),
+                     "number of threads; never changes the verdicts"),
     {.name = NULL},
 };
 
@@ -364,10 +369,9 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_audit = {
     .name = "audit",
-    .summary = "give every picture a verdict, find copies",
-    .description =
-        "Reads and decodes every picture, tells what is corrupt, truncated, wrongly named, "
-        "rotated or a copy across classes or splits, and changes nothing.",
+    .summary = "check every image of a data set and find copies",
+    .description = "Reads and decodes every image and reports which are corrupt, truncated, "
+                   "wrongly named, rotated or copies across classes or splits. Changes nothing.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

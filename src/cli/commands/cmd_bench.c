@@ -115,7 +115,7 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_bench_loader_options options = values->loader;
-    struct tdm_bench_loader result;
+    struct tdm_bench_loader result = {.struct_bytes = sizeof result};
     options.source = call->arguments[1];
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
@@ -210,7 +210,7 @@ static void print_way(struct tdmi_output *out, const char *node, const char *dir
     tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
 }
 
-/* What was chosen where there was something to choose from. */
+/* The algorithm chosen for each direction, if there was a choice. */
 static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
 {
     bool has_title = false;
@@ -278,7 +278,7 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_bench_compute_options options = values->compute;
-    struct tdm_bench_compute result = {0};
+    struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
     options.has_frozen_base = strcmp(values->freeze, "base") == 0;
     options.threads = values->threads;
@@ -315,7 +315,7 @@ static bool is_in(const struct measurement *it, const char *group)
     return false;
 }
 
-/* What was typed and belongs to another measurement must not be ignored. */
+/* Refuse options of the other measurement. */
 static tdm_status check_options(const struct tdmi_call *call, const struct measurement *it,
                                 tdm_error *err)
 {
@@ -351,13 +351,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
-     .help =
-         "loader: from the files of pictures to shuffled batches; compute: a network on batches "
-         "in memory"},
+     .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
+             "memory"},
     {.name = "SRC",
-     .help =
-         "loader: labelled pictures, as class folders, archives, lists, Parquet or Delta tables, "
-         "IDX or CIFAR files",
+     .help = "loader: labelled images, as class folders, archives, lists, Parquet or Delta tables, "
+             "IDX or CIFAR files",
      .is_optional = true},
     {.name = NULL},
 };
@@ -373,7 +371,7 @@ static const struct tdmi_option options[] = {
      .unit = "images",
      .default_words = "64 for the loader, 32 for compute",
      .group = "Measuring",
-     .help = "in a batch"},
+     .help = "images per batch"},
     {.name = "seconds",
      .type = TDMI_OPTION_DURATION,
      .offset = FIELD(seconds),
@@ -381,34 +379,36 @@ static const struct tdmi_option options[] = {
      .high = 3600,
      .default_words = "5s for the loader, 10s for compute",
      .group = "Measuring",
-     .help = "in all; half of it (compute: a third) goes to the ceiling"},
+     .help = "time of the whole measurement; half of it (compute: a third) measures the ceiling"},
     TDMI_ROW_SIZE(FIELD(loader.size), 1, 4096, "Loader",
-                  "side of the pictures in a batch; shrunk to fit, centred on white"),
+                  "side of the images in a batch; they are shrunk to fit and centred on white"),
     TDMI_ROW_AUGMENT(FIELD(loader.augment), "Loader",
-                     "what is done to pictures, such as flip,crop:4"),
-    TDMI_ROW_SEED(FIELD(loader.seed), "Loader", "of the order"),
-    TDMI_ROWS_SOURCE(loader.how),
+                     "random changes of images, such as flip,crop:4"),
+    TDMI_ROW_SEED(FIELD(loader.seed), "Loader", "seed of the order"),
+#define AT loader.how.
+#define HOW(member) member
+#include "tandem/source.def"
+#undef AT
     {.name = "model",
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(compute.model),
      .value_name = "NAME",
      .name_at = tdm_network_name,
      .group = "Compute",
-     .help = "the network to run"},
+     .help = "network to run"},
     {.name = "mode",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(mode),
      .choices = "train|features",
      .group = "Compute",
-     .help = "train: the step of tandem train, all layers; features: without training, up to the "
-             "pooled features"},
+     .help =
+         "train: the training step of all layers; features: inference up to the pooled features"},
     {.name = "freeze",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(freeze),
      .choices = "none|base",
      .group = "Compute",
-     .help = "base: training takes only the head's gradient, what comes before it runs as in "
-             "features"},
+     .help = "base: train only the head; the layers before it run as in --mode features"},
     {.name = "image",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(compute.image),
@@ -418,14 +418,14 @@ static const struct tdmi_option options[] = {
      .value_name = "PX",
      .default_words = "the model's own",
      .group = "Compute",
-     .help = "side of its square input"},
+     .help = "side of the square input"},
     {.name = "classes",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(compute.classes),
      .low = 2,
      .high = 100000,
      .group = "Compute",
-     .help = "of the last layer when training"},
+     .help = "classes of the last layer, when training"},
     {.name = "shard",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(compute.shard),
@@ -434,51 +434,50 @@ static const struct tdmi_option options[] = {
      .unit = "images",
      .default_words = "the model's own",
      .group = "Compute",
-     .help = "that one thread takes at a time"},
+     .help = "images per batch-norm group"},
     {.name = "precision",
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(compute.precision),
      .value_name = "NAME",
      .group = "Compute",
-     .help = "f32, bf16 on a card, or auto, which is f32 so far"},
+     .help = "f32, bf16 on a GPU, or auto, which is f32 so far"},
     {.name = "profile",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(compute.has_profile),
      .group = "Compute",
-     .help = "how long each node takes, too"},
+     .help = "report the time of each node, too"},
     {.name = "unfused",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(compute.is_unfused),
      .group = "Compute",
-     .help = "every node alone, to see what carrying each other's work saves"},
+     .help = "run every node alone, to see how much fusion saves"},
     {.name = "device",
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(compute.device),
      .value_name = "NAME",
      .group = "Compute",
      .help = "cpu, or one backend: cuda, cuda:1, ref"},
-    TDMI_ROW_THREADS(FIELD(threads), "that load or compute; as many run the ceiling"),
+    TDMI_ROW_THREADS(FIELD(threads), "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "tandem bench loader pictures --size 299 --threads 2",
-    "the rate at which batches could arrive, and what bounds it",
+    "the rate at which batches arrive, and its limit",
     "tandem bench compute --model lenet5 --batch 128 --classes 10",
-    "the rate at which a network trains, and what bounds it",
+    "the rate at which a network trains, and its limit",
     NULL,
 };
 
 const struct tdmi_command tdmi_command_bench = {
     .name = "bench",
-    .summary = "measure what this machine reaches, with the ceiling beside it",
+    .summary = "measure the speed of this machine, beside its ceiling",
     .description =
-        "The loader reads, decodes and scales pictures in shuffled order into batches, with no "
-        "cache but the system's. Its ceiling is decoding and scaling alone, of the same pictures "
-        "with their files in memory. Both are measured in turn in the same run. Compute runs a "
-        "network on batches of noise in memory, by the step that training takes or without "
-        "training. Its ceiling is the best time of each convolution and dense layer alone, added "
-        "up.",
+        "The loader reads, decodes and scales images in shuffled order into batches, with no cache "
+        "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
+        "their files in memory; both are measured interleaved in one run. Compute runs a network "
+        "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
+        "of the best times of each convolution and dense layer alone.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

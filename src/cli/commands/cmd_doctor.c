@@ -342,8 +342,8 @@ static void print_precision(struct tdmi_output *out, const struct tdm_machine_ra
     else if (!rates->faster_precision)
         snprintf(line, sizeof line, "f32 and bf16 are within a tenth of each other");
     else
-        snprintf(line, sizeof line, "%s is faster here, %.2f times", rates->faster_precision,
-                 bf16 > f32 ? bf16 / f32 : f32 / bf16);
+        snprintf(line, sizeof line, "%s is faster here, %.2f times; training on the CPU uses f32",
+                 rates->faster_precision, bf16 > f32 ? bf16 / f32 : f32 / bf16);
     print_line(out, "precision", line, width);
 }
 
@@ -388,8 +388,8 @@ static void print_people(struct tdmi_output *out, const struct tdm_machine *mach
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
-    struct tdm_machine machine;
-    struct tdm_machine_rates rates;
+    struct tdm_machine machine = {.struct_bytes = sizeof machine};
+    struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_machine_describe(&machine);
     if (values->has_measurements) {
         tdm_log(TDM_LOG_INFO, "measuring for about %.3g s", values->measure.seconds);
@@ -412,28 +412,28 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, has_measurements),
      .group = "Measurements",
-     .help = "only look things up, measure nothing"},
+     .help = "look things up, measure nothing"},
     {.name = "time",
      .type = TDMI_OPTION_DURATION,
      .offset = offsetof(struct values, measure.seconds),
      .low = 1,
      .high = 60,
      .group = "Measurements",
-     .help = "for all measurements together"},
+     .help = "time of all measurements together"},
     {.name = "folder",
      .type = TDMI_OPTION_PATH,
      .offset = offsetof(struct values, measure.folder),
      .value_name = "DIR",
      .default_words = "the current folder",
      .group = "Measurements",
-     .help = "whose disk is measured, with a file that is gone afterwards"},
+     .help = "folder whose disk is measured, with a file that is deleted afterwards"},
     {.name = "disk-size",
      .type = TDMI_OPTION_SIZE,
      .offset = offsetof(struct values, measure.disk_bytes),
      .low = 0x1p22,
      .high = 0x1p40,
      .group = "Measurements",
-     .help = "size of that file; a slow disk gets a smaller one"},
+     .help = "size of that file; smaller on a slow disk"},
     {.name = NULL},
 };
 
@@ -443,16 +443,16 @@ static const char *const examples[] = {
     "tandem doctor --json --no-measure",
     "facts for a script, at once",
     "tandem doctor --folder /data",
-    "is the disk with the pictures fast enough?",
+    "is the disk with the images fast enough?",
     NULL,
 };
 
 const struct tdmi_command tdmi_command_doctor = {
     .name = "doctor",
     .summary = "show what this build and this machine can do",
-    .description = "Processor, memory, limits of the container, GPUs, MPI and NCCL, the optional "
-                   "parts of this build with the command that brings a missing one, and a few "
-                   "measurements: memory, arithmetic, disk, and which precision is faster here.",
+    .description = "Lists the CPU, memory, limits of the container, GPUs, MPI and NCCL, and the "
+                   "optional parts of this build with the command that installs a missing one; and "
+                   "measures memory, arithmetic, disk, and which precision is faster here.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -70,7 +70,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_evaluation *e
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
-    struct tdm_evaluation evaluation = {0};
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     struct tdmi_watch watch;
     tdm_model *model = NULL;
     tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
@@ -106,12 +106,15 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_CHOICE,
      .offset = offsetof(struct values, part),
      .choices = "all|train|val|test",
-     .group = "Pictures",
-     .help = "which of them, as the model's training divided them"},
-    TDMI_ROWS_SOURCE(how),
+     .group = "Images",
+     .help = "images to evaluate, as the model's training split them"},
+#define AT how.
+#define HOW(member) member
+#include "tandem/source.def"
+#undef AT
     TDMI_ROW_SHOW(offsetof(struct values, show)),
     TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
-                   "judged at a time; changes no count"),
+                   "images evaluated at once; never changes the results"),
     {.name = "memory",
      .type = TDMI_OPTION_SIZE,
      .offset = offsetof(struct values, memory),
@@ -119,15 +122,16 @@ static const struct tdmi_option options[] = {
      .high = INFINITY,
      .default_words = "a part of what is free",
      .group = "Machine",
-     .help = "for reading ahead and for caches"},
+     .help = "memory for prefetching and caches"},
     {.name = "cache",
      .type = TDMI_OPTION_CHOICE,
      .offset = offsetof(struct values, cache),
      .choices = "auto|none|encoded|decoded|disk",
      .group = "Machine",
-     .help = "what is kept of pictures once read; disk spares a store the next run"},
-    TDMI_ROWS_FOREIGN(model),
-    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+     .help = "what is kept of images once read; disk: the next run reads nothing from the store"},
+#include "cli/foreign.def"
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads),
+                     "number of threads; never changes the results"),
     TDMI_ROW_DEVICE(offsetof(struct values, model.device),
                     "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
@@ -135,7 +139,7 @@ static const struct tdmi_option options[] = {
 
 static const char *const examples[] = {
     "tandem evaluate runs/first pictures --part val",
-    "the pictures that training held back",
+    "the images that training kept for validation",
     "tandem evaluate runs/first new-pictures --json",
     "another folder, for a script",
     "tandem evaluate resnet50.pth pictures --model resnet50 --classes imagenet.txt",
@@ -145,8 +149,8 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_evaluate = {
     .name = "evaluate",
-    .summary = "count how often a trained model is right",
-    .description = "Every picture is judged exactly once, by the preprocessing that the model was "
+    .summary = "measure the accuracy of a trained model",
+    .description = "Evaluates every image exactly once, with the preprocessing that the model was "
                    "trained with. Accuracies come with n and a 95 % Wilson interval.",
     .arguments = arguments,
     .options = options,

@@ -2,7 +2,9 @@
  * tandem export MODEL -o FILE: a trained model for other programs.
  */
 #include "cli/command.h"
-#include "tandem/export.h"
+#include "tandem/model.h"
+
+#include <string.h>
 
 struct values {
     struct tdm_model_options model;
@@ -14,8 +16,9 @@ static void defaults(void *values)
     *(struct values *)values = (struct values){.model = {.threads = 1}};
 }
 
-static void tell(struct tdmi_call *call, const tdm_model *model,
-                 const struct tdm_export_options *options, const struct tdm_export_result *result)
+static void print_result(struct tdmi_call *call, const tdm_model *model,
+                         const struct tdm_export_options *options,
+                         const struct tdm_export_result *result)
 {
     char bytes[32];
     if (call->json) {
@@ -34,20 +37,35 @@ static void tell(struct tdmi_call *call, const tdm_model *model,
         tdmi_print(call->out, "note: %s\n", result->note);
 }
 
+/* Refuse --form h5 -o model.onnx: other programs go by the extension. */
+static tdm_status check_extension(const struct tdm_export_options *options, tdm_error *err)
+{
+    const char *extension = strrchr(options->path, '.'), *form;
+    for (int i = 0; extension && options->form && (form = tdm_export_form(i)) != NULL; i++)
+        if (strcmp(extension + 1, form) == 0 && strcmp(options->form, form) != 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "--form is %s, but '%s' has the extension of %s; leave --form out, or "
+                            "give the file another extension",
+                            options->form, options->path, form);
+    return TDM_OK;
+}
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     tdm_model *model = NULL;
     if (!values->export.path)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "no file to write was given: --out FILE, such as model.onnx");
-    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
+    tdm_status status = check_extension(&values->export, err);
+    if (status == TDM_OK)
+        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
     if (status != TDM_OK)
         return status;
     status = tdm_model_export(model, &values->export, &result, err);
     if (status == TDM_OK)
-        tell(call, model, &values->export, &result);
+        print_result(call, model, &values->export, &result);
     tdm_model_close(model);
     return status;
 }
@@ -67,21 +85,21 @@ static const struct tdmi_option options[] = {
      .value_name = "FILE",
      .default_words = "must be given",
      .group = "Result",
-     .help = "file to write; its ending says the form"},
+     .help = "file to write; its extension selects the format"},
     {.name = "form",
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(form),
      .name_at = tdm_export_form,
-     .default_words = "by the ending of the file",
+     .default_words = "by the extension of the file",
      .group = "Result",
-     .help = "onnx for runtimes; safetensors with the names of torchvision for PyTorch; h5 for "
+     .help = "format: onnx for runtimes; safetensors with torchvision's names for PyTorch; h5 for "
              "Keras"},
     {.name = "preprocess",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(preprocess),
      .group = "Result",
-     .help = "onnx that takes pictures of the network's size as bytes, and scales them itself"},
-    TDMI_ROWS_FOREIGN(model),
+     .help = "onnx: take images of the network's size as bytes, and scale them in the graph"},
+#include "cli/foreign.def"
     {.name = NULL},
 };
 
@@ -89,21 +107,21 @@ static const char *const examples[] = {
     "tandem export runs/first -o first.onnx",
     "for onnxruntime and its like: floats in, logits and probabilities out",
     "tandem export runs/first -o first.onnx --preprocess",
-    "the same, which takes bytes of pictures that have the right size",
+    "the same, taking images of the right size as bytes",
     "tandem export runs/first -o first.safetensors",
     "for PyTorch: load_state_dict(load_file(\"first.safetensors\"))",
     "tandem export runs/first -o first.h5",
     "for Keras: keras.models.load_model(\"first.h5\")",
     "tandem export resnet50.pth --model resnet50 -o resnet50.onnx",
-    "weights of another program in the form of a third",
+    "weights of one program in the format of another",
     NULL,
 };
 
 const struct tdmi_command tdmi_command_export = {
     .name = "export",
     .summary = "write a trained model for other programs",
-    .description =
-        "Classes and preprocessing go into the file as JSON. The same model gives the same bytes.",
+    .description = "Writes classes and preprocessing into the file as JSON. The same model gives "
+                   "the same bytes.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

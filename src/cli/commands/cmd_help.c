@@ -18,9 +18,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "COMMAND",
-     .help = "one of the commands; without it they are listed",
-     .is_optional = true},
+    {.name = "COMMAND", .help = "command to describe; default: list all", .is_optional = true},
     {.name = NULL},
 };
 static const struct tdmi_option options[] = {{.name = NULL}};

@@ -69,7 +69,7 @@ static void print_columns(struct tdmi_output *out, const char *shape, const char
     tdmi_print(out, "  %-14s  %10s  %11s  %s", shape, parameters, flops, op);
 }
 
-/* What the order of the rows does not say. */
+/* Inputs that differ from the node before. */
 static void print_inputs(struct tdmi_output *out, const tdm_network *network,
                          const struct tdm_network_node *node, int index)
 {
@@ -136,8 +136,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "WHAT", .help = "show: its nodes with shapes, parameters and work"},
-    {.name = "NAME", .help = "of a network, as train --model takes it"},
+    {.name = "WHAT", .help = "show: list nodes with shapes, parameters and work"},
+    {.name = "NAME", .help = "network, as train --model takes it"},
     {.name = NULL},
 };
 
@@ -151,7 +151,7 @@ static const struct tdmi_option options[] = {
      .high = 1e6,
      .default_words = "as it was published",
      .group = "Network",
-     .help = "outputs of its last layer"},
+     .help = "outputs of the last layer"},
     {.name = "size",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(size),
@@ -161,7 +161,7 @@ static const struct tdmi_option options[] = {
      .value_name = "PX",
      .default_words = "the network's own",
      .group = "Network",
-     .help = "side of its square input"},
+     .help = "side of the square input"},
     {.name = "hidden",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(hidden),
@@ -169,20 +169,20 @@ static const struct tdmi_option options[] = {
      .high = 1e6,
      .default_words = "none",
      .group = "Network",
-     .help = "outputs of a dense layer with ReLU before the last"},
+     .help = "outputs of a dense layer with ReLU before the last one"},
     {.name = "svg",
      .type = TDMI_OPTION_PATH,
      .offset = offsetof(struct values, svg),
      .value_name = "FILE",
      .default_words = "none",
      .group = "Result",
-     .help = "a drawing to write"},
+     .help = "write a drawing to FILE"},
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "tandem model show mobilenetv2 --svg mobilenetv2.svg",
-    "what it is made of, and a drawing",
+    "its layers, and a drawing",
     "tandem model show xception --classes 5 --json",
     "the same for a program",
     NULL,
@@ -190,11 +190,10 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_model = {
     .name = "model",
-    .summary = "show what a network is made of",
-    .description =
-        "Lists the nodes of a network known by name: what each reads and gives, its "
-        "parameters, and the work of one image. Batch norms and activations stand in the "
-        "drawing in the box of what they follow.",
+    .summary = "show the layers of a network",
+    .description = "Lists the nodes of a network known by name: inputs, output shape, parameters, "
+                   "and the work of one image. The drawing shows batch norms and activations in "
+                   "the box of the layer that they follow.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

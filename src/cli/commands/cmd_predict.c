@@ -1,12 +1,12 @@
 /*
- * tandem predict MODEL FILE…: what a trained model sees in pictures.
+ * tandem predict MODEL FILE…: the likeliest classes of images.
  */
 #include "cli/command.h"
 #include "cli/serve.h"
-#include "tandem/input.h"
+#include "base/file/input.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
-#include "tandem/text.h"
+#include "tandem/train.h"
 
 #include <string.h>
 
@@ -21,8 +21,8 @@ struct values {
 static const struct tdmi_argument arguments[] = {
     TDMI_ARGUMENT_MODEL,
     {.name = "FILE|DIR",
-     .help = "pictures, or folders that are searched for pictures at any depth; - is one picture, "
-             "from standard input",
+     .help = "images, or folders that are searched for images at any depth; - is one image, from "
+             "standard input",
      .is_optional = true,
      .is_many = true},
     {.name = NULL},
@@ -68,7 +68,7 @@ static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
 
 struct answering {
     struct tdmi_call *call;
-    int64_t n_answered, n_told; /* told: why not, too */
+    int64_t n_answered, n_told; /* told: with the reason of a problem, too */
 };
 
 static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
@@ -87,37 +87,37 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
     return tdmi_output_check(call->out, err);
 }
 
-/* The pictures of the command line, of a list, or the one that comes through standard input. */
+/* Images of the command line, of a list, or one from standard input. */
 static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_prediction_sink sink,
                           tdm_error *err)
 {
     const struct values *values = call->values;
     const char *const *paths = call->arguments + 1;
     size_t n_paths = (size_t)call->n_arguments - 1;
-    tdm_input *input = NULL;
+    tdmi_input *input = NULL;
     tdm_status status = TDM_OK;
     if (values->files_from) {
-        status = tdm_input_open(values->files_from, &input, err);
+        status = tdmi_input_open(values->files_from, &input, err);
         if (status == TDM_E_INPUT)
             return TDM_WRAP(err, status,
                             "--files-from wants a list of paths, one a line: a file, or - for "
                             "standard input (pictures and folders themselves are given without "
                             "it)");
         if (status == TDM_OK)
-            status = tdm_input_paths(input, &paths, &n_paths, err);
+            status = tdmi_input_paths(input, &paths, &n_paths, err);
         if (status == TDM_OK)
             status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
     } else if (n_paths == 1 && strcmp(paths[0], "-") == 0) {
         struct tdm_picture picture = {.name = "-"};
-        status = tdm_input_open("-", &input, err);
+        status = tdmi_input_open("-", &input, err);
         if (status == TDM_OK) {
-            picture.bytes = tdm_input_bytes(input, &picture.length_bytes);
+            picture.bytes = tdmi_input_bytes(input, &picture.length_bytes);
             status = tdm_model_predict_pictures(model, &picture, 1, values->top, sink, err);
         }
     } else {
         status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
     }
-    tdm_input_close(input);
+    tdmi_input_close(input);
     return status;
 }
 
@@ -189,11 +189,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_model_close(model);
     /* Some path is missing, or some picture lacks memory. */
     if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_told > 0) {
-        tdm_log(TDM_LOG_ERROR, "%s", err->frames[0].text);
+        tdm_log(TDM_LOG_ERROR, "%s", tdm_error_sentence(err, 0));
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;
     }
-    if (status == TDM_OK && answering.n_answered == 0) /* each has said why */
+    if (status == TDM_OK && answering.n_answered == 0) /* every problem was printed */
         call->exit_status = tdm_status_exit(TDM_E_INPUT);
     return status;
 }
@@ -204,9 +204,9 @@ static const struct tdmi_option options[] = {
      .offset = offsetof(struct values, files_from),
      .value_name = "FILE",
      .default_words = "the command line",
-     .group = "Pictures",
+     .group = "Images",
      .is_command_line_only = true,
-     .help = "a list of pictures and folders, one a line or ended by zeros as find -print0 writes "
+     .help = "list of images and folders, one a line, or ended by zeros as find -print0 writes "
              "them; - is standard input"},
     {.name = "top",
      .type = TDMI_OPTION_INTEGER,
@@ -215,17 +215,17 @@ static const struct tdmi_option options[] = {
      .high = 1000,
      .unit = "classes",
      .group = "Answer",
-     .help = "the likeliest of each picture"},
+     .help = "number of likeliest classes for each image"},
     {.name = "csv",
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, csv),
      .group = "Answer",
-     .help = "a line for each guess: path,rank,label,probability,index,problem"},
+     .help = "print one line for each guess: path,rank,label,probability,index,problem"},
     {.name = "logits",
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, logits),
      .group = "Answer",
-     .help = "with --json: what the network computes for every class, before probabilities"},
+     .help = "with --json: add the logits of every class"},
     {.name = "serve",
      .type = TDMI_OPTION_TEXT,
      .offset = offsetof(struct values, serve.address),
@@ -235,22 +235,23 @@ static const struct tdmi_option options[] = {
      .default_words = "no server",
      .group = "Serve",
      .is_command_line_only = true,
-     .help = "answers over HTTP instead, at PORT or ADDRESS:PORT; alone 127.0.0.1:8080, port 0 any "
-             "that is free"},
+     .help = "answer over HTTP instead, at PORT or ADDRESS:PORT (alone: 127.0.0.1:8080; port 0: "
+             "any free port)"},
     {.name = "token-file",
      .type = TDMI_OPTION_PATH,
      .offset = offsetof(struct values, serve.token_file),
      .value_name = "FILE",
      .default_words = "the variable TANDEM_TOKEN, else none",
      .group = "Serve",
-     .help = "what requests must bring; without one only this machine is answered"},
+     .help = "file with the token that requests must carry; without a token only this machine is "
+             "answered"},
     {.name = "body-limit",
      .type = TDMI_OPTION_SIZE,
      .offset = offsetof(struct values, serve.body_bytes),
      .low = 1024,
      .high = 1 << 30,
      .group = "Serve",
-     .help = "of one request"},
+     .help = "largest request"},
     {.name = "pixel-limit",
      .type = TDMI_OPTION_LONG,
      .offset = offsetof(struct values, serve.pixels),
@@ -258,7 +259,7 @@ static const struct tdmi_option options[] = {
      .high = 1e9,
      .unit = "pixels",
      .group = "Serve",
-     .help = "of one picture"},
+     .help = "most pixels of one image"},
     {.name = "request-pixel-limit",
      .type = TDMI_OPTION_LONG,
      .offset = offsetof(struct values, serve.request_pixels),
@@ -267,30 +268,31 @@ static const struct tdmi_option options[] = {
      .unit = "pixels",
      .default_words = "4 times --pixel-limit",
      .group = "Serve",
-     .help = "of all pictures of one request"},
+     .help = "most pixels of all images of one request"},
     {.name = "time-limit",
      .type = TDMI_OPTION_DURATION,
      .offset = offsetof(struct values, serve.seconds),
      .low = 0.1,
      .high = 3600,
      .group = "Serve",
-     .help = "from the first line of a request to its answer, and for that to be taken"},
+     .help = "time from the first line of a request to its answer, and for the answer to be read"},
     {.name = "connections",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, serve.connections),
      .low = 1,
      .high = 10000,
      .group = "Serve",
-     .help = "at a time; further ones wait"},
+     .help = "connections at a time; further ones wait"},
     {.name = "requests",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, serve.requests),
      .low = 1,
      .high = 10000,
      .group = "Serve",
-     .help = "with pictures at a time; further ones are told to come again"},
-    TDMI_ROWS_FOREIGN(model),
-    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+     .help = "requests with images at a time; further ones are told to retry"},
+#include "cli/foreign.def"
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads),
+                     "number of threads; never changes the results"),
     TDMI_ROW_DEVICE(offsetof(struct values, model.device),
                     "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
@@ -298,13 +300,13 @@ static const struct tdmi_option options[] = {
 
 static const char *const examples[] = {
     "tandem predict runs/first holiday.jpg",
-    "one picture, the five likeliest classes",
+    "one image, the five likeliest classes",
     "tandem predict runs/first new-pictures --top 1 --json",
     "a folder, for a script",
     "find new -mtime -1 -print0 | tandem predict runs/first --files-from - --csv",
     "a list from another program, a table for another program",
     "curl -s https://example.org/cat.jpg | tandem predict runs/first -",
-    "one picture through a pipe",
+    "one image through a pipe",
     "tandem predict runs/first --serve 8080",
     "answer over HTTP, with a page at http://127.0.0.1:8080/",
     "tandem predict keras_model.h5 photo.jpg --classes labels.txt",
@@ -314,9 +316,9 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_predict = {
     .name = "predict",
-    .summary = "ask a trained model about pictures",
-    .description = "Files that are no readable pictures are named and skipped; a path that is "
-                   "missing is named, and makes the exit code 3.",
+    .summary = "classify images with a trained model",
+    .description = "Names and skips files that are no readable images; names missing paths and "
+                   "exits with status 3.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

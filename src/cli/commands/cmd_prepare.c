@@ -1,5 +1,5 @@
 /*
- * tandem prepare SRC -o OUT: pictures become a table that is quick to read.
+ * tandem prepare SRC -o OUT: convert images to a table that loads fast.
  */
 #include "cli/command.h"
 #include "tandem/prepare.h"
@@ -45,7 +45,7 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     options->source = call->arguments[0];
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
-    double test = 0.0; /* what the two leave over, whether it is said or not */
+    double test = 0.0; /* the rest of both, whether given or not */
     tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
                                         &options->val_fraction, &test, err);
     const double sum = options->train_fraction + options->val_fraction + test;
@@ -109,8 +109,9 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
     tdmi_print(out, " (%d %s, %s, %.1f s)\n", result->parts, result->parts == 1 ? "file" : "files",
                bytes, result->seconds);
     if (result->version > 0 && result->added + result->removed > 0)
-        tdmi_print(out, "version %lld: %lld pictures came, %lld went; %s@v%lld is as it was\n",
-                   (long long)result->version, (long long)result->added, (long long)result->removed,
+        tdmi_print(out, "version %lld: %lld %s added, %lld removed; %s@v%lld is the table before\n",
+                   (long long)result->version, (long long)result->added,
+                   result->added == 1 ? "image" : "images", (long long)result->removed,
                    options->folder, (long long)result->version - 1);
     if (result->quarantined > 0)
         tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
@@ -127,7 +128,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_prepare_options options;
-    struct tdm_prepare_result result;
+    struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     struct tdmi_watch watch;
     tdm_status status = read_options(call, &options, err);
     if (status != TDM_OK)
@@ -164,74 +165,78 @@ static const struct tdmi_option options[] = {
      .value_name = "OUT",
      .default_words = "must be given",
      .group = "Result",
-     .help = "folder to make, or to go on with"},
+     .help = "folder to make, or to continue"},
     {.name = "compression",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(compression),
      .choices = "zstd|snappy|none",
-     .default_words = "zstd, but not of pictures",
+     .default_words = "zstd, but not of images",
      .group = "Result",
-     .help = "of the columns, and of raw pictures"},
+     .help = "compression of the columns, and of raw images"},
     {.name = "slice",
      .type = TDMI_OPTION_TEXT,
      .offset = offsetof(struct values, slice),
      .value_name = "K/N",
      .default_words = "all of it",
      .group = "Result",
-     .help = "make one Nth of the files, such as 1/8: any number of machines can share the work",
+     .help = "make only part K of N, such as 1/8, to share the work between machines",
      .is_command_line_only = true},
     {.name = "merge",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(merge),
      .group = "Result",
-     .help = "complete what slices made",
+     .help = "complete the table after all slices",
      .is_command_line_only = true},
-    TDMI_ROW_SIZE(FIELD(size), 1, 8192, "Pictures", "of both sides"),
+    TDMI_ROW_SIZE(FIELD(size), 1, 8192, "Images", "width and height"),
     {.name = "fit",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(fit),
      .choices = "pad|crop|stretch",
-     .group = "Pictures",
-     .help = "shrink and centre on white, fill and cut, or distort"},
+     .group = "Images",
+     .help = "shrink and centre on white, fill and crop, or distort"},
     {.name = "crop-fraction",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(crop_fraction),
      .low = 0.01,
      .high = 1,
      .value_name = "F",
-     .group = "Pictures",
-     .help = "with --fit crop: the short side becomes size / F before the cut"},
+     .group = "Images",
+     .help = "with --fit crop: resize the short side to size / F before the crop"},
     {.name = "resample",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(resample),
      .choices = "lanczos|bicubic|bilinear",
-     .group = "Pictures",
-     .help = "how pictures are scaled"},
+     .group = "Images",
+     .help = "filter that resizes images"},
     {.name = "codec",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(codec),
      .choices = "jpeg|png|raw|keep",
-     .group = "Pictures",
-     .help = "how they are stored; raw: plain pixels, keep: the bytes of the file"},
+     .group = "Images",
+     .help = "format of stored images; raw: plain pixels, keep: the bytes of the file"},
     {.name = "quality",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(quality),
      .low = 1,
      .high = 100,
      .default_words = "95",
-     .group = "Pictures",
-     .help = "of jpeg; from 95 on colours keep their full resolution"},
-    TDMI_ROW_SPLIT(offsetof(struct values, split), "Rows",
-                   "part to train on and part to validate on, where the source does not say"),
-    TDMI_ROW_SEED(FIELD(seed), "Rows", "of split and order"),
-    TDMI_ROWS_SOURCE(prepare.how),
-    TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bytes"),
+     .group = "Images",
+     .help = "quality of jpeg; from 95 on colours keep their full resolution"},
+    TDMI_ROW_SPLIT(
+        offsetof(struct values, split), "Rows",
+        "fractions to train and to validate on, if the source has no split; the rest becomes test"),
+    TDMI_ROW_SEED(FIELD(seed), "Rows", "seed of split and order"),
+#define AT prepare.how.
+#define HOW(member) member
+#include "tandem/source.def"
+#undef AT
+    TDMI_ROW_THREADS(FIELD(threads), "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "tandem prepare photos -o pets --size 224",
-    "a table of small pictures, split into train and val",
+    "a table of small images, split into train and val",
     "tandem prepare photos -o pets --slice 1/8",
     "one machine's share; run 1/8 to 8/8 anywhere",
     "tandem prepare photos -o pets --merge",
@@ -241,11 +246,11 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_prepare = {
     .name = "prepare",
-    .summary = "make a table of pictures of one size, Parquet and Delta",
+    .summary = "convert a data set to one image size, as Parquet and Delta",
     .description =
-        "Every picture that decodes is turned upright, brought to one size and written to Parquet "
-        "files with a Delta log, split and mixed. The same pictures and options give the same "
-        "bytes. Killed or stopped at any point, run it again: what is finished stays.",
+        "Rotates every image that decodes upright, scales it to one size, and writes all of them, "
+        "split and shuffled, to Parquet files with a Delta log. The same images and options give "
+        "the same bytes. After an interruption run it again: finished files stay.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

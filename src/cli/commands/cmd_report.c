@@ -51,7 +51,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 
 static const struct tdmi_argument arguments[] = {
     {.name = "RUN",
-     .help = "run folders; with several, the others against the first",
+     .help = "run folders; each further one is compared with the first",
      .is_many = true},
     {.name = NULL},
 };
@@ -64,7 +64,7 @@ static const struct tdmi_option options[] = {
      .value_name = "FILE",
      .default_words = "report.html in the first run",
      .group = "Result",
-     .help = "the page to write"},
+     .help = "page to write"},
     {.name = NULL},
 };
 
@@ -78,9 +78,9 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_report = {
     .name = "report",
-    .summary = "a run as one HTML page: curves, classes, confusions, calibration",
-    .description = "The page holds its drawings itself: no network, no scripts, nothing beside it. "
-                   "With several runs each is compared with the first.",
+    .summary = "write an HTML page: curves, classes, confusions, calibration",
+    .description = "The page is one file: no network, no scripts, no other files. Each further run "
+                   "is compared with the first.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -207,26 +207,26 @@ static void write_comparison(tdm_json_writer *json, const struct tdm_comparison 
     tdm_json_bool(json, "no_loss", comparison->is_no_loss);
 }
 
-static void print_comparison(struct tdmi_output *out, const struct tdm_comparison *comparison)
+static void print_comparison(struct tdmi_output *out, const tdm_runs *runs,
+                             const struct tdm_comparison *comparison)
 {
+    const char *a = tdm_runs_at(runs, 0)->path, *b = tdm_runs_at(runs, 1)->path;
     if (!comparison->is_comparable) {
         tdmi_print(out, "\nnot comparable: %s\n", comparison->reason);
         return;
     }
     tdmi_print(out,
-               "\nof %lld pictures: %lld right in both, %lld only in the first, %lld only in the "
-               "second, %lld in neither\n",
+               "\nof %lld images: %lld right in both, %lld only in %s, %lld only in %s, %lld in "
+               "neither\n",
                (long long)comparison->n, (long long)comparison->both, (long long)comparison->only_a,
-               (long long)comparison->only_b, (long long)comparison->neither);
-    tdmi_print(out,
-               "the second minus the first: %+.2f points (95 %%: %+.2f to %+.2f); McNemar's exact "
-               "test: p = "
-               "%.4g\n",
-               100.0 * comparison->difference, 100.0 * comparison->interval.low,
-               100.0 * comparison->interval.high, comparison->p);
+               a, (long long)comparison->only_b, b, (long long)comparison->neither);
+    tdmi_print(
+        out, "%s minus %s: %+.2f points (95 %%: %+.2f to %+.2f); McNemar's exact test: p = %.4g\n",
+        b, a, 100.0 * comparison->difference, 100.0 * comparison->interval.low,
+        100.0 * comparison->interval.high, comparison->p);
     const double margin = 100.0 * TDM_COMPARE_MARGIN;
     const char *points = margin == 1.0 ? "point" : "points";
-    tdmi_print(out, "the second, beside the first: %s", comparison->verdict);
+    tdmi_print(out, "%s compared with %s: %s", b, a, comparison->verdict);
     if (strcmp(comparison->verdict, "no loss") == 0)
         tdmi_print(out, " of more than %g %s", margin, points);
     tdmi_print(out, "\n");
@@ -239,7 +239,7 @@ static void print_comparison(struct tdmi_output *out, const struct tdm_compariso
 static tdm_status compare(struct tdmi_call *call, tdm_error *err)
 {
     tdm_runs *runs = NULL;
-    struct tdm_comparison comparison;
+    struct tdm_comparison comparison = {.struct_bytes = sizeof comparison};
     tdm_status status = tdm_runs_read(call->arguments + 1, 2, &runs, err);
     if (status == TDM_OK)
         status = tdm_runs_compare(runs, 0, 1, &comparison, err);
@@ -251,7 +251,7 @@ static tdm_status compare(struct tdmi_call *call, tdm_error *err)
         write_comparison(call->json, &comparison);
     } else if (status == TDM_OK) {
         print_table(call->out, runs);
-        print_comparison(call->out, &comparison);
+        print_comparison(call->out, runs, &comparison);
     }
     tdm_runs_close(runs);
     return status;
@@ -285,9 +285,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT", .help = "list, show or compare", .is_optional = true},
     {.name = "DIR|RUN",
-     .help = "list: the folder that is searched (runs); show and compare: a run folder",
+     .help = "list: folder to search (default: runs); show and compare: a run folder",
      .is_optional = true},
-    {.name = "B", .help = "compare: the run that is asked about", .is_optional = true},
+    {.name = "B", .help = "compare: the run to compare with the first", .is_optional = true},
     {.name = NULL},
 };
 
@@ -302,19 +302,18 @@ static const char *const examples[] = {
     "tandem runs show runs/first",
     "one of them, class by class",
     "tandem runs compare runs/first runs/second",
-    "is the second better, picture by picture?",
+    "is the second better, image by image?",
     NULL,
 };
 
 const struct tdmi_command tdmi_command_runs = {
     .name = "runs",
-    .summary = "look back: list runs, show one, compare two",
-    .description =
-        "Comparing takes what became of every validation picture in both runs. 'Better' is said "
-        "only when McNemar's exact test says so (p < 0.05), 'no loss' only when the 95 % interval "
-        "of the paired difference (Tango's) excludes a loss of more than one point, and below "
-        "1,000 pictures there is no verdict. Runs judged on different pictures are shown side by "
-        "side and not compared.",
+    .summary = "list, show and compare runs",
+    .description = "Compares two runs on each validation image of both. The verdict is 'better' "
+                   "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
+                   "interval of the paired difference (Tango's) excludes a loss of more than one "
+                   "point; below 1,000 images there is none. Runs validated on different images "
+                   "are shown side by side and not compared.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

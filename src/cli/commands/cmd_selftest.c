@@ -3,7 +3,7 @@
  */
 #include "cli/command.h"
 #include "tandem/log.h"
-#include "tandem/selftest.h"
+#include "tandem/bench.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void defaults(void *values)
     own->part = "all";
 }
 
-/* What has been told so far, a row a kind of check, in the order they came in. */
+/* Results so far: one row for each kind of check, in order of arrival. */
 enum { most_groups = 16, most_ways = 200 };
 
 struct hearing {
@@ -29,7 +29,7 @@ struct hearing {
         char name[48];
         int passed, failed;
     } groups[most_groups];
-    /* What computes, how often; those that there is no room for are "others", the last. */
+    /* Algorithms and how often they ran; the last entry, "others", counts those without room. */
     int n_ways;
     struct way {
         char op[16], direction[24], by[64];
@@ -100,8 +100,8 @@ static void print_ways(const struct hearing *hearing)
                    hearing->ways[i].by, hearing->ways[i].n);
 }
 
-static void tell(const struct hearing *hearing, const char *device,
-                 const struct tdm_selftest_result *result)
+static void print_result(const struct hearing *hearing, const char *device,
+                         const struct tdm_selftest_result *result)
 {
     struct tdmi_output *out = hearing->call->out;
     tdmi_print(out, "self-test of %s\n\n  %-40s %7s %7s\n", device, "check", "passed", "failed");
@@ -144,7 +144,7 @@ static void write_ways(const struct hearing *hearing)
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
-    struct tdm_selftest_result result;
+    struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     struct hearing hearing = {.call = call};
     if (call->json)
         tdm_json_array_begin(call->json, "failures");
@@ -161,7 +161,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_json_integer(call->json, "passed", result.passed);
         tdm_json_integer(call->json, "failed", result.failed);
     } else {
-        tell(&hearing, values->device, &result);
+        print_result(&hearing, values->device, &result);
     }
     call->exit_status = result.failed > 0;
     return TDM_OK;
@@ -171,13 +171,13 @@ static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
     TDMI_ROW_DEVICE(offsetof(struct values, device),
-                    "what to check: cpu, or one backend: cuda, cuda:1, ref"),
+                    "device to check: cpu, or one backend: cuda, cuda:1, ref"),
     {.name = "part",
      .type = TDMI_OPTION_CHOICE,
      .offset = offsetof(struct values, part),
      .choices = "all|ops",
      .group = "Machine",
-     .help = "ops: the cases of the operations alone, such as under a checker of a card's memory"},
+     .help = "ops: only the cases of the operations, such as for a checker of GPU memory"},
     {.name = NULL},
 };
 
@@ -189,10 +189,10 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_selftest = {
     .name = "selftest",
-    .summary = "check that this build computes rightly on this machine",
+    .summary = "check that this build computes correctly on this machine",
     .description =
-        "Every operation against the plain C law and against central differences, equal "
-        "bits at any thread count, golden training runs, and what happens without memory.",
+        "Checks every operation against the plain C reference and against central differences, "
+        "equal results at any thread count, golden training runs, and failing allocations.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -2,7 +2,7 @@
  * tandem synth OUT: a synthetic photo-like data set to try things with.
  */
 #include "cli/command.h"
-#include "tandem/synth.h"
+#include "tandem/prepare.h"
 #include "cli/watch.h"
 
 struct values {
@@ -17,7 +17,7 @@ static void defaults(void *values)
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_synth_options options = ((const struct values *)call->values)->synth;
-    struct tdm_synth_result result;
+    struct tdm_synth_result result = {.struct_bytes = sizeof result};
     struct tdmi_watch watch;
     char bytes[32];
     options.folder = call->arguments[0];
@@ -53,26 +53,27 @@ static const struct tdmi_option options[] = {
      .offset = offsetof(struct values, synth.classes),
      .low = 2,
      .high = 1000,
-     .group = "Pictures",
-     .help = "how many classes, a folder each"},
+     .group = "Images",
+     .help = "number of classes, one folder each"},
     {.name = "per-class",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, synth.per_class),
      .low = 1,
      .high = 1000000,
-     .group = "Pictures",
-     .help = "how many pictures in each"},
-    TDMI_ROW_SIZE(offsetof(struct values, synth.size), 16, 2048, "Pictures",
-                  "typical side; pictures vary around it"),
+     .group = "Images",
+     .help = "number of images per class"},
+    TDMI_ROW_SIZE(offsetof(struct values, synth.size), 16, 2048, "Images",
+                  "typical side; images vary around it"),
     {.name = "format",
      .type = TDMI_OPTION_CHOICE,
      .offset = offsetof(struct values, synth.format),
      .choices = "jpeg|png|bmp|ppm",
-     .group = "Pictures",
-     .help = "of the files, where this build can write it"},
-    TDMI_ROW_SEED(offsetof(struct values, synth.seed), "Pictures",
+     .group = "Images",
+     .help = "format of the files, if this build can write it"},
+    TDMI_ROW_SEED(offsetof(struct values, synth.seed), "Images",
                   "the same seed gives the same bytes on any machine"),
-    TDMI_ROW_THREADS(offsetof(struct values, synth.threads), "any number gives the same bytes"),
+    TDMI_ROW_THREADS(offsetof(struct values, synth.threads),
+                     "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 
@@ -84,10 +85,9 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_synth = {
     .name = "synth",
-    .summary = "paint a synthetic data set of photo-like pictures",
-    .description =
-        "Class folders of pictures with textures, shapes, clutter, changing light and sizes, made "
-        "so that a small network can learn them and a colour histogram cannot.",
+    .summary = "generate a synthetic data set of photo-like images",
+    .description = "Writes class folders of images with textures, shapes, clutter, changing light "
+                   "and sizes, which a small network can learn and a colour histogram cannot.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -216,7 +216,7 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     const char *name = call->arguments[1];
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     struct tdmi_watch watch;
     tdmi_watch_start(&watch, call->globals, "bytes");
     tdm_status status =
@@ -288,7 +288,7 @@ static const struct tdmi_option options[] = {
      .value_name = "URL",
      .default_words = "the publisher",
      .group = "Fetch",
-     .help = "a folder on another server that has the file"},
+     .help = "URL of a folder that has the file, on another server"},
     {.name = "show",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, show),
@@ -296,29 +296,28 @@ static const struct tdmi_option options[] = {
      .high = 1e6,
      .unit = "tensors",
      .group = "Inspect",
-     .help = "at most so many are told (JSON has all)"},
+     .help = "tensors to print; --json has all"},
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "tandem weights list",
-    "what is published, under which licence, and what of it is here",
+    "published weights, their licences, and which are here",
     "tandem weights fetch xception-notop",
-    "the base of transfer learning; goes on where it was interrupted",
+    "a base for transfer learning; resumes an interrupted fetch",
     "tandem weights inspect model.h5",
-    "what is in a file of Keras, PyTorch, NumPy or safetensors",
+    "the tensors of a file of Keras, PyTorch, NumPy or safetensors",
     "tandem weights convert model.pth model.safetensors",
-    "the same tensors where no pickle is needed to read them",
+    "the same tensors in a format without pickle",
     NULL,
 };
 
 const struct tdmi_command tdmi_command_weights = {
     .name = "weights",
-    .summary = "bring and look into other people's weights",
-    .description =
-        "Published weights are kept in TANDEM_HOME/weights and compared with the hash their "
-        "publisher names; where there is none, the first fetch prints the SHA-256 and remembers "
-        "it. Files are only read: nothing in them is ever run.",
+    .summary = "fetch, inspect and convert published weights",
+    .description = "Keeps published weights in TANDEM_HOME/weights and compares them with the "
+                   "publisher's hash; if there is none, the first fetch prints the SHA-256 and "
+                   "remembers it. Files are only read: nothing in them is ever run.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -3,11 +3,12 @@
  *
  *     files ──sweep──► findings ──► copies ──► verdicts ──► counts, classes, sizes, quarantine
  */
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "data/audit/copies.h"
 #include "data/audit/finding.h"
 #include "data/audit/quarantine.h"
@@ -24,9 +25,10 @@ struct auditing {
     tdmi_arena *arena;                      /* of the audit: its strings */
 };
 
-struct tdm_audit_options tdm_audit_options_default(void)
+void tdm_audit_options_init(struct tdm_audit_options *options, size_t struct_bytes)
 {
-    return (struct tdm_audit_options){.find_near = true};
+    static const struct tdm_audit_options usual = {.find_near = true};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
 void tdm_audit_release(struct tdm_audit *audit)
@@ -37,7 +39,7 @@ void tdm_audit_release(struct tdm_audit *audit)
     if (arena)
         tdmi_arena_release(arena);
     tdmi_free(arena);
-    *audit = (struct tdm_audit){0};
+    tdmi_result_clear(audit);
 }
 
 /* ---- file by file -----------------------------------------------------------------------------
@@ -189,7 +191,7 @@ static tdm_status check_files(struct auditing *job, tdm_error *err)
     if (status == TDM_OK)
         return TDM_OK;
     if (status == TDM_E_INPUT)
-        audit->refusal = tdmi_arena_copy(job->arena, refusal.frames[0].text);
+        audit->refusal = tdmi_arena_copy(job->arena, tdm_error_sentence(&refusal, 0));
     return audit->refusal != NULL
                ? TDM_OK
                : TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %lld pictures",
@@ -246,9 +248,10 @@ static tdm_status run(struct auditing *job, tdm_sink sink, tdm_error *err)
 tdm_status tdm_audit(const struct tdm_audit_options *options, tdm_sink sink,
                      struct tdm_audit *audit, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_audit_options, options, tdm_audit_options_default(), err);
+    TDMI_RESULT(tdm_audit, audit, err);
     struct auditing job = {.options = options, .audit = audit};
     const int64_t begin_ns = tdmi_clock_ns();
-    *audit = (struct tdm_audit){0};
     tdm_status status = run(&job, sink, err);
     audit->seconds = tdmi_clock_seconds_since(begin_ns);
     tdmi_source_close(job.source);

@@ -37,7 +37,7 @@ static void keep(struct reader *reader, int64_t index, const tdm_error *problem)
         return;
     struct left_out *left_out = &reader->first[reader->n_first++];
     left_out->index = index;
-    snprintf(left_out->why, sizeof left_out->why, "%s", problem->frames[0].text);
+    snprintf(left_out->why, sizeof left_out->why, "%s", tdm_error_sentence(problem, 0));
 }
 
 /* 0 means unreadable. */

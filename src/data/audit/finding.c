@@ -23,7 +23,8 @@ static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
 {
     finding->remarks |= tdmi_verdict_bit(verdict);
     snprintf(finding->reason, sizeof finding->reason, "%s",
-             problem->n_frames > 0 ? problem->frames[0].text : tdm_status_text(problem->code));
+             problem->n_frames > 0 ? tdm_error_sentence(problem, 0)
+                                   : tdm_status_text(problem->code));
 }
 
 static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_facts *facts,
@@ -57,7 +58,7 @@ static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_fac
 static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described,
                          const tdm_error *problem)
 {
-    const char *reason = problem->n_frames > 0 ? problem->frames[0].text : "";
+    const char *reason = problem->n_frames > 0 ? tdm_error_sentence(problem, 0) : "";
     if (strstr(reason, "truncated"))
         return true;
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");

@@ -6,7 +6,7 @@
 #define TANDEM_DATA_AUDIT_FINDING_H
 
 #include "data/source/source.h"
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 
 enum { TDMI_REASON_BYTES = TDM_ERROR_TEXT_BYTES };
 

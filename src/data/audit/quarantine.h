@@ -7,7 +7,7 @@
 #ifndef TANDEM_DATA_AUDIT_QUARANTINE_H
 #define TANDEM_DATA_AUDIT_QUARANTINE_H
 
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 #include <stddef.h>
 
 /* May a list be written there? TDM_E_USAGE where something else stands than a list that audit wrote

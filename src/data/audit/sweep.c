@@ -2,7 +2,7 @@
 #include "data/audit/sweep.h"
 
 #include "base/clock.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <limits.h>
 #include <stdatomic.h>
 

@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -33,8 +33,8 @@ static const double ns_per_second = 1e9;
 /* The outermost sentence names the object, the innermost the cause. */
 static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_error *problem)
 {
-    const char *outer = problem->frames[problem->n_frames - 1].text;
-    const char *cause = problem->frames[0].text;
+    const char *outer = tdm_error_sentence(problem, problem->n_frames - 1);
+    const char *cause = tdm_error_sentence(problem, 0);
     int length = snprintf(text, TDMI_PROBLEM_BYTES, "%s: %s%s%s", path, outer,
                           outer == cause ? "" : ": ", outer == cause ? "" : cause);
     if (length >= TDMI_PROBLEM_BYTES)

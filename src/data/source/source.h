@@ -14,7 +14,7 @@
 #include "base/text/text.h"
 #include "image/preprocess.h"
 #include "tandem/error.h"
-#include "tandem/source.h"
+#include "tandem/data.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  */
 #include "image/augment/augment.h"
 
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,10 +53,10 @@ static const char *number_of(double value, char text[32])
 static const char *suggest(const char *typed, const char *(*name_of)(const void *list, int i),
                            const void *list, char text[100])
 {
-    tdm_suggestion suggestion = {.typed = typed};
+    tdmi_suggestion suggestion = {.typed = typed};
     for (int i = 0; name_of(list, i) != NULL; i++)
-        tdm_suggest_consider(&suggestion, name_of(list, i));
-    return tdm_suggest_words(&suggestion, "", text, 100);
+        tdmi_suggest_consider(&suggestion, name_of(list, i));
+    return tdmi_suggest_words(&suggestion, "", text, 100);
 }
 
 static const char *entry_name(const void *list, int i)
@@ -200,7 +200,7 @@ tdm_status tdmi_augment_read(const char *spec, struct tdmi_augment *augment, tdm
     tdm_error cause = {0};
     if (read_spec(spec, &read, &cause) != TDM_OK)
         return TDM_FAIL(err, TDM_E_USAGE, "cannot augment by '%.100s': %s", spec,
-                        cause.frames[0].text);
+                        tdm_error_sentence(&cause, 0));
     *augment = read;
     return TDM_OK;
 }
@@ -296,7 +296,7 @@ tdm_status tdmi_augment_from_json(const tdm_json_value *object, const char *name
     tdm_error cause = {0};
     if (read_object(object, &read, &cause) != TDM_OK)
         return TDM_FAIL(err, TDM_E_INPUT, "cannot use the augmentation of \"%s\": %s", name,
-                        cause.frames[0].text);
+                        tdm_error_sentence(&cause, 0));
     *augment = read;
     return TDM_OK;
 }

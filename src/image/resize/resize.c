@@ -78,7 +78,7 @@ static struct tdmi_resize_passes passes_of(int width, int height, const struct t
         passes.has_across = is_moved(&passes.across) || how->part_width != how->width;
         passes.has_down = is_moved(&passes.down) || how->part_height != how->height;
     }
-    passes.is_turned =
+    passes.is_transposed =
         how->height < height && (int64_t)height - how->height > 2 * ((int64_t)width - how->width);
     return passes;
 }
@@ -113,7 +113,7 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     const size_t source_bytes = 3 * (size_t)r->source_width;
     const size_t row_bytes = 3 * (size_t)how->part_width;
     const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
-    const int rows_across = r->has_down && r->is_turned ? how->part_height : r->source_height;
+    const int rows_across = r->has_down && r->is_transposed ? how->part_height : r->source_height;
     if (r->has_across) {
         tdmi_weights_carve(base, used, across, how->filter, &r->across);
         if (r->kernels->arranged_bytes != NULL)
@@ -137,13 +137,13 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
             tdmi_resize_carve(base, used, (size_t)(rows_across < STRIP ? rows_across : STRIP),
                               source_bytes + TDMI_RESIZE_SLACK);
     }
-    if (r->has_across && r->has_down && r->is_turned)
+    if (r->has_across && r->has_down && r->is_transposed)
         r->between = tdmi_resize_carve(base, used, (size_t)how->part_height, source_bytes);
 }
 
 bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
 {
-    return resampler->has_across && resampler->has_down && !resampler->is_turned;
+    return resampler->has_across && resampler->has_down && !resampler->is_transposed;
 }
 
 /* As much as the largest picture that is decoded takes, and as both pictures take. To 299 pixels,
@@ -173,7 +173,7 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
                                  .source_height = height,
                                  .has_across = passes.has_across,
                                  .has_down = passes.has_down,
-                                 .is_turned = passes.is_turned};
+                                 .is_transposed = passes.is_transposed};
     r->kernels = how->kernels != NULL ? how->kernels : tdmi_resize_kernels_best();
 
     size_t used = 0; /* first only count, then set aside */

@@ -40,7 +40,7 @@ void tdmi_image_reduce(const tdmi_image *source, int factor_x, int factor_y, uin
  * what each does. Of what is reduced before: of the reduced picture. */
 struct tdmi_resize_passes {
     bool has_across, has_down; /* neither: the part as it is */
-    bool is_turned;            /* down before across */
+    bool is_transposed;        /* down before across */
     struct tdmi_axis across, down;
 };
 tdm_status tdmi_resize_passes_of(int width, int height, const struct tdmi_resize *how,
@@ -51,7 +51,7 @@ tdm_status tdmi_resize_passes_of(int width, int height, const struct tdmi_resize
 struct tdmi_resampler {
     const struct tdmi_resize_kernels *kernels;
     bool has_across, has_down; /* what changes at all */
-    bool is_turned;            /* down before across, as Pillow does it where that is cheaper */
+    bool is_transposed;        /* down before across, as Pillow does it where that is cheaper */
     int source_width, source_height;
     struct tdmi_resize_weights across, down;
     struct tdmi_span columns, rows; /* of the source, that are needed: first and how many */

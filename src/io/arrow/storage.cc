@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 using arrow::Status;
 using arrow::fs::FileInfo;

@@ -1,5 +1,5 @@
 /*
- * What names options accept, for whoever lists them.
+ * Names that options accept, for --help.
  */
 #include "image/augment/augment.h"
 #include "models/network.h"

@@ -1,6 +1,5 @@
-/* Options are checked, recorded and compared; options_table.c lists them. */
+/* Options are checked, recorded and compared; tandem/train.def lists them. */
 #include "train/config/options.h"
-#include "data/loader/loader.h"
 #include "image/augment/augment.h"
 #include "train/freeze.h"
 #include "train/config/options_table.h"
@@ -10,28 +9,37 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "a, b or c" of the words, into the sentence that refuses another. */
-static tdm_status check_choice(const struct tdmi_row *row, const char *given, tdm_error *err)
+/* "a, b or c": the choices of a row. */
+static void list_choices(const struct tdmi_row *row, char *text, size_t text_bytes)
 {
-    const char *const *words = tdmi_row_choices(row);
-    if (!words || tdmi_row_choice(row, given))
-        return TDM_OK;
-    return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is '%s'; %s%s%s or %s is accepted",
-                    row->name, given, words[0], words[2] ? ", " : "", words[2] ? words[1] : "",
-                    words[2] ? words[2] : words[1]);
+    const char *last = strrchr(row->choices, '|');
+    size_t used = 0;
+    for (const char *at = row->choices; *at && used + 5 < text_bytes; at++) {
+        if (*at != '|')
+            text[used++] = *at;
+        else
+            used +=
+                (size_t)snprintf(text + used, text_bytes - used, "%s", at == last ? " or " : ", ");
+    }
+    text[used] = '\0';
 }
 
 static tdm_status check_row(const struct tdmi_row *row, const struct tdm_train_options *options,
                             tdm_error *err)
 {
-    if (row->type == TDMI_ROW_SEED || row->type == TDMI_ROW_WORDS)
+    char accepted[120];
+    if (row->type == TDMI_ROW_SEED || row->type == TDMI_ROW_TEXT)
         return TDM_OK;
     if (!tdmi_row_is_text(row))
         return tdmi_row_check(row, tdmi_row_number(row, options), TDM_E_USAGE, err);
     const char *text = *(const char *const *)((const char *)options + row->offset);
-    if (text ? *text == '\0' : row->type == TDMI_ROW_TEXT)
+    if (text ? *text == '\0' : row->text != NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
-    return text ? check_choice(row, text, err) : TDM_OK;
+    if (!text || row->type != TDMI_ROW_CHOICE || tdmi_row_has_choice(row, text))
+        return TDM_OK;
+    list_choices(row, accepted, sizeof accepted);
+    return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is '%s'; %s is accepted", row->name,
+                    text, accepted);
 }
 
 static tdm_status check_views(const struct tdm_train_options *options,
@@ -76,11 +84,9 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "accepted",
                         options->min_delta);
     struct tdmi_augment augment;
-    enum tdmi_cache_kind cache;
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
             "training: option --augment");
     TDM_TRY(check_views(options, &augment, err), err, "checking options");
-    TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
     TDM_TRY(tdmi_freeze_check_unfreezing(options, err), err, "checking options");
     if (options->balance && strcmp(options->class_weights, "balanced") == 0)
@@ -88,10 +94,6 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: --balance shows every class equally often, and --class-weights "
                         "balanced weighs what is rare; together rare classes count twice; one of "
                         "them is accepted");
-    if (!(options->fraction > 0.0))
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --fraction is %g; more than 0, up to 1, is accepted",
-                        options->fraction);
     if (!(options->train_fraction > 0.0) || !(options->val_fraction > 0.0) ||
         options->train_fraction + options->val_fraction + options->test_fraction > 1.0 + 1e-9) {
         char test[40] = "";
@@ -143,7 +145,7 @@ const char *tdmi_options_words(const char *name, const tdm_json_value *value)
     const double number = tdm_json_as_number(value, 0.0);
     if (row->type == TDMI_ROW_FLAG)
         return number > 0.0 ? "yes" : "no";
-    return tdmi_row_is_special(row, number) ? row->words : NULL;
+    return tdmi_row_is_unset(row, number) ? row->words : NULL;
 }
 
 static bool has_shrunk(double now, double before)
@@ -151,15 +153,15 @@ static bool has_shrunk(double now, double before)
     return now > 0.0 && (before == 0.0 || now < before);
 }
 
-static const char *say(const struct tdmi_row *row, double value, char text[32])
+static const char *value_words(const struct tdmi_row *row, double value, char text[32])
 {
-    if (tdmi_row_is_special(row, value))
+    if (tdmi_row_is_unset(row, value))
         return row->words;
     snprintf(text, 32, "%g", value);
     return text;
 }
 
-/* What ends the sentences of options that may not change. */
+/* The end of messages about options that may not change. */
 #define KEEP_IT "; leave it out, or give another -o"
 
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
@@ -200,11 +202,12 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was begun with %s; as much or more is "
                             "accepted",
-                            row->name, say(row, now, words[0]), say(row, before, words[1]));
+                            row->name, value_words(row, now, words[0]),
+                            value_words(row, before, words[1]));
         if (row->effect == TDMI_ROW_OTHER_BITS && fabs(before - now) > 0.0)
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was begun with %s" KEEP_IT, row->name,
-                            say(row, now, words[0]), say(row, before, words[1]));
+                            value_words(row, now, words[0]), value_words(row, before, words[1]));
     }
     return TDM_OK;
 }

@@ -10,24 +10,24 @@
 /* Ranges, and limits that contradict each other. TDM_E_USAGE. */
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err) TDM_MUST_USE;
 
-/* Another --split than the usual one: whoever asked for it is told where it decides nothing. */
+/* Does the split differ from the default? Then a source with a split of its own gives a note. */
 bool tdmi_options_ask_for_split(const struct tdm_train_options *options);
 
 void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
                           const char *key);
 
-/* What a recorded value means where it is no value that a person chose ("the optimizer's own"), and
- * "yes" or "no" of a flag. NULL: it speaks for itself, or there is no such option. */
+/* Words for a recorded value: "the optimizer's own" for an unset number, "yes" or "no" for a flag.
+ * NULL: none are needed, or there is no such option. */
 const char *tdmi_options_words(const char *name, const tdm_json_value *value);
 
-/* Do the recorded options give the same bits as these? TDM_E_USAGE names the first that does not,
+/* Do the recorded options give the same bits as these? TDM_E_USAGE names the first that differs,
  * with both values. Limits may have grown. */
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err) TDM_MUST_USE;
 
-/* Over what is there: members called as options are, and source, run and resume; what
- * tdmi_options_to_json wrote is accepted. Strings live as long as the object's document.
- * TDM_E_USAGE names the member that is none, or of another kind. */
+/* Set options from an object: members named as options are, and source, run and resume, as
+ * tdmi_options_to_json writes them. Strings live as long as the object's document. TDM_E_USAGE
+ * names the member that is unknown or of the wrong kind. */
 tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
                                   tdm_error *err) TDM_MUST_USE;
 

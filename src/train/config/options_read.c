@@ -3,7 +3,7 @@
  * rows of one table; what is wrong in a record is a damaged file, in a text it is a wrong use.
  */
 #include "backend/backend.h"
-#include "data/loader/loader.h"
+#include "base/sized.h"
 #include "models/network.h"
 #include "track/run.h"
 #include "train/freeze.h"
@@ -15,52 +15,35 @@
 
 /* ---- back from the record --------------------------------------------------------------- */
 
-/* The same word, in static storage or in the record itself; NULL: it is not known here. */
-static const char *known_word(const struct tdmi_row *row, const char *word)
+/* Does this build have what the word names? */
+static bool is_known(const struct tdmi_row *row, const char *word)
 {
     const char *option = row->name;
     struct tdmi_network network;
     struct tdmi_optimizer_choice optimizer;
     struct tdmi_schedule_choice schedule;
-    enum tdmi_cache_kind cache;
-    if (tdmi_row_choices(row))
-        return tdmi_row_choice(row, word);
+    if (row->type == TDMI_ROW_CHOICE)
+        return tdmi_row_has_choice(row, word);
     if (strcmp(option, "model") == 0)
-        return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
+        return tdmi_network_find(word, &network, NULL) == TDM_OK;
     if (strcmp(option, "optimizer") == 0)
-        return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK ? word : NULL;
-    if (strcmp(option, "cache") == 0)
-        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
-                                                                  : NULL;
+        return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK;
     if (strcmp(option, "freeze") == 0)
-        return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
+        return tdmi_freeze_check(word, NULL) == TDM_OK;
     if (strcmp(option, "schedule") == 0)
-        return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
+        return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK;
     if (strcmp(option, "device") == 0)
-        return tdmi_backend_knows(word) ? word : NULL;
-    return NULL;
-}
-
-/* A whole number in the row's range. */
-static void store(const struct tdmi_row *row, int64_t value, struct tdm_train_options *options)
-{
-    void *at = (char *)options + row->offset;
-    if (row->type == TDMI_ROW_INTEGER)
-        *(int *)at = (int)value;
-    else if (row->type == TDMI_ROW_LONG)
-        *(int64_t *)at = value;
-    else if (row->type == TDMI_ROW_NUMBER)
-        *(double *)at = (double)value;
+        return tdmi_backend_knows(word);
+    return true;
 }
 
 /* Within the row's range, and whole where it is counted; code is what another one is. */
 static tdm_status read_number(const struct tdmi_row *row, const tdm_json_value *value,
                               tdm_status code, struct tdm_train_options *options, tdm_error *err)
 {
-    void *at = (char *)options + row->offset;
     const double number = tdm_json_as_number(value, 0.0);
     const int64_t whole = tdm_json_as_integer(value, 0);
-    /* Whatever is no integer of 64 bits is its own fallback. */
+    /* A value that is no integer of 64 bits returns both fallbacks. */
     const bool is_whole = whole == tdm_json_as_integer(value, 1);
     tdm_status status =
         row->type == TDMI_ROW_SEED ? TDM_OK : tdmi_row_check(row, number, code, err);
@@ -70,11 +53,9 @@ static tdm_status read_number(const struct tdmi_row *row, const tdm_json_value *
     if (status != TDM_OK)
         return status;
     if (row->type == TDMI_ROW_SEED)
-        *(uint64_t *)at = (uint64_t)whole;
-    else if (row->type == TDMI_ROW_NUMBER)
-        *(double *)at = number;
+        *(uint64_t *)((char *)options + row->offset) = (uint64_t)whole;
     else
-        store(row, whole, options);
+        tdmi_row_store(row, number, options);
     return TDM_OK;
 }
 
@@ -97,20 +78,18 @@ static tdm_status read_row(const struct tdmi_row *row, const tdm_json_value *val
     if (tdm_json_kind_of(value) != (is_text ? TDM_JSON_STRING : TDM_JSON_NUMBER))
         return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is %s; %s is accepted", row->name,
                         kind_of(value), is_text ? "a string" : "a number");
-    if (row->type == TDMI_ROW_FLAG)
-        *(bool *)at = tdm_json_as_number(value, 0.0) > 0.0;
-    if (row->type == TDMI_ROW_FLAG)
+    if (row->type == TDMI_ROW_FLAG) {
+        tdmi_row_store(row, tdm_json_as_number(value, 0.0), options);
         return TDM_OK;
+    }
     if (!is_text)
         return read_number(row, value, TDM_E_INPUT, options, err);
     const char *word = tdm_json_as_string(value, "");
-    const char *known = word;
-    if (row->type != TDMI_ROW_TEXT && *word == '\0')
-        known = NULL;
-    else if (row->type != TDMI_ROW_WORDS && (known = known_word(row, word)) == NULL)
+    const bool is_missing = !row->text && *word == '\0';
+    if (!is_missing && !is_known(row, word))
         return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is '%s', which this build lacks",
                         row->name, word);
-    *(const char **)at = known;
+    *(const char **)at = is_missing ? NULL : word;
     return TDM_OK;
 }
 
@@ -118,8 +97,10 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
                                       tdm_json_document **words, tdm_error *err)
 {
     tdm_json_document *document = NULL;
-    struct tdm_train_options read = *options;
+    struct tdm_train_options read = tdm_train_options_default();
     *words = NULL;
+    TDM_TRY(tdmi_options_copy("tdm_train_options", options, &read, sizeof read, err), err,
+            "reading the record of the run %s", run);
     TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
     const tdm_json_value *recorded =
         tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
@@ -135,7 +116,8 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
         tdm_json_document_free(document);
         return status;
     }
-    *options = read;
+    tdmi_options_init(options, options->struct_bytes > 0 ? options->struct_bytes : sizeof read,
+                      &read, sizeof read);
     *words = document;
     return TDM_OK;
 }
@@ -160,7 +142,7 @@ static tdm_status take_flag(const char *name, const tdm_json_value *value, bool 
     return TDM_OK;
 }
 
-/* Words are taken as they are: whoever looks them up says what there is. */
+/* Words are checked by the function that looks them up, which lists what there is. */
 static tdm_status take_words(const char *name, const tdm_json_value *value, const char **words,
                              tdm_error *err)
 {
@@ -170,8 +152,8 @@ static tdm_status take_words(const char *name, const tdm_json_value *value, cons
     return TDM_OK;
 }
 
-/* A word that is said, in place of a number; other words only tell what nobody chose. */
-static bool is_said(const struct tdmi_row *row)
+/* Is the row's word accepted in place of a number? Other words only describe the default. */
+static bool accepts_word(const struct tdmi_row *row)
 {
     return row->words && strcmp(row->words, "auto") == 0;
 }
@@ -179,20 +161,20 @@ static bool is_said(const struct tdmi_row *row)
 static tdm_status take_number(const struct tdmi_row *row, const tdm_json_value *value,
                               struct tdm_train_options *options, tdm_error *err)
 {
-    if (is_said(row) && strcmp(tdm_json_as_string(value, ""), row->words) == 0) {
-        store(row, (int64_t)row->special, options);
+    if (accepts_word(row) && strcmp(tdm_json_as_string(value, ""), row->words) == 0) {
+        tdmi_row_store(row, row->unset, options);
         return TDM_OK;
     }
     if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
         return wrong_kind(row->name, value,
-                          is_said(row) ? "a number or \"auto\""
-                          : row->words ? "a number or null"
-                                       : "a number",
+                          accepts_word(row) ? "a number or \"auto\""
+                          : row->words      ? "a number or null"
+                                            : "a number",
                           err);
     return read_number(row, value, TDM_E_USAGE, options, err);
 }
 
-/* null is what `words` says, or nothing. */
+/* null leaves a number unset and removes a text. */
 static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *value,
                            struct tdm_train_options *options, tdm_error *err)
 {
@@ -201,16 +183,16 @@ static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *val
     if (row->type == TDMI_ROW_FLAG)
         return take_flag(row->name, value, at, err);
     if (!tdmi_row_is_text(row)) {
-        if (!is_null || !row->words || is_said(row))
+        if (!is_null || !row->words || accepts_word(row))
             return take_number(row, value, options, err);
-        store(row, (int64_t)row->special, options);
+        tdmi_row_store(row, row->unset, options);
         return TDM_OK;
     }
     const char *words = NULL;
     const tdm_status status =
-        is_null && row->type != TDMI_ROW_TEXT ? TDM_OK : take_words(row->name, value, &words, err);
+        is_null && !row->text ? TDM_OK : take_words(row->name, value, &words, err);
     if (status == TDM_OK)
-        *(const char **)at = words && (*words || row->type == TDMI_ROW_TEXT) ? words : NULL;
+        *(const char **)at = words && (*words || row->text) ? words : NULL;
     return status;
 }
 

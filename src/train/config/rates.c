@@ -70,7 +70,7 @@ tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_
 /* ---- the rate ---------------------------------------------------------------------------------
  */
 
-/* Without statistics of the batch nothing takes back what a step makes of a layer's scale. */
+/* Without batch statistics nothing corrects the scale of a layer after a step. */
 double tdmi_rates_part(const struct tdm_train_options *options)
 {
     return strcmp(options->bn, "frozen") == 0 ? 0.01 : 0.1;
@@ -82,9 +82,9 @@ bool tdmi_rates_are_the_networks(const struct tdmi_rates *rates,
     return !(options->learning_rate > 0.0) && !(rates->optimizer.optimizer->learning_rate > 0.0);
 }
 
-/* More steps at a higher rate learn the pictures by heart, and what the rate itself shakes is never
- * taken back; but an epoch of few pictures is few steps, which are to lead as far as those of 2,000
- * at the usual rate. Above the highest every picture shakes what the others said. */
+/* An epoch of few images has few steps, which must get as far as those of 2,000 images at the usual
+ * rate; so the rate grows as images get fewer. Above the highest rate, single images undo each
+ * other's progress; below the usual one nothing is gained. */
 double tdmi_rates_of_head(int64_t n_pictures)
 {
     static const double usual = 0.001, highest = 0.01, enough_pictures = 2000.0;
@@ -99,7 +99,8 @@ void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options 
     rates->batch = is_network && options->batch > n_pictures ? (int)n_pictures : options->batch;
     const double usual = is_network ? network : rates->optimizer.optimizer->learning_rate;
     rates->base_rate = options->learning_rate > 0.0 ? options->learning_rate : part * usual;
-    if (rates->scaling == TDMI_SCALING_LINEAR) /* in the order that older runs have their bits of */
+    if (rates->scaling ==
+        TDMI_SCALING_LINEAR) /* this order of operations keeps the bits of older runs */
         rates->learning_rate = rates->base_rate * rates->batch / options->reference_batch;
     else
         rates->learning_rate = rates->base_rate * tdmi_scaling_factor(rates->scaling, rates->batch,
@@ -111,7 +112,7 @@ void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_
 {
     const int used = snprintf(text, text_bytes, "%s, learning rate %g",
                               rates->optimizer.optimizer->name, rates->learning_rate);
-    if (!(rates->base_rate > 0.0)) /* of a record, which says no more */
+    if (!(rates->base_rate > 0.0)) /* from a record, which has no more */
         return;
     const double factor =
         tdmi_scaling_factor(rates->scaling, rates->batch, options->reference_batch);

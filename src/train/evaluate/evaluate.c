@@ -4,10 +4,11 @@
  */
 #include "base/hash/hash.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "data/audit/contents.h"
 #include "data/loader/loader.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/evaluate/metrics.h"
 #include "train/model/model_internal.h"
 
@@ -275,8 +276,9 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
 tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_options *options,
                               tdm_sink sink, struct tdm_evaluation *evaluation, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_evaluate_options, options, {0}, err);
+    TDMI_RESULT(tdm_evaluation, evaluation, err);
     struct evaluation it = {.model = model, .part = options->part};
-    *evaluation = (struct tdm_evaluation){0};
     if (options->batch < 1 || options->batch > TDMI_MODEL_BATCH)
         return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted",
                         options->source, options->batch, TDMI_MODEL_BATCH);
@@ -290,5 +292,5 @@ tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_option
 void tdm_evaluation_release(struct tdm_evaluation *evaluation)
 {
     tdm_metrics_release(&evaluation->metrics);
-    *evaluation = (struct tdm_evaluation){0};
+    tdmi_result_clear(evaluation);
 }

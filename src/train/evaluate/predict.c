@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/text/text.h"
 #include "io/storage/storage.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/model/model_internal.h"
 #include "train/evaluate/predict.h"
 
@@ -76,9 +76,10 @@ static tdm_status read_task(void *self, int index, int worker, tdm_error *err)
     it->labels[index] = status == TDM_OK ? 0 : -1;
     it->statuses[index] = status;
     if (status == TDM_E_BUG)
-        return TDM_FAIL(err, status, "%s", problem.frames[0].text);
+        return TDM_FAIL(err, status, "%s", tdm_error_sentence(&problem, 0));
     if (status != TDM_OK)
-        snprintf(it->problems[index], sizeof it->problems[index], "%s", problem.frames[0].text);
+        snprintf(it->problems[index], sizeof it->problems[index], "%s",
+                 tdm_error_sentence(&problem, 0));
     return TDM_OK;
 }
 

@@ -81,7 +81,7 @@ static tdm_status list_path(struct tdmi_pictures *it, const char *path, bool is_
 static tdm_status add_missing(struct tdmi_pictures *it, const char *path, const tdm_error *problem,
                               tdm_error *err)
 {
-    const char *reason = tdmi_arena_copy(&it->arena, problem->frames[0].text);
+    const char *reason = tdmi_arena_copy(&it->arena, tdm_error_sentence(problem, 0));
     const char *shown = tdmi_arena_copy(&it->arena, path);
     if (!reason || !shown)
         return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", path);

@@ -4,6 +4,7 @@
 #include "train/export/export.h"
 #include "base/text/choice.h"
 #include "base/file/file.h"
+#include "base/sized.h"
 #include "models/network.h"
 #include "train/model/model_internal.h"
 
@@ -61,8 +62,10 @@ static tdm_status choose(const struct tdm_export_options *options, int *chosen, 
 tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_options *options,
                             struct tdm_export_result *result, tdm_error *err)
 {
+    TDMI_OPTIONS(tdm_export_options, options, {0}, err);
+    TDMI_RESULT(tdm_export_result, result, err);
     int chosen = 0;
-    *result = (struct tdm_export_result){.form = ""};
+    result->form = "";
     TDM_TRY(choose(options, &chosen, err), err, "exporting the model");
     const struct tdmi_export_form *form = forms[chosen].form;
     result->form = forms[chosen].name;

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "weights/layouts.h"
-#include "tandem/export.h"
+#include "tandem/model.h"
 #include "train/model/model_file.h"
 
 struct tdmi_export {

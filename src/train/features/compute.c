@@ -7,7 +7,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "tensor/half.h"
 #include "train/session/session.h"
 

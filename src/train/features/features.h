@@ -9,7 +9,7 @@
 #define TANDEM_TRAIN_FEATURES_H
 
 #include "features/store.h"
-#include "graph/kept_rows.h"
+#include "graph/feature_table.h"
 #include "train/session/network.h"
 
 struct tdmi_session;
@@ -29,7 +29,7 @@ struct tdmi_feature_cache {
     int n_repaired;          /* times that the stores were opened again */
     int64_t extractor_bytes; /* of the device, while rows are computed */
     /* Rows that stay in GPU memory; NULL: they are copied there in each step and validation. */
-    tdmi_kept_rows *train_there, *val_there;
+    tdmi_feature_table *train_there, *val_there;
 };
 
 /* Images whose rows are computed at once. */

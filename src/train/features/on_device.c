@@ -28,18 +28,18 @@ static struct room room_now(const struct tdmi_compute *compute,
     return room;
 }
 
-static struct tdmi_kept_rows_options options_of(const struct tdmi_train_config *config,
-                                                const struct tdmi_compute *compute,
-                                                const struct tdmi_train_data *data,
-                                                const struct tdmi_feature_cache *cache,
-                                                int64_t n_rows)
+static struct tdmi_feature_table_options options_of(const struct tdmi_train_config *config,
+                                                    const struct tdmi_compute *compute,
+                                                    const struct tdmi_train_data *data,
+                                                    const struct tdmi_feature_cache *cache,
+                                                    int64_t n_rows)
 {
-    return (struct tdmi_kept_rows_options){.backend = compute->backend,
-                                           .device = compute->device,
-                                           .storage = config->storage,
-                                           .width = cache->width,
-                                           .n_rows = n_rows,
-                                           .at_once = data->max_batch};
+    return (struct tdmi_feature_table_options){.backend = compute->backend,
+                                               .device = compute->device,
+                                               .storage = config->storage,
+                                               .width = cache->width,
+                                               .n_rows = n_rows,
+                                               .at_once = data->max_batch};
 }
 
 static double mib(int64_t bytes)
@@ -49,15 +49,15 @@ static double mib(int64_t bytes)
 
 /* If the GPU runs out of memory all the same, rows are copied in each step. */
 static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
-                       struct room *room, tdmi_kept_rows **there, tdm_error *err)
+                       struct room *room, tdmi_feature_table **there, tdm_error *err)
 {
-    const struct tdmi_kept_rows_options options =
+    const struct tdmi_feature_table_options options =
         options_of(&session->config, &session->compute, &session->data, &session->cache, n_rows);
-    const int64_t bytes = tdmi_kept_rows_bytes(&options);
+    const int64_t bytes = tdmi_feature_table_bytes(&options);
     tdm_error why = {0};
     if (n_rows == 0 || (room->is_known && bytes > room->bytes))
         return TDM_OK;
-    const tdm_status status = tdmi_kept_rows_open(&options, there, &why);
+    const tdm_status status = tdmi_feature_table_open(&options, there, &why);
     if (status == TDM_E_MEMORY)
         return TDM_OK;
     if (status != TDM_OK) {
@@ -82,14 +82,14 @@ static void say_room(const struct room *room, int64_t bytes, char *text, size_t 
 static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_feature_cache *features = &session->cache;
-    const struct tdmi_kept_rows_options train =
-                                            options_of(&session->config, &session->compute,
-                                                       &session->data, &session->cache, n_train),
-                                        val = options_of(&session->config, &session->compute,
-                                                         &session->data, &session->cache,
-                                                         session->data.split.n_val);
-    const int64_t bytes = (features->train_there ? 0 : tdmi_kept_rows_bytes(&train)) +
-                          (features->val_there ? 0 : tdmi_kept_rows_bytes(&val));
+    const struct tdmi_feature_table_options train = options_of(&session->config, &session->compute,
+                                                               &session->data, &session->cache,
+                                                               n_train),
+                                            val = options_of(&session->config, &session->compute,
+                                                             &session->data, &session->cache,
+                                                             session->data.split.n_val);
+    const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
+                          (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
     char room_text[80];
     if (features->train_there)
         tdmi_record_note(&session->record, "features that train%s stay on the card: %.1f MiB",
@@ -131,7 +131,7 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
 void tdmi_features_leave_device(struct tdmi_feature_cache *cache)
 {
     struct tdmi_feature_cache *features = cache;
-    tdmi_kept_rows_close(features->val_there);
-    tdmi_kept_rows_close(features->train_there);
+    tdmi_feature_table_close(features->val_there);
+    tdmi_feature_table_close(features->train_there);
     features->train_there = features->val_there = NULL;
 }

@@ -5,6 +5,7 @@
 #include "train/model/model_internal.h"
 #include "base/file/file.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "tandem/log.h"
 #include "train/model/model_import.h"
 #include "train/needs.h"
@@ -180,13 +181,13 @@ static tdm_status open_model(const char *path, const struct tdm_model_options *o
 tdm_status tdm_model_open(const char *path, const struct tdm_model_options *options,
                           tdm_model **model, tdm_error *err)
 {
-    static const struct tdm_model_options plain = {0};
+    TDMI_OPTIONS(tdm_model_options, options, {0}, err);
     tdm_model *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
     tdmi_arena_init(&made->arena, 0);
     tdmi_arena_init(&made->file.arena, 0);
-    tdm_status status = open_model(path, options ? options : &plain, made, err);
+    tdm_status status = open_model(path, options, made, err);
     if (status != TDM_OK) {
         tdm_model_close(made);
         return status;

@@ -4,7 +4,7 @@
  */
 #include "train/model/model_file.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * part that two runs share would silently be one of other pictures than either run was chosen by.
  */
 #include "base/memory.h"
+#include "base/sized.h"
 #include "train/report/review.h"
 
 #include <stdio.h>
@@ -151,6 +152,7 @@ out:
 tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
                             struct tdm_comparison *comparison, tdm_error *err)
 {
+    TDMI_RESULT(tdm_comparison, comparison, err);
     *comparison = (struct tdm_comparison){.verdict = "not comparable", .p = 1.0};
     if (a >= runs->n || b >= runs->n)
         return TDM_FAIL(err, TDM_E_BUG, "comparing run %zu with run %zu of %zu", a, b, runs->n);

@@ -9,7 +9,7 @@
 #include "tandem/metrics.h"
 
 /* Escaped for element content and quoted attributes; controls and what is no UTF-8 are
- * spelled as tandem/quote.h says. */
+ * spelled as base/text/quote.h says. */
 void tdmi_html_text(tdmi_text *out, const char *text);
 /* The same, at most so many characters of it, with … where it is cut. */
 void tdmi_html_short(tdmi_text *out, const char *text, int most);

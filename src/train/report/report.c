@@ -181,7 +181,7 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
                      "<th>verdict</th><th>difference (95&nbsp;%%)</th><th>p</th><th>right only in "
                      "the first</th><th>only in this</th><th>pictures</th><th></th></tr>\n");
     for (size_t i = 1; i < runs->n; i++) {
-        struct tdm_comparison c;
+        struct tdm_comparison c = {.struct_bytes = sizeof c};
         TDM_TRY(tdm_runs_compare(runs, 0, i, &c, err), err, "comparing runs");
         tdmi_text_printf(out, "<tr><td>");
         tdmi_html_text(out, runs->runs[i].told.path);

@@ -6,7 +6,7 @@
 #define TANDEM_TRAIN_SELFTEST_CHECKS_H
 
 #include "base/thread.h"
-#include "tandem/selftest.h"
+#include "tandem/bench.h"
 #include "train/selftest/cases.h"
 #include <stdbool.h>
 

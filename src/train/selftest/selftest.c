@@ -1,7 +1,8 @@
 /*
  * The self-test: all checks on one device, told one by one.
  */
-#include "tandem/selftest.h"
+#include "tandem/bench.h"
+#include "base/sized.h"
 #include "train/selftest/checks.h"
 #include "train/selftest/op_run.h"
 
@@ -44,7 +45,7 @@ static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_
         return status;
     *check = (struct tdmi_check){.has_passed = false};
     snprintf(check->detail, sizeof check->detail, "%.239s",
-             err ? err->frames[0].text : tdm_status_text(status));
+             err ? tdm_error_sentence(err, 0) : tdm_status_text(status));
     tdm_error_clear(err);
     return TDM_OK;
 }
@@ -139,6 +140,7 @@ tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *de
                              int most_networks, tdm_selftest_sink sink,
                              struct tdm_selftest_result *result, tdm_error *err)
 {
+    TDMI_RESULT(tdm_selftest_result, result, err);
     const struct tdmi_case *it;
     struct tdmi_check check;
     struct teller all = {sink, result}, *teller = &all;
@@ -170,7 +172,6 @@ tdm_status tdm_selftest(const char *device, const char *part, tdm_selftest_sink 
     tdmi_device *opened;
     int card;
     const bool is_all = strcmp(part, "all") == 0;
-    *result = (struct tdm_selftest_result){0};
     if (!is_all && strcmp(part, "ops") != 0)
         return TDM_FAIL(err, TDM_E_USAGE, "self-test of %s: part '%s'; all or ops is accepted",
                         device, part);

@@ -1,6 +1,6 @@
 /* The epochs after the best one: their time, and which images they changed. */
 #include "base/file/file.h"
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 #include "train/session/evaluation.h"
 
 /* Both validations list the same images in the same order, unless some could be read only once. */

@@ -1,7 +1,7 @@
 /*
  * Validation: the outcome for every image, and the metrics of all.
  */
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/evaluate/metrics.h"
 #include "train/session/session.h"
 

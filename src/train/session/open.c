@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "tandem/shell.h"
+#include "base/text/shell.h"
 #include "train/config/options.h"
 #include "train/session/session.h"
 
@@ -121,7 +121,7 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_run_record *record = &session->record;
     const char *path = tdmi_run_path(record->run);
-    char word[TDM_SHELL_WORD_BYTES];
+    char word[TDMI_SHELL_WORD_BYTES];
     const tdm_status status = tdmi_checkpoint_finish_rename(record, &session->arena, err);
     if (status != TDM_OK)
         return status;
@@ -135,7 +135,7 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
                         "resuming the run %s: no checkpoint is left in it (last.safetensors, "
                         "previous.safetensors); another -o begins anew, and --weights %s with its "
                         "best model",
-                        path, tdm_shell_word(path, word, sizeof word));
+                        path, tdmi_shell_word(path, word, sizeof word));
     return TDM_OK;
 }
 
@@ -248,7 +248,7 @@ static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
     if (status == TDM_OK)
         status = tdmi_run_save(record->run, TDMI_RUN_RUNNING, err);
     if (status == TDM_OK && !session->compute.backend->device.is_host)
-        tdmi_track_watch_cards(record->track, NULL);
+        tdmi_track_watch_gpus(record->track, NULL);
     return status;
 }
 

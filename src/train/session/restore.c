@@ -9,7 +9,7 @@
 #include "dist/tree.h"
 #include "graph/norms.h"
 #include "graph/packed.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/session/session.h"
 
 #include <math.h>

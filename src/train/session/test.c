@@ -4,7 +4,7 @@
  * earlier scores.
  */
 #include "base/file/file.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/evaluate/metrics.h"
 #include "train/report/review.h"
 #include "train/session/session.h"

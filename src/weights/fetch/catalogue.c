@@ -2,7 +2,7 @@
 #include "weights/fetch/catalogue.h"
 #include "base/system/env.h"
 #include "base/file/file.h"
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +25,9 @@ tdm_status tdmi_catalogue_find(const char *name, const struct tdm_weights_known 
                                tdm_error *err)
 {
     char words[100];
-    tdm_suggestion suggestion = {.typed = name};
+    tdmi_suggestion suggestion = {.typed = name};
     for (int i = 0; i < N_KNOWN; i++) {
-        tdm_suggest_consider(&suggestion, known[i].name);
+        tdmi_suggest_consider(&suggestion, known[i].name);
         if (strcmp(known[i].name, name) == 0) {
             *found = &known[i];
             return TDM_OK;
@@ -35,7 +35,7 @@ tdm_status tdmi_catalogue_find(const char *name, const struct tdm_weights_known 
     }
     return TDM_FAIL(err, TDM_E_USAGE,
                     "no weights are known as '%s'%s; tandem weights list shows all", name,
-                    tdm_suggest_words(&suggestion, "", words, sizeof words));
+                    tdmi_suggest_words(&suggestion, "", words, sizeof words));
 }
 
 /* The digits of a published SHA-256, of which only the first are known; NULL: it is none. */

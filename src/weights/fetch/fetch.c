@@ -12,7 +12,8 @@
 #include "weights/fetch/transfer.h"
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "tandem/stop.h"
+#include "base/sized.h"
+#include "tandem/event.h"
 #include "track/lock.h"
 
 #include <errno.h>
@@ -314,9 +315,9 @@ static tdm_status fetch_locked(struct fetch *fetch, struct tdm_weights_fetched *
 tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
                              struct tdm_weights_fetched *fetched, tdm_error *err)
 {
+    TDMI_RESULT(tdm_weights_fetched, fetched, err);
     struct fetch fetch = {.fd = -1, .sink = sink};
     tdmi_lock *lock = NULL;
-    *fetched = (struct tdm_weights_fetched){.bytes = 0};
     tdm_status status = tdmi_catalogue_find(name, &fetch.known, err);
     if (status != TDM_OK)
         return status;

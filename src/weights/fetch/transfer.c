@@ -3,7 +3,7 @@
  * are part of that form; the ones used here stand below, so that no header is needed to build.
  */
 #include "weights/fetch/transfer.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

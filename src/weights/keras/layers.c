@@ -185,7 +185,7 @@ static tdm_status turn(build_t *build, const layer_t *layer, value_t *value, tdm
                         "there is no op for it; (1, 3, 2) around zeros for channels is accepted");
     TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
     *value = (value_t){.node = tdmi_keras_input_node(build, layer),
-                       .is_turned = !input->is_turned,
+                       .is_transposed = !input->is_transposed,
                        .is_positive = input->is_positive};
     return TDM_OK;
 }
@@ -273,10 +273,10 @@ bool tdmi_keras_is_passive(const layer_t *layer)
 
 static bool reads_turned(const build_t *build, const layer_t *layer)
 {
-    bool is_turned = false;
+    bool is_transposed = false;
     for (int i = 0; i < layer->n_inputs; i++)
-        is_turned |= build->values[layer->inputs[i]].is_turned;
-    return is_turned;
+        is_transposed |= build->values[layer->inputs[i]].is_transposed;
+    return is_transposed;
 }
 
 tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)

@@ -24,12 +24,12 @@ enum tdmi_keras_within {
 /* What a layer gives. */
 struct tdmi_keras_value {
     int node;
-    int pads[4];      /* zeros that a ZeroPadding2D asks for and the reader may take over: above,
-                         below, left, right */
-    int padded;       /* the node that has them, where some reader could not; 0: none yet */
-    bool is_flat;     /* a row of numbers, though the node's may be a picture */
-    bool is_turned;   /* columns and channels exchanged: between two Permute layers */
-    bool is_positive; /* nothing below 0, so that zeros around change no maximum */
+    int pads[4];        /* zeros that a ZeroPadding2D asks for and the reader may take over: above,
+                           below, left, right */
+    int padded;         /* the node that has them, where some reader could not; 0: none yet */
+    bool is_flat;       /* a row of numbers, though the node's may be a picture */
+    bool is_transposed; /* columns and channels exchanged: between two Permute layers */
+    bool is_positive;   /* nothing below 0, so that zeros around change no maximum */
     enum tdmi_keras_within within;
     enum tdmi_keras_end end;
 };

@@ -149,7 +149,7 @@ static void pad_channels(build_t *build, const layer_t *layer, value_t *value)
     *value = (value_t){.node = tdmi_graph_add(build->graph, TDMI_OP_PAD,
                                               tdmi_keras_free_name(build, layer, "").text,
                                               value->node, attrs),
-                       .is_turned = true,
+                       .is_transposed = true,
                        .is_positive = value->is_positive};
 }
 
@@ -172,7 +172,7 @@ tdm_status tdmi_keras_add_zero_padding(build_t *build, const layer_t *layer, val
             return TDM_FAIL(err, TDM_E_INPUT, "its padding is no whole number from 0 to 4096");
         value->pads[i] = (int)zeros;
     }
-    if (tdmi_keras_input_of(build, layer)->is_turned)
+    if (tdmi_keras_input_of(build, layer)->is_transposed)
         pad_channels(build, layer, value);
     return TDM_OK;
 }

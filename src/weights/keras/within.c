@@ -95,8 +95,8 @@ tdm_status tdmi_keras_add_multiply(build_t *build, const layer_t *layer, value_t
     if (layer->n_inputs != 2)
         return TDM_FAIL(err, TDM_E_INPUT, "it multiplies %d tensors; two are read",
                         layer->n_inputs);
-    const bool is_turned = build->values[layer->inputs[0]].within == TDMI_KERAS_GATE;
-    const int x = layer->inputs[is_turned], gate = layer->inputs[!is_turned];
+    const bool is_transposed = build->values[layer->inputs[0]].within == TDMI_KERAS_GATE;
+    const int x = layer->inputs[is_transposed], gate = layer->inputs[!is_transposed];
     if (build->values[x].within != TDMI_KERAS_NOTHING ||
         build->values[gate].within != TDMI_KERAS_GATE)
         return TDM_FAIL(err, TDM_E_INPUT,

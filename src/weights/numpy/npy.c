@@ -203,9 +203,9 @@ tdm_status tdmi_npy_add(tdmi_weights *weights, const char *name, const struct td
     struct tdmi_weights_tensor tensor = {
         .name = name, .dtype = npy->dtype, .rank = npy->rank, .data = bytes + npy->values_at};
     const size_t width = tdmi_dtype_bytes(npy->dtype), available = n_bytes - npy->values_at;
-    bool is_turned = npy->is_fortran && npy->rank > 1;
+    bool is_transposed = npy->is_fortran && npy->rank > 1;
     memcpy(tensor.shape, npy->shape, sizeof tensor.shape);
-    if (!is_turned && (!npy->is_big_endian || width == 1))
+    if (!is_transposed && (!npy->is_big_endian || width == 1))
         return tdmi_weights_add(weights, &tensor, available, err);
     uint64_t n = 1;
     for (int i = 0; i < npy->rank; i++)

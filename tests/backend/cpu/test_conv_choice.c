@@ -93,7 +93,7 @@ static void only_an_absent_kernel_is_skipped(void **state)
     n_prepared = 0;
     assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, &err), TDM_E_MEMORY);
     assert_int_equal(n_prepared, 2);
-    assert_non_null(strstr(err.frames[0].text, "out of memory"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "out of memory"));
 }
 
 static void the_last_kernel_reports_why_none_is_left(void **state)
@@ -106,9 +106,9 @@ static void the_last_kernel_reports_why_none_is_left(void **state)
     n_prepared = 0;
     assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, &err), TDM_E_ABSENT);
     assert_int_equal(n_prepared, 1);
-    assert_non_null(strstr(err.frames[0].text, "the library has no such convolution"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "the library has no such convolution"));
     assert_int_equal(tdmi_cpu_prepare_first(kernels + 1, &desc, &kernel, &err), TDM_E_ABSENT);
-    assert_non_null(strstr(err.frames[0].text, "there is no way to run it"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "there is no way to run it"));
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static void expect_graph(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, co
     tdm_error err = {0};
     if (tdmi_cudnn_graph_of(&builder, it, &graph, &err) != TDM_OK)
         fail_msg("%s, way %d, type %s: %s", name, it->direction, tdmi_dtype_name(it->type),
-                 err.frames[0].text);
+                 tdm_error_sentence(&err, 0));
     tdmi_cudnn_builder_release(&builder);
     count->graphs++;
 }
@@ -62,7 +62,7 @@ static void expect_plan(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, con
     char *json = NULL;
     if (tdmi_cudnn_plan_find(cudnn, it, NULL, NULL, &plan, &err) != TDM_OK)
         fail_msg("%s, way %d, type %s: %s", name, it->direction, tdmi_dtype_name(it->type),
-                 err.frames[0].text);
+                 tdm_error_sentence(&err, 0));
     assert_int_equal(tdmi_cudnn_plan_write(cudnn, &plan, &json, NULL), TDM_OK);
     assert_int_equal(tdmi_cudnn_plan_read(cudnn, json, &again, NULL), TDM_OK);
     assert_int_equal(again.workspace_bytes, plan.workspace_bytes);
@@ -165,7 +165,7 @@ static void cudnn_plans_every_convolution_of_our_networks(void **state)
     tdm_error err = {0};
     (void)state;
     if (tdmi_cudnn_open(NULL, gpu, &cudnn, &err) != TDM_OK) {
-        print_message("cuDNN is not asked: %s\n", err.frames[0].text);
+        print_message("cuDNN is not asked: %s\n", tdm_error_sentence(&err, 0));
         skip();
     }
     ask_network(cudnn, "lenet5", 28);

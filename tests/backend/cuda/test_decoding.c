@@ -104,7 +104,7 @@ static int set_up(void **state)
     add_jpeg(f, "tall.jpg", side, 30 * side, 90, 1);
     tdm_error err = {0};
     if (tdmi_source_open(f->tree.root, NULL, &f->source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     void *library = dlopen(FAKE_NVJPEG, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
     f->fake = dlsym(library, "fake_nvjpeg");
@@ -130,7 +130,7 @@ static void open_decoder(struct fixture *f)
     assert_int_equal(tdmi_backend_shim.device.open(0, &f->device, &err), TDM_OK);
     if (tdmi_backend_shim.pictures->open(&tdmi_backend_shim, f->device, &f->decoder, &err) !=
         TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
 }
 
 static void close_decoder(struct fixture *f)
@@ -168,12 +168,12 @@ static struct handed hand_out(const struct tdmi_loader_options *options)
                          (size_t)options->preprocess.channels *
                          (options->delivery == TDMI_DELIVER_F32 ? 4 : 1);
     if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
         assert_int_equal(tdmi_loader_seek(loader, epoch, 0, &err), TDM_OK);
         for (;;) {
             if (tdmi_loader_next(loader, &batch, &err) != TDM_OK)
-                fail_msg("%s", err.frames[0].text);
+                fail_msg("%s", tdm_error_sentence(&err, 0));
             if (!batch)
                 break;
             tdmi_text_add(&it.values, batch->values, bytes * (size_t)batch->n);
@@ -354,8 +354,8 @@ static void is_absent(struct fixture *f, const char *words)
         tdmi_backend_shim.pictures->open(&tdmi_backend_shim, f->device, &f->decoder, &err),
         TDM_E_ABSENT);
     assert_null(f->decoder);
-    if (!strstr(err.frames[0].text, words))
-        fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, words);
+    if (!strstr(tdm_error_sentence(&err, 0), words))
+        fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), words);
     tdmi_backend_shim.device.close(f->device);
 }
 
@@ -393,7 +393,7 @@ static void lacks_memory(struct fixture *f, const char *words)
         status = tdmi_loader_next(loader, &batch, &err);
     while (status == TDM_OK && batch);
     assert_int_equal(status, TDM_E_MEMORY);
-    assert_non_null(strstr(err.frames[0].text, words));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), words));
     tdmi_loader_close(loader);
     close_decoder(f);
 }

@@ -392,11 +392,11 @@ static void a_wait_reports_the_first_failure(void **state)
     cuda->memory.clear(it.work, it.y + 1, bytes); /* one value too far */
     tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "another kernel");
     assert_int_not_equal(cuda->stream.capture_begin(it.work, &err), TDM_OK);
-    assert_non_null(strstr(err.frames[0].text, "clearing memory on GPU 0 (a fake GPU): "
-                                               "CUDA says 1, invalid argument"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "clearing memory on GPU 0 (a fake GPU): "
+                                                        "CUDA says 1, invalid argument"));
     tdm_error_clear(&err);
     assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "clearing memory"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "clearing memory"));
     assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_OK);
     tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "a kernel");
     assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_E_MEMORY);
@@ -427,8 +427,9 @@ static void a_lost_gpu_fails_every_later_call(void **state)
     for (int i = 0; i < 2; i++) {
         tdm_error_clear(&err);
         assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
-        assert_non_null(strstr(err.frames[0].text, "running kernels on GPU 0 (a fake GPU): "
-                                                   "CUDA says 719"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0),
+                               "running kernels on GPU 0 (a fake GPU): "
+                               "CUDA says 719"));
     }
     assert_null(cuda->memory.alloc(it.device, 1));
     assert_int_not_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);

@@ -106,7 +106,7 @@ static struct tdm_train_options on_gpu(const struct tree *tree, const char *run)
 
 static void train_heard(const struct tdm_train_options *options, const char *words, bool is_wanted)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     must_train(options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, words, is_wanted);
@@ -192,7 +192,7 @@ static void images_without_features_are_left_out(void **state)
 
 static int64_t copied_by(const struct tdm_train_options *options)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     (void)fake_runtime_copied(); /* by others before it */
     must_train(options, (tdm_sink){0}, &result);
     const struct fake_copied copied = fake_runtime_copied();
@@ -256,7 +256,7 @@ static void recomputed_features_are_the_ones_kept(void **state)
 {
     static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     for (int views = 0; views <= 2; views += 2)
         for (int i = 0; i < 3; i++) {
             char whole[40], mended[40];
@@ -325,7 +325,7 @@ static void features_are_copied_when_memory_is_short(void **state)
     /* one that says how much is left: all else fits, and rows do by some bytes or do not */
     int64_t low = 0, high = (int64_t)1 << 22;
     while (high - low > 256) {
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         char name[40];
         snprintf(name, sizeof name, "told-%lld", (long long)(low + (high - low) / 2));
@@ -391,7 +391,7 @@ static void the_record_has_the_bytes_of_kept_features(void **state)
 {
     const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = on_gpu(tree, "kept");
     options.precision = "bf16";
     options.augment = "flip";
@@ -419,7 +419,7 @@ static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
     int64_t planned[3];
     use_gpu(true);
     for (int i = 0; i < 3; i++) {
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         char name[20];
         snprintf(name, sizeof name, "batch-%d", batches[i]);
         struct tdm_train_options options = on_gpu(tree, name);
@@ -435,7 +435,7 @@ static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
 static void batch_auto_counts_the_memory_of_the_head(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = on_gpu(tree, "base32");
     options.batch = 32;
     use_gpu(true);
@@ -466,7 +466,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
 static void a_resumed_run_has_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     struct tdm_train_options options = on_gpu(tree, "whole");
     options.augment = "flip";

@@ -129,7 +129,7 @@ static void run_all(struct pass pass)
             continue;
         tdmi_shim_use((struct tdmi_shim_order){.is_reversed = pass.is_reversed});
         if (pass.check(pass.backend, device, it, &result, &err) != TDM_OK)
-            fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, err.frames[0].text);
+            fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, tdm_error_sentence(&err, 0));
         if (!result.has_passed)
             fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, result.detail);
         assert_true(tdmi_shim_facts().launches > 0);

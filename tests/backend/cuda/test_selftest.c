@@ -70,7 +70,7 @@ static int checks_of(const struct told *told, const char *group)
 static void all_checks_pass_in_every_type(void **state)
 {
     struct told told = {.n_groups = 0};
-    struct tdm_selftest_result result;
+    struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     tdmi_device *device;
     tdm_error err = {0};
     const int *n_networks = *state;
@@ -81,7 +81,7 @@ static void all_checks_pass_in_every_type(void **state)
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     const struct tdm_selftest_sink sink = {&told, hear, hear_way};
     if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, sink, &result, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(result.failed, 0);
     assert_int_equal(result.passed, told.passed);
     assert_int_equal(checks_of(&told, "match"), n_cases);

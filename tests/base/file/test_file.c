@@ -189,10 +189,10 @@ static void what_is_no_file_is_not_replaced(void **state)
     tdm_error err = {0};
     (void)state;
     assert_int_equal(tdmi_file_write(folder.path, "x", 1, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "it is a folder"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is a folder"));
     assert_int_equal(mkfifo(folder_path(&folder, "pipe"), 0600), 0);
     assert_int_equal(tdmi_file_write(folder_path(&folder, "pipe"), "x", 1, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "device or pipe"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "device or pipe"));
     assert_int_equal(tdmi_file_write("/dev/null", "x", 1, &err), TDM_E_USAGE);
     assert_int_equal(tdmi_file_write(folder_path(&folder, "new/"), "x", 1, &err), TDM_E_USAGE);
     assert_int_equal(tdmi_file_write("", "x", 1, &err), TDM_E_USAGE);
@@ -215,7 +215,7 @@ static void refusals_of_the_system_name_path_and_reason(void **state)
     long_name[sizeof long_name - 1] = '\0';
     tdm_status status = tdmi_file_write(folder_path(&folder, long_name), "x", 1, &err);
     assert_int_equal(status, TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "File name too long"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "File name too long"));
     assert_int_equal(count_entries(folder.path), 1);
     /* The longest name there may be still has a temporary one. */
     long_name[255] = '\0';
@@ -231,7 +231,7 @@ static void refusals_of_the_system_name_path_and_reason(void **state)
     assert_true(!is_root || seteuid(0) == 0);
     assert_int_equal(status, TDM_E_SYSTEM);
     assert_int_equal(made, TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "Permission denied"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "Permission denied"));
     folder_remove(&folder);
 }
 
@@ -260,9 +260,9 @@ static void a_write_that_fails_leaves_the_old_file(void **state)
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(once, TDM_OK);
     assert_int_equal(status, TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "a.txt: File too large"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "a.txt: File too large"));
     assert_int_equal(committed, TDM_E_SYSTEM);
-    assert_non_null(strstr(commit_err.frames[0].text, "an earlier write to it failed"));
+    assert_non_null(strstr(tdm_error_sentence(&commit_err, 0), "an earlier write to it failed"));
     assert_content(folder_path(&folder, "a.txt"), "old");
     assert_int_equal(count_entries(folder.path), 2);
     folder_remove(&folder);
@@ -328,21 +328,21 @@ static void reading_refuses_what_it_cannot_take(void **state)
     folder_put(&folder, "ten", "0123456789");
     assert_int_equal(tdmi_file_read(folder_path(&folder, "ten"), 9, &bytes, &length, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "10 bytes, at most 9 are accepted"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "10 bytes, at most 9 are accepted"));
     assert_null(bytes);
     assert_int_equal(length, 0);
     assert_int_equal(tdmi_file_read(folder_path(&folder, "none"), 9, &bytes, &length, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "none: No such file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "none: No such file"));
     assert_int_equal(tdmi_file_read(folder.path, 9, &bytes, &length, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "is a folder"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "is a folder"));
     assert_int_equal(mkfifo(folder_path(&folder, "pipe"), 0600), 0);
     assert_int_equal(tdmi_file_read(folder_path(&folder, "pipe"), 9, &bytes, &length, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "pipe: it is a pipe, not a file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "pipe: it is a pipe, not a file"));
     /* Endless, and without a size to be seen. */
     assert_int_equal(tdmi_file_read("/dev/zero", 100000, &bytes, &length, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "more than the 100000 bytes"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "more than the 100000 bytes"));
     assert_int_equal(tdmi_file_read(folder_path(&folder, "ten"), 10, &bytes, &length, &err),
                      TDM_OK);
     assert_int_equal(length, 10);
@@ -404,7 +404,7 @@ static void a_folder_is_listed_by_bytes(void **state)
     assert_int_equal(
         tdmi_folder_list(folder_path(&folder, "b"), &arena, &entries, &n_entries, &err),
         TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "Not a directory"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "Not a directory"));
     assert_int_equal(
         tdmi_folder_list(folder_path(&folder, "x"), &arena, &entries, &n_entries, &err),
         TDM_E_INPUT);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/system/cpu.h"
 #include "base/system/env.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,9 +24,9 @@ static void one_that_is_not_there_is_absent_by_name(void **state)
     assert_null(table);
     assert_int_equal(err.n_frames, 1);
     assert_non_null(
-        strstr(err.frames[0].text, "libtandem_none.so, the part of tandem that is not"));
-    assert_non_null(strstr(err.frames[0].text, "No such file"));
-    assert_non_null(strstr(err.frames[0].text, "make install"));
+        strstr(tdm_error_sentence(&err, 0), "libtandem_none.so, the part of tandem that is not"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "No such file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "make install"));
     assert_int_equal(tdmi_plugin_open("none", "", 8, 0, &table, NULL), TDM_E_ABSENT);
     assert_int_equal(tdmi_plugin_open("none", "", 8, 1 << 20, &table, NULL), TDM_E_ABSENT);
     tdmi_memory_fail_from(1);
@@ -48,9 +48,10 @@ static void one_of_this_version_with_another_table_is_of_another_build(void **st
         TDM_E_ABSENT);
     assert_null(table);
     assert_int_equal(err.n_frames, 1);
-    assert_non_null(strstr(err.frames[0].text, "libtandem_arrow.so, the part, cannot be used: "));
-    assert_non_null(strstr(err.frames[0].text, "of another build of tandem 0"));
-    assert_non_null(strstr(err.frames[0].text, "make install"));
+    assert_non_null(
+        strstr(tdm_error_sentence(&err, 0), "libtandem_arrow.so, the part, cannot be used: "));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "of another build of tandem 0"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "make install"));
     assert_int_equal(tdmi_plugin_open("arrow", "the part", sizeof *known, 0, &table, &err), TDM_OK);
     assert_ptr_equal(table, known);
 }

@@ -23,7 +23,7 @@ static tdm_json_document *read_text(const char *text)
     tdm_json_document *document = NULL;
     tdm_error err = {0};
     if (tdm_json_read(text, strlen(text), "test", &document, &err) != TDM_OK)
-        fail_msg("%s: %s", text, err.frames[0].text);
+        fail_msg("%s: %s", text, tdm_error_sentence(&err, 0));
     return document;
 }
 
@@ -224,7 +224,7 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
         free(copy);
         assert_null(document);
         snprintf(expected, sizeof expected, "cannot read t.json as JSON: %s", cases[i].message);
-        assert_string_equal(err.frames[0].text, expected);
+        assert_string_equal(tdm_error_sentence(&err, 0), expected);
     }
 }
 
@@ -393,7 +393,7 @@ static void misuse_of_the_writer_is_a_bug_told_once(void **state)
         snprintf(expected, sizeof expected, "cannot write JSON: %s", cases[i].message);
         assert_int_equal(tdm_json_finish(writer, &text, NULL, &err), TDM_E_BUG);
         assert_null(text);
-        assert_string_equal(err.frames[0].text, expected);
+        assert_string_equal(tdm_error_sentence(&err, 0), expected);
         tdm_json_writer_free(writer);
     }
     tdm_json_writer *writer = tdm_json_writer_new(0);
@@ -402,7 +402,7 @@ static void misuse_of_the_writer_is_a_bug_told_once(void **state)
     for (int i = 0; i < 129; i++)
         tdm_json_array_begin(writer, NULL);
     assert_int_equal(tdm_json_finish(writer, &text, NULL, &err), TDM_E_BUG);
-    assert_non_null(strstr(err.frames[0].text, "more than 128"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "more than 128"));
     tdm_json_writer_free(writer);
 }
 

@@ -14,11 +14,11 @@
 static void assert_quoted(const char *name, const char *quoted)
 {
     char text[200];
-    assert_int_equal(tdm_quote(text, sizeof text, "%s", name), strlen(quoted));
+    assert_int_equal(tdmi_quote_text(text, sizeof text, "%s", name), strlen(quoted));
     assert_string_equal(text, quoted);
     /* Once more changes nothing: messages are passed on inside messages. */
     char again[200];
-    tdm_quote(again, sizeof again, "%s", text);
+    tdmi_quote_text(again, sizeof again, "%s", text);
     assert_string_equal(again, quoted);
 }
 
@@ -79,7 +79,7 @@ static void no_byte_gets_through(void **state)
     (void)state;
     for (unsigned pair = 1; pair < 0x10000; pair++) {
         const char name[] = {(char)(pair >> 8 ? pair >> 8 : 'x'), (char)pair, '\0'};
-        const size_t length = tdm_quote(text, sizeof text, "%s%c", name, (char)pair);
+        const size_t length = tdmi_quote_text(text, sizeof text, "%s%c", name, (char)pair);
         for (size_t i = 0, n; i < length; i += n) {
             bool is_plain;
             n = tdmi_character(text + i, length - i, &is_plain);
@@ -92,12 +92,12 @@ static void no_byte_gets_through(void **state)
 /* ---- the format ---------------------------------------------------------------------------- */
 
 /* What snprintf makes of names that need no quoting is what comes out here. */
-#define ASSERT_AS_PRINTF(...)                                                 \
-    do {                                                                      \
-        char expected[300], text[300];                                        \
-        int expected_length = snprintf(expected, 300, __VA_ARGS__);           \
-        assert_int_equal(tdm_quote(text, 300, __VA_ARGS__), expected_length); \
-        assert_string_equal(text, expected);                                  \
+#define ASSERT_AS_PRINTF(...)                                                       \
+    do {                                                                            \
+        char expected[300], text[300];                                              \
+        int expected_length = snprintf(expected, 300, __VA_ARGS__);                 \
+        assert_int_equal(tdmi_quote_text(text, 300, __VA_ARGS__), expected_length); \
+        assert_string_equal(text, expected);                                        \
     } while (0)
 
 static void conversions_are_those_of_printf(void **state)
@@ -121,7 +121,7 @@ static void widths_count_characters(void **state)
 {
     char text[100];
     (void)state;
-    tdm_quote(text, sizeof text, "%-6s|%6s|%-6s|", "Gr\xc3\xbcn", "\xe7\x8c\xab", "\x1b");
+    tdmi_quote_text(text, sizeof text, "%-6s|%6s|%-6s|", "Gr\xc3\xbcn", "\xe7\x8c\xab", "\x1b");
     assert_string_equal(text, "Gr\xc3\xbcn  |     \xe7\x8c\xab|\\x1b  |");
 }
 
@@ -129,8 +129,8 @@ static void a_precision_leaves_no_character_in_half(void **state)
 {
     char text[100];
     (void)state;
-    tdm_quote(text, sizeof text, "%.3s|%.4s|%.2s|%.1s|%.1s", "ab\xc3\xbc", "ab\xc3\xbc", "a\xff",
-              "\xe7\x8c\xab", "\x9b");
+    tdmi_quote_text(text, sizeof text, "%.3s|%.4s|%.2s|%.1s|%.1s", "ab\xc3\xbc", "ab\xc3\xbc",
+                    "a\xff", "\xe7\x8c\xab", "\x9b");
     assert_string_equal(text, "ab|ab\xc3\xbc|a\\xff||\\x9b");
 }
 
@@ -145,7 +145,8 @@ static void a_name_of_megabytes_leaves_the_sentence_whole(void **state)
     memset(name, 'n', n);
     memcpy(name, "first", 5);
     memcpy(name + n - 4, "last", 5);
-    const size_t length = tdm_quote(text, sizeof text, "tensor '%s' of '%s': not known", name, "f");
+    const size_t length =
+        tdmi_quote_text(text, sizeof text, "tensor '%s' of '%s': not known", name, "f");
     assert_int_equal(length, strlen(text));
     assert_true(length < sizeof text && length > 900);
     assert_memory_equal(text, "tensor 'firstnnn", 16);
@@ -153,7 +154,7 @@ static void a_name_of_megabytes_leaves_the_sentence_whole(void **state)
     assert_string_equal(text + length - 27, "nnnnlast' of 'f': not known");
     /* Two of them share the room, and bytes that are spelled take more of it. */
     memset(name, '\x9b', n);
-    tdm_quote(text, sizeof text, "'%s' and '%s' differ", name, name);
+    tdmi_quote_text(text, sizeof text, "'%s' and '%s' differ", name, name);
     assert_memory_equal(text, "'\\x9b", 5);
     assert_non_null(strstr(text, "\\x9b…\\x9b"));
     assert_string_equal(text + strlen(text) - 12, "\\x9b' differ");
@@ -165,10 +166,10 @@ static void every_room_holds_whole_characters(void **state)
     static const char name[] = "\xf0\x9f\x98\x80\x1b\xe7\x8c\xab\xc3\xbc-\xe2\x80\xae";
     char text[200], whole[200];
     (void)state;
-    const size_t needed = tdm_quote(whole, sizeof whole, "<%s> %d", name, 12345);
+    const size_t needed = tdmi_quote_text(whole, sizeof whole, "<%s> %d", name, 12345);
     for (size_t room = 1; room < sizeof text; room++) {
         memset(text, '!', sizeof text);
-        const size_t length = tdm_quote(text, room, "<%s> %d", name, 12345);
+        const size_t length = tdmi_quote_text(text, room, "<%s> %d", name, 12345);
         assert_int_equal(length, strlen(text));
         assert_true(length < room);
         for (size_t i = room; i < sizeof text; i++)
@@ -183,7 +184,7 @@ static void every_room_holds_whole_characters(void **state)
         for (const char *at = strchr(text, '\\'); at; at = strchr(at + 1, '\\'))
             assert_true(strncmp(at, "\\x1b", 4) == 0 || strncmp(at, "\\u202e", 6) == 0);
     }
-    assert_int_equal(tdm_quote(NULL, 0, "%s", name), 0);
+    assert_int_equal(tdmi_quote_text(NULL, 0, "%s", name), 0);
 }
 
 static void add_bytes(void *to, const char *piece, size_t n_bytes)
@@ -195,7 +196,7 @@ static void TDM_PRINTF(3, 4) add_pieces(tdmi_text *text, size_t most_bytes, cons
 {
     va_list arguments;
     va_start(arguments, format);
-    tdm_quote_pieces(add_bytes, text, most_bytes, format, arguments);
+    tdmi_quote_pieces(add_bytes, text, most_bytes, format, arguments);
     va_end(arguments);
 }
 

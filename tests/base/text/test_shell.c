@@ -1,7 +1,7 @@
 /*
  * A quoted word, given to a shell, is the word again.
  */
-#include "tandem/shell.h"
+#include "base/text/shell.h"
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -20,24 +20,24 @@ static void plain_words_stay_as_they_are(void **state)
     char text[100];
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        assert_string_equal(tdm_shell_word(words[i], text, sizeof text), words[i]);
+        assert_string_equal(tdmi_shell_word(words[i], text, sizeof text), words[i]);
 }
 
 static void others_are_quoted(void **state)
 {
     char text[100];
     (void)state;
-    assert_string_equal(tdm_shell_word("my pictures", text, sizeof text), "'my pictures'");
-    assert_string_equal(tdm_shell_word("it's", text, sizeof text), "'it'\\''s'");
-    assert_string_equal(tdm_shell_word("", text, sizeof text), "''");
-    assert_string_equal(tdm_shell_word("-o", text, sizeof text), "./-o");
-    assert_string_equal(tdm_shell_word("~/a", text, sizeof text), "'~/a'");
-    assert_string_equal(tdm_shell_word("a\033[2J", text, sizeof text), "$'a\\033[2J'");
-    assert_string_equal(tdm_shell_word("a\xc2\x9b"
-                                       "2J",
-                                       text, sizeof text),
+    assert_string_equal(tdmi_shell_word("my pictures", text, sizeof text), "'my pictures'");
+    assert_string_equal(tdmi_shell_word("it's", text, sizeof text), "'it'\\''s'");
+    assert_string_equal(tdmi_shell_word("", text, sizeof text), "''");
+    assert_string_equal(tdmi_shell_word("-o", text, sizeof text), "./-o");
+    assert_string_equal(tdmi_shell_word("~/a", text, sizeof text), "'~/a'");
+    assert_string_equal(tdmi_shell_word("a\033[2J", text, sizeof text), "$'a\\033[2J'");
+    assert_string_equal(tdmi_shell_word("a\xc2\x9b"
+                                        "2J",
+                                        text, sizeof text),
                         "$'a\\302\\2332J'");
-    assert_string_equal(tdm_shell_word("\xe2\x80\xaegpj.\xff", text, sizeof text),
+    assert_string_equal(tdmi_shell_word("\xe2\x80\xaegpj.\xff", text, sizeof text),
                         "$'\\342\\200\\256gpj.\\377'");
 }
 
@@ -46,7 +46,7 @@ static void said_by(const char *shell, const char *word, char *said, size_t said
 {
     char quoted[200], command[400];
     snprintf(command, sizeof command, "exec %s <<'END'\nprintf %%s. %s\nEND\n", shell,
-             tdm_shell_word(word, quoted, sizeof quoted));
+             tdmi_shell_word(word, quoted, sizeof quoted));
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     said[fread(said, 1, said_bytes - 1, pipe)] = '\0';
@@ -78,7 +78,7 @@ static void what_does_not_fit_is_cut_between_characters(void **state)
     (void)state;
     for (size_t room = 8; room < 24; room++) {
         memset(text, 'x', sizeof text);
-        tdm_shell_word("ä ä ä ä ä ä ä ä ä ä ä ä", text, room);
+        tdmi_shell_word("ä ä ä ä ä ä ä ä ä ä ä ä", text, room);
         const size_t n = strlen(text);
         assert_true(n < room);
         assert_string_equal(text + n - 4, "…'");
@@ -87,7 +87,7 @@ static void what_does_not_fit_is_cut_between_characters(void **state)
                 assert_int_equal((unsigned char)text[i + 1], 0xa4);
     }
     text[0] = 'x';
-    tdm_shell_word("a", text, 0);
+    tdmi_shell_word("a", text, 0);
     assert_int_equal(text[0], 'x');
 }
 

@@ -1,5 +1,5 @@
 /* Which known name a mistyped one is taken for. */
-#include "tandem/suggest.h"
+#include "base/text/suggest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,13 +22,13 @@ static void a_mistyped_name_is_answered_with_the_nearest(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tdm_suggestion suggestion = {.typed = cases[i].typed};
+        tdmi_suggestion suggestion = {.typed = cases[i].typed};
         char text[80], expected[80] = "";
-        tdm_suggest_consider(&suggestion, cases[i].other);
-        tdm_suggest_consider(&suggestion, cases[i].known);
+        tdmi_suggest_consider(&suggestion, cases[i].other);
+        tdmi_suggest_consider(&suggestion, cases[i].known);
         if (cases[i].is_near)
             snprintf(expected, sizeof expected, "; did you mean '--%s'?", cases[i].known);
-        assert_string_equal(tdm_suggest_words(&suggestion, "--", text, sizeof text), expected);
+        assert_string_equal(tdmi_suggest_words(&suggestion, "--", text, sizeof text), expected);
     }
 }
 
@@ -39,9 +39,9 @@ static void a_name_longer_than_any_is_near_to_none(void **state)
     char typed[400], text[80];
     memset(typed, 'x', sizeof typed - 1);
     typed[sizeof typed - 1] = '\0';
-    tdm_suggestion suggestion = {.typed = typed};
-    tdm_suggest_consider(&suggestion, "xxxxxxxx");
-    assert_string_equal(tdm_suggest_words(&suggestion, "", text, sizeof text), "");
+    tdmi_suggestion suggestion = {.typed = typed};
+    tdmi_suggest_consider(&suggestion, "xxxxxxxx");
+    assert_string_equal(tdmi_suggest_words(&suggestion, "", text, sizeof text), "");
 }
 
 int main(void)

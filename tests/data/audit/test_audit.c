@@ -1,6 +1,6 @@
 /* The audit over a folder of odd files: a verdict for each, sums that add up, nothing changed. */
 #include "unit.h"
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 #include "data/sources.h"
 
 /* A textured picture of side x side, made brighter by `more`. */
@@ -64,7 +64,7 @@ TEST(every_file_gets_its_verdict)
     AT_END(tree_free) struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
         struct tdm_audit_options options = tdm_audit_options_default();
-        struct tdm_audit audit;
+        struct tdm_audit audit = {.struct_bytes = sizeof audit};
         tdm_error err = {0};
         options.source = tree.root;
         options.threads = threads;
@@ -98,7 +98,7 @@ TEST(near_copies_are_looked_for_only_when_asked)
 {
     AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = tree.root;
     options.find_near = false;
@@ -117,7 +117,7 @@ TEST(copies_across_given_parts_leak)
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = tree.root;
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_OK);
@@ -130,7 +130,7 @@ TEST(what_cannot_be_audited_is_an_error)
 {
     AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = "/nowhere/at/all";
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_E_INPUT);
@@ -146,7 +146,7 @@ TEST(every_failing_allocation_is_an_ordinary_error)
     options.source = tree.root;
     options.threads = 1;
     for (int64_t n = 1;; n++) {
-        struct tdm_audit audit;
+        struct tdm_audit audit = {.struct_bytes = sizeof audit};
         tdm_error err = {0};
         tdmi_memory_fail_from(n);
         tdm_status status = tdm_audit(&options, (tdm_sink){0}, &audit, &err);

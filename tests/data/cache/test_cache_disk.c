@@ -257,7 +257,7 @@ TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
     tdm_status status = tdmi_disk_cache_open(tree_path(&tree, "file"), 0, &cache, &err);
     assert_true(status != TDM_OK);
     assert_null(cache);
-    assert_non_null(strstr(err.frames[0].text, "file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "file"));
 }
 
 static char allocating_folder[64];

@@ -121,7 +121,7 @@ TEST(a_failed_load_is_told_and_tried_again)
     tdm_error err = {0};
     assert_int_equal(tdmi_group_cache_take(cache, 2, &value, &err), TDM_E_INPUT);
     assert_null(value);
-    assert_string_equal(err.frames[0].text, "group 2 is damaged");
+    assert_string_equal(tdm_error_sentence(&err, 0), "group 2 is damaged");
     use(cache, 2);
     assert_int_equal(loads.of_group[2], 2);
 }

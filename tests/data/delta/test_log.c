@@ -264,7 +264,7 @@ TEST(golden_tables_are_as_written_down)
         if (status == TDM_E_ABSENT && !has_arrow)
             continue; /* a checkpoint */
         if (status != TDM_OK)
-            fail_msg("%s: %s", golden[i].name, err.frames[0].text);
+            fail_msg("%s: %s", golden[i].name, tdm_error_sentence(&err, 0));
         print_message("# %s version %d: %d files\n", golden[i].name, (int)table.version,
                       (int)table.n_files);
         assert_int_equal(table.n_files, golden[i].n_files);

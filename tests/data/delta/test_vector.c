@@ -41,8 +41,8 @@ static void assert_damaged(const tdmi_text *text, int64_t n_wanted, int64_t n_ro
     tdm_error err = {0};
     assert_null(decode(text, n_wanted, n_rows, &err));
     assert_int_equal(err.code, TDM_E_INPUT);
-    if (strstr(err.frames[0].text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), word) == NULL)
+        fail_msg("'%s' is not in: %s", word, tdm_error_sentence(&err, 0));
 }
 
 /* Rows {first, first + 1, …} of the low 16 bits, as the container of that size has to be. */
@@ -109,7 +109,7 @@ TEST(every_form_of_container_is_read)
     tdm_error err = {0};
     int64_t *rows = decode(&text, n_rows, INT64_MAX, &err);
     if (rows == NULL)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     for (int64_t c = 0; c < 3; c++)
         for (int64_t i = 0; i < n[c]; i++)
             assert_int_equal(rows[at++], 2 * c * 65536 + first[c] + i);

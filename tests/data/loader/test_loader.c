@@ -176,7 +176,7 @@ TEST(only_batch_borders_can_be_begun_at)
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
         tdm_error err = {0};
         assert_int_equal(tdmi_loader_seek(loader, 0, positions[i], &err), TDM_E_BUG);
-        assert_non_null(strstr(err.frames[0].text, "multiple of the batch of 8"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "multiple of the batch of 8"));
     }
 }
 

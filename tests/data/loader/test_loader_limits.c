@@ -26,7 +26,7 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     tdmi_loader *loader = NULL;
     assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
     long long needed = 0;
-    const char *text = strchr(err.frames[0].text, ';');
+    const char *text = strchr(tdm_error_sentence(&err, 0), ';');
     assert_non_null(text);
     assert_int_equal(sscanf(text, "; %lld bytes", &needed), 1);
     err = (tdm_error){0};
@@ -49,7 +49,7 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     options.memory_parts = 4;
     assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
     snprintf(words, sizeof words, "; --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
-    assert_non_null(strstr(err.frames[0].text, words));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), words));
     tdmi_source_close(virtual.source);
 }
 
@@ -81,7 +81,7 @@ TEST(large_pictures_keep_to_the_limit)
     tdmi_loader *loader = open_loader(&options);
     assert_int_equal(tdmi_loader_seek(loader, 0, 0, &err), TDM_OK);
     assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_MEMORY);
-    assert_non_null(strstr(err.frames[0].text, "the memory limit leaves"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "the memory limit leaves"));
     tdmi_loader_close(loader);
     tdmi_source_close(virtual.source);
 }

@@ -259,7 +259,7 @@ TEST(quality_has_an_answer_for_tiny_epochs_and_a_sentence_for_shares)
     double quality;
     tdm_error err = {0};
     assert_int_equal(tdmi_order_quality(&order, 0, 8, &quality, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "more than once"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "more than once"));
     tdmi_order_release(&order);
     order = (tdmi_order){.n = 10};
     assert_int_equal(tdmi_order_quality(&order, 0, 0, &quality, &err), TDM_E_USAGE);
@@ -389,7 +389,7 @@ TEST(wrong_groups_labels_and_weights_are_named)
                   {{1, true, huge, 1, -1}, "windows of -1"}};
     for (size_t i = 0; i < COUNT(groups); i++) {
         assert_int_equal(tdmi_order_init_grouped(&order, &groups[i].options, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, groups[i].words));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), groups[i].words));
     }
     const struct {
         struct tdmi_order_balanced options;
@@ -402,7 +402,7 @@ TEST(wrong_groups_labels_and_weights_are_named)
                   {{1, labels, 4, 3, zero, 0}, "weight 0"}};
     for (size_t i = 0; i < COUNT(shares); i++) {
         assert_int_equal(tdmi_order_init_balanced(&order, &shares[i].options, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, shares[i].words));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), shares[i].words));
     }
     tdmi_order_release(&order); /* what a failed init leaves */
     tdmi_order_release(NULL);

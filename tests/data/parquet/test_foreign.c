@@ -228,7 +228,7 @@ TEST_IF(has_arrow(), large_values_are_read_where_they_lie)
         for (int i = 5; i >= 0; i--) {
             if (i == 3) {
                 assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_E_INPUT);
-                assert_non_null(strstr(err.frames[0].text, "null"));
+                assert_non_null(strstr(tdm_error_sentence(&err, 0), "null"));
                 continue;
             }
             assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_OK);

@@ -63,8 +63,8 @@ TEST(levels_of_another_encoding_are_refused_by_name)
     tdm_error err = {0};
     struct tdmi_page page;
     assert_int_equal(decode(4, 1, &page, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "levels"));
-    assert_non_null(strstr(err.frames[0].text, "encoding 4"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "levels"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "encoding 4"));
     tdmi_page_release(&page);
 }
 

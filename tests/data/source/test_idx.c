@@ -213,7 +213,7 @@ TEST(a_file_cut_short_later_fails_when_read)
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[err.n_frames - 1].text, "images-idx3-ubyte#1"));
+    assert_non_null(strstr(tdm_error_sentence(&err, err.n_frames - 1), "images-idx3-ubyte#1"));
 }
 
 TEST(real_clothes_open_compressed)

@@ -101,7 +101,7 @@ TEST(paths_are_relative_to_the_list)
         assert_int_equal(bytes.bytes[11], i == 0 ? 1 : 2);
     }
     assert_int_equal(tdmi_source_read(source, 3, &bytes, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "data/none.ppm"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "data/none.ppm"));
 }
 
 /* Naming files of this machine is what lists are for; asking others is for who allows it. */

@@ -81,8 +81,8 @@ TEST(each_file_is_counted_for_itself)
     for (int again = 0; again < 2; again++) {
         assert_int_equal(tdmi_lost_rows_add(&lost, source, ROWS + 6, "it is odd", &err),
                          TDM_E_INPUT);
-        assert_non_null(strstr(err.frames[0].text, names[1]));
-        assert_non_null(strstr(err.frames[0].text, "(it is odd)"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), names[1]));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "(it is odd)"));
     }
     tdmi_lost_rows_release(&lost);
     tdmi_source_close(source);

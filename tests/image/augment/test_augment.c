@@ -18,7 +18,7 @@ static struct tdmi_augment read_spec(const char *spec)
     struct tdmi_augment augment;
     tdm_error err = {0};
     if (tdmi_augment_read(spec, &augment, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return augment;
 }
 

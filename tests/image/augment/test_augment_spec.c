@@ -10,7 +10,7 @@ static struct tdmi_augment read_spec(const char *spec)
     struct tdmi_augment augment;
     tdm_error err = {0};
     if (tdmi_augment_read(spec, &augment, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return augment;
 }
 
@@ -96,9 +96,9 @@ static void a_wrong_spec_gets_one_sentence(void **state)
         tdm_error err = {0};
         assert_int_equal(tdmi_augment_read(cases[i].spec, &augment, &err), TDM_E_USAGE);
         assert_int_equal(err.n_frames, 1);
-        assert_non_null(strstr(err.frames[0].text, "cannot augment by '"));
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("%s: %s", cases[i].spec, err.frames[0].text);
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot augment by '"));
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("%s: %s", cases[i].spec, tdm_error_sentence(&err, 0));
         for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
             assert_false(augment.is_on[kind]);
     }
@@ -159,9 +159,9 @@ static void other_json_says_what_is_wrong(void **state)
         tdm_error err = {0};
         assert_int_equal(from_json(cases[i].text, &augment, &err), TDM_E_INPUT);
         assert_int_equal(err.n_frames, 1);
-        assert_non_null(strstr(err.frames[0].text, "augmentation of \"run\""));
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("%s: %s", cases[i].text, err.frames[0].text);
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "augmentation of \"run\""));
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("%s: %s", cases[i].text, tdm_error_sentence(&err, 0));
     }
 }
 

@@ -50,8 +50,8 @@ static void refused_with(const void *bytes, size_t length, const char *words)
     assert_int_equal(
         tdmi_image_decode(bytes, length, "test", (struct tdmi_image_limits){0}, &image, &err),
         TDM_E_INPUT);
-    if (strstr(err.frames[0].text, words) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, words);
+    if (strstr(tdm_error_sentence(&err, 0), words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), words);
     tdmi_image_release(&image);
 }
 
@@ -67,7 +67,7 @@ static void arithmetic_coding_gives_the_pixels_of_huffman_coding(void **state)
             tdm_error err = {0};
             if (tdmi_image_decode(made.bytes, made.length, "test", (struct tdmi_image_limits){0},
                                   &decoded[is_arithmetic], &err) != TDM_OK)
-                fail_msg("%s", err.frames[0].text);
+                fail_msg("%s", tdm_error_sentence(&err, 0));
             refused_with(made.bytes, made.length / 2, "truncated");
             free(made.bytes);
         }
@@ -146,8 +146,8 @@ static void many_passes_over_a_large_picture_run_out_of_time(void **state)
     assert_int_equal(tdmi_image_decode(many.bytes, many.length_bytes, "test", limits, &image, &err),
                      TDM_E_INPUT);
     assert_true(tdmi_clock_seconds_since(start) < 2);
-    if (strstr(err.frames[0].text, "longer than the 0.02 s") == NULL)
-        fail_msg("%s", err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), "longer than the 0.02 s") == NULL)
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdmi_text_release(&many);
     free(made.bytes);
     tdmi_image_release(&image);

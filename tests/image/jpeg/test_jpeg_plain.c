@@ -125,7 +125,7 @@ static int compare(const void *bytes, size_t length, struct pair *pair)
         n_done++;
         if (!is_decoded && codec->decode(&source, &pair->theirs, &err) != TDM_OK)
             fail_msg("%s took a file of which libjpeg-turbo says: %s", kernels->name,
-                     err.frames[0].text);
+                     tdm_error_sentence(&err, 0));
         is_decoded = true;
         assert_int_equal(pair->ours.width, pair->theirs.width);
         assert_int_equal(pair->ours.height, pair->theirs.height);
@@ -323,7 +323,7 @@ static bool check_cut(const struct made *made, size_t at, size_t n, int mcu_heig
         return false;
     }
     if (*is_damaged)
-        assert_non_null(strstr(err.frames[0].text, "it is damaged at row"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is damaged at row"));
     find_difference(&pair->ours, &pair->theirs, &first, &last);
     assert_int_equal(first, -1);
     find_difference(whole, &pair->ours, &first, &last);

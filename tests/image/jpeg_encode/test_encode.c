@@ -9,7 +9,7 @@ static tdmi_text encode(const tdmi_image *image, enum tdmi_image_format format, 
     tdmi_text file = {0};
     tdm_error err = {0};
     if (tdmi_image_encode(image, format, quality, &file, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return file;
 }
 
@@ -133,17 +133,17 @@ static void what_cannot_be_written_is_refused(void **state)
     tdm_error err = {0};
     draw_pattern(&image, 8, 8);
     assert_int_equal(tdmi_image_encode(&empty, TDMI_IMAGE_PPM, 0, &out, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "empty"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "empty"));
     assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_UNKNOWN, 0, &out, &err), TDM_E_ABSENT);
     if (tdmi_image_can_encode(TDMI_IMAGE_JPEG)) {
         static const int qualities[] = {-1, 0, 101};
         for (size_t i = 0; i < sizeof qualities / sizeof *qualities; i++)
             assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_JPEG, qualities[i], &out, &err),
                              TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, "1 to 100"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "1 to 100"));
         assert_int_equal(tdmi_image_reshape(&image, 65501, 1, NULL), TDM_OK);
         assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_JPEG, 90, &out, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, "65500"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "65500"));
     }
     assert_int_equal(out.length_bytes, 0);
     tdmi_text_release(&out);
@@ -169,7 +169,7 @@ static void each_failed_allocation_is_reported(void **state)
             if (!is_done && status != TDM_E_MEMORY)
                 fail_msg("%s, allocation %d: %s",
                          tdmi_image_format_name((enum tdmi_image_format)format), (int)n,
-                         err.frames[0].text);
+                         tdm_error_sentence(&err, 0));
             assert_true(n > 1 || !is_done);
             tdmi_text_release(&out);
         }

@@ -138,8 +138,8 @@ static void impossible_wishes_are_refused(void **state)
         assert_int_equal(tdmi_image_resize(&source, cases[i].box, cases[i].width, cases[i].height,
                                            TDMI_FILTER_BILINEAR, &target, &err),
                          TDM_E_USAGE);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), cases[i].words);
     }
     assert_int_equal(tdmi_image_resize(&empty, (struct tdmi_box){0, 0, 1, 1}, 2, 2,
                                        TDMI_FILTER_BILINEAR, &target, NULL),
@@ -349,8 +349,8 @@ static void longer_ones_are_refused_as_input(void **state)
         assert_int_equal(
             tdmi_resampler_begin(&resampler, cases[i].width, cases[i].height, &how, &room, &err),
             TDM_E_INPUT);
-        if (strstr(err.frames[0].text, cases[i].words) == NULL)
-            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), cases[i].words);
         assert_null(room.pixels);
     }
 }

@@ -100,8 +100,8 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         {empty_source, "source", "no source"},
         {empty_model, "--model", "empty"},
         {no_optimizer, "--optimizer", "empty"},
-        {negative_size, "--size", "0 to 4096"},
-        {large_size, "--size", "0 to 4096"},
+        {negative_size, "--size", "1 to 4096"},
+        {large_size, "--size", "1 to 4096"},
         {negative_epochs, "--epochs", "-1"},
         {no_end, "--epochs", "nothing ends it"},
         {negative_steps, "--steps", "-5"},
@@ -110,14 +110,14 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         {no_train_part, "--split", "above 0"},
         {no_val_part, "--split", "above 0"},
         {more_than_all, "--split", "0.9,0.2"},
-        {no_fraction, "--fraction", "more than 0"},
-        {large_fraction, "--fraction", "0 to 1"},
+        {no_fraction, "--fraction", "1e-06 to 1"},
+        {large_fraction, "--fraction", "1e-06 to 1"},
         {nan_fraction, "--fraction", "nan"},
         {negative_per_class, "--per-class", "-1"},
         {no_batch, "--batch", "1 to 65536"},
         {large_batch, "--batch", "1 to 65536"},
         {negative_shard, "--shard", "0 to"},
-        {negative_rate, "--lr", "0 to 1000"},
+        {negative_rate, "--lr", "1e-09 to 1000"},
         {infinite_rate, "--lr", "inf"},
         {full_momentum, "--momentum", "0.9999"},
         {negative_decay, "--weight-decay", "0 to 1"},
@@ -147,10 +147,10 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         cases[i].make(&options);
         if (tdmi_options_check(&options, &err) != TDM_E_USAGE)
             fail_msg("%s: accepted", cases[i].names);
-        if (!strstr(err.frames[0].text, cases[i].names) ||
-            !strstr(err.frames[0].text, cases[i].says))
+        if (!strstr(tdm_error_sentence(&err, 0), cases[i].names) ||
+            !strstr(tdm_error_sentence(&err, 0), cases[i].says))
             fail_msg("'%s' and '%s' are not in: %s", cases[i].names, cases[i].says,
-                     err.frames[0].text);
+                     tdm_error_sentence(&err, 0));
     }
 }
 
@@ -214,7 +214,7 @@ static void options_match_their_own_record(void **state)
         options.seed = seeds[i];
         tdm_error err = {0};
         if (match(&options, &options, &err) != TDM_OK)
-            fail_msg("seed %llu: %s", (unsigned long long)seeds[i], err.frames[0].text);
+            fail_msg("seed %llu: %s", (unsigned long long)seeds[i], tdm_error_sentence(&err, 0));
     }
 }
 
@@ -263,7 +263,7 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         {other_batch, "--batch", "16", "32"},
         {any_batch, "--batch", "is auto", "32"},
         {other_shard, "--shard", "4", "with the network's own"},
-        {other_rate, "--lr", "0.01", "with the network's own"},
+        {other_rate, "--lr", "0.01", "with the optimizer's own"},
         {other_momentum, "--momentum", "0.8", "with the optimizer's own"},
         {other_decay, "--weight-decay", "0.0001", "with the optimizer's own"},
         {other_optimizer, "--optimizer", "'adam:beta1=0.8'", "'sgd'"},
@@ -289,7 +289,7 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         cases[i].make(&now);
         if (match(&now, &before, &err) != TDM_E_USAGE)
             fail_msg("%s: accepted", cases[i].names);
-        const char *text = err.frames[0].text;
+        const char *text = tdm_error_sentence(&err, 0);
         if (!strstr(text, cases[i].names) || !strstr(text, cases[i].now) ||
             !strstr(text, cases[i].before))
             fail_msg("%s, %s and %s are not in: %s", cases[i].names, cases[i].now, cases[i].before,
@@ -318,7 +318,7 @@ static void limits_may_grow_and_what_keeps_the_bits_may_change(void **state)
         tdm_error err = {0};
         changes[i](&now);
         if (match(&now, &before, &err) != TDM_OK)
-            fail_msg("change %zu: %s", i, err.frames[0].text);
+            fail_msg("change %zu: %s", i, tdm_error_sentence(&err, 0));
     }
     /* A limit there was may go or grow, and come back only where it was. */
     struct tdm_train_options before = usual(), now = usual();
@@ -353,12 +353,12 @@ static void the_record_is_accepted_as_options(void **state)
     tdm_json_document *document = recorded(&before);
     const tdm_json_value *options = tdm_json_member(tdm_json_root(document), "options");
     if (tdmi_options_from_json(options, &again, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_null(again.weights);
     assert_null(again.resample);
     assert_true(again.balance && !again.strict);
     if (tdmi_options_match(&again, options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdm_json_document_free(document);
 }
 
@@ -412,7 +412,7 @@ static void null_is_what_is_left_to_others(void **state)
     options.augment = "flip";
     assert_int_equal(tdm_json_read(text, strlen(text), "options", &document, NULL), TDM_OK);
     if (tdmi_options_from_json(tdm_json_root(document), &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_true(options.momentum < 0.0 && options.weight_decay < 0.0 &&
                 options.warmup_epochs < 0.0);
     assert_true(options.learning_rate == 0.0 && options.size == 0 && options.steps == 0);
@@ -433,7 +433,7 @@ static void an_older_record_lacks_options_and_matches(void **state)
     (void)state;
     assert_int_equal(tdm_json_read(text, strlen(text), "record", &document, NULL), TDM_OK);
     if (tdmi_options_match(&options, tdm_json_root(document), &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     options.clip_norm = 1.0;
     assert_int_equal(tdmi_options_match(&options, tdm_json_root(document), NULL), TDM_E_USAGE);
     tdm_json_document_free(document);

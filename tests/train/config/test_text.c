@@ -1,7 +1,7 @@
 /*
  * Whole jobs from text to text, as programs in other languages ask for them.
  */
-#include "tandem/text.h"
+#include "tandem/train.h"
 #include "train/pictures.h"
 
 #include <string.h>

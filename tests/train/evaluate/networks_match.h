@@ -188,7 +188,7 @@ static bool open_run(struct network_run *it, const struct tdmi_backend *backend,
     }
     if (tdmi_plan_new(it->graph, backend, it->images, true, &plan, &err) == TDM_E_ABSENT) {
         print_message("%s: not with %s: %s\n", network, backend->name,
-                      err.frames[0].text); /* listed, not skipped in silence */
+                      tdm_error_sentence(&err, 0)); /* listed, not skipped in silence */
         tdmi_graph_free(it->graph);
         return false;
     }

@@ -20,7 +20,7 @@ enum { most_classes = 4 };
 static int set_up(void **state)
 {
     struct tree *tree = malloc(sizeof *tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     assert_non_null(tree);
     *tree = quick_tree_new();
     setenv("TANDEM_HOME", below(tree, "home"), 1);
@@ -93,7 +93,7 @@ static tdm_status compare(void *self, const struct tdm_prediction *prediction, t
 /* Trains, and asks the model on other threads, in pieces of other sizes, about all pictures. */
 static void predicts_what_was_validated(const struct tree *tree, struct tdm_train_options options)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdmi_outcomes outcomes = {0};
     tdm_error err = {0};
     const char *const folder = below(tree, "pictures");

@@ -1,5 +1,4 @@
 /* An export of ours opened again says of the same pictures what the run says. */
-#include "tandem/export.h"
 #include "tandem/model.h"
 #include "train/pictures.h"
 
@@ -66,7 +65,7 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
 {
     static const char *const files[] = {"back.safetensors", "back.h5"};
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct answers wanted;
     char run[80];
     snprintf(run, sizeof run, "run-%s-%d", network, size);
@@ -82,7 +81,7 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
     tdm_model *model = must_open(options.run, NULL);
     ask(model, tree, &wanted);
     for (int i = 0; i < 2; i++) {
-        struct tdm_export_result said;
+        struct tdm_export_result said = {.struct_bytes = sizeof said};
         const char *path = below(tree, files[i]);
         assert_int_equal(
             tdm_model_export(model, &(struct tdm_export_options){.path = path}, &said, NULL),

@@ -107,7 +107,7 @@ static struct tdm_export_result must_export(const tdm_model *model, const char *
 {
     tdm_error err = {0};
     char text[3000];
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     const struct tdm_export_options options = {.path = path, .preprocess = bytes};
     if (tdm_model_export(model, &options, &result, &err) != TDM_OK) {
         tdm_error_format(&err, text, sizeof text);
@@ -312,7 +312,7 @@ static void refused(const tdm_model *model, struct tdm_export_options options, t
 {
     tdm_error err = {0};
     char text[3000];
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     tdm_status found = tdm_model_export(model, &options, &result, &err);
     tdm_error_format(&err, text, sizeof text);
     if (found != status || !strstr(text, says_so))
@@ -484,7 +484,7 @@ static void the_form_is_the_endings_or_the_one_that_is_named(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     refused(&model, (struct tdm_export_options){.path = below(tree, "model.pb")}, TDM_E_USAGE,
             "there is .onnx, .safetensors, .h5");
     refused(&model, (struct tdm_export_options){.path = below(tree, "model"), .form = "tflite"},
@@ -509,7 +509,7 @@ static const char *scene_name;
 
 static tdm_status export_scene(tdm_error *err)
 {
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     const char *path = below(scene_tree, scene_name);
     tdm_status status =
         tdm_model_export(&scene_model, &(struct tdm_export_options){.path = path}, &result, err);

@@ -34,7 +34,7 @@ static tdmi_weights *exported(const struct tdm_model *model, const char *path)
     tdm_error err = {0};
     char text[3000];
     tdmi_weights *weights = NULL;
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     if (tdm_model_export(model, &(struct tdm_export_options){.path = path}, &result, &err) ||
         tdmi_weights_open(path, &weights, &err)) {
         tdm_error_format(&err, text, sizeof text);
@@ -156,7 +156,7 @@ static void what_keras_has_no_layer_for_is_refused_by_name(void **state)
         tdmi_graph *graph = tdmi_graph_new();
         tdm_error err = {0};
         char text[3000];
-        struct tdm_export_result result;
+        struct tdm_export_result result = {.struct_bytes = sizeof result};
         int x = tdmi_add_input(graph, &preprocess);
         x = tdmi_graph_add(graph, cases[i].kind, "strange", x, cases[i].attrs);
         tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 3));
@@ -259,7 +259,7 @@ static struct tdm_model scene_model;
 
 static tdm_status export_scene(tdm_error *err)
 {
-    struct tdm_export_result result;
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     const char *path = below(scene_tree, "scene.h5");
     tdm_status status =
         tdm_model_export(&scene_model, &(struct tdm_export_options){.path = path}, &result, err);

@@ -8,7 +8,7 @@
 #include "weights/import/import.h"
 #include "weights/safetensors/safetensors.h"
 #include "weights/weights.h"
-#include "tandem/export.h"
+#include "tandem/model.h"
 #include "tandem/log.h"
 #include "train/evaluate/evaluated.h"
 #include "train/model/model_import.h"
@@ -102,11 +102,11 @@ static void comes_back(const struct tree *tree, tdmi_graph *graph, const char *n
     struct tdm_model model = model_of(graph, network);
     struct tdmi_network known;
     for (size_t i = 0; i < 2; i++) {
-        struct tdm_export_result said;
+        struct tdm_export_result said = {.struct_bytes = sizeof said};
         tdm_error err = {0};
         const char *path = below(tree, files[i]);
         if (tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, &err))
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         answers_alike(&model, path, NULL);
         if (tdmi_network_find(network, &known, NULL) == TDM_OK)
             answers_alike(&model, path, network);
@@ -197,7 +197,7 @@ static void layers_say_more_than_a_name(void **state)
     const struct tree *tree = *state;
     const char *name = "mobilenetv2-0.1";
     for (int padding = 0; padding <= (int)TDMI_PADDING_SYMMETRIC; padding++) {
-        struct tdm_export_result said;
+        struct tdm_export_result said = {.struct_bytes = sizeof said};
         const char *path = below(tree, "plain.h5"), *again = below(tree, "again.safetensors");
         struct tdm_model model = model_of(
             known(name, 32, &three, (enum tdmi_padding)padding, TDMI_PUBLISHER_TORCH), name);
@@ -255,7 +255,7 @@ static void dense_layers_behind_a_pool_are_head_under_any_name(void **state)
     x = tdmi_add_dense(graph, "d2", tdmi_add_relu(graph, "d1_relu", x), 5);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "last", tdmi_add_relu(graph, "d2_relu", x), 3));
     struct tdm_model model = model_of(graph, "nobodys");
-    struct tdm_export_result said;
+    struct tdm_export_result said = {.struct_bytes = sizeof said};
     assert_int_equal(
         tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, NULL), TDM_OK);
     model_release(&model);

@@ -3,7 +3,7 @@
  * only when all that goes with it is on disk. Nothing of it changes a bit, and no line of the
  * metrics is lost or doubled.
  */
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/model/model_file.h"
 #include "train/pictures.h"
 
@@ -51,7 +51,7 @@ static void epochs_of_milliseconds_share_a_checkpoint(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct trap trap = {.kind = TDM_EVENT_CHECKPOINT};
     options.epochs = 40;
     options.run = below(tree, "run");
@@ -79,7 +79,7 @@ static void a_checkpoint_that_is_there_has_its_line(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.checkpoint_every = 3;
     options.run = below(tree, "whole");
     must_train(&options, nobody, &result);
@@ -124,7 +124,7 @@ static void an_epoch_that_is_ended_twice_has_one_line(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
     must_train(&options, nobody, &result);
     struct tdm_train_options fresh = options;
@@ -152,7 +152,7 @@ static void a_checkpoint_that_was_recorded_is_gone_on_from(void **state)
     struct tree *tree = *state;
     for (int is_first = 0; is_first < 2; is_first++) {
         struct tdm_train_options options = small_training(tree);
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         char run[20], name[3][60];
         snprintf(run, sizeof run, "run-%d", is_first);
         snprintf(name[0], sizeof name[0], "%s/last.safetensors", run);
@@ -184,7 +184,7 @@ static void who_has_not_written_a_checkpoint_begins_again(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct trap trap = {.kind = TDM_EVENT_EPOCH,
                         .at = 1,
                         .spring = stand_where_it_is_to_be,
@@ -211,7 +211,7 @@ static void the_best_weights_are_kept_when_what_follows_fails(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdmi_model_file best;
     struct trap trap = {
         .kind = TDM_EVENT_EPOCH, .at = 4, .spring = take_pictures_away, .tree = tree};

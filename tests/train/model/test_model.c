@@ -1,7 +1,7 @@
 /* A trained model asked about pictures: opening, evaluating, predicting. */
 #include "tandem/log.h"
 #include "tandem/model.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/model/model_file.h"
 #include "train/pictures.h"
 #include "train/evaluate/predict.h"
@@ -15,7 +15,7 @@ static int set_up(void **state)
 {
     struct tree *tree = begin_with_classes(state, 3, 10);
     struct tdm_train_options options = small_norm_training(tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     options.epochs = 2;
     must_train(&options, nobody, &result);
@@ -105,7 +105,7 @@ static void a_model_that_lacks_memory_is_not_to_blame(void **state)
         status = tdm_model_open(below(tree, "run"), &options, &model, &err);
         tdmi_memory_fail_from(0);
         if (status != TDM_OK && status != TDM_E_MEMORY)
-            fail_msg("allocation %d: %s", n, err.frames[0].text);
+            fail_msg("allocation %d: %s", n, tdm_error_sentence(&err, 0));
         tdm_model_close(model);
         assert_true(n < 5000);
     }
@@ -116,7 +116,7 @@ static void a_model_that_lacks_memory_is_not_to_blame(void **state)
 static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     tdm_model *model = opened(below(tree, "run"), 2);
     for (int i = 0; i < 10; i++) { /* the pictures of class b, renamed; strangers; a broken one */
         char name[40];
@@ -153,7 +153,7 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
 static void evaluations_that_make_no_sense_are_refused(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     tdm_model *model = opened(below(tree, "run"), 1);
     static const struct {
         const char *source;
@@ -252,7 +252,7 @@ static void predictions_agree_with_evaluation(void **state)
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
     struct answers answers = {.top = 1};
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     const char *paths[] = {below(tree, "pictures")};
     int64_t correct = 0;
     assert_int_equal(

@@ -46,7 +46,7 @@ static tdm_runs *read_two(const struct tree *tree, const char *a, const char *b)
 
 static struct tdm_comparison compared(const struct tree *tree, const char *a, const char *b)
 {
-    struct tdm_comparison comparison;
+    struct tdm_comparison comparison = {.struct_bytes = sizeof comparison};
     tdm_runs *runs = read_two(tree, a, b);
     assert_int_equal(tdm_runs_compare(runs, 0, 1, &comparison, NULL), TDM_OK);
     tdm_runs_close(runs);
@@ -289,7 +289,7 @@ static void epochs_of_a_run_without_a_result_are_counted(void **state)
 static tdm_status all_of_it(const struct tree *tree, tdm_error *err)
 {
     const char *paths[] = {below(tree, "all/a"), below(tree, "all/b")};
-    struct tdm_comparison comparison;
+    struct tdm_comparison comparison = {.struct_bytes = sizeof comparison};
     tdm_runs *runs = NULL;
     tdm_status status = tdm_runs_find(below(tree, "all"), &runs, err);
     tdm_runs_close(runs);

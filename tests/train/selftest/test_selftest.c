@@ -1,6 +1,6 @@
 /* The self-test: everything passes on the reference, and a backend that computes wrongly is caught
  * by name. */
-#include "tandem/selftest.h"
+#include "tandem/bench.h"
 #include "train/selftest/checks.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void hear(void *self, const char *group, const char *name, bool has_passe
 static void everything_passes_on_the_reference(void **state)
 {
     struct told told = {0};
-    struct tdm_selftest_result result;
+    struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     int n_cases = 0, n_inputs = 0;
     (void)state;
     for (const struct tdmi_case *it; (it = tdmi_case_at(n_cases)) != NULL; n_cases++)
@@ -65,7 +65,7 @@ static void every_op_has_cases(void **state)
 
 static void a_device_that_is_not_there_is_an_error(void **state)
 {
-    struct tdm_selftest_result result;
+    struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     (void)state;
     assert_int_equal(tdm_selftest("tpu", "all", (tdm_selftest_sink){.self = NULL}, &result, NULL),
                      TDM_E_USAGE);

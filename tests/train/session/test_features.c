@@ -8,7 +8,7 @@
 #include "weights/weights.h"
 #include "tandem/model.h"
 #include "tandem/runs.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/hearing.h"
 
 #include <dirent.h>
@@ -25,7 +25,8 @@ static int set_up(void **state)
 static void what_a_frozen_base_makes_is_made_once(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result first, second;
+    struct tdm_train_result first = {.struct_bytes = sizeof first},
+                            second = {.struct_bytes = sizeof second};
     struct heard heard = {""};
     struct tdm_train_options options = with_frozen_base(tree, "first");
     must_train(&options, (tdm_sink){0}, &first);
@@ -46,7 +47,8 @@ static void what_a_frozen_base_makes_is_made_once(void **state)
 static void bits_are_those_of_computing_in_every_epoch(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result stored, computed;
+    struct tdm_train_result stored = {.struct_bytes = sizeof stored},
+                            computed = {.struct_bytes = sizeof computed};
     struct heard heard = {""};
     struct tdm_train_options options = with_frozen_base(tree, "stored");
     must_train(&options, (tdm_sink){0}, &stored);
@@ -66,7 +68,7 @@ static void bits_are_those_of_computing_in_every_epoch(void **state)
 static void balanced_classes_draw_the_same_rows(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "stored");
     options.balance = true;
     must_train(&options, (tdm_sink){0}, &result);
@@ -86,7 +88,7 @@ static void stop_at_step_11(void *self, const tdm_event *event)
 static void an_interrupted_run_on_rows_ends_with_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     struct tdm_train_options options = with_frozen_base(tree, "whole");
     options.schedule = "constant"; /* or its end would be another one */
@@ -112,7 +114,7 @@ static void stop_at_features(void *self, const tdm_event *event)
 static void a_run_stopped_while_features_are_computed_is_gone_on_with(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "cut");
     tdm_error err = {0};
     assert_int_equal(tdm_train(&options, (tdm_sink){NULL, stop_at_features}, &result, &err),
@@ -163,7 +165,7 @@ static void same_base(const char *a, const char *b)
 static void what_is_frozen_keeps_its_bytes(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "run");
     must_train(&options, (tdm_sink){0}, &result);
     same_base(below(tree, "base/best.safetensors"), below(tree, "run/best.safetensors"));
@@ -178,7 +180,7 @@ static void evaluated_as(const struct tree *tree, const struct tdm_train_options
                          const struct tdm_train_result *result)
 {
     tdm_model *model = NULL;
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     const struct tdm_evaluate_options how = {
         .source = options->source, .part = TDM_PART_VAL, .batch = 5};
     assert_int_equal(tdm_model_open(below(tree, "run"), NULL, &model, NULL), TDM_OK);
@@ -195,7 +197,7 @@ static void evaluation_of_pictures_is_validation_of_rows(void **state)
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};
     for (int i = 0; i < 2; i++) {
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         struct tdm_train_options options = with_frozen_base(tree, "run");
         options.features = precisions[i];
         must_train(&options, (tdm_sink){0}, &result);
@@ -207,7 +209,7 @@ static void evaluation_of_pictures_is_validation_of_rows(void **state)
 static void pictures_that_are_added_are_all_that_is_computed(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "first");
     must_train(&options, (tdm_sink){0}, &result);
     for (int i = 0; i < 3; i++) {
@@ -283,7 +285,7 @@ static void falsify(const struct tree *tree)
 static void rows_that_are_not_what_is_computed_now_are_an_error(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "first");
     must_train(&options, (tdm_sink){0}, &result);
     falsify(tree);
@@ -296,7 +298,7 @@ static void rows_that_are_not_what_is_computed_now_are_an_error(void **state)
 static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_frozen_base(tree, "run");
     setenv("TANDEM_HOME", "/dev/null/nowhere", 1);
@@ -317,7 +319,7 @@ static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **sta
 static void a_picture_that_cannot_be_decoded_has_no_row(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_frozen_base(tree, "run");
     tree_file(tree, "pictures/a/broken.ppm", "P6\n9 9\n255\nshort", 16);
@@ -344,7 +346,7 @@ static void rounded_rows_are_given_or_refused(void **state)
 static void so_many_layers_can_be_frozen(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "two");
     options.freeze = "2";
     must_train(&options, (tdm_sink){0}, &result);

@@ -23,7 +23,7 @@ static void evaluated_as(const struct tree *tree, const struct tdm_train_options
                          const struct tdm_train_result *result, int classes)
 {
     tdm_model *model = NULL;
-    struct tdm_evaluation evaluation;
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     const struct tdm_evaluate_options how = {
         .source = options->source, .part = TDM_PART_VAL, .batch = 3};
     assert_int_equal(tdm_model_open(below(tree, "run"), NULL, &model, NULL), TDM_OK);
@@ -39,7 +39,7 @@ static void two_classes_are_told_apart_by_one_logit(void **state)
 {
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     (void)state;
     options.run = below(&tree, "run");
     options.loss = "binary";
@@ -57,7 +57,7 @@ static void more_classes_get_a_yes_or_no_each(void **state)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     (void)state;
     options.run = below(&tree, "run");
     options.loss = "binary";
@@ -74,7 +74,8 @@ static void labels_are_smoothed_in_training_alone(void **state)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
-    struct tdm_train_result plain, smooth;
+    struct tdm_train_result plain = {.struct_bytes = sizeof plain},
+                            smooth = {.struct_bytes = sizeof smooth};
     (void)state;
     options.run = below(&tree, "plain");
     options.epochs = 1;
@@ -93,7 +94,8 @@ static void classes_of_one_size_weigh_nothing_more(void **state)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
-    struct tdm_train_result plain, balanced;
+    struct tdm_train_result plain = {.struct_bytes = sizeof plain},
+                            balanced = {.struct_bytes = sizeof balanced};
     (void)state;
     options.run = below(&tree, "plain");
     must_train(&options, (tdm_sink){0}, &plain);
@@ -109,8 +111,8 @@ static int64_t right_of_second(const struct tree *tree, const char *weights)
 {
     struct tdm_train_options options = small_training(tree);
     const struct tdm_evaluate_options how = {.source = options.source, .batch = 8};
-    struct tdm_train_result result;
-    struct tdm_evaluation evaluation;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
     tdm_model *model = NULL;
     options.run = below(tree, weights);
     options.class_weights = weights;
@@ -146,7 +148,7 @@ static void words_that_are_none_are_refused(void **state)
 {
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     char text[2000];
     (void)state;

@@ -4,7 +4,7 @@
  */
 #include "train/pictures.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -44,7 +44,7 @@ static void damage(const struct tree *tree, bool is_head)
 static void damaged_rows_are_made_once_more(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "whole");
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(result.features.remade, 0);
@@ -112,7 +112,7 @@ static void rows_damaged_in_training_and_in_validation_are_made_once_more(void *
 {
     static const char *const phases[] = {"training epoch 2", "validating"};
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "whole");
     must_train(&options, (tdm_sink){0}, &result);
     for (int i = 0; i < 2; i++) {
@@ -130,7 +130,7 @@ static void rows_that_the_system_does_not_read_are_no_damage(void **state)
 {
     static const char *const phases[] = {"training epoch 2", "validating", "computing features"};
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "whole");
     must_train(&options, (tdm_sink){0}, &result);
     for (int i = 0; i < 3; i++) {
@@ -159,7 +159,7 @@ static void rows_that_the_system_does_not_read_are_no_damage(void **state)
 static void a_store_that_is_removed_while_it_is_filled_is_filled_again(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_frozen_base(tree, "alone");
     options.augment = "flip,crop:2";
     options.views = 2;

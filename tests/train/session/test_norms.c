@@ -6,7 +6,7 @@
 #include "train/hearing.h"
 #include "base/file/file.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "track/run.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static char *slow(const char *words)
  * statistics that hardly move. */
 static struct tdm_train_options with_changed(const struct tree *tree, bool is_folded)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = small_norm_training(tree);
     tdmi_safetensors *file = NULL;
     tdm_error err = {0};
@@ -92,7 +92,7 @@ static double measured(const struct tree *tree, const char *run, const char *nam
 static void folded_batch_norms_are_measured_before_they_are_trained(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     must_train(&options, (tdm_sink){&heard, hear}, &result);
@@ -122,7 +122,7 @@ static void folded_batch_norms_are_measured_before_they_are_trained(void **state
 static void a_run_with_measured_norms_is_gone_on_with_to_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_folded(tree);
     options.epochs = 3;
     options.ema = 0.9;
@@ -150,7 +150,7 @@ static bool says(const struct tree *tree, const char *path, const char *words)
 static void running_statistics_of_weights_follow_what_is_trained(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_changed(tree, false);
     options.epochs = 2;
@@ -178,7 +178,7 @@ static void running_statistics_of_weights_follow_what_is_trained(void **state)
 static void features_of_slow_norms_are_found_by_a_run_that_thaws_them(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_changed(tree, false);
     options.freeze = "base";
     must_train(&options, (tdm_sink){0}, &result);
@@ -209,7 +209,7 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
                                   const char *words)
 {
     struct stopper stopper = {.left = nth};
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     char text[3000];
     const tdm_status status =
@@ -223,7 +223,7 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
 static void a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     options.epochs = 2;
@@ -253,7 +253,7 @@ static void a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for(void
 static void a_stop_in_the_middle_says_where(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_folded(tree);
     options.epochs = 3;
     options.unfreeze = 1;
@@ -269,7 +269,7 @@ static void a_stop_in_the_middle_says_where(void **state)
 static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     for (int i = 0; i < 6; i++) {
@@ -323,7 +323,7 @@ static void what_would_do_nothing_is_refused(void **state)
     options.patience = 0;
     fails_with(&options, TDM_E_USAGE, "--min-delta is 5, but --patience 0 stops at nothing");
     options.patience = 3;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     must_train(&options, (tdm_sink){0}, &result);
 }
 
@@ -331,7 +331,7 @@ static void what_would_do_nothing_is_refused(void **state)
 static void a_frozen_base_is_used_as_it_is(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     options.freeze = "base";
@@ -364,7 +364,7 @@ static int states_that_differ(const struct tree *tree, const char *a, const char
 static void frozen_statistics_stay_while_scales_and_shifts_are_trained(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     options.weights = below(tree, "base/best.safetensors");
@@ -404,7 +404,7 @@ static void there_are_no_statistics_to_keep_from_scratch(void **state)
 static void what_becomes_of_batch_norms_is_told(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_folded(tree);
     options.epochs = 1;
@@ -425,7 +425,7 @@ static void what_becomes_of_batch_norms_is_told(void **state)
 static void a_run_that_is_over_thaws_and_measures_nothing_more(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard begun = {""}, resumed = {""}, longer = {""};
     struct tdm_train_options options = with_folded(tree);
     options.unfreeze = options.unfreeze_layers = 1;

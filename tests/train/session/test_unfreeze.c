@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "models/known_network.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/freeze.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static int set_up(void **state)
 /* convnet7: seven layers, the last of which is the head. */
 static struct tdm_train_options with_base(const struct tree *tree)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = small_norm_training(tree);
     options.run = below(tree, "base");
     options.epochs = 1;
@@ -130,7 +130,7 @@ static int layers_that_differ(const struct tree *tree, const char *a, const char
 static void layers_thaw_from_the_head_down(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_base(tree);
     options.unfreeze_layers = 2;
@@ -185,7 +185,7 @@ static void stop_in_features(void *self, const tdm_event *event)
 static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree);
     tdm_error err;
     options.unfreeze = 2;
@@ -212,7 +212,7 @@ static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
 static void deeper_layers_are_moved_less(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree);
     options.unfreeze = 0;
     options.freeze = "none";
@@ -252,7 +252,7 @@ static void what_cannot_thaw_is_refused(void **state)
 static void steps_that_end_before_anything_thaws_are_refused(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree); /* 7 steps an epoch */
     options.unfreeze = 2;
     options.steps = 14;
@@ -269,7 +269,8 @@ static void steps_that_end_before_anything_thaws_are_refused(void **state)
 static void layers_that_never_thawed_are_told(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_result result, again;
+    struct tdm_train_result result = {.struct_bytes = sizeof result},
+                            again = {.struct_bytes = sizeof again};
     struct tdm_train_options options = with_base(tree);
     struct heard slow = {""}, short_of = {""}, whole = {""};
     options.unfreeze_layers = 1;
@@ -301,7 +302,7 @@ static void layers_that_never_thawed_are_told(void **state)
 static void patience_that_is_off_is_not_spoken_of(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree);
     struct heard heard = {""};
     options.unfreeze_layers = 1;
@@ -315,7 +316,7 @@ static void patience_that_is_off_is_not_spoken_of(void **state)
 static void a_border_that_another_program_drew_is_refused_before_the_first_checkpoint(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree);
     struct stopper stopper = {1};
     char *words = NULL;

@@ -5,7 +5,7 @@
  */
 #include "train/pictures.h"
 #include "tandem/model.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/hearing.h"
 
 #include <string.h>
@@ -34,7 +34,8 @@ static struct tdm_train_options with_views(const struct tree *tree, const char *
 static void views_are_those_of_computing_them_in_every_epoch(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result stored, computed;
+    struct tdm_train_result stored = {.struct_bytes = sizeof stored},
+                            computed = {.struct_bytes = sizeof computed};
     struct heard heard = {""};
     struct tdm_train_options options = with_views(tree, "stored", 2);
     must_train(&options, (tdm_sink){0}, &stored);
@@ -67,7 +68,7 @@ static void views_are_those_of_computing_them_in_every_epoch(void **state)
 static void balanced_classes_go_through_their_views(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_views(tree, "stored", 3);
     for (int i = 4; i < per_class; i++) { /* one class is rare, so it comes often */
         char name[40];
@@ -92,7 +93,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
 static void an_interrupted_run_on_views_ends_with_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     struct tdm_train_options options = with_views(tree, "whole", 3);
     options.schedule = "constant"; /* or its end would be another one */
@@ -124,7 +125,7 @@ static void stop_at_second_sitting(void *self, const tdm_event *event)
 static void a_run_stopped_while_a_view_is_made_is_gone_on_with(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_views(tree, "cut", -1);
     int sittings = 0;
     tdm_error err = {0};
@@ -169,7 +170,8 @@ static void forget_the_end(const struct tree *tree, const char *run)
 static void a_run_that_is_over_is_gone_on_with_without_features(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result whole, again;
+    struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                            again = {.struct_bytes = sizeof again};
     struct tdm_train_options options = with_views(tree, "run", -1);
     struct heard heard = {""};
     options.epochs = 2;
@@ -202,7 +204,7 @@ static void a_run_that_is_over_is_gone_on_with_without_features(void **state)
 static void a_view_is_made_by_the_epoch_that_first_takes_it(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_views(tree, "chosen", -1);
     options.epochs = 2;
@@ -221,7 +223,7 @@ static void a_view_is_made_by_the_epoch_that_first_takes_it(void **state)
 static void rows_of_views_are_found_in_a_renamed_and_grown_folder(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_views(tree, "first", 2);
     must_train(&options, (tdm_sink){0}, &result);
     /* Every picture gets another number and another name, and three are new. */
@@ -249,7 +251,7 @@ static void rows_of_views_are_found_in_a_renamed_and_grown_folder(void **state)
 static void a_picture_that_cannot_be_decoded_is_told_once(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_views(tree, "run", 3);
     tree_file(tree, "pictures/a/broken.ppm", "P6\n9 9\n255\nshort", 16);
@@ -266,8 +268,8 @@ static void what_judges_is_not_changed(void **state)
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};
     for (int i = 0; i < 2; i++) {
-        struct tdm_train_result result;
-        struct tdm_evaluation evaluation;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
+        struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
         tdm_model *model = NULL;
         struct tdm_train_options options = with_views(tree, precisions[i], 2);
         options.features = precisions[i];
@@ -288,7 +290,7 @@ static void what_judges_is_not_changed(void **state)
 static void pictures_are_changed_anew_where_no_views_are_wanted(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard anew = {""}, mixed = {""};
     struct tdm_train_options options = with_views(tree, "anew", 0);
     must_train(&options, (tdm_sink){&anew, hear}, &result);

@@ -30,7 +30,8 @@ static struct tdm_train_options with_base(const struct tree *tree, struct tdm_tr
 static void a_training_begins_where_its_weights_ended(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result base, next;
+    struct tdm_train_result base = {.struct_bytes = sizeof base},
+                            next = {.struct_bytes = sizeof next};
     struct heard heard = {""};
     struct tdm_train_options options = with_base(tree, &base);
     options.steps = 1;
@@ -50,7 +51,7 @@ static void a_training_begins_where_its_weights_ended(void **state)
 static void pictures_that_the_weights_know_are_counted(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_base(tree, &result);
     options.seed = 77; /* another split */
@@ -61,7 +62,7 @@ static void pictures_that_the_weights_know_are_counted(void **state)
 static void other_classes_get_a_new_last_layer(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_base(tree, &result);
     paint_picture(tree, "pictures/d/000.ppm", 3, 0);
@@ -73,7 +74,8 @@ static void other_classes_get_a_new_last_layer(void **state)
 static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result whole, result;
+    struct tdm_train_result whole = {.struct_bytes = sizeof whole},
+                            result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree, &whole);
     must_train(&options, (tdm_sink){0}, &whole);
     options.run = below(tree, "cut");
@@ -95,7 +97,7 @@ static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
 static void an_interrupted_run_ends_with_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree, &result);
     options.schedule = "constant"; /* or its end would be another one */
     must_train(&options, (tdm_sink){0}, &result);
@@ -127,7 +129,7 @@ static void weights_that_are_not_there_are_told_how_to_get(void **state)
 static void from_scratch_says_what_is_missed(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = small_training(tree);
     options.run = below(tree, "run");
@@ -142,7 +144,7 @@ static void from_scratch_says_what_is_missed(void **state)
 static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = small_training(tree);
     options.run = below(tree, "run");
@@ -159,7 +161,7 @@ static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
 static void a_warm_up_beyond_the_end_is_told(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = small_training(tree);
     options.run = below(tree, "run");
@@ -223,7 +225,7 @@ static void assert_said(const char *path, const char *words)
 /* A convnet7 whose norms, fit and scale are not what that name stands for. */
 static struct tdm_train_options with_odd_base(const struct tree *tree)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = small_norm_training(tree);
     options.run = below(tree, "base");
     options.epochs = 1;
@@ -242,7 +244,7 @@ static struct tdm_train_options with_odd_base(const struct tree *tree)
 static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_odd_base(tree);
     must_train(&options, (tdm_sink){&heard, hear}, &result);
@@ -261,7 +263,7 @@ static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
 static void another_size_is_taken_and_told(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_odd_base(tree);
     rewrite(options.weights, options.weights, "\"epsilon\":0.0125", "\"epsilon\":1e-05");
@@ -275,7 +277,7 @@ static void another_size_is_taken_and_told(void **state)
 static void a_network_that_only_its_file_knows_is_gone_on_with(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_odd_base(tree);
     rewrite(options.weights, options.weights, "\"network\":\"convnet7\"", "\"network\":\"mine\"");
     options.size = 12;
@@ -294,7 +296,7 @@ static void a_network_that_only_its_file_knows_is_gone_on_with(void **state)
 static void another_network_than_the_weights_is_refused(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = with_base(tree, &result);
     options.model = "convnet7";
     fails_with(&options, TDM_E_USAGE, "it says that it is a lenet5, and --model says convnet7");

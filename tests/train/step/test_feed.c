@@ -105,7 +105,7 @@ static void a_failure_ahead_is_told_in_its_turn(void **state)
     assert_true(told_by(batch) == told);
     assert_int_equal(tdmi_feed_next(feed, &batch, &err), TDM_E_SYSTEM);
     assert_null(batch);
-    assert_true(err.n_frames > 0 && strstr(err.frames[0].text, "is away") != NULL);
+    assert_true(err.n_frames > 0 && strstr(tdm_error_sentence(&err, 0), "is away") != NULL);
     tdmi_feed_close(feed);
     tdmi_source_close(virtual.source);
 }

@@ -195,7 +195,7 @@ static void assert_says(const tdm_error *err, const char *words)
 static void a_file_comes_whole_and_is_remembered(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
     assert_is_the_file(&fetched);
@@ -210,7 +210,7 @@ static void a_file_comes_whole_and_is_remembered(void **state)
 static void what_was_cut_off_is_gone_on_with(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     server.n_cut = 1;
     server.cut_at = 100000;
@@ -236,7 +236,7 @@ static void leave_part(const uint8_t *bytes, size_t n, const char *tag)
 static void what_an_earlier_process_left_is_gone_on_with(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     leave_part(server.bytes, 1000, "\"one\"");
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
@@ -247,7 +247,7 @@ static void what_an_earlier_process_left_is_gone_on_with(void **state)
 static void a_busy_server_is_asked_again_and_then_named(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     server.answer = 503;
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
@@ -259,7 +259,7 @@ static void a_busy_server_is_asked_again_and_then_named(void **state)
 static void a_file_that_changed_in_between_is_begun_anew(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     leave_part(server.bytes + 5000, 1000, "\"zero\"");
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
@@ -270,7 +270,7 @@ static void a_file_that_changed_in_between_is_begun_anew(void **state)
 static void a_rest_of_no_known_file_is_not_trusted(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     server.tag = NULL;
     leave_part(server.bytes + 5000, 1000, NULL);
@@ -281,7 +281,7 @@ static void a_rest_of_no_known_file_is_not_trusted(void **state)
 static void another_file_than_the_published_one_is_removed(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     const char *const hashed[] = {"resnet18", "xception-notop"};
     for (int i = 0; i < 2; i++) {
@@ -294,7 +294,7 @@ static void another_file_than_the_published_one_is_removed(void **state)
 static void a_file_that_changed_here_is_refused(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
     assert_int_equal(tdmi_file_write(fetched.path, "other", 5, &err), TDM_OK);
@@ -305,7 +305,7 @@ static void a_file_that_changed_here_is_refused(void **state)
 static void what_a_server_refuses_is_said_at_once(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     server.answer = 404;
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
@@ -317,7 +317,7 @@ static void what_a_server_refuses_is_said_at_once(void **state)
 static void what_is_much_larger_than_published_is_not_taken(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     server.claim = 100000000;
     assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
@@ -328,7 +328,7 @@ static void what_is_much_larger_than_published_is_not_taken(void **state)
 static void a_name_that_nobody_published_is_wrong_usage(void **state)
 {
     (void)state;
-    struct tdm_weights_fetched fetched;
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     tdm_error err = {0};
     assert_int_equal(fetch("xceptoin", &fetched, &err), TDM_E_USAGE);
     assert_says(&err, "xception");

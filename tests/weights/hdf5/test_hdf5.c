@@ -29,7 +29,7 @@ static tdmi_hdf5 *opened(const void *bytes, size_t n_bytes)
     tdm_error err = {0};
     tdmi_hdf5 *file = NULL;
     if (tdmi_hdf5_open(bytes, n_bytes, "x.h5", true, &file, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return file;
 }
 
@@ -39,8 +39,8 @@ static void assert_not_opened(const void *bytes, size_t n_bytes, const char *wor
     tdmi_hdf5 *file = NULL;
     assert_int_equal(tdmi_hdf5_open(bytes, n_bytes, "x.h5", true, &file, &err), TDM_E_INPUT);
     assert_null(file);
-    if (strstr(err.frames[0].text, words) == NULL)
-        fail_msg("'%s' is not in: %s", words, err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tdm_error_sentence(&err, 0));
 }
 
 static void files_are_known_by_a_signature_behind_a_user_block(void **state)
@@ -166,7 +166,7 @@ static void branches_that_meet_again_are_refused(void **state)
     tdmi_hdf5 *file = opened(bytes, n_bytes);
     assert_int_equal(tdmi_hdf5_links(file, tdmi_hdf5_root(file), &links, &n_links, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "twice in one group"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "twice in one group"));
     tdmi_hdf5_close(file);
     tdmi_free(bytes);
 }
@@ -188,7 +188,7 @@ static void attributes_of_other_types_are_no_text(void **state)
                      TDM_OK);
     assert_true(is_there && values.n_values == 0 && values.kind == TDMI_HDF5_NUMBERS);
     assert_int_equal(tdmi_hdf5_text_at(file, &values, 0, &text, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "floats stand where text is expected"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "floats stand where text is expected"));
     assert_int_equal(tdmi_hdf5_attribute(file, object, "weight", &values, &is_there, &err), TDM_OK);
     assert_false(is_there);
     assert_false(tdmi_hdf5_mark(object));

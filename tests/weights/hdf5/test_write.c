@@ -27,7 +27,7 @@ static tdmi_hdf5 *written(tdmi_hdf5_writer *writer, void **bytes)
     tdmi_hdf5 *file = NULL;
     if (tdmi_hdf5_writer_finish_bytes(writer, bytes, &n_bytes, &err) != TDM_OK ||
         tdmi_hdf5_open(*bytes, n_bytes, "written", true, &file, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdmi_hdf5_writer_free(writer);
     return file;
 }
@@ -175,7 +175,7 @@ static void keras_files_hold_any_number_of_layers_in_their_order(void **state)
     tdmi_weights *weights = NULL;
     write_large("large.h5");
     if (tdmi_weights_open("large.h5", &weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(tdmi_weights_count(weights), 400);
     assert_string_equal(tdmi_weights_at(weights, 3)->name,
                         "block_10_with_a_name_of_forty_letters_10/bias:0");
@@ -218,8 +218,8 @@ static void assert_refused(tdmi_hdf5_writer *writer, const char *words)
     tdm_error err = {0};
     assert_int_equal(tdmi_hdf5_writer_finish_bytes(writer, &bytes, &n_bytes, &err), TDM_E_USAGE);
     assert_null(bytes);
-    if (strstr(err.frames[0].text, words) == NULL)
-        fail_msg("'%s' is not in: %s", words, err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tdm_error_sentence(&err, 0));
     tdmi_hdf5_writer_free(writer);
 }
 

@@ -58,7 +58,7 @@ static tdmi_weights *opened_as(struct made *made, const char *name)
     assert_int_equal(tdmi_safetensors_finish_bytes(made->writer, &made->bytes, &n_bytes, &err),
                      TDM_OK);
     if (tdmi_weights_open_bytes(made->bytes, n_bytes, name, &made->weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return made->weights;
 }
 
@@ -104,7 +104,7 @@ static void imported(struct made *made, const struct tdmi_import_request *reques
 {
     tdm_error err = {0};
     if (tdmi_import(opened(made), request, import, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
 }
 
 static void refused(struct made *made, const struct tdmi_import_request *request, tdm_status status,
@@ -422,7 +422,7 @@ static void published_files_bring_the_preprocessing_of_their_recipe(void **state
         begin(&made);
         add_network(&made, graph, "mobilenetv2", false);
         if (tdmi_import(opened_as(&made, cases[i].file), &request, &import, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
         assert_true(fabs(preprocess->crop_fraction - cases[i].crop) < 1e-12);
         assert_int_equal(preprocess->fit, cases[i].fit ? TDMI_FIT_STRETCH : TDMI_FIT_CROP);

@@ -163,7 +163,7 @@ static tdmi_weights *opened(const void *bytes, size_t n)
     tdmi_weights *weights = NULL;
     tdm_error err = {0};
     if (tdmi_weights_open_bytes(bytes, n, "made", &weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return weights;
 }
 
@@ -188,7 +188,7 @@ static tdmi_weights *tfjs(const struct source *source, const struct tree *tree)
     tree_file(tree, "js/a.bin", values.at, first);
     tree_file(tree, "js/b.bin", values.at + first, values.n - first);
     if (tdmi_weights_open(tree_path(tree, "js"), &weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     free(text.at);
     free(values.at);
     return weights;
@@ -200,7 +200,7 @@ static void imported(tdmi_weights *weights, struct tdmi_import *import)
 {
     tdm_error err = {0};
     if (tdmi_import(weights, &(struct tdmi_import_request){.network = network}, import, &err))
-        fail_msg("%s: %s", tdmi_weights_form_name(weights), err.frames[0].text);
+        fail_msg("%s: %s", tdmi_weights_form_name(weights), tdm_error_sentence(&err, 0));
     tdmi_weights_close(weights);
 }
 

@@ -41,7 +41,7 @@ static void expect_file(struct expecting *expecting, const char *name)
     snprintf(expecting->name, sizeof expecting->name, "%.100s", name);
     path_of(name, path);
     if (tdmi_weights_open(path, &expecting->weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_string_equal(tdmi_weights_form_name(expecting->weights),
                         strstr(name, ".keras") ? "keras" : "keras-h5");
 }
@@ -94,10 +94,10 @@ static void expect_refusal(const char *line)
     assert_int_equal(tdmi_weights_open(path, &weights, &err), TDM_E_INPUT);
     bool is_said = false;
     for (int i = 0; i < err.n_frames; i++)
-        is_said |= strstr(err.frames[i].text, line + n) != NULL;
+        is_said |= strstr(tdm_error_sentence(&err, i), line + n) != NULL;
     if (!is_said)
-        fail_msg("%s: '%s' is not in: %s", name, line + n, err.frames[0].text);
-    assert_non_null(strstr(err.frames[0].text, name));
+        fail_msg("%s: '%s' is not in: %s", name, line + n, tdm_error_sentence(&err, 0));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), name));
 }
 
 /* Builds without zlib read what is not compressed. */
@@ -198,7 +198,7 @@ static bool reads(const void *bytes, size_t n_bytes)
     tdmi_weights *weights = NULL;
     uint32_t crc = 0;
     if (tdmi_weights_open_bytes(bytes, n_bytes, "damaged", &weights, &err) != TDM_OK) {
-        assert_true(err.n_frames > 0 && err.frames[0].text[0] != 0);
+        assert_true(err.n_frames > 0 && tdm_error_sentence(&err, 0)[0] != 0);
         return false;
     }
     for (size_t i = 0; i < tdmi_weights_count(weights); i++) {

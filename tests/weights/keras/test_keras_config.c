@@ -58,7 +58,7 @@ static void make(struct file *file, const char *config, const struct tensor *ten
     }
     if (tdmi_safetensors_finish_bytes(writer, &file->bytes, &n_bytes, &err) != TDM_OK ||
         tdmi_weights_open_bytes(file->bytes, n_bytes, "made", &file->weights, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdmi_safetensors_writer_free(writer);
 }
 

@@ -19,7 +19,7 @@ static tdmi_pickle_value *value_of(tdmi_arena *arena, const char *bytes, size_t 
     struct tdmi_pickle pickle = {0};
     tdm_error err = {0};
     if (tdmi_pickle_read((const uint8_t *)bytes, n, "x.pkl", 0, arena, &pickle, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(pickle.used_bytes, n);
     return pickle.value;
 }
@@ -34,8 +34,9 @@ static void assert_refused(const char *bytes, size_t n, const char *words)
     assert_int_equal(
         tdmi_pickle_read((const uint8_t *)bytes, n, "x.pkl", 100, &arena, &pickle, &err),
         TDM_E_INPUT);
-    if (strstr(err.frames[0].text, words) == NULL || strncmp(err.frames[0].text, "x.pkl: ", 7) != 0)
-        fail_msg("'%s' is not in: %s", words, err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), words) == NULL ||
+        strncmp(tdm_error_sentence(&err, 0), "x.pkl: ", 7) != 0)
+        fail_msg("'%s' is not in: %s", words, tdm_error_sentence(&err, 0));
     tdmi_arena_release(&arena);
 }
 #define REFUSED(text, words) assert_refused(text, sizeof(text) - 1, words)
@@ -259,7 +260,7 @@ static void bombs_stay_as_small_as_their_bytes(void **state)
     assert_int_equal(tdmi_pickle_read((const uint8_t *)text.bytes, text.length_bytes, "x", 0,
                                       &arena, &pickle, &err),
                      TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "a bomb"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "a bomb"));
     tdmi_text_release(&text);
     tdmi_arena_release(&arena);
 }

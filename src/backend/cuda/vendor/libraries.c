@@ -76,9 +76,9 @@ static void look(struct tdmi_cuda_libraries *it)
         return;
     it->has_looked = true;
     if (tdmi_cudnn_open(it->places.cudnn, NULL, &it->cudnn, &err) != TDM_OK)
-        snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
+        snprintf(it->no_cudnn, text_room, "%.200s", tdm_error_sentence(&err, 0));
     if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
-        snprintf(it->no_cublaslt, text_room, "%.200s", err.frames[0].text);
+        snprintf(it->no_cublaslt, text_room, "%.200s", tdm_error_sentence(&err, 0));
     it->cache.device = it->device;
     it->cache.cudnn = it->cudnn;
     it->cache.cublaslt = it->cublaslt;
@@ -189,9 +189,9 @@ struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
 
 void tdmi_cuda_algorithm_describe(const tdmi_device *device,
                                   const struct tdmi_cuda_algorithm *algorithm, const char *ours,
-                                  struct tdmi_kernel_way *to)
+                                  struct tdmi_kernel_algorithm *to)
 {
-    *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
+    *to = (struct tdmi_kernel_algorithm){.workspace_bytes = 0};
     if (algorithm->conv) {
         tdmi_cudnn_plan_name(device->libraries->cudnn, algorithm->conv, to->by, sizeof to->by);
         to->workspace_bytes = algorithm->conv->workspace_bytes;

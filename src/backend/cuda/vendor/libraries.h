@@ -49,7 +49,7 @@ struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
 /* Name and workspace of the algorithm; `ours` where it has neither plan. */
 void tdmi_cuda_algorithm_describe(const tdmi_device *device,
                                   const struct tdmi_cuda_algorithm *algorithm, const char *ours,
-                                  struct tdmi_kernel_way *to);
+                                  struct tdmi_kernel_algorithm *to);
 /* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
  * it has room for one of so many bytes, wherever it begins. */
 size_t tdmi_cuda_workspace_room(size_t bytes);

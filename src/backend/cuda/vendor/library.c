@@ -123,7 +123,7 @@ void tdmi_cuda_library_look(const struct tdmi_cuda_library_facts *facts, const c
                  version / 100 % 100, version % 100);
         tdmi_cuda_library_file(library, facts->symbol, found->file, sizeof found->file);
     } else
-        snprintf(found->problem, sizeof found->problem, "%.239s", err.frames[0].text);
+        snprintf(found->problem, sizeof found->problem, "%.239s", tdm_error_sentence(&err, 0));
     tdmi_cuda_library_close(library);
 }
 

@@ -100,7 +100,7 @@ static void a_product_without_memory_is_told_by_the_stream(void **state)
     assert_true(isnan(c[0]) && isnan(c[16 * 10 - 1]) && !isnan(c[16 * 10]));
     assert_true(made_for == 0);
     assert_int_equal(streams->wait(stream, &err), TDM_E_MEMORY);
-    assert_non_null(strstr(err.frames[0].text, "oneDNN: out of memory"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "oneDNN: out of memory"));
     assert_int_equal(streams->wait(stream, &err), TDM_OK);
     tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
     assert_int_equal(streams->wait(stream, &err), TDM_OK);

@@ -108,7 +108,7 @@ static struct tdmi_step_facts facts_of(enum tdmi_update_rule rule)
 }
 
 /* Two steps, as one is not seen to read what it wrote. */
-static void run(struct world *it, struct tdmi_update_way way, struct tdmi_step_facts facts,
+static void run(struct world *it, struct tdmi_update_method way, struct tdmi_step_facts facts,
                 bool has_loss)
 {
     const struct tdmi_backend *shim = &tdmi_backend_shim;
@@ -130,7 +130,7 @@ static void run(struct world *it, struct tdmi_update_way way, struct tdmi_step_f
     for (int step = 0; step < momentum_steps; step++)
         shim->update->run(stream, list, way, it->arrays[SUMS], &facts);
     if (shim->stream.wait(stream, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     shim->update->close(list);
     shim->stream.close(stream);
     shim->device.close(device);
@@ -144,7 +144,7 @@ static int64_t values_of(const struct world *it, int array)
 }
 
 /* Vectors and single values, in either order of blocks, have the same bits. */
-static void compare(struct tdmi_update_way way)
+static void compare(struct tdmi_update_method way)
 {
     struct world vectors, single;
     open_world(&vectors, 0);
@@ -165,7 +165,7 @@ static void compare(struct tdmi_update_way way)
 
 static void scaled_gradients_give_the_same_bits(void)
 {
-    struct tdmi_update_way way = {TDMI_RULE_LAMB, true};
+    struct tdmi_update_method way = {TDMI_RULE_LAMB, true};
     struct world plain, scaled;
     open_world(&plain, 0);
     open_world(&scaled, 0);
@@ -192,7 +192,7 @@ static void a_sum_that_is_not_finite_leaves_the_step_out(enum tdmi_update_rule r
     open_world(&before, 0);
     it.loss = (struct tdmi_loss_scale){1024.0f, 17, 0};
     it.arrays[SUMS][it.n_params - 1] = sum;
-    run(&it, (struct tdmi_update_way){rule, false}, facts_of(rule), true);
+    run(&it, (struct tdmi_update_method){rule, false}, facts_of(rule), true);
     for (int a = 0; a <= STATE_MEANS; a++)
         if (a != SUMS)
             assert_memory_equal(it.arrays[a], before.arrays[a],
@@ -233,7 +233,7 @@ static void run_huge(void)
         sums[n - 1] = 7.0f;
         sums[n - 4] = 5.0f;
         tdmi_shim_use((struct tdmi_shim_order){.edge_blocks = 2});
-        shim->update->run(stream, list, (struct tdmi_update_way){TDMI_RULE_SGD, false}, sums,
+        shim->update->run(stream, list, (struct tdmi_update_method){TDMI_RULE_SGD, false}, sums,
                           &facts);
         assert_int_equal(shim->stream.wait(stream, NULL), TDM_OK);
         assert_true(params[5] == -3.0f && params[n - 1] == -7.0f && params[n - 4] == -5.0f);
@@ -255,7 +255,7 @@ void case_update(void **state)
     (void)state;
     for (int rule = TDMI_RULE_SGD; rule <= TDMI_RULE_LAMB; rule++)
         for (int clips = 0; clips < 2; clips++)
-            compare((struct tdmi_update_way){(enum tdmi_update_rule)rule, clips});
+            compare((struct tdmi_update_method){(enum tdmi_update_rule)rule, clips});
     tdmi_shim_use((struct tdmi_shim_order){0});
     scaled_gradients_give_the_same_bits();
     a_sum_that_is_not_finite_leaves_the_step_out(TDMI_RULE_SGD, INFINITY);

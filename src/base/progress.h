@@ -1,0 +1,30 @@
+/*
+ * Progress for people: a bar with rate and time left on a terminal, plain lines (at most one every
+ * ten seconds) elsewhere, nothing when quiet. Always on the stream given, never standard output.
+ */
+#ifndef TANDEM_BASE_PROGRESS_H
+#define TANDEM_BASE_PROGRESS_H
+
+#include "tandem/api.h"
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum tdmi_progress_style {
+    TDMI_PROGRESS_AUTO, /* bar when the stream is a terminal, lines otherwise */
+    TDMI_PROGRESS_BAR,
+    TDMI_PROGRESS_LINES,
+    TDMI_PROGRESS_QUIET
+} tdmi_progress_style;
+
+typedef struct tdmi_progress_display tdmi_progress_display;
+
+/* unit is the plural that is counted ("images"); total 0 when unknown. NULL when out of memory:
+ * every other call accepts NULL and does nothing. */
+tdmi_progress_display *tdmi_progress_start(FILE *stream, tdmi_progress_style style,
+                                           const char *title, const char *unit, int64_t total);
+/* Any thread, as often as liked: draws at most ten times a second. note may be NULL. */
+void tdmi_progress_update(tdmi_progress_display *progress, int64_t done, const char *note);
+/* Clears the bar (or, after a second or more, writes the last line) and frees. */
+void tdmi_progress_stop(tdmi_progress_display *progress);
+
+#endif

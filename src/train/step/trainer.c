@@ -1,0 +1,242 @@
+/* The trainer of tandem/network.h: a network, its weights on the CPU, one step, one evaluator. */
+#include "base/memory.h"
+#include "base/sized.h"
+#include "models/describe.h"
+#include "optim/optimizer.h"
+#include "tandem/network.h"
+#include "train/evaluate/evaluator.h"
+#include "train/model/model_file.h"
+#include "train/step/step.h"
+#include "train/step/update.h"
+
+#include <math.h>
+
+struct tdm_trainer {
+    const tdmi_graph *graph;
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_pool *pool;
+    struct tdmi_optimizer_choice optimizer;
+    struct tdmi_update_rates rates;
+    uint64_t seed;
+    int most_images;
+    tdmi_plan *training, *inference;
+    tdmi_step *step;
+    tdmi_update *update;
+    tdmi_evaluator *evaluator;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS];
+    int64_t *items; /* 0, 1, …: for batches without any */
+    struct tdmi_judgement *judgements;
+};
+
+void tdm_trainer_options_init(struct tdm_trainer_options *options, size_t struct_bytes)
+{
+    static const struct tdm_trainer_options usual = {.batch = 32,
+                                                     .group = 16,
+                                                     .optimizer = "sgd",
+                                                     .learning_rate = 0.02,
+                                                     .momentum = -1,
+                                                     .weight_decay = -1,
+                                                     .seed = 42};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
+}
+
+static tdm_status check(const struct tdm_trainer_options *options, tdm_error *err)
+{
+    if (options->batch >= 1 && options->batch <= 65536 && options->group >= 1 &&
+        options->threads >= 0 && options->learning_rate > 0.0 && isfinite(options->learning_rate))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "batch is %d, group %d, threads %d, learning rate %g; 1 to 65536, 1 or more, 0 "
+                    "or more, and above 0 are accepted",
+                    options->batch, options->group, options->threads, options->learning_rate);
+}
+
+static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
+{
+    const tdmi_graph *graph = trainer->graph;
+    const struct tdmi_memory_table *memory = &trainer->backend->memory;
+    const size_t param_bytes = sizeof(float) * (size_t)(graph->param_values + 1);
+    const size_t n = (size_t)trainer->most_images;
+    trainer->params = memory->alloc(trainer->device, param_bytes);
+    trainer->states =
+        memory->alloc(trainer->device, sizeof(float) * (size_t)(graph->state_values + 1));
+    trainer->items = tdmi_alloc(n, sizeof *trainer->items);
+    trainer->judgements = tdmi_alloc(n, sizeof *trainer->judgements);
+    bool is_complete = trainer->params && trainer->states && trainer->items && trainer->judgements;
+    for (int i = 0; is_complete && i < trainer->optimizer.optimizer->n_slots; i++)
+        is_complete = (trainer->slots[i] = memory->alloc(trainer->device, param_bytes)) != NULL;
+    if (!is_complete)
+        return TDM_FAIL(err, TDM_E_MEMORY, "reserving %lld parameters: out of memory",
+                        (long long)graph->parameters);
+    for (size_t i = 0; i < n; i++)
+        trainer->items[i] = (int64_t)i;
+    tdmi_graph_init_values(graph, trainer->seed, trainer->params, trainer->states);
+    return TDM_OK;
+}
+
+static tdm_status open_runs(struct tdm_trainer *trainer, int group, tdm_error *err)
+{
+    const struct tdmi_step_options step = {.max_batch = trainer->most_images};
+    tdm_status status =
+        tdmi_plan_new(trainer->graph, trainer->backend, group, true, &trainer->training, err);
+    if (status == TDM_OK)
+        status =
+            tdmi_plan_new(trainer->graph, trainer->backend, group, false, &trainer->inference, err);
+    if (status == TDM_OK)
+        status = tdmi_step_open(trainer->training, trainer->device, trainer->pool, &step,
+                                &trainer->step, err);
+    if (status == TDM_OK)
+        status = tdmi_update_open(trainer->graph, 0, trainer->backend, trainer->device,
+                                  trainer->optimizer.optimizer, trainer->pool, trainer->params,
+                                  trainer->states, trainer->slots, &trainer->update, err);
+    if (status == TDM_OK)
+        status = tdmi_evaluator_open(trainer->inference, trainer->device, trainer->pool,
+                                     trainer->most_images, &trainer->evaluator, err);
+    return status;
+}
+
+static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer_options *options,
+                           tdm_error *err)
+{
+    int index;
+    tdm_status status = check(options, err);
+    if (status == TDM_OK)
+        status = tdmi_optimizer_read(options->optimizer, &trainer->optimizer, err);
+    if (status == TDM_OK)
+        status = tdmi_backend_find("cpu", &trainer->backend, &index, err);
+    if (status == TDM_OK)
+        status = trainer->backend->device.open(index, &trainer->device, err);
+    if (status == TDM_OK)
+        status = tdmi_pool_new(options->threads, options->threads == 0, &trainer->pool, err);
+    if (status != TDM_OK)
+        return status;
+    const struct tdmi_optimizer *optimizer = trainer->optimizer.optimizer;
+    const double momentum = options->momentum < 0.0 ? optimizer->momentum : options->momentum;
+    const double decay =
+        options->weight_decay < 0.0 ? optimizer->weight_decay : options->weight_decay;
+    trainer->rates = (struct tdmi_update_rates){.learning_rate = (float)options->learning_rate,
+                                                .momentum = (float)fmax(momentum, 0.0),
+                                                .weight_decay = (float)decay,
+                                                .values = trainer->optimizer.values};
+    trainer->seed = options->seed;
+    trainer->most_images = options->batch;
+    status = open_values(trainer, err);
+    if (status == TDM_OK)
+        status = open_runs(trainer,
+                           options->group < options->batch ? options->group : options->batch, err);
+    return status;
+}
+
+tdm_status tdm_trainer_open(const tdm_network *network, const struct tdm_trainer_options *options,
+                            tdm_trainer **trainer, tdm_error *err)
+{
+    TDMI_OPTIONS(tdm_trainer_options, options, tdm_trainer_options_default(), err);
+    struct tdm_trainer *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening a trainer: out of memory");
+    made->graph = network->graph;
+    tdm_status status = network->totals.nodes > 0
+                            ? open_all(made, options, err)
+                            : TDM_FAIL(err, TDM_E_USAGE, "the network was not finished");
+    if (status != TDM_OK) {
+        tdm_trainer_close(made);
+        return TDM_WRAP(err, status, "opening a trainer");
+    }
+    *trainer = made;
+    return TDM_OK;
+}
+
+void tdm_trainer_close(tdm_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    tdmi_evaluator_close(trainer->evaluator);
+    tdmi_update_close(trainer->update);
+    tdmi_step_close(trainer->step);
+    tdmi_plan_free(trainer->training);
+    tdmi_plan_free(trainer->inference);
+    float *values[TDMI_OPTIMIZER_SLOTS + 2] = {trainer->params, trainer->states};
+    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
+        values[i + 2] = trainer->slots[i];
+    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS + 2; i++)
+        if (values[i])
+            trainer->backend->memory.free(trainer->device, values[i]);
+    tdmi_pool_free(trainer->pool);
+    if (trainer->device)
+        trainer->backend->device.close(trainer->device);
+    tdmi_free(trainer->items);
+    tdmi_free(trainer->judgements);
+    tdmi_free(trainer);
+}
+
+void tdm_trainer_set_learning_rate(tdm_trainer *trainer, double learning_rate)
+{
+    trainer->rates.learning_rate = (float)learning_rate;
+}
+
+static tdm_status take_batch(const struct tdm_trainer *trainer, const struct tdm_batch *batch,
+                             struct tdmi_batch *own, tdm_error *err)
+{
+    if (batch->n < 1 || batch->n > trainer->most_images)
+        return TDM_FAIL(err, TDM_E_USAGE, "a batch of %d images; 1 to %d are accepted", batch->n,
+                        trainer->most_images);
+    for (int i = 0; i < batch->n; i++)
+        if (batch->labels[i] < -1 || batch->labels[i] >= tdmi_graph_classes(trainer->graph))
+            return TDM_FAIL(err, TDM_E_USAGE, "label %d of image %d; the network has %d classes",
+                            batch->labels[i], i, tdmi_graph_classes(trainer->graph));
+    *own = (struct tdmi_batch){.n = batch->n,
+                               .values = batch->pixels,
+                               .pixels = batch->pixels,
+                               .labels = batch->labels,
+                               .items = batch->items ? batch->items : trainer->items};
+    return TDM_OK;
+}
+
+static void add_score(tdm_score *score, int64_t n, int64_t correct, double loss)
+{
+    *score = tdmi_score_of(score->n + n, score->correct + correct,
+                           score->loss * (double)score->n + loss);
+}
+
+tdm_status tdm_trainer_step(tdm_trainer *trainer, const struct tdm_batch *batch, tdm_score *score,
+                            tdm_error *err)
+{
+    const struct tdmi_mixing mixing = {.seed = trainer->seed,
+                                       .epoch = (uint32_t)trainer->rates.step};
+    struct tdmi_batch own;
+    TDM_TRY(take_batch(trainer, batch, &own, err), err, "a training step");
+    tdmi_step_begin(trainer->step, (struct tdmi_values){trainer->params, trainer->states}, &own,
+                    &mixing);
+    TDM_TRY(tdmi_step_run(trainer->step, 0, trainer->training->n_segments - 1, err), err,
+            "a training step");
+    const float *sums = tdmi_step_sums(trainer->step);
+    const float *tail = sums + tdmi_graph_tail_at(trainer->graph);
+    add_score(score, (int64_t)tail[TDMI_TAIL_SAMPLES], (int64_t)tail[TDMI_TAIL_CORRECT],
+              (double)tail[TDMI_TAIL_LOSS]);
+    if (!(tail[TDMI_TAIL_SAMPLES] > 0.0f))
+        return TDM_OK;
+    trainer->rates.step++;
+    return TDM_WRAP(
+        err, tdmi_update_run(trainer->update, sums, tail[TDMI_TAIL_SAMPLES], trainer->rates, err),
+        "a training step");
+}
+
+tdm_status tdm_trainer_evaluate(tdm_trainer *trainer, const struct tdm_batch *batch,
+                                float *probabilities, tdm_score *score, tdm_error *err)
+{
+    struct tdmi_batch own;
+    TDM_TRY(take_batch(trainer, batch, &own, err), err, "evaluating a batch");
+    TDM_TRY(tdmi_evaluator_take(trainer->evaluator,
+                                (struct tdmi_values){trainer->params, trainer->states}, err),
+            err, "evaluating a batch");
+    TDM_TRY(tdmi_evaluator_batch(trainer->evaluator, &own, trainer->judgements, probabilities, NULL,
+                                 err),
+            err, "evaluating a batch");
+    for (int i = 0; i < own.n; i++) {
+        const struct tdmi_judgement *found = &trainer->judgements[i];
+        if (own.labels[i] >= 0)
+            add_score(score, 1, found->predicted == own.labels[i], (double)found->loss);
+    }
+    return TDM_OK;
+}
