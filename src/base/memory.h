@@ -22,6 +22,15 @@ void tdmi_free_large(void *block);
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes);
 void tdmi_free(void *block);
 
+/*
+ * Make room for item number n of a growing array: when n has reached the capacity, double it (16 at
+ * first; new items are not zeroed). False: no memory, and nothing changed. array is an lvalue, a
+ * pointer to memory of tdmi_alloc or NULL; capacity is an int64_t lvalue.
+ */
+#define TDMI_GROW(array, capacity, n) \
+    tdmi_grow(&(array), &(capacity), (int64_t)(n), sizeof *(array))
+bool tdmi_grow(void *array, int64_t *capacity, int64_t n, size_t item_bytes);
+
 /* Could so much be reserved right now? Asked before a call into a library that ends the program, or
  * computes nonsense, where it gets no memory. Nothing is kept, so it is an answer for bounds that
  * are generous. A microsecond; below 64 KiB a twentieth of that. */

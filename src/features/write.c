@@ -86,15 +86,8 @@ static tdm_status flush(tdmi_store_writer *writer, tdm_error *err)
 /* *stored: where the bytes of the next row belong. */
 static tdm_status next_row(tdmi_store_writer *writer, char **stored, tdm_error *err)
 {
-    if (writer->n_rows == writer->capacity) {
-        const int64_t capacity = writer->capacity == 0 ? 1024 : 2 * writer->capacity;
-        struct tdmi_store_entry *grown =
-            tdmi_realloc(writer->entries, (size_t)capacity, sizeof *grown);
-        if (grown == NULL)
-            return no_memory(writer->folder, err);
-        writer->entries = grown;
-        writer->capacity = capacity;
-    }
+    if (!TDMI_GROW(writer->entries, writer->capacity, writer->n_rows))
+        return no_memory(writer->folder, err);
     if (writer->n_rows == INT32_MAX)
         return TDM_FAIL(err, TDM_E_BUG, "a file of rows in %s would have more than %d of them",
                         writer->folder, INT32_MAX);

@@ -1,6 +1,7 @@
 /* Findings of a worker are its own until the sweep has ended; then they are put in order. */
 #include "prepare/look.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "data/audit/finding.h"
@@ -119,14 +120,8 @@ void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
 static tdm_status add_bad(struct worker *worker, int64_t item, const struct tdmi_finding *finding,
                           tdm_error *err)
 {
-    if (worker->n_bad == worker->capacity) {
-        const int64_t capacity = worker->capacity == 0 ? 16 : 2 * worker->capacity;
-        void *grown = tdmi_realloc(worker->bad, (size_t)capacity, sizeof *worker->bad);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
-        worker->bad = grown;
-        worker->capacity = capacity;
-    }
+    if (!TDMI_GROW(worker->bad, worker->capacity, worker->n_bad))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
     char *reason = copy_text(finding->reason);
     if (reason == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
@@ -274,14 +269,6 @@ static void write_number(uint8_t *bytes, uint64_t number)
         bytes[i] = (uint8_t)(number >> 8 * i);
 }
 
-static uint64_t read_number(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-    for (int i = 7; i >= 0; i--)
-        number = number << 8 | bytes[i];
-    return number;
-}
-
 static tdm_json_writer *describe(const tdmi_prepare_look *look)
 {
     tdm_json_writer *json = tdm_json_writer_new(0);
@@ -380,7 +367,7 @@ static tdm_status parse_text(const tdm_json_value *root, const uint8_t *hashes, 
     if (look->contents.hashes == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld pictures", (long long)n_items);
     for (int64_t i = 0; i < n_items; i++) {
-        look->contents.hashes[i] = read_number(hashes + HASH_BYTES * i);
+        look->contents.hashes[i] = tdmi_read_little(hashes + HASH_BYTES * i, 8);
         n_unreadable += look->contents.hashes[i] == 0;
     }
     TDM_TRY(parse_bad(tdm_json_member(root, "bad"), look, err), err, "its list cannot be read");
@@ -398,10 +385,10 @@ tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const
     tdmi_prepare_look_release(look);
     if (length_bytes < HEAD_BYTES + HASH_BYTES || memcmp(at, magic, MAGIC_BYTES) != 0)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not what prepare keeps of its first look", name);
-    const uint64_t n_words = read_number(at + MAGIC_BYTES);
+    const uint64_t n_words = tdmi_read_little(at + MAGIC_BYTES, 8);
     const size_t rest = length_bytes - HEAD_BYTES - HASH_BYTES;
     if (n_words > rest || rest - n_words != HASH_BYTES * (uint64_t)n_items ||
-        read_number(at + length_bytes - HASH_BYTES) !=
+        tdmi_read_little(at + length_bytes - HASH_BYTES, 8) !=
             tdmi_xxh64_of(at, length_bytes - HASH_BYTES, 0))
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged, or of other than %lld pictures", name,
                         (long long)n_items);

@@ -23,6 +23,12 @@ void tdmi_text_clear(tdmi_text *text)
         text->bytes[0] = '\0';
 }
 
+bool tdmi_ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n >= n_ending && memcmp(text + n - n_ending, ending, n_ending) == 0;
+}
+
 /* Room for more_bytes and the terminator, or is_broken. */
 static bool has_room(tdmi_text *text, size_t more_bytes)
 {

@@ -26,6 +26,8 @@ void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3)
 /* "" while nothing was added. */
 const char *tdmi_text_string(const tdmi_text *text);
 
+bool tdmi_ends_with(const char *text, const char *ending);
+
 /* Bytes of the UTF-8 character at the start of room_bytes bytes; 0 when they start with none
  * (overlong forms, surrogates and anything above U+10FFFF are none). */
 size_t tdmi_utf8_length(const char *at, size_t room_bytes);

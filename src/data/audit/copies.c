@@ -36,15 +36,9 @@ static int compare_pairs(const void *a_, const void *b_)
 
 static tdm_status add_pair(struct tdmi_copies *copies, struct tdm_audit_pair pair, tdm_error *err)
 {
-    if (copies->n_pairs == copies->capacity) {
-        int64_t capacity = copies->capacity == 0 ? 256 : 2 * copies->capacity;
-        void *grown = tdmi_realloc(copies->pairs, (size_t)capacity, sizeof *copies->pairs);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld pairs of copies",
-                            (long long)capacity);
-        copies->pairs = grown;
-        copies->capacity = capacity;
-    }
+    if (!TDMI_GROW(copies->pairs, copies->capacity, copies->n_pairs))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld pairs of copies",
+                        (long long)copies->n_pairs);
     if (pair.first > pair.second) {
         int64_t first = pair.first;
         pair.first = pair.second;

@@ -99,14 +99,9 @@ tdm_status tdmi_quarantine_write(const char *path, const struct tdm_audit *audit
 
 static tdm_status add_path(struct tdmi_quarantine *quarantine, const char *path, tdm_error *err)
 {
-    if (quarantine->n == quarantine->capacity) {
-        int64_t capacity = quarantine->capacity == 0 ? 64 : 2 * quarantine->capacity;
-        void *grown = tdmi_realloc(quarantine->paths, (size_t)capacity, sizeof *quarantine->paths);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld paths", (long long)capacity);
-        quarantine->paths = grown;
-        quarantine->capacity = capacity;
-    }
+    if (!TDMI_GROW(quarantine->paths, quarantine->capacity, quarantine->n))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld paths",
+                        (long long)quarantine->n);
     const char *copy = tdmi_arena_copy(&quarantine->arena, path);
     if (!copy)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);

@@ -47,7 +47,8 @@ struct found {
 
 struct found_list {
     struct found *of;
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
     int64_t bytes;
 };
 
@@ -93,14 +94,8 @@ static int by_time(const void *a, const void *b)
 static bool remember(struct found_list *list, const struct stat *status, const char *folder,
                      const char *name)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 1024;
-        struct found *grown = tdmi_realloc(list->of, capacity, sizeof *grown);
-        if (grown == NULL)
-            return false;
-        list->of = grown;
-        list->capacity = capacity;
-    }
+    if (!TDMI_GROW(list->of, list->capacity, list->n))
+        return false;
     struct found *found = &list->of[list->n++];
     found->when = status->st_mtim;
     found->size_bytes = status->st_size;

@@ -253,14 +253,8 @@ static tdm_status read_sidecar(const struct place *at, const tdm_json_value *act
     tdm_status status = read_path(at, action, "sidecar", &path, err);
     if (status != TDM_OK)
         return status;
-    if (replay->n_sidecars == replay->sidecar_capacity) {
-        int64_t capacity = replay->sidecar_capacity == 0 ? 16 : 2 * replay->sidecar_capacity;
-        void *grown = tdmi_realloc(replay->sidecars, (size_t)capacity, sizeof(const char *));
-        if (grown == NULL)
-            return no_memory(at, err);
-        replay->sidecars = grown;
-        replay->sidecar_capacity = capacity;
-    }
+    if (!TDMI_GROW(replay->sidecars, replay->sidecar_capacity, replay->n_sidecars))
+        return no_memory(at, err);
     replay->sidecars[replay->n_sidecars++] = path;
     return TDM_OK;
 }

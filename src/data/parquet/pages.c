@@ -4,6 +4,7 @@
  */
 #include "data/parquet/pages.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include <limits.h>
@@ -344,8 +345,7 @@ static int64_t value_bytes(const struct tdmi_page_form *form, const uint8_t *bod
         return form->fixed_bytes == n_bytes ? n_bytes : -1;
     if (n_bytes < 4)
         return -1;
-    int64_t n =
-        (int64_t)body[0] | (int64_t)body[1] << 8 | (int64_t)body[2] << 16 | (int64_t)body[3] << 24;
+    const int64_t n = (int64_t)tdmi_read_little(body, 4);
     return n == n_bytes - 4 ? n : -1;
 }
 

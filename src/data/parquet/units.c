@@ -62,14 +62,8 @@ static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
 static tdm_status keep_batch(const struct tdmi_parquet_file *file, struct unit *unit,
                              const struct ArrowArray *batch, tdm_error *err)
 {
-    if (unit->n_batches == unit->capacity) {
-        int64_t capacity = unit->capacity == 0 ? 16 : 2 * unit->capacity;
-        void *grown = tdmi_realloc(unit->batches, (size_t)capacity, sizeof *unit->batches);
-        if (grown == NULL)
-            return out_of_memory(file, err);
-        unit->batches = grown;
-        unit->capacity = capacity;
-    }
+    if (!TDMI_GROW(unit->batches, unit->capacity, unit->n_batches))
+        return out_of_memory(file, err);
     unit->batches[unit->n_batches++] = *batch;
     return TDM_OK;
 }

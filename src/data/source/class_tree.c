@@ -62,14 +62,8 @@ static bool clean(char *path)
 tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_file_kind kind,
                          int64_t place, tdm_error *err)
 {
-    if (tree->n_entries == tree->capacity) {
-        int64_t capacity = tree->capacity == 0 ? 256 : 2 * tree->capacity;
-        void *grown = tdmi_realloc(tree->entries, (size_t)capacity, sizeof *tree->entries);
-        if (grown == NULL)
-            return no_memory(tree, err);
-        tree->entries = grown;
-        tree->capacity = capacity;
-    }
+    if (!TDMI_GROW(tree->entries, tree->capacity, tree->n_entries))
+        return no_memory(tree, err);
     char *copy = tdmi_arena_copy(&tree->arena, path);
     if (copy == NULL)
         return no_memory(tree, err);
@@ -207,14 +201,9 @@ static tdm_status add_picture(struct sorting *sorting, const struct tdmi_tree_en
                               size_t top_bytes, int label, enum tdmi_part part, tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
-    if (sorting->has_places && listing->n_items == sorting->places_capacity) {
-        int64_t capacity = sorting->places_capacity == 0 ? 256 : 2 * sorting->places_capacity;
-        void *grown = tdmi_realloc(sorting->places, (size_t)capacity, sizeof *sorting->places);
-        if (grown == NULL)
-            return no_memory(sorting->tree, err);
-        sorting->places = grown;
-        sorting->places_capacity = capacity;
-    }
+    if (!TDMI_GROW(sorting->places, sorting->places_capacity,
+                   sorting->has_places && listing->n_items))
+        return no_memory(sorting->tree, err);
     if (sorting->has_places)
         sorting->places[listing->n_items] = entry->place;
     return tdmi_listing_add_item(listing, rest_of(entry->path, top_bytes), label, part, err);

@@ -32,14 +32,8 @@ static tdm_status out_of_memory(const struct tdmi_listing *listing, tdm_error *e
 tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, const char *path, int label,
                                  enum tdmi_part part, tdm_error *err)
 {
-    if (listing->n_items == listing->item_capacity) {
-        int64_t capacity = listing->item_capacity == 0 ? 256 : 2 * listing->item_capacity;
-        void *grown = tdmi_realloc(listing->items, (size_t)capacity, sizeof *listing->items);
-        if (grown == NULL)
-            return out_of_memory(listing, err);
-        listing->items = grown;
-        listing->item_capacity = capacity;
-    }
+    if (!TDMI_GROW(listing->items, listing->item_capacity, listing->n_items))
+        return out_of_memory(listing, err);
     const char *copy = tdmi_arena_copy(&listing->arena, path);
     if (copy == NULL)
         return out_of_memory(listing, err);
@@ -50,16 +44,9 @@ tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, const char *path,
 
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name, tdm_error *err)
 {
-    if (listing->n_classes == listing->class_capacity) {
-        if (listing->class_capacity > INT_MAX / 2)
-            return out_of_memory(listing, err);
-        int capacity = listing->class_capacity == 0 ? 16 : 2 * listing->class_capacity;
-        void *grown = tdmi_realloc(listing->classes, (size_t)capacity, sizeof *listing->classes);
-        if (grown == NULL)
-            return out_of_memory(listing, err);
-        listing->classes = grown;
-        listing->class_capacity = capacity;
-    }
+    if (listing->n_classes == INT_MAX ||
+        !TDMI_GROW(listing->classes, listing->class_capacity, listing->n_classes))
+        return out_of_memory(listing, err);
     const char *copy = tdmi_arena_copy(&listing->arena, name);
     if (copy == NULL)
         return out_of_memory(listing, err);

@@ -12,8 +12,8 @@ struct tdmi_listing { /* start from a zeroed object, then init */
     tdmi_arena arena; /* names and paths */
     struct tdmi_item *items;
     const char **classes;
-    int64_t n_items, item_capacity, n_ignored;
-    int n_classes, class_capacity;
+    int64_t n_items, item_capacity, n_ignored, class_capacity;
+    int n_classes;
 };
 
 void tdmi_listing_init(struct tdmi_listing *listing);

@@ -22,14 +22,8 @@ static struct tdmi_lost_file *entry_of(tdmi_lost_rows *lost, int64_t first)
     for (int64_t f = 0; f < lost->n_files; f++)
         if (lost->files[f].first == first)
             return &lost->files[f];
-    if (lost->n_files == lost->capacity) {
-        const int64_t capacity = lost->capacity == 0 ? 4 : 2 * lost->capacity;
-        void *grown = tdmi_realloc(lost->files, (size_t)capacity, sizeof *lost->files);
-        if (grown == NULL)
-            return NULL;
-        lost->files = grown;
-        lost->capacity = capacity;
-    }
+    if (!TDMI_GROW(lost->files, lost->capacity, lost->n_files))
+        return NULL;
     lost->files[lost->n_files] = (struct tdmi_lost_file){.first = first};
     return &lost->files[lost->n_files++];
 }

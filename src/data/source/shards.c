@@ -21,15 +21,9 @@ static tdm_status add_shard(struct tdmi_shards *shards, const char *path, const 
 {
     if (shards->n == MOST_SHARDS)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d shards, up to '%s'", MOST_SHARDS, path);
-    if (shards->n == shards->capacity) {
-        int64_t capacity = shards->capacity == 0 ? 64 : 2 * shards->capacity;
-        void *grown = tdmi_realloc(shards->list, (size_t)capacity, sizeof *shards->list);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
-                            (long long)shards->n);
-        shards->list = grown;
-        shards->capacity = capacity;
-    }
+    if (!TDMI_GROW(shards->list, shards->capacity, shards->n))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
+                        (long long)shards->n);
     shards->list[shards->n++] = (struct tdmi_source_shard){path, name, part};
     return TDM_OK;
 }

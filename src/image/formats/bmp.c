@@ -7,6 +7,7 @@
  * An alpha mask is honoured (over white) unless every pixel's alpha is 0: programs that fill the
  * mask but not the channel are common, and nobody stores an invisible picture.
  */
+#include "base/bytes.h"
 #include "image/formats/codec.h"
 #include "image/facts.h"
 #include <string.h>
@@ -34,12 +35,12 @@ struct header {
 
 static uint32_t read_16(const uint8_t *at)
 {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+    return (uint32_t)tdmi_read_little(at, 2);
 }
 
 static uint32_t read_32(const uint8_t *at)
 {
-    return read_16(at) | read_16(at + 2) << 16;
+    return (uint32_t)tdmi_read_little(at, 4);
 }
 
 /* ---- header ---------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
  */
 #include "io/archive/form.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include "io/compress/inflate.h"
@@ -38,18 +39,18 @@ struct end {
 
 static uint16_t two(const uint8_t *at)
 {
-    return (uint16_t)(at[0] | at[1] << 8);
+    return (uint16_t)tdmi_read_little(at, 2);
 }
 
 static uint32_t four(const uint8_t *at)
 {
-    return two(at) | (uint32_t)two(at + 2) << 16;
+    return (uint32_t)tdmi_read_little(at, 4);
 }
 
 /* What does not fit the sign is no place in any file. */
 static int64_t eight(const uint8_t *at)
 {
-    uint64_t value = four(at) | (uint64_t)four(at + 4) << 32;
+    const uint64_t value = tdmi_read_little(at, 8);
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 

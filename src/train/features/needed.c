@@ -8,19 +8,13 @@
 
 #include <stdlib.h>
 
-enum { most_checked = 32, first_entries = 1024 };
+enum { most_checked = 32 };
 
 static tdm_status list(struct tdmi_needed *it, struct tdmi_needed_row entry, tdm_error *err)
 {
-    if (it->n == it->capacity) {
-        const int64_t capacity = it->capacity == 0 ? first_entries : 2 * it->capacity;
-        struct tdmi_needed_row *grown = tdmi_realloc(it->entries, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %lld rows: out of memory",
-                            (long long)capacity);
-        it->entries = grown;
-        it->capacity = capacity;
-    }
+    if (!TDMI_GROW(it->entries, it->capacity, it->n))
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing more than %lld rows: out of memory",
+                        (long long)it->n);
     it->entries[it->n++] = entry;
     return TDM_OK;
 }

@@ -10,6 +10,7 @@
  * batches.meta.txt or fine_label_names.txt beside the records, else the numbers are the names.
  */
 #include "data/source/listing.h"
+#include "base/text/text.h"
 #include "io/storage/records.h"
 
 #include "base/file/file.h"
@@ -56,17 +57,11 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
-    return text_bytes >= ending_bytes && strcmp(text + text_bytes - ending_bytes, ending) == 0;
-}
-
 /* The form that a file's name promises, or NULL. */
 static const struct form *form_of_name(const char *name)
 {
     if ((begins_with(name, "data_batch") || begins_with(name, "test_batch")) &&
-        (ends_with(name, ".bin") || ends_with(name, ".bin.gz")))
+        (tdmi_ends_with(name, ".bin") || tdmi_ends_with(name, ".bin.gz")))
         return &cifar10;
     if (strcmp(name, "train.bin") == 0 || strcmp(name, "test.bin") == 0)
         return &cifar100;
@@ -77,7 +72,7 @@ static bool cifar_can_open(const char *path)
 {
     enum tdmi_file_kind kind = tdmi_storage_kind(path);
     if (kind == TDMI_FILE_REGULAR)
-        return ends_with(path, ".bin") || ends_with(path, ".bin.gz") ||
+        return tdmi_ends_with(path, ".bin") || tdmi_ends_with(path, ".bin.gz") ||
                form_of_name(tdmi_path_name(path)) != NULL;
     if (kind != TDMI_FILE_FOLDER)
         return false;
@@ -129,7 +124,7 @@ static tdm_status find_batches(struct cifar *cifar, const char *folder, tdmi_are
         for (size_t i = 0; i < n_entries; i++) {
             const struct form *form = form_of_name(entries[i].name);
             if (entries[i].kind != TDMI_FILE_REGULAR || form == NULL ||
-                ends_with(entries[i].name, ".gz") != (pass == 1))
+                tdmi_ends_with(entries[i].name, ".gz") != (pass == 1))
                 continue;
             const char *path = tdmi_path_join(arena, folder, entries[i].name);
             if (path == NULL)

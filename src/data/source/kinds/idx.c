@@ -12,6 +12,8 @@
  * compressed by gzip.
  */
 #include "data/source/listing.h"
+#include "base/bytes.h"
+#include "base/text/text.h"
 #include "io/storage/records.h"
 
 #include "base/file/file.h"
@@ -50,13 +52,6 @@ struct idx {
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
-    return text_bytes >= ending_bytes &&
-           memcmp(text + text_bytes - ending_bytes, ending, ending_bytes) == 0;
-}
-
 /* The last place of word, or NULL. */
 static const char *find_last(const char *text, const char *word)
 {
@@ -77,7 +72,7 @@ static bool is_images_name(const char *name)
 
 static bool is_compressed_name(const char *name)
 {
-    return ends_with(name, ".gz");
+    return tdmi_ends_with(name, ".gz");
 }
 
 static enum tdmi_part part_of_name(const char *name)
@@ -170,8 +165,7 @@ static tdm_status read_header(const struct tdmi_records *records, struct header 
     int64_t room = records->size_bytes - header->head_bytes;
     header->value_bytes = 1;
     for (int i = 0; i < header->n_dimensions; i++) {
-        const uint8_t *at = head + 4 + 4 * i;
-        header->sizes[i] = (int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
+        header->sizes[i] = (int64_t)tdmi_read_big(head + 4 + 4 * i, 4);
         if (header->sizes[i] == 0)
             header->value_bytes = 0;
     }

@@ -171,14 +171,8 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
 static tdm_status add_member(struct found *found, const char *path, const char *name,
                              tdm_error *err)
 {
-    if (found->n_members == found->capacity) {
-        int64_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
-        void *grown = tdmi_realloc(found->members, (size_t)capacity, sizeof *found->members);
-        if (grown == NULL)
-            return out_of_memory(path, err);
-        found->members = grown;
-        found->capacity = capacity;
-    }
+    if (!TDMI_GROW(found->members, found->capacity, found->n_members))
+        return out_of_memory(path, err);
     struct tdmi_parquet_member *member = &found->members[found->n_members];
     *member = (struct tdmi_parquet_member){.path = tdmi_arena_copy(&found->arena, path),
                                            .name = tdmi_arena_copy(&found->arena, name)};

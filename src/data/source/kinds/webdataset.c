@@ -170,14 +170,8 @@ static tdm_status add_item(struct webdataset *set, const struct tdmi_source_shar
 {
     struct tdmi_listing *listing = &set->listing;
     const char *name = tdmi_archive_entry(set->archives[set->n_archives - 1], group->picture)->name;
-    if (listing->n_items == set->capacity) {
-        int64_t capacity = set->capacity == 0 ? 256 : 2 * set->capacity;
-        void *grown = tdmi_realloc(set->locations, (size_t)capacity, sizeof *set->locations);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", shard->path);
-        set->locations = grown;
-        set->capacity = capacity;
-    }
+    if (!TDMI_GROW(set->locations, set->capacity, listing->n_items))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", shard->path);
     set->locations[listing->n_items] = (struct location){set->n_archives - 1, group->picture};
     tdmi_text_clear(&set->text);
     tdmi_text_printf(&set->text, "%s/%s", shard->name, name);
