@@ -87,7 +87,7 @@ void tdmi_thread_flush_denormals(void)
 /* look_ns: about what a wake-up takes, so that who looked in vain has lost no more than that. */
 enum { look_ns = 100000, pauses_a_look = 16 };
 
-/* Whoever would have looked in vain sleeps at once next time: a step that waits for pictures leaves
+/* Whoever would have looked in vain sleeps at once next time: a step that waits for images leaves
  * its processors to those who make them. How long it took to wake up does not count, or who slept
  * once would never look again. */
 struct waiter {

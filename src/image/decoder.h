@@ -1,5 +1,5 @@
 /*
- * Somebody else who makes pictures of JPEG files, such as a card: he decodes usual ones
+ * Somebody else who makes images of JPEG files, such as a card: he decodes usual ones
  * (jpeg/layout.h) that were found sound here, and scales them by the weights that he is given. What
  * he makes differs from what preprocess.h makes as far as his inverse transform does; files that
  * are not for him, and those he fails with, are decoded as ever.
@@ -34,7 +34,7 @@ struct tdmi_decoder_file {
     int width, height; /* as stored */
     int n_components;  /* 1, or 3: luma and two colours */
     int across, down;  /* samples of luma for one of a colour: 1 x 1, 2 x 1 or 2 x 2 */
-    int orientation;   /* that turns it upright; all below is of the upright picture */
+    int orientation;   /* that turns it upright; all below is of the upright image */
     /* What is wanted: the passes in their order; without any, a part as it is. */
     struct tdmi_decoder_pass across_pass, down_pass;
     bool is_down_first;
@@ -52,7 +52,7 @@ struct tdmi_decoder {
     tdm_status (*open)(const struct tdmi_decoder *decoder, tdmi_decoder_thread **thread,
                        tdm_error *err);
     void (*close)(tdmi_decoder_thread *thread); /* NULL is accepted */
-    /* Makes the pictures of n files. It fails where no picture is to blame. */
+    /* Makes the images of n files. It fails where no image is to blame. */
     tdm_status (*run)(tdmi_decoder_thread *thread, struct tdmi_decoder_file *files, int n,
                       tdm_error *err);
 };
@@ -67,7 +67,7 @@ void tdmi_decoder_room_release(struct tdmi_decoder_room *room);
 /* Fills what the header says. false: not a file for another decoder, or larger than the limits. */
 bool tdmi_decoder_describe(const void *bytes, size_t length_bytes, struct tdmi_image_limits limits,
                            struct tdmi_decoder_file *file);
-/* The size of the upright picture. */
+/* The size of the upright image. */
 static inline int tdmi_decoder_width(const struct tdmi_decoder_file *file)
 {
     return file->orientation >= 5 ? file->height : file->width;
@@ -76,11 +76,11 @@ static inline int tdmi_decoder_height(const struct tdmi_decoder_file *file)
 {
     return file->orientation >= 5 ? file->width : file->height;
 }
-/* Reads all codes of a described file. *is_sound: our own decoder makes a picture of it. Only
+/* Reads all codes of a described file. *is_sound: our own decoder makes an image of it. Only
  * memory of room is used. Fails for want of memory alone. */
 tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_image_limits limits,
                               tdmi_image *room, bool *is_sound, tdm_error *err) TDM_MUST_USE;
-/* What is made of the upright picture. *is_planned false: that is nothing for another decoder, such
+/* What is made of the upright image. *is_planned false: that is nothing for another decoder, such
  * as what is reduced before, for which ours leave detail out. */
 tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_resize *how,
                              struct tdmi_decoder_room *room, bool *is_planned,

@@ -1,5 +1,5 @@
 /*
- * Describing a picture by its bytes: the call that goes through the table of formats, and the walks
+ * Describing an image by its bytes: the call that goes through the table of formats, and the walks
  * for JPEG and PNG. BMP and PPM are walked beside their decoders, GIF and WebP in files of their
  * own.
  */

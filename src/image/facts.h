@@ -1,5 +1,5 @@
 /*
- * What a picture's file says of itself, read by walking its bytes without decoding: for every
+ * What an image's file says of itself, read by walking its bytes without decoding: for every
  * format and in every build. The way to a verdict: a file that decodes is sound; one that does not
  * is truncated when is_cut, else damaged. ICC profiles are reported and ignored: pixels are taken
  * as sRGB, as every reader of data sets does.
@@ -28,10 +28,10 @@ struct tdmi_image_facts {
     bool has_alpha;   /* a channel, or a transparent colour */
     bool has_icc;
     bool is_layered; /* progressive or interlaced */
-    bool is_cut;     /* the bytes end before the picture does, or its end mark is missing */
+    bool is_cut;     /* the bytes end before the image does, or its end mark is missing */
 };
 
-/* TDM_E_INPUT: no picture, or a header that does not say how large it is; format, is_cut and what
+/* TDM_E_INPUT: no image, or a header that does not say how large it is; format, is_cut and what
  * else was found are set then too. Takes no memory. name is what messages call the bytes. Any
  * thread. */
 tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const char *name,

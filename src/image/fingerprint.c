@@ -1,8 +1,8 @@
 /*
- * The fingerprint: the picture in 32 × 32 values of brightness, their cosine transform, and of its
+ * The fingerprint: the image in 32 × 32 values of brightness, their cosine transform, and of its
  * 64 lowest frequencies one bit each: does it reach their median? Low frequencies survive
  * compression and resizing, and comparing with the median makes scale and brightness cancel.
- * The mean (frequency 0, 0) says nothing of the picture; (8, 0) takes its place.
+ * The mean (frequency 0, 0) says nothing of the image; (8, 0) takes its place.
  */
 #include "image/fingerprint.h"
 

@@ -1,6 +1,6 @@
 /*
- * The memory of a picture. It only grows, so that a loader's thread that decodes into the same
- * object again and again allocates nothing once it has seen its largest picture.
+ * The memory of an image. It only grows, so that a loader's thread that decodes into the same
+ * object again and again allocates nothing once it has seen its largest image.
  */
 #include "image/image.h"
 #include "base/clock.h"

@@ -30,9 +30,9 @@ struct tdmi_preprocess {
     double crop_fraction; /* crop: short side to size / crop_fraction, then centre crop */
     enum tdmi_filter filter;
     enum tdmi_scale scale;
-    /* Large pictures may be reduced by whole numbers first, while both sides stay twice as large as
-     * they become: a JPEG while it is decoded, then any picture by means of pixels. For pad that is
-     * Pillow's thumbnail() as it comes, faster and a little different from whole pictures. */
+    /* Large images may be reduced by whole numbers first, while both sides stay twice as large as
+     * they become: a JPEG while it is decoded, then any image by means of pixels. For pad that is
+     * Pillow's thumbnail() as it comes, faster and a little different from whole images. */
     bool uses_draft;
 };
 
@@ -49,11 +49,11 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                 tdm_error *err) TDM_MUST_USE;
-/* The same from a decoded picture. */
+/* The same from a decoded image. */
 tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err) TDM_MUST_USE;
-/* For who makes pictures elsewhere (decoder.h): the resize that an upright picture of this size
+/* For who makes images elsewhere (decoder.h): the resize that an upright image of this size
  * takes, of a box of it where there is one, whatever fit says then. What would be reduced while it
  * is decoded is reduced before. false: it cannot be fitted. */
 bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, int height,

@@ -1,8 +1,8 @@
 /*
  * Files that are there whole or not at all, and the few path and folder calls the rooms share.
  */
-#ifndef TANDEM_BASE_FILE_H
-#define TANDEM_BASE_FILE_H
+#ifndef TANDEM_BASE_FILE_FILE_H
+#define TANDEM_BASE_FILE_FILE_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

@@ -2,8 +2,8 @@
  * MD5, for files whose publisher says nothing better. It proves that a download is whole, not who
  * made it.
  */
-#ifndef TANDEM_BASE_MD5_H
-#define TANDEM_BASE_MD5_H
+#ifndef TANDEM_BASE_HASH_MD5_H
+#define TANDEM_BASE_HASH_MD5_H
 
 #include <stddef.h>
 #include <stdint.h>

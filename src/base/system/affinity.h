@@ -2,8 +2,8 @@
  * Where threads may run and where they should. hwloc knows the machine best; where it is not built
  * in, the affinity mask and /sys answer.
  */
-#ifndef TANDEM_BASE_AFFINITY_H
-#define TANDEM_BASE_AFFINITY_H
+#ifndef TANDEM_BASE_SYSTEM_AFFINITY_H
+#define TANDEM_BASE_SYSTEM_AFFINITY_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* The instruction set extensions that this processor has and this operating system keeps. */
-#ifndef TANDEM_BASE_CPU_ISA_H
-#define TANDEM_BASE_CPU_ISA_H
+#ifndef TANDEM_BASE_SYSTEM_CPU_ISA_H
+#define TANDEM_BASE_SYSTEM_CPU_ISA_H
 
 #include "base/system/cpu.h"
 

@@ -3,8 +3,8 @@
  * longer to load than most commands run: libtandem_<name>.so, opened when first asked for. What
  * one gives out is a table of functions; its side of this header is plugin_inside.c.
  */
-#ifndef TANDEM_BASE_PLUGIN_H
-#define TANDEM_BASE_PLUGIN_H
+#ifndef TANDEM_BASE_SYSTEM_PLUGIN_H
+#define TANDEM_BASE_SYSTEM_PLUGIN_H
 
 #include "tandem/error.h"
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The parts of tandem/quote.h that the library's own files use. */
-#ifndef TANDEM_BASE_QUOTE_H
-#define TANDEM_BASE_QUOTE_H
+#ifndef TANDEM_BASE_TEXT_QUOTE_H
+#define TANDEM_BASE_TEXT_QUOTE_H
 
 #include "tandem/quote.h"
 #include <stdbool.h>

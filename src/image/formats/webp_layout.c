@@ -10,7 +10,7 @@
 
 enum { RIFF_BYTES = 12, CHUNK_HEADER_BYTES = 8, FRAME_HEADER_BYTES = 16 };
 
-/* The size in the first bytes of a lossy or lossless picture; false when it is not there. */
+/* The size in the first bytes of a lossy or lossless image; false when it is not there. */
 static bool read_size(const uint8_t *chunk, size_t chunk_bytes, struct tdmi_webp_layout *layout,
                       int *width, int *height)
 {

@@ -16,7 +16,7 @@ enum {
     TDMI_JPEG_STREAMS = 2,                /* at once */
     TDMI_JPEG_SLACK = 64,                 /* bytes that may be read and written behind a row */
     /* Dequantised coefficients of a column, added up without their signs, are at most this, or the
-     * file is left to libjpeg: sums of a real picture are below 8 * 128 * sqrt(8). Up to here
+     * file is left to libjpeg: sums of a real image are below 8 * 128 * sqrt(8). Up to here
      * nothing overflows 16 bits, in whatever order it is added up. */
     TDMI_JPEG_LARGEST_SUM = 2900
 };

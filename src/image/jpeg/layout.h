@@ -40,7 +40,7 @@ struct tdmi_jpeg_layout {
 bool tdmi_jpeg_lay_out(const uint8_t *bytes, size_t length_bytes, struct tdmi_jpeg_layout *layout);
 
 int64_t tdmi_jpeg_n_segments(const struct tdmi_jpeg_layout *layout);
-/* The most bytes of coded data that such a picture can have and this file has. */
+/* The most bytes of coded data that such an image can have and this file has. */
 size_t tdmi_jpeg_most_bytes(const struct tdmi_jpeg_layout *layout);
 /* The coded data without stuffing and markers at out, most_bytes of it at most. Segment i, between
  * two restarts, is from starts[i] to starts[i + 1]; there are n_segments + 1 starts. false where

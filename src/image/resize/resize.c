@@ -13,12 +13,12 @@
  * The order matters by at most 1 of 255 and follows Pillow 13 (earlier ones always began with the
  * horizontal pass). resize/kernels.h says what a quad is and who multiplies; this file plans,
  * sets memory aside and hands out rows. Kernels may read a little behind a row; where that would be
- * behind the picture, the rows are copied to a place with room.
+ * behind the image, the rows are copied to a place with room.
  *
  * Workspace lives behind the target's own pixels, in the same memory, or in the caller's room: one
- * that is used again allocates nothing. It is small beside the two pictures unless one side shrinks
+ * that is used again allocates nothing. It is small beside the two images unless one side shrinks
  * to next to nothing: then most of it is weights, whose number goes with the side. So there is a
- * limit, and a picture above it is a bad picture, not a lack of memory.
+ * limit, and an image above it is a bad image, not a lack of memory.
  */
 #include "image/resize/resize.h"
 #include "image/formats/codec.h"
@@ -146,7 +146,7 @@ bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
     return resampler->has_across && resampler->has_down && !resampler->is_turned;
 }
 
-/* As much as the largest picture that is decoded takes, and as both pictures take. To 299 pixels,
+/* As much as the largest image that is decoded takes, and as both images take. To 299 pixels,
  * Lanczos takes 37 bytes for each pixel of a side that shrinks, so that 15 million a side pass. */
 static tdm_status check_workspace(const struct tdmi_resampler *r, const struct tdmi_resize *how,
                                   size_t bytes, tdm_error *err)
@@ -405,7 +405,7 @@ static void plan_reduction(const tdmi_image *source, struct tdmi_resize *how, td
 }
 
 /* Resamples with a workspace behind the first kept_bytes of room. Those are the target's where
- * its pixels are NULL. The reduced picture lies between. */
+ * its pixels are NULL. The reduced image lies between. */
 static tdm_status run(const tdmi_image *source, const struct tdmi_resize *how, size_t kept_bytes,
                       struct tdmi_rows target, tdmi_image *room, tdm_error *err)
 {

@@ -1,6 +1,6 @@
 /* What the two readers of archives share with archive.c: a list that grows, over records. */
-#ifndef TANDEM_DATA_ARCHIVE_FORM_H
-#define TANDEM_DATA_ARCHIVE_FORM_H
+#ifndef TANDEM_IO_ARCHIVE_FORM_H
+#define TANDEM_IO_ARCHIVE_FORM_H
 
 #include "base/arena.h"
 #include "io/archive/archive.h"

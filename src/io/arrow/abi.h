@@ -6,8 +6,8 @@
  * Whoever receives a struct calls its release when it is not NULL, once. Children are released by
  * their parents. tdmi_arrow_…_release() do that and accept zeroed structs.
  */
-#ifndef TANDEM_DATA_ARROW_ABI_H
-#define TANDEM_DATA_ARROW_ABI_H
+#ifndef TANDEM_IO_ARROW_ABI_H
+#define TANDEM_IO_ARROW_ABI_H
 
 #include <stdint.h>
 

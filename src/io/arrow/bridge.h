@@ -6,8 +6,8 @@
  *
  * Writing is in arrow/write.h, remote file systems are in arrow/storage.h.
  */
-#ifndef TANDEM_DATA_ARROW_BRIDGE_H
-#define TANDEM_DATA_ARROW_BRIDGE_H
+#ifndef TANDEM_IO_ARROW_BRIDGE_H
+#define TANDEM_IO_ARROW_BRIDGE_H
 
 #include "io/arrow/abi.h"
 #include "tandem/error.h"

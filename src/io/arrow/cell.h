@@ -2,8 +2,8 @@
  * One value of a column in Arrow's C data interface: which schema, which array, which row. Every
  * question answers false for a type it does not fit.
  */
-#ifndef TANDEM_DATA_ARROW_CELL_H
-#define TANDEM_DATA_ARROW_CELL_H
+#ifndef TANDEM_IO_ARROW_CELL_H
+#define TANDEM_IO_ARROW_CELL_H
 
 #include "io/arrow/abi.h"
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * Object stores through Arrow's file systems: s3://, gs://, hdfs:// (and file://). The remote half
  * of storage.h, which is what other files use. Errors name the URI and what the store answered.
  */
-#ifndef TANDEM_DATA_ARROW_STORAGE_H
-#define TANDEM_DATA_ARROW_STORAGE_H
+#ifndef TANDEM_IO_ARROW_STORAGE_H
+#define TANDEM_IO_ARROW_STORAGE_H
 
 #include "tandem/error.h"
 #include <stdbool.h>

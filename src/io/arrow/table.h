@@ -8,8 +8,8 @@
  * On the other side the functions of the table are the same ones of the same headers, so the C++
  * files do not know whether they are linked or loaded.
  */
-#ifndef TANDEM_DATA_ARROW_TABLE_H
-#define TANDEM_DATA_ARROW_TABLE_H
+#ifndef TANDEM_IO_ARROW_TABLE_H
+#define TANDEM_IO_ARROW_TABLE_H
 
 #include "io/arrow/bridge.h"
 #include "io/arrow/storage.h"

@@ -3,8 +3,8 @@
  * bytes as they are or a copy of earlier ones. The compressors in use pack every 64 KiB by
  * themselves, so a block can be unpacked without those before it, if one knows where it begins.
  */
-#ifndef TANDEM_DATA_SNAPPY_H
-#define TANDEM_DATA_SNAPPY_H
+#ifndef TANDEM_IO_COMPRESS_SNAPPY_H
+#define TANDEM_IO_COMPRESS_SNAPPY_H
 
 #include <stddef.h>
 #include <stdint.h>

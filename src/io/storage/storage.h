@@ -7,8 +7,8 @@
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.
  */
-#ifndef TANDEM_DATA_STORAGE_H
-#define TANDEM_DATA_STORAGE_H
+#ifndef TANDEM_IO_STORAGE_STORAGE_H
+#define TANDEM_IO_STORAGE_STORAGE_H
 
 #include "base/arena.h"
 #include "base/file/file.h"
@@ -37,7 +37,7 @@ bool tdmi_storage_is_uri(const char *path);
 /* Without the "?query" of a URI, which says how to reach its store and, once looked at, is known
  * there: what is joined to the path or cut from it then needs no care. In the arena, or NULL. */
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena);
-/* TDM_E_INPUT with the sentence for what stands there instead of `wanted` ("a folder of pictures"):
+/* TDM_E_INPUT with the sentence for what stands there instead of `wanted` ("a folder of images"):
  * missing, not to be looked at, or of another kind. */
 tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *wanted,
                                tdm_error *err);

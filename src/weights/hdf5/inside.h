@@ -6,8 +6,8 @@
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
  * heaps are kept once read. Circles and trees whose branches meet again run out of it.
  */
-#ifndef TANDEM_NN_WEIGHTS_HDF5_INSIDE_H
-#define TANDEM_NN_WEIGHTS_HDF5_INSIDE_H
+#ifndef TANDEM_WEIGHTS_HDF5_INSIDE_H
+#define TANDEM_WEIGHTS_HDF5_INSIDE_H
 
 #include "base/arena.h"
 #include "weights/hdf5/hdf5.h"

@@ -1,10 +1,10 @@
 /*
- * Layers of Keras as nodes of ours. A layer becomes none (Flatten: a dense layer reads pictures as
+ * Layers of Keras as nodes of ours. A layer becomes none (Flatten: a dense layer reads images as
  * they lie), one or several (a separable convolution is two); what it has no op for is refused by
  * its name and class.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_LAYERS_H
-#define TANDEM_NN_WEIGHTS_KERAS_LAYERS_H
+#ifndef TANDEM_WEIGHTS_KERAS_LAYERS_H
+#define TANDEM_WEIGHTS_KERAS_LAYERS_H
 
 #include "models/network.h"
 #include "weights/keras/config.h"
@@ -27,7 +27,7 @@ struct tdmi_keras_value {
     int pads[4];      /* zeros that a ZeroPadding2D asks for and the reader may take over: above,
                          below, left, right */
     int padded;       /* the node that has them, where some reader could not; 0: none yet */
-    bool is_flat;     /* a row of numbers, though the node's may be a picture */
+    bool is_flat;     /* a row of numbers, though the node's may be an image */
     bool is_turned;   /* columns and channels exchanged: between two Permute layers */
     bool is_positive; /* nothing below 0, so that zeros around change no maximum */
     enum tdmi_keras_within within;
