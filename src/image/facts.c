@@ -22,7 +22,7 @@ static bool has_no_length(uint8_t marker)
     return marker <= 0x01 || (marker >= 0xd0 && marker <= SOI);
 }
 
-/* What a walk over the segments has seen. */
+/* State of a walk over the segments. */
 struct jpeg {
     int n_components, adobe_transform; /* -1: no Adobe segment */
     int64_t n_scans;

@@ -1,5 +1,5 @@
 /*
- * What GIF and WebP files say of themselves; both are walked without their libraries.
+ * Facts of GIF and WebP files; both are walked without their libraries.
  */
 #include "image/formats/codec.h"
 #include "base/bytes.h"

@@ -67,7 +67,7 @@ static int64_t median_of(const int64_t values[BITS])
 tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
                                   uint64_t *fingerprint, tdm_error *err)
 {
-    /* What a wave of one step of brightness has as its coefficient; less is noise. */
+    /* Coefficient of a wave of one step of brightness; less is noise. */
     const int64_t least = (int64_t)1000 * COSINE_ONE * COSINE_ONE * SIDE * SIDE / 4;
     const struct tdmi_box whole = {0, 0, image->width, image->height};
     *fingerprint = 0;

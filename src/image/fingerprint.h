@@ -8,12 +8,12 @@
 
 #include "image/image.h"
 
-/* Images at this distance or below are taken for the same; bench/results/image.md has the error
+/* Images at this distance or below count as near duplicates; bench/results/image.md has the error
  * rates. */
 enum { TDMI_FINGERPRINT_NEAR = 4 };
 
-/* scratch is used as in tdmi_image_resize(). 0 for an image without
- * any larger shape (one colour, fine grain): nothing tells it from others but its bytes. */
+/* scratch is used as in tdmi_image_resize(). Returns 0 for an image without any larger shape (one
+ * colour, fine grain): only its bytes can tell it from others. */
 tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
                                   uint64_t *fingerprint, tdm_error *err) TDM_MUST_USE;
 

@@ -1,7 +1,7 @@
 /*
- * Turning an image the way its EXIF orientation asks for. Orientations 2 to 4 keep the size and
- * swap pixels in place; 5 to 8 exchange width and height, which goes through a second half of the
- * image's own memory, so that a loader's thread allocates nothing once its memory has grown.
+ * Applies EXIF orientations. Orientations 2 to 4 keep the size and swap pixels in place; 5 to 8
+ * exchange width and height through a second half of the image's own memory, so that a loader
+ * thread allocates nothing once that memory has grown.
  */
 #include "base/memory.h"
 #include "image/formats/codec.h"

@@ -213,7 +213,8 @@ static void cutout(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng
                change->cut_fill, channels * (size_t)(change->cut_right - change->cut_left));
 }
 
-/* What changes pixels, after its draws or with draws of its own; the other kinds have no entry. */
+/* Functions that change pixels, after their draws or with draws of their own; other kinds have no
+ * entry. */
 static change_pixels *const changes[TDMI_AUGMENTS] = {
     [TDMI_AUGMENT_CROP] = crop,     [TDMI_AUGMENT_FLIP] = flip,
     [TDMI_AUGMENT_ROTATE] = rotate, [TDMI_AUGMENT_RANDAUGMENT] = randaugment,

@@ -25,7 +25,7 @@ enum tdmi_augment_kind {
     TDMI_AUGMENTS
 };
 
-/* What is done; zeroed: nothing. */
+/* Augmentations to apply; zeroed: none. */
 struct tdmi_augment {
     bool is_on[TDMI_AUGMENTS];
     double arguments[TDMI_AUGMENTS][TDMI_AUGMENT_ARGUMENTS]; /* as in augments.def; 0 where off */
@@ -102,7 +102,7 @@ struct tdmi_augment_change {
     int n_colours; /* steps of jitter, in their order */
     struct {
         enum tdmi_augment_colour kind;
-        double amount; /* factor, or turn */
+        double amount; /* factor, or rotation of the hue */
     } colours[4];
     int cut_left, cut_top, cut_right, cut_bottom, cut_fill;
 };
@@ -116,7 +116,7 @@ void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key 
 
 /* ---- a shard ------------------------------------------------------------------------------- */
 
-/* What becomes of one image: own · weight + partner · (1 - weight), labels likewise. */
+/* Mix of one image: own · weight + partner · (1 - weight), labels likewise. */
 struct tdmi_mix {
     int partner;  /* place in the shard; its own when it stays as it is */
     float weight; /* of its own label; 1: stays as it is */

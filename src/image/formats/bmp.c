@@ -256,7 +256,7 @@ static bool is_alpha_used(const struct header *header, const tdmi_image *image, 
     return false;
 }
 
-/* What follows the header must hold all rows; only the padding of the last may be missing. */
+/* The data after the header must hold all rows; only the padding of the last may be missing. */
 static tdm_status check_rows(const struct header *header, size_t *stride, tdm_error *err)
 {
     size_t row_bits = (size_t)header->width * header->bits;

@@ -169,7 +169,7 @@ bool tdmi_image_has_extension(const char *path)
 
 /* ---- decode, encode -------------------------------------------------------------------------- */
 
-/* What folders of images hold besides the formats we read: a name for the refusal. */
+/* Formats that are common in folders of images but not read: names for the refusal. */
 static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
 {
     static const struct {

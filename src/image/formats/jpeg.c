@@ -122,7 +122,7 @@ static bool trap_run(struct trap *trap, void (*work)(void *self), void *self)
 /* ---- decode ---------------------------------------------------------------------------------- */
 
 /* A file may announce any number of passes over an image, of a few bytes each; real ones use about
- * ten. A pass takes a nanosecond or two a pixel, however little it brings. */
+ * ten. A pass takes one or two nanoseconds a pixel, however few bytes it has. */
 #define MAX_SCANS 500
 #define MAX_SCANNED_PIXELS ((int64_t)1 << 32)
 
@@ -176,8 +176,8 @@ static unsigned multiply_255(unsigned a, unsigned b)
     return (product + (product >> 8)) >> 8;
 }
 
-/* Files store ink inverted (Adobe's way, the only one in use), so a stored value is already what
- * the ink lets through. The rounding is Pillow's. */
+/* Files store ink inverted (Adobe's convention, the only one in use), so a stored value is the
+ * light that the ink lets through. The rounding is Pillow's. */
 static void cmyk_to_rgb(const uint8_t *inks, int width, uint8_t *pixels)
 {
     for (int x = 0; x < width; x++, inks += 4, pixels += 3)
@@ -228,7 +228,7 @@ static void read_pixels(void *self)
     (void)jpeg_finish_decompress(decoder);
 }
 
-/* Memory for the image, or for a strip when somebody takes its rows. */
+/* Allocate the image, or a strip of it when a sink takes the rows. */
 static tdm_status make_room(struct reader *reader, tdm_error *err)
 {
     int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
@@ -274,7 +274,8 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
                     decoder->image_height, trap->text);
 }
 
-/* Told from the markers before the first pass; the count while decoding is for what they hide. */
+/* Count the passes from the markers before the first; the count while decoding catches the
+ * others. */
 static tdm_status check_scans(struct reader *reader, tdm_error *err)
 {
     const int64_t pixels = (int64_t)reader->decoder.image_width * reader->decoder.image_height;
@@ -429,7 +430,7 @@ tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out
     return status;
 }
 
-/* ---- who it is ------------------------------------------------------------------------------- */
+/* ---- version --------------------------------------------------------------------------------- */
 
 #define TEXT_OF(name) #name
 #define AS_TEXT(name) TEXT_OF(name)
@@ -439,8 +440,8 @@ tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out
 #define LIBRARY "libjpeg " AS_TEXT(JPEG_LIB_VERSION)
 #endif
 
-/* The library does not say its version when it is run, but the years of its copyright, which tell
- * another one from the one that this was built with. Our own decoder makes the library's pixels. */
+/* The library has no version function, but a copyright with years, which differs between versions.
+ * Our own decoder makes the same pixels, so it needs no name here. */
 void tdmi_jpeg_write_decoder(tdmi_text *text)
 {
     struct jpeg_error_mgr manager;

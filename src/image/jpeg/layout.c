@@ -1,7 +1,7 @@
 /*
- * One walk over the markers, as strict as it can be: who is asked to decode only what is usual
- * loses nothing by refusing. What it takes gives the same pixels in libjpeg, which has nothing to
- * warn of but a JFIF version that it does not know.
+ * One walk over the markers, as strict as possible: a file that is refused here is decoded by
+ * libjpeg-turbo. For accepted files libjpeg gives the same pixels and no warning but that of an
+ * unknown JFIF version.
  */
 #include "image/jpeg/layout.h"
 #include "base/bytes.h"

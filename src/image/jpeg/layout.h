@@ -1,7 +1,7 @@
 /*
- * What the markers of a usual JPEG file say: sequential Huffman coding of 8 bits, grey or YCbCr,
- * one scan, no component larger than the first. jpeg/plain.h decodes such files; everything else,
- * and everything with the least irregularity, is said to be unusual here and left to libjpeg-turbo.
+ * The markers of a usual JPEG file: sequential Huffman coding of 8 bits, grey or YCbCr, one scan,
+ * no component larger than the first. jpeg/plain.h decodes such files; any other file, or one with
+ * the least irregularity, is left to libjpeg-turbo.
  */
 #ifndef TANDEM_IMAGE_JPEG_LAYOUT_H
 #define TANDEM_IMAGE_JPEG_LAYOUT_H

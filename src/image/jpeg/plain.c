@@ -357,7 +357,7 @@ static tdm_status work(struct plain *plain, bool *is_done, tdm_error *err)
     return status;
 }
 
-/* Of drafts there are none here. */
+/* Drafts are left to libjpeg-turbo. */
 static bool is_wanted_small(const struct tdmi_codec_source *source, int width, int height)
 {
     const struct tdmi_row_sink *sink = source->sink;

@@ -73,7 +73,7 @@ static struct tdmi_resize_passes passes_of(int width, int height, const struct t
                                                    (float)box->x, (float)(box->x + box->width)},
                                         .down = {height, how->height, how->part_y, how->part_height,
                                                  (float)box->y, (float)(box->y + box->height)}};
-    /* An axis that keeps its scale and is wanted whole needs no pass. */
+    /* An axis that keeps its scale and is used whole needs no pass. */
     if (is_moved(&passes.across) || is_moved(&passes.down)) {
         passes.has_across = is_moved(&passes.across) || how->part_width != how->width;
         passes.has_down = is_moved(&passes.down) || how->part_height != how->height;
@@ -289,8 +289,8 @@ static int add_up(const struct tdmi_resampler *r, int begin, int n_rows, size_t 
     return y;
 }
 
-/* n_bytes bytes of n_rows rows. What the last quad lacks stays what was there: it weighs nothing.
- */
+/* Copy n_bytes bytes of n_rows rows. Missing rows of the last quad keep old values: their weights
+ * are 0. */
 static void weave(const uint8_t *rows, size_t stride_bytes, size_t n_bytes, int n_rows,
                   uint8_t *quads, size_t quad_bytes)
 {
@@ -391,7 +391,7 @@ static bool is_reducing(const struct tdmi_resize *how)
     return how->reduce_x > 1 || how->reduce_y > 1;
 }
 
-/* What a reduction makes of the source and of what is asked of it; small has no pixels yet. */
+/* Source and request after the reduction; small has no pixels yet. */
 static void plan_reduction(const tdmi_image *source, struct tdmi_resize *how, tdmi_image *small)
 {
     how->reduce_x = how->reduce_x > 1 ? how->reduce_x : 1;

@@ -13,7 +13,7 @@ struct tdmi_resize {
     struct tdmi_box box; /* of the source, in source pixels */
     int width, height;   /* what the box becomes */
     enum tdmi_filter filter;
-    int part_x, part_y, part_width, part_height; /* of that, what is wanted */
+    int part_x, part_y, part_width, part_height; /* part of the result to compute */
     int reduce_x, reduce_y; /* 2 and more: before, the means of so many pixels replace them */
     const struct tdmi_resize_kernels *kernels; /* NULL: the best of this machine */
 };
@@ -36,8 +36,8 @@ tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_re
  * to 65535. */
 void tdmi_image_reduce(const tdmi_image *source, int factor_x, int factor_y, uint8_t *target);
 
-/* What a resize consists of, for who makes its passes himself: those there are, in which order, and
- * what each does. Of what is reduced before: of the reduced image. */
+/* Passes of a resize, for decoders that do them elsewhere: which there are, their order, and their
+ * axes. With a reduction, they refer to the reduced image. */
 struct tdmi_resize_passes {
     bool has_across, has_down; /* neither: the part as it is */
     bool is_turned;            /* down before across */
@@ -58,7 +58,7 @@ struct tdmi_resampler {
     uint8_t *quads;                 /* those rows, woven; as wide as the target, or a stretch */
     uint8_t *strip;                 /* a few quads on their way to rows */
     uint8_t *spare;                 /* a few source rows with slack */
-    uint8_t *between;               /* when turned: what down makes */
+    uint8_t *between;               /* with the vertical pass first: its output */
     size_t quad_bytes, strip_bytes; /* from one quad to the next */
     struct tdmi_rows target;        /* of rows that are fed … */
     int n_done;                     /* … and how many of the target's are made */
