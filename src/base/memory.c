@@ -22,7 +22,7 @@ static bool must_fail(void)
 }
 
 /* Sanitizers that watch what malloc gives. */
-#if defined(__has_feature) /* Clang's way to say it */
+#if defined(__has_feature) /* Clang */
 #define IS_WATCHED __has_feature(address_sanitizer)
 #define IS_THREADS_WATCHED __has_feature(thread_sanitizer)
 #else
@@ -82,7 +82,7 @@ struct large {
 
 enum { LINE = 64 };
 
-/* AddressSanitizer is to see who writes past a large block, too. */
+/* AddressSanitizer must see writes past a large block, too. */
 #if IS_WATCHED
 static const size_t large_from = SIZE_MAX;
 #else

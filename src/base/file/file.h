@@ -60,7 +60,7 @@ enum tdmi_file_kind {
 };
 /* Follows symbolic links; one that leads nowhere or in a circle is missing. */
 enum tdmi_file_kind tdmi_file_kind_of(const char *path);
-/* Of a regular file; -1 for anything else. */
+/* Size of a regular file; -1 for anything else. */
 int64_t tdmi_file_bytes(const char *path);
 
 tdm_status tdmi_folder_make(const char *path, tdm_error *err) TDM_MUST_USE; /* and its parents */

@@ -92,7 +92,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) static __m512i fold_four(__m512i s
     return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* exclusive or of three */
 }
 
-/* What by_folding keeps after as many steps of 256 bytes as there are; returns their bytes. */
+/* Folds as many steps of 256 bytes as there are; returns their bytes. */
 __attribute__((target("avx512f,vpclmulqdq"))) static size_t
 begin_wide(uint32_t crc, const uint8_t *at, size_t n, __m128i sums[4])
 {

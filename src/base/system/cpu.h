@@ -1,5 +1,5 @@
 /*
- * What this machine is: ISA extensions, cores, caches, memory, the limits a container sets.
+ * This machine: ISA extensions, cores, caches, memory, limits of the container.
  */
 #ifndef TANDEM_BASE_SYSTEM_CPU_H
 #define TANDEM_BASE_SYSTEM_CPU_H

@@ -1,4 +1,4 @@
-/* One name out of a list: how every registry is asked. */
+/* Look-up of one name in a list, used by every registry. */
 #ifndef TANDEM_BASE_TEXT_CHOICE_H
 #define TANDEM_BASE_TEXT_CHOICE_H
 

@@ -1,4 +1,4 @@
-/* What the JSON reader builds and the queries read. */
+/* The document of the JSON reader, as the queries see it. */
 #ifndef TANDEM_BASE_TEXT_JSON_H
 #define TANDEM_BASE_TEXT_JSON_H
 

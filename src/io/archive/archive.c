@@ -108,8 +108,8 @@ static bool ends_with(const char *text, const char *ending)
     return text_bytes >= ending_bytes && strcasecmp(text + text_bytes - ending_bytes, ending) == 0;
 }
 
-/* What a name promises: a damaged archive is then told where it is damaged. It is also how a zip
- * with bytes in front is known (a program that unpacks itself). */
+/* Kind that a name promises, so that a damaged archive is reported with its place. A zip with bytes
+ * in front (a self-extracting program) is recognised by its name alone. */
 static enum tdmi_archive_form form_of_name(const char *path)
 {
     static const char *const tars[] = {".tar", ".tar.gz", ".tgz"};

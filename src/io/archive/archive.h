@@ -60,7 +60,7 @@ tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t
  * points into them, else into text, and text->length_bytes tells which. */
 tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
                              tdmi_text *text, const void **at, tdm_error *err) TDM_MUST_USE;
-/* What no image reaches. */
+/* Above the size of any image. */
 #define TDMI_ARCHIVE_PICTURE_BYTES ((int64_t)1 << 30)
 
 #endif

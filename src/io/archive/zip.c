@@ -47,7 +47,7 @@ static uint32_t four(const uint8_t *at)
     return (uint32_t)tdmi_read_little(at, 4);
 }
 
-/* What does not fit the sign is no place in any file. */
+/* Numbers above INT64_MAX are no place in any file. */
 static int64_t eight(const uint8_t *at)
 {
     const uint64_t value = tdmi_read_little(at, 8);
@@ -177,7 +177,7 @@ static tdm_status check_entry(const struct tdmi_archive *archive, const char *na
     return TDM_OK;
 }
 
-/* One head of the directory, whole in room_bytes; used_bytes says where the next one begins. */
+/* One head of the directory, whole in room_bytes; used_bytes becomes its length. */
 static tdm_status list_one(struct tdmi_archive *archive, const uint8_t *head, size_t room_bytes,
                            tdmi_text *name, size_t *used_bytes, tdm_error *err)
 {
@@ -322,8 +322,8 @@ static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uin
     return TDM_OK;
 }
 
-/* The local head and the bytes after it, in one request where the head's extras are short, behind
- * what text holds; *at says where in text the entry's own begin. */
+/* Append the local head and the bytes after it to text, in one request where the head's extras are
+ * short; *at becomes the place in text where the entry's bytes begin. */
 static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                         tdmi_text *text, size_t *at, tdm_error *err)
 {
@@ -364,8 +364,8 @@ static tdm_status compare_checksum(const struct tdmi_archive_entry *entry, const
     return TDM_OK;
 }
 
-/* text: first the entry's bytes, then what they are made from, so that a reader who keeps his text
- * has all the memory he needs after the largest entry. */
+/* text: first the unpacked entry, then its compressed bytes, so that a caller that keeps the text
+ * allocates nothing after the largest entry. */
 static tdm_status unpack(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                          tdmi_text *text, tdm_error *err)
 {

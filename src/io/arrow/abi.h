@@ -1,6 +1,6 @@
 /*
  * The C data and stream interfaces of Arrow, as its specification lays them out: the form in which
- * columns pass the door to Arrow. The guards are those of the specification, so that this header
+ * columns are exchanged with Arrow. The guards are those of the specification, so that this header
  * and Arrow's own may meet in one file.
  *
  * Whoever receives a struct calls its release when it is not NULL, once. Children are released by

@@ -29,7 +29,8 @@ bool tdmi_arrow_cell_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, i
 bool tdmi_arrow_cell_integer(struct tdmi_arrow_cell cell, int64_t *value);
 bool tdmi_arrow_cell_number(struct tdmi_arrow_cell cell, double *value); /* float, double */
 
-/* ---- what a schema alone tells ----------------------------------------------------------- */
+/* ---- from a schema alone
+ * ----------------------------------------------------------------------- */
 
 const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
                                                   const char *name);

@@ -1,5 +1,5 @@
 /*
- * The writing half of the door. Images go to the sink as they come, a page each; the small
+ * Writing Parquet through Arrow. Images go to the sink as they come, a page each; the small
  * columns wait for the end of their row group, so that memory holds no images.
  *
  * How a page comes to end after every image: Arrow looks whether a page is full after each call

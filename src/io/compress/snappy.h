@@ -11,7 +11,7 @@
 
 enum {
     TDMI_SNAPPY_BLOCK_BYTES = 1 << 16,
-    /* What a block takes at most when it is packed: six bytes an element of one byte. */
+    /* Most bytes of a packed block: six an element of one byte. */
     TDMI_SNAPPY_MOST_BYTES = 6 * TDMI_SNAPPY_BLOCK_BYTES
 };
 

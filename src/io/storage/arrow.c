@@ -1,4 +1,4 @@
-/* Object stores as a table of storage.h: the door to Arrow's file systems does the work. */
+/* Object stores as a table of storage.h, through Arrow's file systems. */
 #include "io/arrow/storage.h"
 #include "io/storage/storage.h"
 

@@ -21,7 +21,7 @@ struct tdmi_records { /* start from a zeroed object */
     tdmi_text memory;    /* what a compressed file held */
     const uint8_t *lent; /* or bytes of the caller's */
     bool is_in_memory;
-    bool is_cut;      /* only the beginning was asked for, and there is more */
+    bool is_cut;      /* only the beginning was requested, and there is more */
     const char *path; /* lent */
     int64_t size_bytes;
 };

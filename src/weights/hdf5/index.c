@@ -112,7 +112,7 @@ static tdm_status read_block(const struct reading *reading, uint64_t address, si
         if (at == TDMI_HDF5_NOWHERE)
             continue;
         if (reading->is_filtered) {
-            chunk_bytes = tdmi_read_little(block + 8, size_bytes);
+            chunk_bytes = tdmi_read_little(block + 8, (size_t)size_bytes);
             skips = (uint32_t)tdmi_read_little(block + 8 + size_bytes, 4);
         }
         status = note(reading, i, at, chunk_bytes, skips, err);

@@ -147,7 +147,7 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
         const uint8_t *prefix = tdmi_hdf5_skip(&cursor, (uint64_t)header->prefix_bytes);
         int type_bytes = header->version == 1 ? 2 : 1;
         struct tdmi_hdf5_message message = {
-            .type = (uint16_t)tdmi_read_little(prefix, type_bytes),
+            .type = (uint16_t)tdmi_read_little(prefix, (size_t)type_bytes),
             .n_bytes = (uint32_t)tdmi_read_little(prefix + type_bytes, 2),
             .is_shared = prefix[type_bytes + 2] & 2,
         };
@@ -222,7 +222,7 @@ static tdm_status read_header_2(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
     status = tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err);
     if (status != TDM_OK)
         return status;
-    uint64_t n_bytes = tdmi_read_little(block + prefix - size_bytes, size_bytes);
+    uint64_t n_bytes = tdmi_read_little(block + prefix - size_bytes, (size_t)size_bytes);
     if (n_bytes > file->n_bytes)
         n_bytes = file->n_bytes; /* no overflow; then it is too much all the same */
     status = tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",
