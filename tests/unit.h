@@ -32,10 +32,10 @@
 POINTER_RELEASE(char, free)
 
 /* The call succeeds; else the case fails with the reason. */
-#define assert_ok(call, err)                       \
-    do {                                           \
-        if ((call) != TDM_OK)                      \
-            fail_msg("%s", (err)->frames[0].text); \
+#define assert_ok(call, err)                            \
+    do {                                                \
+        if ((call) != TDM_OK)                           \
+            fail_msg("%s", tdm_error_sentence(err, 0)); \
     } while (0)
 
 enum { UNIT_MOST_TESTS = 128 };

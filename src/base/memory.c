@@ -22,7 +22,7 @@ static bool must_fail(void)
 }
 
 /* Sanitizers that watch what malloc gives. */
-#if defined(__has_feature) /* Clang's way to say it */
+#if defined(__has_feature) /* Clang */
 #define IS_WATCHED __has_feature(address_sanitizer)
 #define IS_THREADS_WATCHED __has_feature(thread_sanitizer)
 #else
@@ -82,7 +82,7 @@ struct large {
 
 enum { LINE = 64 };
 
-/* AddressSanitizer is to see who writes past a large block, too. */
+/* AddressSanitizer must see writes past a large block, too. */
 #if IS_WATCHED
 static const size_t large_from = SIZE_MAX;
 #else
@@ -147,24 +147,25 @@ void *tdmi_realloc(void *block, size_t count, size_t item_bytes)
     return realloc(block, bytes ? bytes : 1);
 }
 
-bool tdmi_grow(void *array, int64_t *capacity, int64_t n, int64_t first, size_t item_bytes)
-{
-    if (n < *capacity)
-        return true;
-    const int64_t larger = *capacity == 0 ? first : 2 * *capacity;
-    void *block;
-    memcpy(&block, array, sizeof block);
-    block = tdmi_realloc(block, (size_t)larger, item_bytes);
-    if (!block)
-        return false;
-    memcpy(array, &block, sizeof block);
-    *capacity = larger;
-    return true;
-}
-
 void tdmi_free(void *block)
 {
     free(block);
+}
+
+/* memcpy: array is the address of a pointer of any type. */
+bool tdmi_grow(void *array, int64_t *capacity, int64_t n, size_t item_bytes)
+{
+    void *block;
+    if (n < *capacity)
+        return true;
+    memcpy(&block, array, sizeof block);
+    const int64_t grown = *capacity == 0 ? 16 : 2 * *capacity;
+    block = tdmi_realloc(block, (size_t)grown, item_bytes);
+    if (block == NULL)
+        return false;
+    memcpy(array, &block, sizeof block);
+    *capacity = grown;
+    return true;
 }
 
 /* Not counted, but failing where the next allocation is to fail. */

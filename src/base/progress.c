@@ -115,7 +115,7 @@ void tdmi_progress_update(tdmi_progress_display *progress, int64_t done, const c
         return;
     int64_t every_ns = progress->style == TDMI_PROGRESS_BAR ? bar_every_ns : line_every_ns;
     pthread_mutex_lock(&progress->lock);
-    /* Threads report in any order: an older number must not turn the bar back. */
+    /* Threads report in any order: an older number must not move the bar back. */
     if (done > progress->done)
         progress->done = done;
     int64_t now_ns = tdmi_clock_ns();

@@ -84,15 +84,15 @@ void tdmi_thread_flush_denormals(void)
 
 /* ---- looking before sleeping -------------------------------------------------------------- */
 
-/* look_ns: about what a wake-up takes, so that who looked in vain has lost no more than that. */
+/* look_ns: about the time of a wake-up, so that spinning in vain at most doubles the delay. */
 enum { look_ns = 100000, pauses_a_look = 16 };
 
-/* Whoever would have looked in vain sleeps at once next time: a step that waits for pictures leaves
- * its processors to those who make them. How long it took to wake up does not count, or who slept
- * once would never look again. */
+/* A worker that would have spun in vain sleeps at once next time: a step that waits for images
+ * leaves its CPUs to the threads that decode them. The time of the wake-up itself is not counted,
+ * or a worker that slept once would never spin again. */
 struct waiter {
     bool may_look; /* every worker has a CPU of its own */
-    bool was_long; /* until what was waited for was there */
+    bool was_long; /* until the condition held */
     int64_t since_ns;
 };
 
@@ -110,7 +110,7 @@ static void begin_waiting(struct waiter *waiter)
     waiter->since_ns = waiter->may_look ? tdmi_clock_ns() : 0;
 }
 
-/* Call until what is waited for is there, or it says no. */
+/* May the waiter spin once more? Call until the condition holds or this returns false. */
 static bool may_look_on(const struct waiter *waiter)
 {
     if (!waiter->may_look || waiter->was_long)
@@ -146,11 +146,11 @@ struct tdmi_pool {
     struct worker *workers; /* [0] is the caller and has no thread of its own */
     int n_workers, n_started;
     bool is_ending; /* under the lock */
-    /* Looked at without the lock. Who sleeps has seen them under it, and is woken under it after
-     * they changed. */
+    /* Read without the lock by spinning workers. A sleeping worker has checked them under the lock
+     * and is woken under it after they change. */
     _Atomic uint64_t run_number; /* changed under it */
     atomic_int n_busy;
-    /* Of the current run: written before it is announced. */
+    /* The current run: written before it is announced. */
     tdmi_task task;
     void *self;
     int n_tasks;

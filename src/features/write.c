@@ -86,8 +86,7 @@ static tdm_status flush(tdmi_store_writer *writer, tdm_error *err)
 /* *stored: where the bytes of the next row belong. */
 static tdm_status next_row(tdmi_store_writer *writer, char **stored, tdm_error *err)
 {
-    if (!tdmi_grow(&writer->entries, &writer->capacity, writer->n_rows, 1024,
-                   sizeof *writer->entries))
+    if (!TDMI_GROW(writer->entries, writer->capacity, writer->n_rows))
         return no_memory(writer->folder, err);
     if (writer->n_rows == INT32_MAX)
         return TDM_FAIL(err, TDM_E_BUG, "a file of rows in %s would have more than %d of them",

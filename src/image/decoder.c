@@ -1,4 +1,4 @@
-/* Which files another decoder is asked for, and what it is told of the way into the input. */
+/* Selects the JPEG files that a GPU decoder can take, and describes the resize of each to it. */
 #include "image/decoder.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -1,10 +1,10 @@
 /*
- * Somebody else who makes pictures of JPEG files, such as a card: he decodes usual ones
- * (jpeg/layout.h) that were found sound here, and scales them by the weights that he is given. What
- * he makes differs from what preprocess.h makes as far as his inverse transform does; files that
- * are not for him, and those he fails with, are decoded as ever.
+ * A decoder outside of this room, such as a GPU's. It decodes usual JPEG files (jpeg/layout.h) that
+ * were checked here, and scales them by the weights it is given. Its images differ from those of
+ * preprocess.h only by its inverse transform. Files that it cannot take, or fails on, are decoded
+ * on the CPU.
  *
- *     describe ▸ is it sound? ▸ plan ▸ run, for several at once ▸ pixels in the size of the input
+ *     describe ▸ check ▸ plan ▸ run, for several at once ▸ pixels in the size of the input
  */
 #ifndef TANDEM_IMAGE_DECODER_H
 #define TANDEM_IMAGE_DECODER_H
@@ -17,8 +17,8 @@ enum {
     TDMI_DECODER_MOST_WEIGHT_BYTES = 1 << 24 /* of a file: sides that are less alike are rare */
 };
 
-/* Of a resize, one dimension: output i is the sum over k of input spans[i].first + k times taps[i]
- * [k], rounded as resize/kernels.h does it. Weights of inputs that there are none of are 0. */
+/* One dimension of a resize: output i is the sum over k of input spans[i].first + k times taps[i]
+ * [k], rounded as in resize/kernels.h. Taps beyond the last input are 0. */
 struct tdmi_decoder_pass {
     bool is_wanted;
     int n_outputs, n_taps; /* taps: (n_outputs, n_taps) */
@@ -34,8 +34,8 @@ struct tdmi_decoder_file {
     int width, height; /* as stored */
     int n_components;  /* 1, or 3: luma and two colours */
     int across, down;  /* samples of luma for one of a colour: 1 x 1, 2 x 1 or 2 x 2 */
-    int orientation;   /* that turns it upright; all below is of the upright picture */
-    /* What is wanted: the passes in their order; without any, a part as it is. */
+    int orientation;   /* that turns it upright; all below is of the upright image */
+    /* The passes in their order; without any, a part of the image unscaled. */
     struct tdmi_decoder_pass across_pass, down_pass;
     bool is_down_first;
     int part_x, part_y, part_width, part_height;
@@ -45,14 +45,14 @@ struct tdmi_decoder_file {
 
 typedef struct tdmi_decoder_thread tdmi_decoder_thread;
 
-/* Whoever gives one out keeps it; it serves any number of threads. */
+/* Owned by the backend that created it; shared by any number of threads. */
 struct tdmi_decoder {
     char name[40]; /* "nvJPEG 12.4.0" */
-    /* What one thread works with; closed before the decoder is. */
+    /* Open the state of one thread; it is closed before the decoder is. */
     tdm_status (*open)(const struct tdmi_decoder *decoder, tdmi_decoder_thread **thread,
                        tdm_error *err);
     void (*close)(tdmi_decoder_thread *thread); /* NULL is accepted */
-    /* Makes the pictures of n files. It fails where no picture is to blame. */
+    /* Decode n files. Fails only where no single image is to blame. */
     tdm_status (*run)(tdmi_decoder_thread *thread, struct tdmi_decoder_file *files, int n,
                       tdm_error *err);
 };
@@ -64,10 +64,10 @@ struct tdmi_decoder_room {
 };
 void tdmi_decoder_room_release(struct tdmi_decoder_room *room);
 
-/* Fills what the header says. false: not a file for another decoder, or larger than the limits. */
+/* Fill a description from the header. false: no file for another decoder, or above the limits. */
 bool tdmi_decoder_describe(const void *bytes, size_t length_bytes, struct tdmi_image_limits limits,
                            struct tdmi_decoder_file *file);
-/* The size of the upright picture. */
+/* The size of the upright image. */
 static inline int tdmi_decoder_width(const struct tdmi_decoder_file *file)
 {
     return file->orientation >= 5 ? file->height : file->width;
@@ -76,12 +76,12 @@ static inline int tdmi_decoder_height(const struct tdmi_decoder_file *file)
 {
     return file->orientation >= 5 ? file->width : file->height;
 }
-/* Reads all codes of a described file. *is_sound: our own decoder makes a picture of it. Only
- * memory of room is used. Fails for want of memory alone. */
+/* Read all codes of a described file. *is_sound: our own decoder would accept it. Allocates only in
+ * room; fails only without memory. */
 tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_image_limits limits,
                               tdmi_image *room, bool *is_sound, tdm_error *err) TDM_MUST_USE;
-/* What is made of the upright picture. *is_planned false: that is nothing for another decoder, such
- * as what is reduced before, for which ours leave detail out. */
+/* Describe the resize of the upright image. *is_planned false: the resize begins with a reduction,
+ * which other decoders cannot do. */
 tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_resize *how,
                              struct tdmi_decoder_room *room, bool *is_planned,
                              tdm_error *err) TDM_MUST_USE;

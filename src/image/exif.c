@@ -3,24 +3,9 @@
  * first directory of a TIFF block, and a library for all of EXIF would be a large door into
  * untrusted bytes. Every read is checked against the block's end; whatever is odd means "upright".
  */
+#include "base/bytes.h"
 #include "image/formats/codec.h"
 #include <string.h>
-
-static uint32_t read_big(const uint8_t *at, int n_bytes)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < n_bytes; i++)
-        value = value << 8 | at[i];
-    return value;
-}
-
-static uint32_t read_little(const uint8_t *at, int n_bytes)
-{
-    uint32_t value = 0;
-    for (int i = n_bytes - 1; i >= 0; i--)
-        value = value << 8 | at[i];
-    return value;
-}
 
 /* A TIFF block: "II*\0" or "MM\0*", the offset of directory 0, there a count and entries of 12
  * bytes: tag, type, number of values, value. */
@@ -29,20 +14,20 @@ int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes)
     enum { ORIENTATION_TAG = 0x112, TYPE_SHORT = 3, ENTRY_BYTES = 12 };
     if (length_bytes < 8)
         return 1;
-    uint32_t (*read)(const uint8_t *at, int n_bytes) = read_little;
+    uint64_t (*read)(const uint8_t *at, size_t n_bytes) = tdmi_read_little;
     if (memcmp(tiff, "MM\0*", 4) == 0)
-        read = read_big;
+        read = tdmi_read_big;
     else if (memcmp(tiff, "II*\0", 4) != 0)
         return 1;
     size_t at = read(tiff + 4, 4);
     if (at > length_bytes - 2)
         return 1;
-    uint32_t n_entries = read(tiff + at, 2);
+    const uint64_t n_entries = read(tiff + at, 2);
     at += 2;
-    for (uint32_t i = 0; i < n_entries && length_bytes - at >= ENTRY_BYTES; i++) {
+    for (uint64_t i = 0; i < n_entries && length_bytes - at >= ENTRY_BYTES; i++) {
         const uint8_t *entry = tiff + at;
         if (read(entry, 2) == ORIENTATION_TAG) {
-            uint32_t value = read(entry + 8, 2);
+            const uint64_t value = read(entry + 8, 2);
             bool is_sound = read(entry + 2, 2) == TYPE_SHORT && read(entry + 4, 4) == 1 &&
                             value >= 1 && value <= 8;
             return is_sound ? (int)value : 1;
@@ -72,7 +57,7 @@ const uint8_t *tdmi_exif_in_jpeg(const uint8_t *bytes, size_t length_bytes, size
             return NULL;
         if (marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)) /* have no length */
             continue;
-        size_t segment_bytes = read_big(bytes + at, 2);
+        size_t segment_bytes = tdmi_read_big(bytes + at, 2);
         if (segment_bytes < 2 || segment_bytes > length_bytes - at)
             return NULL;
         if (marker == APP1 && segment_bytes >= 8 && memcmp(bytes + at + 2, "Exif\0\0", 6) == 0) {
@@ -90,7 +75,7 @@ const uint8_t *tdmi_exif_in_png(const uint8_t *bytes, size_t length_bytes, size_
 {
     size_t at = 8;
     while (at < length_bytes && length_bytes - at >= 12) {
-        size_t chunk_bytes = read_big(bytes + at, 4);
+        size_t chunk_bytes = tdmi_read_big(bytes + at, 4);
         if (chunk_bytes > length_bytes - at - 12)
             return NULL;
         if (memcmp(bytes + at + 4, "eXIf", 4) == 0) {

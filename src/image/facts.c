@@ -1,19 +1,12 @@
 /*
- * Describing a picture by its bytes: the call that goes through the table of formats, and the walks
+ * Describing an image by its bytes: the call that goes through the table of formats, and the walks
  * for JPEG and PNG. BMP and PPM are walked beside their decoders, GIF and WebP in files of their
  * own.
  */
 #include "image/facts.h"
+#include "base/bytes.h"
 #include "image/formats/codec.h"
 #include <string.h>
-
-static uint32_t read_big(const uint8_t *at, int n_bytes)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < n_bytes; i++)
-        value = value << 8 | at[i];
-    return value;
-}
 
 /* ---- JPEG ------------------------------------------------------------------------------------ */
 
@@ -29,7 +22,7 @@ static bool has_no_length(uint8_t marker)
     return marker <= 0x01 || (marker >= 0xd0 && marker <= SOI);
 }
 
-/* What a walk over the segments has seen. */
+/* State of a walk over the segments. */
 struct jpeg {
     int n_components, adobe_transform; /* -1: no Adobe segment */
     int64_t n_scans;
@@ -41,8 +34,8 @@ static void take_segment(uint8_t marker, const uint8_t *data, size_t data_bytes,
 {
     if (is_frame(marker) && data_bytes >= 6 && jpeg->n_components == 0) {
         facts->bits = data[0];
-        facts->height = read_big(data + 1, 2);
-        facts->width = read_big(data + 3, 2);
+        facts->height = (uint32_t)tdmi_read_big(data + 1, 2);
+        facts->width = (uint32_t)tdmi_read_big(data + 3, 2);
         facts->is_layered = (marker & 3) == 2;
         jpeg->n_components = data[5];
     } else if (marker == APP14 && data_bytes >= 12 && memcmp(data, "Adobe", 5) == 0) {
@@ -110,7 +103,7 @@ static struct jpeg walk_jpeg(const uint8_t *bytes, size_t length_bytes, bool is_
             continue;
         if (length_bytes - at < 2)
             break;
-        size_t segment_bytes = read_big(bytes + at, 2);
+        size_t segment_bytes = tdmi_read_big(bytes + at, 2);
         if (segment_bytes < 2) /* the length counts itself; decoders take less for an empty one */
             segment_bytes = 2;
         if (segment_bytes > length_bytes - at)
@@ -164,8 +157,8 @@ static void take_chunk(const uint8_t *chunk, size_t present_bytes, struct tdmi_i
                                                  [6] = TDMI_COLOURS_RGB};
     const uint8_t *kind = chunk + 4, *data = chunk + 8;
     if (memcmp(kind, "IHDR", 4) == 0 && present_bytes >= 13 && facts->bits == 0) {
-        facts->width = read_big(data, 4);
-        facts->height = read_big(data + 4, 4);
+        facts->width = (uint32_t)tdmi_read_big(data, 4);
+        facts->height = (uint32_t)tdmi_read_big(data + 4, 4);
         facts->bits = data[8];
         facts->colours = data[9] < 8 ? colours[data[9]] : TDMI_COLOURS_UNKNOWN;
         facts->has_alpha = data[9] == 4 || data[9] == 6;
@@ -174,8 +167,8 @@ static void take_chunk(const uint8_t *chunk, size_t present_bytes, struct tdmi_i
         facts->has_alpha = true;
     } else if (memcmp(kind, "iCCP", 4) == 0) {
         facts->has_icc = true;
-    } else if (memcmp(kind, "acTL", 4) == 0 && present_bytes >= 8 && read_big(data, 4) > 0) {
-        facts->n_frames = read_big(data, 4);
+    } else if (memcmp(kind, "acTL", 4) == 0 && present_bytes >= 8 && tdmi_read_big(data, 4) > 0) {
+        facts->n_frames = (uint32_t)tdmi_read_big(data, 4);
     }
 }
 
@@ -186,7 +179,7 @@ tdm_status tdmi_png_describe(const uint8_t *bytes, size_t length_bytes,
     facts->n_frames = 1;
     facts->is_cut = true;
     while (length_bytes - at >= 8) {
-        const size_t chunk_bytes = read_big(bytes + at, 4), left = length_bytes - at - 8;
+        const size_t chunk_bytes = tdmi_read_big(bytes + at, 4), left = length_bytes - at - 8;
         take_chunk(bytes + at, chunk_bytes < left ? chunk_bytes : left, facts);
         if (chunk_bytes > left || left - chunk_bytes < 4) /* a checksum ends every chunk */
             break;

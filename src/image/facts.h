@@ -1,8 +1,8 @@
 /*
- * What a picture's file says of itself, read by walking its bytes without decoding: for every
- * format and in every build. The way to a verdict: a file that decodes is sound; one that does not
- * is truncated when is_cut, else damaged. ICC profiles are reported and ignored: pixels are taken
- * as sRGB, as every reader of data sets does.
+ * Facts of an image file, read by walking its bytes without decoding: for every format and in every
+ * build. Together with decoding they give a verdict: a file that decodes is sound; one that does
+ * not is truncated when is_cut, else damaged. ICC profiles are reported and ignored: pixels are
+ * taken as sRGB, as other readers of data sets do.
  */
 #ifndef TANDEM_IMAGE_FACTS_H
 #define TANDEM_IMAGE_FACTS_H
@@ -28,17 +28,16 @@ struct tdmi_image_facts {
     bool has_alpha;   /* a channel, or a transparent colour */
     bool has_icc;
     bool is_layered; /* progressive or interlaced */
-    bool is_cut;     /* the bytes end before the picture does, or its end mark is missing */
+    bool is_cut;     /* the bytes end before the image does, or its end mark is missing */
 };
 
-/* TDM_E_INPUT: no picture, or a header that does not say how large it is; format, is_cut and what
- * else was found are set then too. Takes no memory. name is what messages call the bytes. Any
- * thread. */
+/* TDM_E_INPUT: no image, or a header without a size; format, is_cut and the other facts found are
+ * set then too. Allocates nothing. name is used in messages. Any thread. */
 tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const char *name,
                                struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
 
-/* Does the header of a JPEG say this size, as stored? Looks no further than that, so it costs
- * little where nothing else is wanted. */
+/* Is this a JPEG whose header gives this size, as stored? Reads no further than that, so it is
+ * cheap. */
 bool tdmi_image_is_jpeg_of(const void *bytes, size_t length_bytes, int width, int height);
 
 #endif

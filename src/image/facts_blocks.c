@@ -1,17 +1,13 @@
 /*
- * What GIF and WebP files say of themselves; both are walked without their libraries.
+ * Facts of GIF and WebP files; both are walked without their libraries.
  */
 #include "image/formats/codec.h"
+#include "base/bytes.h"
 #include "image/facts.h"
 #include "image/formats/webp_layout.h"
 #include <string.h>
 
 /* ---- GIF ------------------------------------------------------------------------------------- */
-
-static uint32_t read_16(const uint8_t *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
-}
 
 /* Behind blocks that each begin with their length, up to an empty one; beyond length_bytes when
  * they do not end. */
@@ -35,8 +31,10 @@ static size_t palette_bytes(uint8_t flags)
 static void take_frame(const uint8_t *header, bool has_screen_palette, bool is_clear,
                        struct tdmi_image_facts *facts)
 {
-    const int64_t right = (int64_t)read_16(header) + read_16(header + 4);
-    const int64_t bottom = (int64_t)read_16(header + 2) + read_16(header + 6);
+    const int64_t right =
+        (int64_t)(uint32_t)tdmi_read_little(header, 2) + (uint32_t)tdmi_read_little(header + 4, 2);
+    const int64_t bottom = (int64_t)(uint32_t)tdmi_read_little(header + 2, 2) +
+                           (uint32_t)tdmi_read_little(header + 6, 2);
     const uint8_t flags = header[8];
     if (right > facts->width)
         facts->width = right;
@@ -59,8 +57,8 @@ tdm_status tdmi_gif_describe(const uint8_t *bytes, size_t length_bytes,
         return TDM_FAIL(err, TDM_E_INPUT, "it is truncated: %zu bytes do not hold its header",
                         length_bytes);
     const bool has_palette = (bytes[10] & 0x80) != 0;
-    facts->width = read_16(bytes + 6);
-    facts->height = read_16(bytes + 8);
+    facts->width = (uint32_t)tdmi_read_little(bytes + 6, 2);
+    facts->height = (uint32_t)tdmi_read_little(bytes + 8, 2);
     facts->bits = has_palette ? (bytes[10] & 7) + 1 : 8;
     facts->colours = TDMI_COLOURS_PALETTE;
     bool is_clear = false;

@@ -1,8 +1,8 @@
 /*
- * The fingerprint: the picture in 32 × 32 values of brightness, their cosine transform, and of its
+ * The fingerprint: the image in 32 × 32 values of brightness, their cosine transform, and of its
  * 64 lowest frequencies one bit each: does it reach their median? Low frequencies survive
  * compression and resizing, and comparing with the median makes scale and brightness cancel.
- * The mean (frequency 0, 0) says nothing of the picture; (8, 0) takes its place.
+ * The mean (frequency 0, 0) says nothing of the image; (8, 0) takes its place.
  */
 #include "image/fingerprint.h"
 
@@ -67,7 +67,7 @@ static int64_t median_of(const int64_t values[BITS])
 tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
                                   uint64_t *fingerprint, tdm_error *err)
 {
-    /* What a wave of one step of brightness has as its coefficient; less is noise. */
+    /* Coefficient of a wave of one step of brightness; less is noise. */
     const int64_t least = (int64_t)1000 * COSINE_ONE * COSINE_ONE * SIDE * SIDE / 4;
     const struct tdmi_box whole = {0, 0, image->width, image->height};
     *fingerprint = 0;

@@ -1,6 +1,6 @@
 /*
- * The memory of a picture. It only grows, so that a loader's thread that decodes into the same
- * object again and again allocates nothing once it has seen its largest picture.
+ * The memory of an image. It only grows, so that a loader thread that reuses one object allocates
+ * nothing once it has seen its largest image.
  */
 #include "image/image.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@ tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err)
 {
     if (bytes <= image->capacity_bytes)
         return TDM_OK;
-    /* The old pixels are not wanted, so nothing is copied: free first, then take. */
+    /* The old pixels are not needed: free first, then allocate, so that nothing is copied. */
     tdmi_image_release(image);
     image->pixels = tdmi_alloc(bytes, 1);
     if (image->pixels == NULL)

@@ -1,5 +1,5 @@
 /*
- * Pictures in memory: 8-bit RGB, rows top to bottom, no padding between rows.
+ * Images in memory: 8-bit RGB, rows top to bottom, no padding between rows.
  * Decoding always ends here: grey, palette, alpha (over white), CMYK and 16-bit files too, with the
  * EXIF orientation applied.
  */
@@ -37,7 +37,7 @@ enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes);
 const char *tdmi_image_format_name(enum tdmi_image_format format); /* "JPEG" */
 /* The format that a file name's ending promises, whatever the content is. */
 enum tdmi_image_format tdmi_image_format_of_name(const char *path);
-/* Does the file name end like a picture's? */
+/* Does the file name end like an image's? */
 bool tdmi_image_has_extension(const char *path);
 bool tdmi_image_can_decode(enum tdmi_image_format format);
 bool tdmi_image_can_encode(enum tdmi_image_format format);
@@ -52,14 +52,14 @@ enum { TDMI_IMAGE_MOST_PIXELS = 178956970 }; /* as Pillow's bomb check */
 struct tdmi_image_limits {
     int64_t max_pixels; /* 0: TDMI_IMAGE_MOST_PIXELS */
     int64_t max_bytes;  /* of the file; 0: 1 GiB */
-    int64_t max_ns;     /* for decoding; 0: a minute, which no honest picture below 178 million
+    int64_t max_ns;     /* for decoding; 0: a minute, which no honest image below 178 million
                            pixels needs */
     /* Refuse also what other programs read with a warning: a JPEG whose coded data lack a piece
      * within a row of blocks, a PNG with a wrong checksum from its pixel data on. */
     bool is_strict;
 };
 
-/* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged, truncated or too
+/* name is what messages call the bytes. TDM_E_INPUT: no image, or a damaged, truncated or too
  * large one, or one above a limit (the image's pixels are then undefined); TDM_E_ABSENT: a format
  * this build cannot read. Any thread. */
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
@@ -68,7 +68,7 @@ tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char 
 
 /* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 with a restart marker
  * a row of blocks from 95 on, else 4:2:0), ignored
- * by the lossless ones. The same picture gives the same bytes on every machine (PNG: with the same
+ * by the lossless ones. The same image gives the same bytes on every machine (PNG: with the same
  * zlib). */
 tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
                              tdmi_text *out, tdm_error *err) TDM_MUST_USE;
@@ -89,7 +89,7 @@ tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int 
 
 /* EXIF orientation 1–8 of a JPEG's, PNG's or WebP's bytes; 1 when there is none. */
 int tdmi_exif_orientation(const void *bytes, size_t length_bytes);
-/* In place; 5–8 exchange width and height and grow the memory to twice the picture. */
+/* In place; 5–8 exchange width and height and grow the memory to twice the image. */
 tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Turning a picture the way its EXIF orientation asks for. Orientations 2 to 4 keep the size and
- * swap pixels in place; 5 to 8 exchange width and height, which goes through a second half of the
- * picture's own memory, so that a loader's thread allocates nothing once its memory has grown.
+ * Applies EXIF orientations. Orientations 2 to 4 keep the size and swap pixels in place; 5 to 8
+ * exchange width and height through a second half of the image's own memory, so that a loader
+ * thread allocates nothing once that memory has grown.
  */
 #include "base/memory.h"
 #include "image/formats/codec.h"
@@ -31,7 +31,7 @@ static void mirror(tdmi_image *image)
         reverse(image->pixels + 3 * width * y, width);
 }
 
-/* Grow the memory to twice the picture while keeping the picture. */
+/* Grow the memory to twice the image while keeping the image. */
 static tdm_status make_room(tdmi_image *image, size_t picture_bytes, tdm_error *err)
 {
     if (image->capacity_bytes / 2 >= picture_bytes)

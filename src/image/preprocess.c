@@ -1,8 +1,8 @@
 /*
  * One preprocessing for training, evaluation, prediction and export: decode, fit into the network's
- * input, reduce to grey when asked, and later turn bytes into floats. Sizes are rounded as Pillow's
- * thumbnail() (pad) does, and to the nearest one (crop), as published logits were made;
- * torchvision's Resize cuts the rest off.
+ * input, reduce to grey when requested, and later convert bytes to floats. Sizes are rounded as
+ * Pillow's thumbnail() (pad) does, and to the nearest one (crop), as published logits were made;
+ * torchvision's Resize truncates.
  */
 #include "image/preprocess.h"
 #include "base/file/far_copy.h"
@@ -45,7 +45,7 @@ static double error_of_height(double height, double width, double aspect)
     return height == 0 ? 0 : fabs(aspect - width / height);
 }
 
-/* The largest size with the picture's aspect inside the target; the picture's own when it fits. */
+/* The largest size with the image's aspect inside the target; the image's own when it fits. */
 static void size_inside(const struct tdmi_preprocess *preprocess, int width, int height,
                         struct tdmi_resize *how)
 {
@@ -69,7 +69,7 @@ static int64_t nearest(int64_t a, int64_t b)
     return whole + (twice > b || (twice == b && whole % 2 != 0));
 }
 
-/* The smallest size with the picture's aspect that covers the target / crop_fraction. */
+/* The smallest size with the image's aspect that covers the target / crop_fraction. */
 static tdm_status size_around(const struct tdmi_preprocess *preprocess, int width, int height,
                               struct tdmi_resize *how, tdm_error *err)
 {
@@ -90,11 +90,11 @@ static tdm_status size_around(const struct tdmi_preprocess *preprocess, int widt
     return TDM_OK;
 }
 
-/* A picture as it is, or as a decoder reduced it. */
+/* An image as it is, or as a decoder reduced it. */
 struct draft {
-    int width, height;   /* the whole picture's */
+    int width, height;   /* the whole image's */
     int divisor;         /* how many times smaller its sides were decoded, rounded up */
-    struct tdmi_box box; /* the picture in those pixels: of the last ones it may fill a part only */
+    struct tdmi_box box; /* the image in those pixels: of the last ones it may fill a part only */
 };
 
 static int divided(int side, int divisor)
@@ -102,14 +102,14 @@ static int divided(int side, int divisor)
     return (side + divisor - 1) / divisor;
 }
 
-/* How much of the last decoded column or row is beyond the picture. */
+/* How much of the last decoded column or row is beyond the image. */
 static double excess(int side, int divisor)
 {
     return divided(side, divisor) - (double)side / divisor;
 }
 
-/* What is beyond lies at the right and at the bottom of the stored picture; turned or mirrored by
- * some orientations it comes to the left or to the top. */
+/* The excess lies at the right and at the bottom of the stored image; orientations that rotate or
+ * mirror move it to the left or to the top. */
 static struct draft draft_of(int width, int height, int divisor, int orientation)
 {
     const bool is_left =
@@ -161,9 +161,9 @@ static tdm_status plan(const struct tdmi_preprocess *preprocess, const struct dr
     return TDM_OK;
 }
 
-/* The largest divisor a JPEG decoder knows with which both sides stay REDUCING_GAP times what they
- * become, as Pillow's draft(); for pad that is the target, whatever part of it is filled. 1 where
- * there is no plan: who decodes it then says why. */
+/* Largest divisor of a JPEG decoder with which both sides stay REDUCING_GAP times the resized ones,
+ * as Pillow's draft(); for pad these are the target's sides, whatever part of it is filled. 1 where
+ * there is no plan: decoding then reports the reason. */
 static int divisor_of(const struct tdmi_preprocess *preprocess, int width, int height)
 {
     const struct draft draft = whole(width, height);
@@ -191,7 +191,7 @@ static void to_luma(const uint8_t *pixels, size_t n, uint8_t *out)
                            16);
 }
 
-/* Where a picture lies in the input: in the middle. */
+/* Where an image lies in the input: in the middle. */
 struct frame {
     int left, top, width, height;
 };
@@ -411,9 +411,9 @@ static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, co
                   rows, stride_bytes, stream->copied_bytes, (size_t)n, stream->scratch->is_far);
 }
 
-/* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes
- * are the same, read while they are in the nearest cache. Grey wants all three colours first, and
- * means of blocks the whole picture. */
+/* Resample rows while they are decoded where possible: the bytes are the same, read while they are
+ * in the nearest cache, and the image is never whole in memory. Grey needs all three colours first,
+ * and reductions the whole image. */
 tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,

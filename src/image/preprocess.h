@@ -30,17 +30,17 @@ struct tdmi_preprocess {
     double crop_fraction; /* crop: short side to size / crop_fraction, then centre crop */
     enum tdmi_filter filter;
     enum tdmi_scale scale;
-    /* Large pictures may be reduced by whole numbers first, while both sides stay twice as large as
-     * they become: a JPEG while it is decoded, then any picture by means of pixels. For pad that is
-     * Pillow's thumbnail() as it comes, faster and a little different from whole pictures. */
+    /* Large images may be reduced by whole numbers first, while both sides stay twice as large as
+     * they become: a JPEG while it is decoded, then any image by means of pixels. For pad that is
+     * Pillow's thumbnail() as it comes, faster and a little different from whole images. */
     bool uses_draft;
 };
 
 /* Working memory, one a thread; start from a zeroed object. */
 struct tdmi_preprocess_scratch {
     tdmi_image decoded, resized;
-    struct tdmi_image_limits limits; /* of what is decoded; zeroed: the decoder's own */
-    bool is_far; /* nobody reads what comes out while a cache would hold it: base/file/far_copy.h */
+    struct tdmi_image_limits limits; /* for decoding; zeroed: the defaults */
+    bool is_far; /* the output is not read soon: bypass the cache, base/file/far_copy.h */
 };
 void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch);
 
@@ -49,19 +49,20 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                 tdm_error *err) TDM_MUST_USE;
-/* The same from a decoded picture. */
+/* The same from a decoded image. */
 tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err) TDM_MUST_USE;
-/* For who makes pictures elsewhere (decoder.h): the resize that an upright picture of this size
- * takes, of a box of it where there is one, whatever fit says then. What would be reduced while it
- * is decoded is reduced before. false: it cannot be fitted. */
+/* For decoders of decoder.h: the resize of an upright image of this size, or of a box of it,
+ * whatever fit says then. Images that would be reduced while decoding are reduced before the
+ * resize. false: the image cannot be fitted. */
 bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, int height,
                           const struct tdmi_box *box, struct tdmi_resize *how);
-/* And what that made, RGB in the resize's part, into (height, width, channels) at out. */
+/* Place the result of that resize (RGB, the size of its part) in (height, width, channels) at
+ * out. */
 void tdmi_preprocess_place(const struct tdmi_preprocess *preprocess, const uint8_t *pixels,
                            int width, int height, uint8_t *out);
-/* What the scale makes of a byte of a channel: (byte / divisor - mean) / deviation. */
+/* Scaling of a byte of a channel: (byte / divisor - mean) / deviation. */
 struct tdmi_normal {
     float divisor, mean, deviation;
 };

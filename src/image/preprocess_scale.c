@@ -1,4 +1,4 @@
-/* What the scale makes of bytes: the end of a preprocessing, and the first op of a network. */
+/* Bytes to floats: the end of a preprocessing, and the first op of a network. */
 #include "base/system/multiversion.h"
 #include "image/preprocess.h"
 

@@ -119,7 +119,7 @@ void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
 static tdm_status add_bad(struct worker *worker, int64_t item, const struct tdmi_finding *finding,
                           tdm_error *err)
 {
-    if (!tdmi_grow(&worker->bad, &worker->capacity, worker->n_bad, 16, sizeof *worker->bad))
+    if (!TDMI_GROW(worker->bad, worker->capacity, worker->n_bad))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
     char *reason = copy_text(finding->reason);
     if (reason == NULL)

@@ -2,8 +2,8 @@
  * Which tensor of a file fills which of a network: the table that names or a model_config fill in,
  * the list of everything that does not fit, and the values.
  */
-#ifndef TANDEM_NN_WEIGHTS_BIND_H
-#define TANDEM_NN_WEIGHTS_BIND_H
+#ifndef TANDEM_WEIGHTS_BIND_H
+#define TANDEM_WEIGHTS_BIND_H
 
 #include "models/network.h"
 #include "weights/weights.h"

@@ -2,8 +2,8 @@
  * What a form of weights files is made of, and what its reader calls to fill the list. Seen by the
  * readers of this folder only.
  */
-#ifndef TANDEM_NN_WEIGHTS_FORM_H
-#define TANDEM_NN_WEIGHTS_FORM_H
+#ifndef TANDEM_WEIGHTS_FORM_H
+#define TANDEM_WEIGHTS_FORM_H
 
 #include "base/arena.h"
 #include "weights/weights.h"

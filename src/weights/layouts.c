@@ -1,5 +1,5 @@
 /*
- * Both kinds of weights are a picture of (y, x, channel) for each output: ours lies with the
+ * Both kinds of weights are an image of (y, x, channel) for each output: ours lies with the
  * outputs last and the channel before them, PyTorch's with the outputs first and x last.
  */
 #include "weights/layouts.h"

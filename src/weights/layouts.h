@@ -7,8 +7,8 @@
  * All others have one axis. Keras has our order of values everywhere; only its shape of a depthwise
  * kernel differs, (y, x, in, out / in) for our (y, x, 1, out).
  */
-#ifndef TANDEM_NN_WEIGHTS_LAYOUTS_H
-#define TANDEM_NN_WEIGHTS_LAYOUTS_H
+#ifndef TANDEM_WEIGHTS_LAYOUTS_H
+#define TANDEM_WEIGHTS_LAYOUTS_H
 
 #include "graph/graph.h"
 

@@ -2,8 +2,8 @@
  * Where the weights of a model came from: kept with it when it is saved, trained further and
  * exported.
  */
-#ifndef TANDEM_NN_WEIGHTS_LINEAGE_H
-#define TANDEM_NN_WEIGHTS_LINEAGE_H
+#ifndef TANDEM_WEIGHTS_LINEAGE_H
+#define TANDEM_WEIGHTS_LINEAGE_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

@@ -3,6 +3,7 @@
  * one after it, so that a pair can be read in either direction.
  */
 #include "weights/names.h"
+#include "base/text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,18 +63,12 @@ static const struct network {
     {"xception", false, NULL, keras_xception},
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
 /* A network that nobody else has: no rules. "resnet50-cifar" is no width of resnet50. */
 static const struct network *network_of(const char *name)
 {
     static const struct network ours = {0};
     static const char cifar[] = "-cifar";
-    if (ends_with(name, cifar))
+    if (tdmi_ends_with(name, cifar))
         return &ours;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
         size_t stem = strlen(networks[i].stem);
@@ -205,7 +200,7 @@ const char *tdmi_keras_variable(const struct tdmi_node *node, const struct tdmi_
     if (node->kind != TDMI_OP_CONV)
         return "kernel";
     /* The second half of a separable convolution, whose first is depthwise. */
-    if (ends_with(node->name, ".pointwise"))
+    if (tdmi_ends_with(node->name, ".pointwise"))
         return "pointwise_kernel";
     bool is_depthwise = node->attrs.groups == node->in[0].c && node->attrs.groups > 1;
     return is_depthwise ? "depthwise_kernel" : "kernel";

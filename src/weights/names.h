@@ -6,8 +6,8 @@
  * a rule of the network, and the variable in it, which is a rule of the op. A layer without a rule
  * is called as we call it. Names alone: shapes and order of values are of layouts.h.
  */
-#ifndef TANDEM_NN_WEIGHTS_NAMES_H
-#define TANDEM_NN_WEIGHTS_NAMES_H
+#ifndef TANDEM_WEIGHTS_NAMES_H
+#define TANDEM_WEIGHTS_NAMES_H
 
 #include "graph/graph.h"
 

@@ -2,8 +2,8 @@
  * Whose weights a file has, and where in it the tensors of one of our networks are: by the rules of
  * names.h, and by what else files that are around call them.
  */
-#ifndef TANDEM_NN_WEIGHTS_ORIGIN_H
-#define TANDEM_NN_WEIGHTS_ORIGIN_H
+#ifndef TANDEM_WEIGHTS_ORIGIN_H
+#define TANDEM_WEIGHTS_ORIGIN_H
 
 #include "weights/bind.h"
 

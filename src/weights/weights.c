@@ -51,10 +51,12 @@ struct tdmi_weights {
     int file;      /* of the mapping, else -1 */
     struct tdmi_weights_tensor *tensors;
     const struct tdmi_weights_tensor **by_name;
-    size_t n_tensors, capacity;
+    size_t n_tensors;
+    int64_t tensor_capacity;
     struct fact *facts; /* by key, once the list is read */
     const struct fact **in_order;
-    size_t n_facts, fact_capacity;
+    size_t n_facts;
+    int64_t fact_capacity;
     struct held *held; /* newest first */
     tdmi_arena arena;
 };
@@ -121,24 +123,10 @@ static bool measure(struct tdmi_weights_tensor *tensor)
     return true;
 }
 
-static bool grow(void **block, size_t *capacity, size_t n, size_t item_bytes)
-{
-    if (n < *capacity)
-        return true;
-    size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *more = tdmi_realloc(*block, wanted, item_bytes);
-    if (more == NULL)
-        return false;
-    *block = more;
-    *capacity = wanted;
-    return true;
-}
-
 tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
                             uint64_t available_bytes, tdm_error *err)
 {
     struct tdmi_weights_tensor added = *tensor;
-    void *block = weights->tensors;
     if (!is_utf8(tensor->name))
         return TDMI_WEIGHTS_BAD(err, weights, "the name of tensor %zu is not UTF-8",
                                 weights->n_tensors);
@@ -152,9 +140,8 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
                                 tensor->name, added.bytes, (unsigned long long)available_bytes);
     added.name = tdmi_arena_copy(&weights->arena, tensor->name);
     if (added.name == NULL ||
-        !grow(&block, &weights->capacity, weights->n_tensors, sizeof *weights->tensors))
+        !TDMI_GROW(weights->tensors, weights->tensor_capacity, weights->n_tensors))
         return no_memory(weights, err);
-    weights->tensors = block;
     weights->tensors[weights->n_tensors++] = added;
     return TDM_OK;
 }
@@ -162,13 +149,11 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
 tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
                              size_t length_bytes, tdm_error *err)
 {
-    void *block = weights->facts;
     char *text = tdmi_arena_alloc(&weights->arena, length_bytes + 1, 1);
     const char *name = tdmi_arena_copy(&weights->arena, key);
     if (text == NULL || name == NULL ||
-        !grow(&block, &weights->fact_capacity, weights->n_facts, sizeof *weights->facts))
+        !TDMI_GROW(weights->facts, weights->fact_capacity, weights->n_facts))
         return no_memory(weights, err);
-    weights->facts = block;
     if (length_bytes > 0)
         memcpy(text, value, length_bytes);
     weights->facts[weights->n_facts] =

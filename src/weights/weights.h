@@ -3,8 +3,8 @@
  *
  * Forms (forms.def) know bytes and no networks. What the tensors mean is the importer's business.
  */
-#ifndef TANDEM_NN_WEIGHTS_WEIGHTS_H
-#define TANDEM_NN_WEIGHTS_WEIGHTS_H
+#ifndef TANDEM_WEIGHTS_WEIGHTS_H
+#define TANDEM_WEIGHTS_WEIGHTS_H
 
 #include "tandem/error.h"
 #include "tandem/json.h"

@@ -3,6 +3,7 @@
  * that unpacks to far more than itself is refused before memory is asked for.
  */
 #include "weights/zip_members.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void first_name(const struct tdmi_weights_input *input, char name[LONGEST
     name[0] = '\0';
     if (input->n_bytes < LOCAL_BYTES)
         return;
-    size_t length = (size_t)(input->bytes[26] | input->bytes[27] << 8);
+    size_t length = tdmi_read_little(input->bytes + 26, 2);
     size_t left = input->n_bytes - LOCAL_BYTES;
     if (length > left)
         length = left;

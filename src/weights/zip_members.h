@@ -3,8 +3,8 @@
  * they are, else unpacked; how much is unpacked is bounded by the size of the file, whatever its
  * directory promises.
  */
-#ifndef TANDEM_NN_WEIGHTS_ZIP_MEMBERS_H
-#define TANDEM_NN_WEIGHTS_ZIP_MEMBERS_H
+#ifndef TANDEM_WEIGHTS_ZIP_MEMBERS_H
+#define TANDEM_WEIGHTS_ZIP_MEMBERS_H
 
 #include "io/archive/archive.h"
 #include "weights/form.h"

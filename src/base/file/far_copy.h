@@ -3,8 +3,8 @@
  * large batches. An ordinary store first fetches the line that it then overwrites whole; these do
  * not, and leave the caches to those who use them.
  */
-#ifndef TANDEM_BASE_FAR_COPY_H
-#define TANDEM_BASE_FAR_COPY_H
+#ifndef TANDEM_BASE_FILE_FAR_COPY_H
+#define TANDEM_BASE_FILE_FAR_COPY_H
 
 #include <stddef.h>
 

@@ -18,7 +18,7 @@
 /* So much of a disk stays free for others, or a tenth of it if that is less. */
 static const int64_t spared_bytes = (int64_t)1 << 30;
 
-/* Running out of descriptors or memory says nothing about the file. */
+/* Running out of descriptors or memory is no fault of the file. */
 static tdm_status read_status(int reason)
 {
     return reason == EMFILE || reason == ENFILE || reason == ENOMEM ? TDM_E_SYSTEM : TDM_E_INPUT;
@@ -108,7 +108,7 @@ out:
 
 /* ---- folders ------------------------------------------------------------------------------ */
 
-/* What stat's refusal says: only the first four mean that nothing is there. */
+/* Kind for an errno of stat: only the first four mean that nothing is there. */
 static enum tdmi_file_kind kind_of_refusal(int reason)
 {
     return reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG

@@ -1,8 +1,8 @@
 /*
  * Files that are there whole or not at all, and the few path and folder calls the rooms share.
  */
-#ifndef TANDEM_BASE_FILE_H
-#define TANDEM_BASE_FILE_H
+#ifndef TANDEM_BASE_FILE_FILE_H
+#define TANDEM_BASE_FILE_FILE_H
 
 #include "base/arena.h"
 #include "tandem/error.h"
@@ -60,7 +60,7 @@ enum tdmi_file_kind {
 };
 /* Follows symbolic links; one that leads nowhere or in a circle is missing. */
 enum tdmi_file_kind tdmi_file_kind_of(const char *path);
-/* Of a regular file; -1 for anything else. */
+/* Size of a regular file; -1 for anything else. */
 int64_t tdmi_file_bytes(const char *path);
 
 tdm_status tdmi_folder_make(const char *path, tdm_error *err) TDM_MUST_USE; /* and its parents */

@@ -29,12 +29,12 @@ struct tdmi_atomic_file {
     const char *folder;
     int fd; /* -1 when closed */
     bool is_made, is_broken;
-    off_t n_written, n_flushing; /* bytes; the first of them are on their way to the disk */
+    off_t n_written, n_flushing; /* bytes; n_flushing of them are being written to the disk */
 };
 
 #define FLUSH_BYTES ((off_t)4 << 20)
 
-/* Of the target; false: no memory. */
+/* Set the target's folder; false: no memory. */
 static bool find_folder(tdmi_atomic_file *file)
 {
     char *folder = tdmi_arena_copy(&file->arena, file->target);
@@ -49,7 +49,7 @@ static bool find_folder(tdmi_atomic_file *file)
     return true;
 }
 
-/* Where the bytes finally go, and the mode they get there (0 for a new file). */
+/* Resolve the final path, and the mode of the file there (0 for a new file). */
 static tdm_status find_target(tdmi_atomic_file *file, const char *path, mode_t *mode,
                               tdm_error *err)
 {
@@ -158,7 +158,7 @@ static tdm_status put(tdmi_atomic_file *file, off_t offset, const void *bytes, s
     return TDM_OK;
 }
 
-/* Only begins it. Whether the bytes arrive is what commit asks, so a refusal means nothing here. */
+/* Only starts the write-out; errors are found by commit, so a refusal is ignored here. */
 static void flush_early(tdmi_atomic_file *file)
 {
     const off_t n = (file->n_written - file->n_flushing) / FLUSH_BYTES * FLUSH_BYTES;

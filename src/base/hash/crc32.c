@@ -5,6 +5,7 @@
  * written down.
  */
 #include "base/hash/crc32.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -51,8 +52,7 @@ static const uint32_t tables[8][256] = {
 static uint32_t by_tables(uint32_t crc, const uint8_t *at, size_t n)
 {
     for (; n >= 8; at += 8, n -= 8) {
-        uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-                              (uint32_t)at[3] << 24);
+        const uint32_t low = crc ^ (uint32_t)tdmi_read_little(at, 4);
         crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
               tables[4][low >> 24] ^ tables[3][at[4]] ^ tables[2][at[5]] ^ tables[1][at[6]] ^
               tables[0][at[7]];
@@ -92,7 +92,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) static __m512i fold_four(__m512i s
     return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* exclusive or of three */
 }
 
-/* What by_folding keeps after as many steps of 256 bytes as there are; returns their bytes. */
+/* Folds as many steps of 256 bytes as there are; returns their bytes. */
 __attribute__((target("avx512f,vpclmulqdq"))) static size_t
 begin_wide(uint32_t crc, const uint8_t *at, size_t n, __m128i sums[4])
 {

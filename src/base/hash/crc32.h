@@ -1,8 +1,8 @@
 /*
  * CRC-32 as zlib, PNG and Parquet count it (polynomial 0x04C11DB7, reflected).
  */
-#ifndef TANDEM_BASE_CRC32_H
-#define TANDEM_BASE_CRC32_H
+#ifndef TANDEM_BASE_HASH_CRC32_H
+#define TANDEM_BASE_HASH_CRC32_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
  * lies, and only a remainder is kept.
  */
 #include "base/hash/hash.h"
+#include "base/bytes.h"
 
 #include <string.h>
 
@@ -22,15 +23,6 @@ static uint64_t rotated(uint64_t word, int bits)
     return (word << bits) | (word >> (64 - bits));
 }
 
-/* Little-endian on every machine: compilers make one load of it. */
-static uint64_t little(const uint8_t *bytes, int n_bytes)
-{
-    uint64_t word = 0;
-    for (int i = 0; i < n_bytes; i++)
-        word |= (uint64_t)bytes[i] << (8 * i);
-    return word;
-}
-
 static uint64_t xxh64_round(uint64_t lane, uint64_t input)
 {
     return rotated(lane + input * PRIME_2, 31) * PRIME_1;
@@ -40,10 +32,10 @@ static const uint8_t *xxh64_stripes(uint64_t lanes[4], const uint8_t *at, size_t
 {
     uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
     for (; n_stripes > 0; n_stripes--, at += stripe_bytes) {
-        a = xxh64_round(a, little(at, 8));
-        b = xxh64_round(b, little(at + 8, 8));
-        c = xxh64_round(c, little(at + 16, 8));
-        d = xxh64_round(d, little(at + 24, 8));
+        a = xxh64_round(a, tdmi_read_little(at, 8));
+        b = xxh64_round(b, tdmi_read_little(at + 8, 8));
+        c = xxh64_round(c, tdmi_read_little(at + 16, 8));
+        d = xxh64_round(d, tdmi_read_little(at + 24, 8));
     }
     lanes[0] = a;
     lanes[1] = b;
@@ -101,9 +93,9 @@ uint64_t tdmi_xxh64_result(const tdmi_xxh64 *state)
     uint64_t hash = xxh64_merged(state) + state->total_bytes;
     const uint8_t *at = state->tail, *end = state->tail + state->tail_bytes;
     for (; end - at >= 8; at += 8)
-        hash = rotated(hash ^ xxh64_round(0, little(at, 8)), 27) * PRIME_1 + PRIME_4;
+        hash = rotated(hash ^ xxh64_round(0, tdmi_read_little(at, 8)), 27) * PRIME_1 + PRIME_4;
     if (end - at >= 4) {
-        hash = rotated(hash ^ (little(at, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3;
+        hash = rotated(hash ^ (tdmi_read_little(at, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3;
         at += 4;
     }
     for (; at < end; at++)
@@ -146,10 +138,8 @@ static void sha256_block(uint32_t words[8], const uint8_t *block)
         0xc67178f2,
     };
     uint32_t schedule[64];
-    for (int i = 0; i < 16; i++) {
-        const uint8_t *at = block + 4 * i;
-        schedule[i] = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-    }
+    for (int i = 0; i < 16; i++)
+        schedule[i] = (uint32_t)tdmi_read_big(block + 4 * i, 4);
     for (int i = 16; i < 64; i++) {
         uint32_t two = schedule[i - 2], fifteen = schedule[i - 15];
         schedule[i] = schedule[i - 16] + schedule[i - 7] +

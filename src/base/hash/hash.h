@@ -1,8 +1,8 @@
 /*
  * XXH64 for identity and checksums, SHA-256 where a published digest must be matched.
  */
-#ifndef TANDEM_BASE_HASH_H
-#define TANDEM_BASE_HASH_H
+#ifndef TANDEM_BASE_HASH_HASH_H
+#define TANDEM_BASE_HASH_HASH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* MD5 as RFC 1321 defines it: blocks of 64 bytes, four rounds of sixteen steps. */
 #include "base/hash/md5.h"
+#include "base/bytes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,8 +39,7 @@ static void add_block(tdmi_md5 *state, const uint8_t block[64], const uint32_t s
     uint32_t x[16], a = state->words[0], b = state->words[1], c = state->words[2],
                     d = state->words[3];
     for (int i = 0; i < 16; i++)
-        x[i] = (uint32_t)block[4 * i] | (uint32_t)block[4 * i + 1] << 8 |
-               (uint32_t)block[4 * i + 2] << 16 | (uint32_t)block[4 * i + 3] << 24;
+        x[i] = (uint32_t)tdmi_read_little(block + 4 * i, 4);
     for (int step = 0; step < 64; step++) {
         int round = step / 16;
         uint32_t word = x[(first[round] + stride[round] * step) % 16];

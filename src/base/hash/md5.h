@@ -1,9 +1,9 @@
 /*
- * MD5, for files whose publisher says nothing better. It proves that a download is whole, not who
- * made it.
+ * MD5, for files whose publisher gives no better digest. It detects a damaged download, not a
+ * forged one.
  */
-#ifndef TANDEM_BASE_MD5_H
-#define TANDEM_BASE_MD5_H
+#ifndef TANDEM_BASE_HASH_MD5_H
+#define TANDEM_BASE_HASH_MD5_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * (seed, purpose) and counted by (epoch, sample, draw). No state is shared, so threads, ranks and
  * restarts cannot change what a sample gets.
  */
-#ifndef TANDEM_BASE_RNG_H
-#define TANDEM_BASE_RNG_H
+#ifndef TANDEM_BASE_HASH_RNG_H
+#define TANDEM_BASE_HASH_RNG_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * Where threads may run and where they should. hwloc knows the machine best; where it is not built
  * in, the affinity mask and /sys answer.
  */
-#ifndef TANDEM_BASE_AFFINITY_H
-#define TANDEM_BASE_AFFINITY_H
+#ifndef TANDEM_BASE_SYSTEM_AFFINITY_H
+#define TANDEM_BASE_SYSTEM_AFFINITY_H
 
 #include <stdbool.h>
 
@@ -23,7 +23,7 @@ bool tdmi_affinity_bind(const int *cpus, int n_cpus);
 struct tdmi_topology {
     int packages, cores, threads, numa_nodes;
 };
-/* Of the machine as the kernel shows it; false (and zeros) when unknown. */
+/* Topology as the kernel shows it; false (and zeros) when unknown. */
 bool tdmi_affinity_topology(struct tdmi_topology *topology);
 
 /* The answers of affinity_sys.c, always built. root is "" for this machine; tests give a folder

@@ -41,7 +41,7 @@ int tdmi_hwloc_order(int *cpus, int limit)
         if (n_cpus == before)
             break;
     }
-    if (n_cpus == 0) /* a machine whose cores hwloc cannot tell */
+    if (n_cpus == 0) /* hwloc reports no cores */
         n_cpus = tdmi_affinity_mask(cpus, limit);
 out:
     hwloc_bitmap_free(allowed);

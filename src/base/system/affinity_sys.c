@@ -1,4 +1,4 @@
-/* The machine as /sys tells it: what is used where hwloc is not built in. */
+/* Topology from /sys, where hwloc is not built in. */
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
 #include "base/memory.h"

@@ -2,8 +2,8 @@
  * The limits that a container sets: cgroup version 1 and 2, this process's group and every group
  * above it that is visible.
  */
-#ifndef TANDEM_BASE_CGROUP_H
-#define TANDEM_BASE_CGROUP_H
+#ifndef TANDEM_BASE_SYSTEM_CGROUP_H
+#define TANDEM_BASE_SYSTEM_CGROUP_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* What this machine is, gathered from /proc, /sys, the cgroup files, hwloc and the processor. */
+/* Facts of this machine from /proc, /sys, the cgroup files, hwloc and CPUID. */
 #include "base/system/cpu.h"
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
@@ -104,7 +104,7 @@ static void set_topology(struct tdmi_cpu *cpu, const struct tdmi_topology *topol
     cpu->numa_nodes = topology->numa_nodes;
 }
 
-/* What of the machine's memory and swap a container leaves. */
+/* The part of the machine's memory and swap that a container may use. */
 static int64_t all_memory(const struct tdmi_cpu *cpu, const struct tdmi_cgroup *limits)
 {
     int64_t memory = cpu->memory_bytes, swap = cpu->swap_bytes;

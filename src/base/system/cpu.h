@@ -1,8 +1,8 @@
 /*
- * What this machine is: ISA extensions, cores, caches, memory, the limits a container sets.
+ * This machine: ISA extensions, cores, caches, memory, limits of the container.
  */
-#ifndef TANDEM_BASE_CPU_H
-#define TANDEM_BASE_CPU_H
+#ifndef TANDEM_BASE_SYSTEM_CPU_H
+#define TANDEM_BASE_SYSTEM_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
-/* The instruction set extensions that this processor has and this operating system keeps. */
-#ifndef TANDEM_BASE_CPU_ISA_H
-#define TANDEM_BASE_CPU_ISA_H
+/* Instruction set extensions of this CPU that the operating system supports. */
+#ifndef TANDEM_BASE_SYSTEM_CPU_ISA_H
+#define TANDEM_BASE_SYSTEM_CPU_ISA_H
 
 #include "base/system/cpu.h"
 
-/* Sets isa and the has_ fields; they stay empty where the processor cannot be asked. */
+/* Set isa and the has_ fields; they stay empty on other CPUs than x86. */
 void tdmi_cpu_isa(struct tdmi_cpu *cpu);
 
 #endif

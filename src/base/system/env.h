@@ -1,6 +1,6 @@
 /* The only reads of the environment outside src/cli. */
-#ifndef TANDEM_BASE_ENV_H
-#define TANDEM_BASE_ENV_H
+#ifndef TANDEM_BASE_SYSTEM_ENV_H
+#define TANDEM_BASE_SYSTEM_ENV_H
 
 #include "base/arena.h"
 

@@ -4,8 +4,8 @@
  * then computes the same bits, so the choice is free. Sanitizers cannot run in the resolver, and
  * Clang before 17 mangles such functions; both get the plain function.
  */
-#ifndef TANDEM_BASE_MULTIVERSION_H
-#define TANDEM_BASE_MULTIVERSION_H
+#ifndef TANDEM_BASE_SYSTEM_MULTIVERSION_H
+#define TANDEM_BASE_SYSTEM_MULTIVERSION_H
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)

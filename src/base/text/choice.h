@@ -1,6 +1,6 @@
-/* One name out of a list: how every registry is asked. */
-#ifndef TANDEM_BASE_CHOICE_H
-#define TANDEM_BASE_CHOICE_H
+/* Look-up of one name in a list, used by every registry. */
+#ifndef TANDEM_BASE_TEXT_CHOICE_H
+#define TANDEM_BASE_TEXT_CHOICE_H
 
 #include "tandem/error.h"
 

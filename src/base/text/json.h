@@ -1,6 +1,6 @@
-/* What the JSON reader builds and the queries read. */
-#ifndef TANDEM_BASE_JSON_H
-#define TANDEM_BASE_JSON_H
+/* The document of the JSON reader, as the queries see it. */
+#ifndef TANDEM_BASE_TEXT_JSON_H
+#define TANDEM_BASE_TEXT_JSON_H
 
 #include "base/arena.h"
 #include "tandem/json.h"

@@ -25,7 +25,8 @@ typedef struct reader {
     int depth;
     tdm_json_document *document;
     tdm_json_value *stack;
-    size_t n_stack, stack_capacity;
+    size_t n_stack;
+    int64_t stack_capacity;
     tdmi_text digits; /* a terminated copy of the number being read */
 } reader;
 
@@ -228,14 +229,8 @@ static tdm_status read_value(reader *in, tdm_json_value *value, tdm_error *err);
 
 static tdm_status push(reader *in, const tdm_json_value *value, tdm_error *err)
 {
-    if (in->n_stack == in->stack_capacity) {
-        size_t capacity = in->stack_capacity ? in->stack_capacity * 2 : 64;
-        tdm_json_value *grown = tdmi_realloc(in->stack, capacity, sizeof *grown);
-        if (!grown)
-            return no_memory(in, err);
-        in->stack = grown;
-        in->stack_capacity = capacity;
-    }
+    if (!TDMI_GROW(in->stack, in->stack_capacity, in->n_stack))
+        return no_memory(in, err);
     in->stack[in->n_stack++] = *value;
     return TDM_OK;
 }

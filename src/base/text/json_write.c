@@ -101,7 +101,7 @@ static void add_quoted(tdm_json_writer *writer, const char *string)
     add(writer, "\"");
 }
 
-/* What comes before a value: comma, line, key. False when no value may come here. */
+/* Write what precedes a value: comma, line, key. False when no value is allowed here. */
 static bool can_begin(tdm_json_writer *writer, const char *key)
 {
     if (!writer || writer->mistake)

@@ -57,7 +57,7 @@ struct printer {
     va_list arguments;
 };
 
-/* What stands between a % and its letter. */
+/* Flags, width and precision between a % and its letter. */
 struct conversion {
     char flags[7];
     int width, precision; /* 0 and below 0: none */
@@ -125,7 +125,7 @@ static struct halves cut(const char *text, size_t n_bytes, size_t most_bytes)
                            tail_bytes > 0 ? character_before(text, n_bytes - tail_bytes) : n_bytes};
 }
 
-/* What a precision cut off in the middle of a character does not count. */
+/* Length without a character that a precision cut in the middle. */
 static size_t whole_bytes(const char *text, size_t n_bytes)
 {
     const size_t start = n_bytes > 0 ? character_before(text, n_bytes - 1) : 0;

@@ -10,8 +10,8 @@
  * itself is the program's own and may have line ends. Conversions are printf's without %n, wide
  * characters and long double; %s counts its width in characters.
  */
-#ifndef TANDEM_BASE_QUOTE_H
-#define TANDEM_BASE_QUOTE_H
+#ifndef TANDEM_BASE_TEXT_QUOTE_H
+#define TANDEM_BASE_TEXT_QUOTE_H
 
 #include "tandem/api.h"
 #include <stdarg.h>

@@ -38,7 +38,7 @@ static enum form form_of(const char *word)
     return form;
 }
 
-/* What stands for the character at `at`; *n of its bytes. */
+/* Escape of the character at `at`; *n of its bytes. */
 static const char *spell(enum form form, const char *at, size_t *n, char own[16])
 {
     const bool is_escaped = is_control(at, n);

@@ -24,6 +24,12 @@ void tdmi_text_clear(tdmi_text *text)
         text->bytes[0] = '\0';
 }
 
+bool tdmi_ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n >= n_ending && memcmp(text + n - n_ending, ending, n_ending) == 0;
+}
+
 /* Room for more_bytes and the terminator, or is_broken. */
 static bool has_room(tdmi_text *text, size_t more_bytes)
 {
@@ -87,12 +93,6 @@ void tdmi_text_printf(tdmi_text *text, const char *format, ...)
 const char *tdmi_text_string(const tdmi_text *text)
 {
     return text->bytes ? text->bytes : "";
-}
-
-bool tdmi_ends_with(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), ending_length = strlen(ending);
-    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
 }
 
 bool tdmi_has_ending(const char *name, const char *const *endings)

@@ -2,8 +2,8 @@
  * A growing byte string, always terminated. The first failed growth is remembered and
  * makes later additions do nothing: check is_broken once at the end.
  */
-#ifndef TANDEM_BASE_TEXT_H
-#define TANDEM_BASE_TEXT_H
+#ifndef TANDEM_BASE_TEXT_TEXT_H
+#define TANDEM_BASE_TEXT_TEXT_H
 
 #include "tandem/api.h"
 #include <stdbool.h>

@@ -36,7 +36,7 @@ static int compare_pairs(const void *a_, const void *b_)
 
 static tdm_status add_pair(struct tdmi_copies *copies, struct tdm_audit_pair pair, tdm_error *err)
 {
-    if (!tdmi_grow(&copies->pairs, &copies->capacity, copies->n_pairs, 256, sizeof *copies->pairs))
+    if (!TDMI_GROW(copies->pairs, copies->capacity, copies->n_pairs))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld pairs of copies",
                         (long long)copies->n_pairs);
     if (pair.first > pair.second) {

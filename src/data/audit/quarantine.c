@@ -100,8 +100,7 @@ tdm_status tdmi_quarantine_write(const char *path, const struct tdm_audit *audit
 
 static tdm_status add_path(struct tdmi_quarantine *quarantine, const char *path, tdm_error *err)
 {
-    if (!tdmi_grow(&quarantine->paths, &quarantine->capacity, quarantine->n, 64,
-                   sizeof *quarantine->paths))
+    if (!TDMI_GROW(quarantine->paths, quarantine->capacity, quarantine->n))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld paths",
                         (long long)quarantine->n);
     const char *copy = tdmi_arena_copy(&quarantine->arena, path);

@@ -94,7 +94,7 @@ static int by_time(const void *a, const void *b)
 static bool remember(struct found_list *list, const struct stat *status, const char *folder,
                      const char *name)
 {
-    if (!tdmi_grow(&list->of, &list->capacity, (int64_t)list->n, 1024, sizeof *list->of))
+    if (!TDMI_GROW(list->of, list->capacity, list->n))
         return false;
     struct found *found = &list->of[list->n++];
     found->when = status->st_mtim;

@@ -253,8 +253,7 @@ static tdm_status read_sidecar(const struct place *at, const tdm_json_value *act
     tdm_status status = read_path(at, action, "sidecar", &path, err);
     if (status != TDM_OK)
         return status;
-    if (!tdmi_grow(&replay->sidecars, &replay->sidecar_capacity, replay->n_sidecars, 16,
-                   sizeof *replay->sidecars))
+    if (!TDMI_GROW(replay->sidecars, replay->sidecar_capacity, replay->n_sidecars))
         return no_memory(at, err);
     replay->sidecars[replay->n_sidecars++] = path;
     return TDM_OK;

@@ -12,6 +12,7 @@
  */
 #include "data/delta/vector.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include "data/delta/path.h"
@@ -40,14 +41,12 @@ struct reader {
 
 static uint64_t take(struct reader *in, size_t n)
 {
-    uint64_t value = 0;
     if (in->n_bytes - in->at < n) {
         in->is_short = true;
         in->at = in->n_bytes;
         return 0;
     }
-    for (size_t i = 0; i < n; i++)
-        value |= (uint64_t)in->bytes[in->at + i] << 8 * i;
+    const uint64_t value = tdmi_read_little(in->bytes + in->at, n);
     in->at += n;
     return value;
 }
@@ -156,8 +155,8 @@ static tdm_status read_bitmap(struct reader *in, uint64_t high, tdm_error *err)
     tdm_status status = read_head(in, &head, err);
     for (uint32_t i = 0; i < head.n_containers && status == TDM_OK; i++) {
         const uint8_t *entry = head.keys + 4 * (size_t)i;
-        uint64_t base = high << 32 | (uint64_t)(entry[0] | entry[1] << 8) << 16;
-        uint32_t n = (uint32_t)(entry[2] | entry[3] << 8) + 1;
+        uint64_t base = high << 32 | tdmi_read_little(entry, 2) << 16;
+        uint32_t n = (uint32_t)tdmi_read_little(entry + 2, 2) + 1;
         int64_t before = in->n_found;
         if (head.is_run != NULL && (head.is_run[i / 8] >> i % 8 & 1) != 0)
             status = read_runs(in, base, err);
@@ -229,11 +228,6 @@ bool tdmi_delta_z85(const char *text, tdmi_text *bytes)
     return !bytes->is_broken;
 }
 
-static uint32_t big_endian(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 /* The vector at the offset, with its length and checksum, which are then known to be right. */
 static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const char *path,
                             tdmi_text *bytes, tdm_error *err)
@@ -264,8 +258,8 @@ static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const 
         status = tdmi_storage_read(file, offset, room, (size_t)n + 8, err);
     tdmi_storage_close(file);
     const uint8_t *at = (const uint8_t *)room;
-    if (status == TDM_OK &&
-        (big_endian(at) != n || big_endian(at + 4 + n) != tdmi_crc32(0, at + 4, (size_t)n)))
+    if (status == TDM_OK && (tdmi_read_big(at, 4) != (uint64_t)n ||
+                             tdmi_read_big(at + 4 + n, 4) != tdmi_crc32(0, at + 4, (size_t)n)))
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "the deletion vector at byte %lld of '%s' is damaged: its length or its "
                           "checksum is another one",

@@ -3,7 +3,7 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "data/loader/loader.h"
-#include "data/order/source.h"
+#include "data/order/order.h"
 #include "tandem/data.h"
 
 struct tdm_loader {

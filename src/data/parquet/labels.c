@@ -58,10 +58,8 @@ static tdm_status grow(struct tdmi_parquet_labels *labels, tdm_error *err)
                         "the column of labels has more than %d different values, which cannot be "
                         "classes: name another column",
                         LARGEST_CLASSES);
-    return tdmi_grow(&labels->labels, &labels->capacity, labels->n_labels, 64,
-                     sizeof *labels->labels)
-               ? TDM_OK
-               : out_of_memory(err);
+    return TDMI_GROW(labels->labels, labels->capacity, labels->n_labels) ? TDM_OK
+                                                                         : out_of_memory(err);
 }
 
 tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const char *key,

@@ -10,6 +10,7 @@
  */
 #include "data/parquet/page.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include "io/arrow/bridge.h"
@@ -359,8 +360,7 @@ static tdm_status read_plain(struct reader reader, const struct tdmi_page_form *
         if (form->fixed_bytes == 0) {
             if (left < 4)
                 return fail_damaged("its values end early", err);
-            n = (uint32_t)reader.at[0] | (uint32_t)reader.at[1] << 8 |
-                (uint32_t)reader.at[2] << 16 | (uint32_t)reader.at[3] << 24;
+            n = tdmi_read_little(reader.at, 4);
             reader.at += 4;
             left -= 4;
         }
@@ -452,8 +452,7 @@ static tdm_status decode_first(const struct tdmi_page_head *head, const struct t
         size_t left = (size_t)(reader.end - reader.at);
         if (left < 4)
             return fail_damaged("its levels end early", err);
-        size_t n = (size_t)reader.at[0] | (size_t)reader.at[1] << 8 | (size_t)reader.at[2] << 16 |
-                   (size_t)reader.at[3] << 24;
+        const size_t n = tdmi_read_little(reader.at, 4);
         if (n > left - 4)
             return fail_damaged("its levels are longer than it", err);
         TDM_TRY(read_levels(reader.at + 4, n, form, page, err), err, "cannot decode it");

@@ -4,6 +4,7 @@
  */
 #include "data/parquet/pages.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include <limits.h>
@@ -60,8 +61,8 @@ static tdm_status grow(struct tdmi_pages *pages, int64_t *capacity, const tdmi_s
                        tdm_error *err)
 {
     int64_t of_rows = *capacity;
-    if (!tdmi_grow(&pages->offsets, capacity, pages->n_pages + 1, 64, sizeof *pages->offsets) ||
-        !tdmi_grow(&pages->first_rows, &of_rows, pages->n_pages + 1, 64, sizeof *pages->first_rows))
+    if (!TDMI_GROW(pages->offsets, *capacity, pages->n_pages + 1) ||
+        !TDMI_GROW(pages->first_rows, of_rows, pages->n_pages + 1))
         return out_of_memory(bytes, err);
     return TDM_OK;
 }
@@ -337,8 +338,7 @@ static int64_t value_bytes(const struct tdmi_page_form *form, const uint8_t *bod
         return form->fixed_bytes == n_bytes ? n_bytes : -1;
     if (n_bytes < 4)
         return -1;
-    int64_t n =
-        (int64_t)body[0] | (int64_t)body[1] << 8 | (int64_t)body[2] << 16 | (int64_t)body[3] << 24;
+    const int64_t n = (int64_t)tdmi_read_little(body, 4);
     return n == n_bytes - 4 ? n : -1;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "data/parquet/places.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include "io/arrow/bridge.h"
@@ -90,8 +91,7 @@ static tdm_status read_length(struct tdmi_body_reader *reader, int64_t at, int64
     if (reader->body->n_bytes - at < 4)
         return TDM_FAIL(err, TDM_E_INPUT, "the page there is damaged: its values end early");
     TDM_TRY(tdmi_body_read(reader, at, four, sizeof four, err), err, "cannot read a length");
-    *length =
-        (int64_t)four[0] | (int64_t)four[1] << 8 | (int64_t)four[2] << 16 | (int64_t)four[3] << 24;
+    *length = (int64_t)tdmi_read_little(four, sizeof four);
     return TDM_OK;
 }
 

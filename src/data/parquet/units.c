@@ -62,7 +62,7 @@ static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
 static tdm_status keep_batch(const struct tdmi_parquet_file *file, struct unit *unit,
                              const struct ArrowArray *batch, tdm_error *err)
 {
-    if (!tdmi_grow(&unit->batches, &unit->capacity, unit->n_batches, 16, sizeof *unit->batches))
+    if (!TDMI_GROW(unit->batches, unit->capacity, unit->n_batches))
         return out_of_memory(file, err);
     unit->batches[unit->n_batches++] = *batch;
     return TDM_OK;

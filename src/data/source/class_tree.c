@@ -62,8 +62,7 @@ tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_fil
                          int64_t place, tdm_error *err)
 {
     char *copy = tdmi_arena_copy(&tree->arena, path);
-    if (copy == NULL ||
-        !tdmi_grow(&tree->entries, &tree->capacity, tree->n_entries, 256, sizeof *tree->entries))
+    if (copy == NULL || !TDMI_GROW(tree->entries, tree->capacity, tree->n_entries))
         return no_memory(tree, err);
     if (clean(copy))
         tree->entries[tree->n_entries++] = (struct tdmi_tree_entry){copy, kind, place};

@@ -35,7 +35,7 @@ static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t l
 static tdm_status grow(struct tdmi_labels *labels, tdm_error *err)
 {
     if (labels->n_words > INT_MAX / 8 ||
-        !tdmi_grow(&labels->words, &labels->capacity, labels->n_words, 16, sizeof *labels->words))
+        !TDMI_GROW(labels->words, labels->capacity, labels->n_words))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
     if (2 * (labels->n_words + 1) <= labels->n_slots)
         return TDM_OK;

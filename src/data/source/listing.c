@@ -78,8 +78,7 @@ tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item 
                                  tdm_error *err)
 {
     item.path = tdmi_arena_copy(&listing->arena, item.path);
-    if (item.path == NULL || !tdmi_grow(&listing->items, &listing->item_capacity, listing->n_items,
-                                        256, sizeof *listing->items))
+    if (item.path == NULL || !TDMI_GROW(listing->items, listing->item_capacity, listing->n_items))
         return out_of_memory(listing, err);
     listing->items[listing->n_items++] = item;
     return TDM_OK;
@@ -89,8 +88,7 @@ tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name
 {
     const char *copy = tdmi_arena_copy(&listing->arena, name);
     if (copy == NULL || listing->n_classes == INT_MAX ||
-        !tdmi_grow(&listing->classes, &listing->class_capacity, listing->n_classes, 16,
-                   sizeof *listing->classes))
+        !TDMI_GROW(listing->classes, listing->class_capacity, listing->n_classes))
         return out_of_memory(listing, err);
     listing->classes[listing->n_classes++] = copy;
     return TDM_OK;

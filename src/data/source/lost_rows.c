@@ -22,7 +22,7 @@ static struct tdmi_lost_file *entry_of(tdmi_lost_rows *lost, int64_t first)
     for (int64_t f = 0; f < lost->n_files; f++)
         if (lost->files[f].first == first)
             return &lost->files[f];
-    if (!tdmi_grow(&lost->files, &lost->capacity, lost->n_files, 4, sizeof *lost->files))
+    if (!TDMI_GROW(lost->files, lost->capacity, lost->n_files))
         return NULL;
     lost->files[lost->n_files] = (struct tdmi_lost_file){.first = first};
     return &lost->files[lost->n_files++];

@@ -22,7 +22,7 @@ static tdm_status add_shard(struct tdmi_shards *shards, const char *path, const 
 {
     if (shards->n == MOST_SHARDS)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d shards, up to '%s'", MOST_SHARDS, path);
-    if (!tdmi_grow(&shards->list, &shards->capacity, shards->n, 64, sizeof *shards->list))
+    if (!TDMI_GROW(shards->list, shards->capacity, shards->n))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
                         (long long)shards->n);
     shards->list[shards->n++] = (struct tdmi_source_shard){path, name, part};

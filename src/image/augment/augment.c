@@ -31,7 +31,7 @@ static double uniform(tdmi_rng *rng, double low, double high)
     return low + (high - low) * (double)tdmi_rng_unit(rng);
 }
 
-/* The largest centred box whose aspect is as near to the picture's as the range allows. */
+/* The largest centred box whose aspect is as near to the image's as the range allows. */
 static struct tdmi_box middle(int width, int height, double aspect)
 {
     double w = width, h = height;
@@ -66,7 +66,7 @@ bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_ke
     return true;
 }
 
-/* ---- draws of one picture ---------------------------------------------------------------- */
+/* ---- draws of one image ---------------------------------------------------------------- */
 
 typedef void draw(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
                   struct tdmi_augment_change *change);
@@ -149,7 +149,7 @@ void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key 
     }
 }
 
-/* ---- changes of one picture -------------------------------------------------------------- */
+/* ---- changes of one image -------------------------------------------------------------- */
 
 /* rng: NULL where its draws are in change. */
 typedef void change_pixels(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
@@ -213,7 +213,8 @@ static void cutout(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng
                change->cut_fill, channels * (size_t)(change->cut_right - change->cut_left));
 }
 
-/* What changes pixels, after its draws or with draws of its own; the other kinds have no entry. */
+/* Functions that change pixels, after their draws or with draws of their own; other kinds have no
+ * entry. */
 static change_pixels *const changes[TDMI_AUGMENTS] = {
     [TDMI_AUGMENT_CROP] = crop,     [TDMI_AUGMENT_FLIP] = flip,
     [TDMI_AUGMENT_ROTATE] = rotate, [TDMI_AUGMENT_RANDAUGMENT] = randaugment,

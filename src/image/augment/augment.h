@@ -1,16 +1,16 @@
 /*
- * Augmentation: how pictures are changed while training. Every change is a pure function of (seed,
+ * Augmentation: how images are changed while training. Every change is a pure function of (seed,
  * epoch, sample, repeat), or of (seed, content, view) where the same changes are wanted again,
  * drawn from the counter generator: threads, ranks, restarts and the order of calls cannot change
  * it. Three stages, each optional:
  *
- *     decoded picture ──box──► resized to (height, width, channels) ──picture──► ──mix──► shard
+ *     decoded image ──box──► resized to (height, width, channels) ──image──► ──mix──► shard
  *
  * The list, with arguments and ranges, is augments.def; docs/reference/augmentations.md defines
  * each.
  */
-#ifndef TANDEM_IMAGE_AUGMENT_H
-#define TANDEM_IMAGE_AUGMENT_H
+#ifndef TANDEM_IMAGE_AUGMENT_AUGMENT_H
+#define TANDEM_IMAGE_AUGMENT_AUGMENT_H
 
 #include "base/text/text.h"
 #include "image/image.h"
@@ -25,7 +25,7 @@ enum tdmi_augment_kind {
     TDMI_AUGMENTS
 };
 
-/* What is done; zeroed: nothing. */
+/* Augmentations to apply; zeroed: none. */
 struct tdmi_augment {
     bool is_on[TDMI_AUGMENTS];
     double arguments[TDMI_AUGMENTS][TDMI_AUGMENT_ARGUMENTS]; /* as in augments.def; 0 where off */
@@ -37,8 +37,8 @@ struct tdmi_augment_key {
     uint32_t epoch;
     int64_t sample; /* below 2^40 */
     int64_t repeat; /* tdmi_order_repeat: tells draws of the same sample apart; below 2^24 */
-    /* Not 0: hash of what the picture holds, which decides with the seed and the number of the view
-     * alone. sample and repeat say nothing then, so a picture is changed alike wherever it lies. */
+    /* Not 0: hash of what the image holds, which decides with the seed and the number of the view
+     * alone. sample and repeat say nothing then, so an image is changed alike wherever it lies. */
     uint64_t content;
     uint32_t view;
 };
@@ -69,11 +69,11 @@ const char *tdmi_augment_name(enum tdmi_augment_kind kind); /* "flip" */
 
 /* ---- before scaling ------------------------------------------------------------------------ */
 
-/* With resized-crop: the box of a decoded picture that is to become the whole input, and true. */
+/* With resized-crop: the box of a decoded image that is to become the whole input, and true. */
 bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
                       int height, struct tdmi_box *box);
 
-/* ---- one picture ----------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 /* Is anything done at all? */
 bool tdmi_augment_changes(const struct tdmi_augment *augment);
@@ -84,7 +84,7 @@ bool tdmi_augment_has_pixels(const struct tdmi_augment *augment);
 void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augment_key key,
                           struct tdmi_augment_shape shape, uint8_t *pixels, uint8_t *spare);
 
-/* ---- one picture, elsewhere ----------------------------------------------------------------- */
+/* ---- one image, elsewhere ----------------------------------------------------------------- */
 
 enum tdmi_augment_colour {
     TDMI_COLOUR_BRIGHTNESS,
@@ -93,8 +93,8 @@ enum tdmi_augment_colour {
     TDMI_COLOUR_HUE
 };
 
-/* What the draws of crop, flip, jitter and cutout make of one picture: each of its pixels is one
- * pixel of the picture before, changed by itself, so that whoever makes numbers of bytes can do it
+/* What the draws of crop, flip, jitter and cutout make of one image: each of its pixels is one
+ * pixel of the image before, changed by itself, so that whoever makes numbers of bytes can do it
  * in passing (backend/cuda/kernels/image/input.cu). In the order of the fields. */
 struct tdmi_augment_change {
     int dx, dy, fill; /* content moves left by dx and up by dy; what comes in is fill */
@@ -102,11 +102,11 @@ struct tdmi_augment_change {
     int n_colours; /* steps of jitter, in their order */
     struct {
         enum tdmi_augment_colour kind;
-        double amount; /* factor, or turn */
+        double amount; /* factor, or rotation of the hue */
     } colours[4];
     int cut_left, cut_top, cut_right, cut_bottom, cut_fill;
 };
-/* Divides what is done to one picture: `first` up to the last kind that is no such change (rotate,
+/* Divides what is done to one image: `first` up to the last kind that is no such change (rotate,
  * randaugment; resized-crop is done before either), then `rest`, which tdmi_augment_draw draws.
  * mixup and cutmix are in neither. Is there a rest? */
 bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment *first,
@@ -116,7 +116,7 @@ void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key 
 
 /* ---- a shard ------------------------------------------------------------------------------- */
 
-/* What becomes of one picture: own · weight + partner · (1 - weight), labels likewise. */
+/* Mix of one image: own · weight + partner · (1 - weight), labels likewise. */
 struct tdmi_mix {
     int partner;  /* place in the shard; its own when it stays as it is */
     float weight; /* of its own label; 1: stays as it is */
@@ -126,14 +126,14 @@ struct tdmi_mix {
 };
 
 bool tdmi_augment_has_mix(const struct tdmi_augment *augment);
-/* Pairs each picture of a shard with the next one (the last with the first), passing over those
+/* Pairs each image of a shard with the next one (the last with the first), passing over those
  * with a negative label, which stay as they are. keys, labels and mixes have n entries. A shard is
  * what one step adds up on its own, so the pairing is the same for every world and thread. */
 void tdmi_augment_pair(const struct tdmi_augment *augment, const struct tdmi_augment_key *keys,
                        const int32_t *labels, int n, struct tdmi_augment_shape shape,
                        struct tdmi_mix *mixes);
 /* Carries it out on (n, height, width, channels) bytes in place: blended bytes are
- * (own · blend + partner · (256 - blend) + 128) >> 8. spare holds one picture. */
+ * (own · blend + partner · (256 - blend) + 128) >> 8. spare holds one image. */
 void tdmi_augment_mix(const struct tdmi_mix *mixes, int n, struct tdmi_augment_shape shape,
                       uint8_t *pixels, uint8_t *spare);
 

@@ -100,7 +100,7 @@ void tdmi_colour_saturation(struct tdmi_canvas *canvas, double factor)
         blend_with_luma(canvas->pixels, n_pixels_of(canvas), to_fixed(factor));
 }
 
-/* One inner row of the smoothed picture: 5 for the pixel, 1 for each of eight neighbours, of 13. */
+/* One inner row of the smoothed image: 5 for the pixel, 1 for each of eight neighbours, of 13. */
 TDMI_MULTIVERSION
 static void smooth_row(const uint8_t *restrict row, size_t row_bytes, size_t channels,
                        uint8_t *restrict to)

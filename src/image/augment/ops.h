@@ -1,6 +1,6 @@
 /*
- * The parts of augmentation: draws, and what is done to the bytes of one picture. Factors are 1 for
- * no change; "blend" is base + factor · (picture - base), rounded to nearest and cut to a byte.
+ * The parts of augmentation: draws, and what is done to the bytes of one image. Factors are 1 for
+ * no change; "blend" is base + factor · (image - base), rounded to nearest and cut to a byte.
  */
 #ifndef TANDEM_IMAGE_AUGMENT_OPS_H
 #define TANDEM_IMAGE_AUGMENT_OPS_H
@@ -11,7 +11,7 @@
 /* The draws of one augmentation for one sample. */
 tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind kind);
 
-/* A picture and a second one as large to work into. Operations that need it exchange the two. */
+/* An image and a second one as large to work into. Operations that need it exchange the two. */
 struct tdmi_canvas {
     struct tdmi_augment_shape shape;
     uint8_t *pixels, *spare;
@@ -23,7 +23,7 @@ void tdmi_warp_flip(struct tdmi_canvas *canvas);
 /* Content moves left by dx and up by dy. */
 void tdmi_warp_shift(struct tdmi_canvas *canvas, int dx, int dy, uint8_t fill);
 /* Output pixel centre (x, y) is taken from (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]),
- * bilinear, where that lies inside the picture; fill elsewhere. */
+ * bilinear, where that lies inside the image; fill elsewhere. */
 void tdmi_warp_affine(struct tdmi_canvas *canvas, const double m[6], uint8_t fill);
 /* Counter-clockwise around the centre. */
 void tdmi_warp_rotate(struct tdmi_canvas *canvas, double degrees, uint8_t fill);

@@ -113,7 +113,7 @@ static tdm_status check_value(const struct entry *entry, int i, double value, td
                     number_of(argument->lowest, low), number_of(argument->highest, high));
 }
 
-/* Left out values are NaN; they get their defaults. What spans several values is checked here. */
+/* Omitted values are NaN and get their defaults. Rules across several values are checked here. */
 static tdm_status complete(int kind, double values[TDMI_AUGMENT_ARGUMENTS], tdm_error *err)
 {
     const struct entry *entry = &entries[kind];

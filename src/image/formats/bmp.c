@@ -5,8 +5,9 @@
  * to 4 bytes. Every length the headers claim is compared with the bytes that are there first.
  *
  * An alpha mask is honoured (over white) unless every pixel's alpha is 0: programs that fill the
- * mask but not the channel are common, and nobody stores an invisible picture.
+ * mask but not the channel are common, and nobody stores an invisible image.
  */
+#include "base/bytes.h"
 #include "image/formats/codec.h"
 #include "image/facts.h"
 #include <string.h>
@@ -34,12 +35,12 @@ struct header {
 
 static uint32_t read_16(const uint8_t *at)
 {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+    return (uint32_t)tdmi_read_little(at, 2);
 }
 
 static uint32_t read_32(const uint8_t *at)
 {
-    return read_16(at) | read_16(at + 2) << 16;
+    return (uint32_t)tdmi_read_little(at, 4);
 }
 
 /* ---- header ---------------------------------------------------------------------------------- */
@@ -255,7 +256,7 @@ static bool is_alpha_used(const struct header *header, const tdmi_image *image, 
     return false;
 }
 
-/* What follows the header must hold all rows; only the padding of the last may be missing. */
+/* The data after the header must hold all rows; only the padding of the last may be missing. */
 static tdm_status check_rows(const struct header *header, size_t *stride, tdm_error *err)
 {
     size_t row_bits = (size_t)header->width * header->bits;
@@ -292,11 +293,11 @@ static tdm_status read_rows(const struct header *header, size_t stride,
     return TDM_OK;
 }
 
-/* Run-length codes: (n, v) is n pixels of v; (0, 0) ends a row, (0, 1) the picture; (0, 2) moves
+/* Run-length codes: (n, v) is n pixels of v; (0, 0) ends a row, (0, 1) the image; (0, 2) moves
  * right and up by the next two bytes; (0, n) is n literal pixels, padded to two bytes. With 4 bits
  * a byte holds two pixels that take turns. Pixels that are jumped over get colour 0. Runs
  * are cut at the end of their row, since well-known writers pad rows with them; codes that end
- * before the last row does are no whole picture. */
+ * before the last row does are no whole image. */
 static tdm_status read_runs(const struct header *header, const struct tdmi_codec_source *source,
                             tdmi_image *image, tdm_error *err)
 {

@@ -1,26 +1,25 @@
 /*
- * What one picture format offers to the registry in formats.c. A codec fills a tdmi_image from
- * bytes in memory, or appends a file's bytes to a text; it knows nothing of names, orientation or
- * preprocessing. Sentences it adds to an error say what is wrong inside the file; formats.c adds
- * which file it was.
+ * The interface between an image format and the registry in formats.c. A codec fills a tdmi_image
+ * from bytes in memory, or appends a file's bytes to a text; it knows nothing of names, orientation
+ * or preprocessing. Its messages state the fault inside the file; formats.c adds the file's name.
  */
-#ifndef TANDEM_IMAGE_CODEC_H
-#define TANDEM_IMAGE_CODEC_H
+#ifndef TANDEM_IMAGE_FORMATS_CODEC_H
+#define TANDEM_IMAGE_FORMATS_CODEC_H
 
 #include "image/image.h"
 
 struct tdmi_image_facts;
 
-/* Who would take rows as they are decoded, instead of a whole picture afterwards. */
+/* A consumer of rows as they are decoded, instead of a whole image afterwards. */
 struct tdmi_row_sink {
     void *self;
-    /* NULL, or asked by a decoder that can leave detail out: how many times smaller may this
-     * picture be, 1, 2, 4 or 8? width and height are the upright picture's, orientation is what
-     * will turn it. Sides are then divided and rounded up. Asked whether rows are wanted or not. */
+    /* NULL, or called by a decoder that can leave detail out, whether it hands out rows or not: how
+     * many times smaller may this image be, 1, 2, 4 or 8? width and height are the upright image's,
+     * orientation is the one to be applied. Sides are then divided and rounded up. */
     int (*divisor)(void *self, int width, int height, int orientation);
-    /* The header is read; the size is that of the rows. With *is_wanted false the whole picture is
-     * decoded as usual. Only for upright pictures. Asked again when one decoder leaves a file to
-     * another one after some rows: everything then begins anew. */
+    /* The header is read; the size is that of the rows. Set *is_wanted to false to have the whole
+     * image decoded as usual. Only for upright images. Called again when one decoder passes a file
+     * to another after some rows: decoding then starts over. */
     tdm_status (*begin)(void *self, int width, int height, bool *is_wanted, tdm_error *err);
     /* n rows of RGB from row first on, in order. n and first are multiples of 4, n but for the last
      * ones. Bytes from rows to end can be read. */
@@ -31,12 +30,12 @@ struct tdmi_row_sink {
 struct tdmi_codec_source {
     const uint8_t *bytes;
     size_t length_bytes;
-    int64_t max_pixels;               /* above it a picture is refused before memory is taken */
+    int64_t max_pixels;               /* above it an image is refused before memory is taken */
     int64_t deadline_ns;              /* of tdmi_clock_ns(): later it is refused */
     int64_t max_ns;                   /* the time it was given, for messages */
     const struct tdmi_row_sink *sink; /* NULL, or an offer that a decoder may leave alone */
-    int orientation;                  /* what the picture will be turned by; 1 is upright */
-    bool is_strict;  /* of the limits: damaged pictures are refused though they are complete */
+    int orientation;                  /* EXIF orientation that will be applied; 1 is upright */
+    bool is_strict;  /* of the limits: damaged images are refused though they are complete */
     bool by_library; /* JPEG: not by our own decoder, for tests that compare the two */
 };
 
@@ -51,13 +50,13 @@ struct tdmi_codec {
                            struct tdmi_image_facts *facts, tdm_error *err);
     /* The TIFF block of the file's EXIF data, NULL when there is none; NULL for formats without. */
     const uint8_t *(*find_exif)(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
-    /* Appends who decodes, in which version: "libwebp 1.2.4". NULL: the code is all ours, and the
-     * version of tandem says it. */
+    /* Append the decoder's name and version: "libwebp 1.2.4". NULL: the code is ours, and tandem's
+     * version identifies it. */
     void (*write_decoder)(tdmi_text *text);
 };
 
 const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
-/* Says what bytes of an unknown format begin with. */
+/* Report the first bytes of an unknown format. */
 tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes,
                                      tdm_error *err) TDM_MUST_USE;
 
@@ -78,8 +77,8 @@ static inline uint8_t tdmi_codec_over_white(unsigned colour, unsigned alpha)
     return (uint8_t)((colour * alpha + 255 * (255 - alpha) + 127) / 255);
 }
 
-/* As tdmi_image_decode, but upright pictures of a decoder that can hand out rows go to the sink
- * when it wants them; image is then only working memory. */
+/* As tdmi_image_decode, but a decoder that can hand out rows passes those of an upright image to
+ * the sink; image is then only working memory. */
 tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const char *name,
                                   struct tdmi_image_limits limits, const struct tdmi_row_sink *sink,
                                   tdmi_image *image, tdm_error *err) TDM_MUST_USE;
@@ -110,7 +109,7 @@ tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *
 
 tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
                               struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-/* How many passes over the picture the file announces; it walks the whole file. */
+/* How many passes over the image the file announces; it walks the whole file. */
 int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes);
 tdm_status tdmi_png_describe(const uint8_t *bytes, size_t length_bytes,
                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
@@ -123,7 +122,7 @@ tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
 tdm_status tdmi_ppm_describe(const uint8_t *bytes, size_t length_bytes,
                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
 
-/* The table's write_decoder of these: who is linked now, not who was there when it was built. */
+/* The table's write_decoder: the version linked at run time, not the one of the build. */
 void tdmi_jpeg_write_decoder(tdmi_text *text);
 void tdmi_png_write_decoder(tdmi_text *text);
 void tdmi_gif_write_decoder(tdmi_text *text);

@@ -1,5 +1,5 @@
 /*
- * The registry of picture formats: one table, built from formats.def, and the calls that only look
+ * The registry of image formats: one table, built from formats.def, and the calls that only look
  * a format up in it. This is the one file that asks which decoders the build has.
  */
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 /* Pillow refuses what is larger as a decompression bomb. */
 /* As many pixels, three channels of 16 bits, unpacked. */
 #define DEFAULT_MAX_BYTES ((int64_t)1 << 30)
-/* Far above what the largest picture needs, so that a busy machine refuses nothing sound. */
+/* Far above what the largest image needs, so that a busy machine refuses nothing sound. */
 #define DEFAULT_MAX_NS ((int64_t)60 * 1000000000)
 
 static bool is_jpeg(const uint8_t *bytes, size_t length_bytes)
@@ -52,7 +52,7 @@ static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
 #define JPEG_CALLS tdmi_jpeg_decode, tdmi_jpeg_encode
 #define JPEG_DECODER tdmi_jpeg_write_decoder
 #else
-#define JPEG_CALLS NULL, tdmi_jpeg_encode
+#define JPEG_CALLS NULL, NULL
 #define JPEG_DECODER NULL
 #endif
 #if TDM_HAVE_PNG
@@ -169,7 +169,7 @@ bool tdmi_image_has_extension(const char *path)
 
 /* ---- decode, encode -------------------------------------------------------------------------- */
 
-/* What folders of pictures hold besides the formats we read: a name for the refusal. */
+/* Formats that are common in folders of images but not read: names for the refusal. */
 static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
 {
     static const struct {

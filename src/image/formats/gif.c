@@ -153,7 +153,7 @@ tdm_status tdmi_gif_decode(const struct tdmi_codec_source *source, tdmi_image *i
     return status;
 }
 
-/* The library has no way to say it when it is run. */
+/* giflib has no version function. */
 void tdmi_gif_write_decoder(tdmi_text *text)
 {
     tdmi_text_printf(text, "giflib %d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);

@@ -1,11 +1,11 @@
 /*
- * Decoding JPEG through libjpeg-turbo; what jpeg/plain.h decodes by itself never comes here, and
- * files are written by jpeg_encode/encode.h. Decoding uses the slow integer transform and the
- * default upsampling, as Pillow does, so that both see the same pixels.
+ * JPEG through libjpeg-turbo: writing, and reading the files that jpeg/plain.h leaves to it. Both
+ * use the slow integer transform and the default sampling filters, as Pillow does, so that both
+ * programs see the same pixels and write the same bytes.
  *
  * libjpeg reports errors by a callback that must not return. All state lives in one struct that
  * outlives the jump; trap_run() is the only place with setjmp and has no local variables that could
- * be clobbered. A warning is refused where it means that part of the picture is missing or was
+ * be clobbered. A warning is refused where it means that part of the image is missing or was
  * invented (early end, broken Huffman codes); warnings about harmless oddities pass. A segment that
  * ends early passes unless the caller is strict, as long as no row of blocks is missing: libjpeg
  * fills what lacks with grey, or leaves it coarse in a progressive pass that only refines.
@@ -13,6 +13,7 @@
 #include "image/formats/codec.h"
 #include "image/jpeg/plain.h"
 #include <setjmp.h>
+#include <stddef.h>
 #include <stdio.h> /* jpeglib.h needs FILE before it */
 #include <string.h>
 
@@ -120,8 +121,8 @@ static bool trap_run(struct trap *trap, void (*work)(void *self), void *self)
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
-/* A file may announce any number of passes over a picture, of a few bytes each; real ones use about
- * ten. A pass takes a nanosecond or two a pixel, however little it brings. */
+/* A file may announce any number of passes over an image, of a few bytes each; real ones use about
+ * ten. A pass takes one or two nanoseconds a pixel, however few bytes it has. */
 #define MAX_SCANS 500
 #define MAX_SCANNED_PIXELS ((int64_t)1 << 32)
 
@@ -175,8 +176,8 @@ static unsigned multiply_255(unsigned a, unsigned b)
     return (product + (product >> 8)) >> 8;
 }
 
-/* Files store ink inverted (Adobe's way, the only one in use), so a stored value is already what
- * the ink lets through. The rounding is Pillow's. */
+/* Files store ink inverted (Adobe's convention, the only one in use), so a stored value is the
+ * light that the ink lets through. The rounding is Pillow's. */
 static void cmyk_to_rgb(const uint8_t *inks, int width, uint8_t *pixels)
 {
     for (int x = 0; x < width; x++, inks += 4, pixels += 3)
@@ -227,7 +228,7 @@ static void read_pixels(void *self)
     (void)jpeg_finish_decompress(decoder);
 }
 
-/* Memory for the picture, or for a strip when somebody takes its rows. */
+/* Allocate the image, or a strip of it when a sink takes the rows. */
 static tdm_status make_room(struct reader *reader, tdm_error *err)
 {
     int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
@@ -265,7 +266,7 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
     if (decoder->output_height == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "its header %s: %s",
                         is_short ? "is truncated" : "cannot be read", trap->text);
-    /* Rows of the whole picture, also when fewer are made of them. */
+    /* Rows of the whole image, also when fewer are made of them. */
     const unsigned row = decoder->output_scanline * (unsigned)reader->divisor;
     return TDM_FAIL(err, TDM_E_INPUT, "it is %s at row %u of %u: %s",
                     is_short ? "truncated" : "damaged",
@@ -273,7 +274,8 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
                     decoder->image_height, trap->text);
 }
 
-/* Told from the markers before the first pass; the count while decoding is for what they hide. */
+/* Count the passes from the markers before the first; the count while decoding catches the
+ * others. */
 static tdm_status check_scans(struct reader *reader, tdm_error *err)
 {
     const int64_t pixels = (int64_t)reader->decoder.image_width * reader->decoder.image_height;
@@ -334,7 +336,101 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
     return decode_any(source, image, err);
 }
 
-/* ---- who it is ------------------------------------------------------------------------------- */
+/* ---- encode ---------------------------------------------------------------------------------- */
+
+enum { FULL_QUALITY = 95 }; /* from here on: no subsampling, and restart markers */
+
+struct writer {
+    struct jpeg_compress_struct encoder;
+    struct jpeg_destination_mgr destination;
+    struct trap trap;
+    const tdmi_image *image;
+    int quality;
+    tdmi_text *out;
+    uint8_t buffer[16384];
+};
+
+static void start_output(j_compress_ptr encoder)
+{
+    struct writer *writer = encoder->client_data;
+    writer->destination.next_output_byte = writer->buffer;
+    writer->destination.free_in_buffer = sizeof writer->buffer;
+}
+
+/* libjpeg calls this when the buffer is full, whatever free_in_buffer says. */
+static boolean flush_output(j_compress_ptr encoder)
+{
+    struct writer *writer = encoder->client_data;
+    tdmi_text_add(writer->out, writer->buffer, sizeof writer->buffer);
+    start_output(encoder);
+    return TRUE;
+}
+
+static void finish_output(j_compress_ptr encoder)
+{
+    struct writer *writer = encoder->client_data;
+    tdmi_text_add(writer->out, writer->buffer,
+                  sizeof writer->buffer - writer->destination.free_in_buffer);
+}
+
+static void write_image(void *self)
+{
+    struct writer *writer = self;
+    j_compress_ptr encoder = &writer->encoder;
+    const tdmi_image *image = writer->image;
+    const bool is_full = writer->quality >= FULL_QUALITY;
+    jpeg_create_compress(encoder);
+    encoder->client_data = writer;
+    writer->destination.init_destination = start_output;
+    writer->destination.empty_output_buffer = flush_output;
+    writer->destination.term_destination = finish_output;
+    encoder->dest = &writer->destination;
+    encoder->image_width = (JDIMENSION)image->width;
+    encoder->image_height = (JDIMENSION)image->height;
+    encoder->input_components = 3;
+    encoder->in_color_space = JCS_RGB;
+    jpeg_set_defaults(encoder);
+    jpeg_set_quality(encoder, writer->quality, TRUE);
+    encoder->dct_method = JDCT_ISLOW;
+    encoder->comp_info[0].h_samp_factor = is_full ? 1 : 2; /* 4:4:4, else 4:2:0 */
+    encoder->comp_info[0].v_samp_factor = is_full ? 1 : 2;
+    /* jpeg/plain.h decodes two segments at once. A marker takes three bytes a row of blocks. */
+    encoder->restart_in_rows = is_full ? 1 : 0;
+    jpeg_start_compress(encoder, TRUE);
+    while (encoder->next_scanline < encoder->image_height) {
+        JSAMPROW rows[STRIP_ROWS];
+        const JDIMENSION left = encoder->image_height - encoder->next_scanline;
+        const JDIMENSION n = left < STRIP_ROWS ? left : STRIP_ROWS;
+        for (JDIMENSION i = 0; i < n; i++)
+            rows[i] = image->pixels + 3 * (size_t)image->width * (encoder->next_scanline + i);
+        (void)jpeg_write_scanlines(encoder, rows, n);
+    }
+    jpeg_finish_compress(encoder);
+}
+
+tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
+{
+    if (quality < 1 || quality > 100)
+        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG quality of %d was asked for; 1 to 100 exist",
+                        quality);
+    if (image->width > JPEG_MAX_DIMENSION || image->height > JPEG_MAX_DIMENSION)
+        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG holds at most %ld pixels a side; PNG holds more",
+                        JPEG_MAX_DIMENSION);
+    struct writer writer;
+    memset(&writer, 0, offsetof(struct writer, buffer));
+    writer.image = image;
+    writer.quality = quality;
+    writer.out = out;
+    writer.encoder.err = trap_set(&writer.trap);
+    tdm_status status = TDM_OK;
+    if (!trap_run(&writer.trap, write_image, &writer))
+        status = TDM_FAIL(err, writer.trap.code == JERR_OUT_OF_MEMORY ? TDM_E_MEMORY : TDM_E_FAILED,
+                          "libjpeg stopped: %s", writer.trap.text);
+    jpeg_destroy_compress(&writer.encoder);
+    return status;
+}
+
+/* ---- version --------------------------------------------------------------------------------- */
 
 #define TEXT_OF(name) #name
 #define AS_TEXT(name) TEXT_OF(name)
@@ -344,8 +440,8 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
 #define LIBRARY "libjpeg " AS_TEXT(JPEG_LIB_VERSION)
 #endif
 
-/* The library does not say its version when it is run, but the years of its copyright, which tell
- * another one from the one that this was built with. Our own decoder makes the library's pixels. */
+/* The library has no version function, but a copyright with years, which differs between versions.
+ * Our own decoder makes the same pixels, so it needs no name here. */
 void tdmi_jpeg_write_decoder(tdmi_text *text)
 {
     struct jpeg_error_mgr manager;

@@ -4,8 +4,8 @@
  * chunks from the pixels on only for strict callers, as in Pillow. Transparent pixels are laid over
  * white; 16-bit samples are scaled to 8 bits with rounding.
  *
- * Opaque 8-bit pictures, by far the most, decode straight into the image. The others pass through
- * one row of RGBA (the whole picture when it is interlaced).
+ * Opaque 8-bit images, by far the most, decode straight into the image. The others pass through
+ * one row of RGBA (the whole image when it is interlaced).
  */
 #include "base/memory.h"
 #include "image/formats/codec.h"
@@ -31,7 +31,7 @@ static struct spng_alloc memory_table(void)
         .malloc_fn = take, .realloc_fn = grow, .calloc_fn = tdmi_alloc, .free_fn = tdmi_free};
 }
 
-/* zlib's want of memory reaches us as an error of the stream: a picture must not be called damaged
+/* zlib's want of memory reaches us as an error of the stream: an image must not be called damaged
  * for it. Whether there is memory for zlib's window is found out by asking. */
 static bool is_want_of_memory(int code)
 {
@@ -77,7 +77,7 @@ static void flatten_16(const uint16_t *rgba, size_t n, uint8_t *pixels)
             pixels[3 * i + c] = over_white_16(rgba[4 * i + c], rgba[4 * i + 3]);
 }
 
-/* All rows of a picture in the order of the file, each to its place in n_rows rows of memory;
+/* All rows of an image in the order of the file, each to its place in n_rows rows of memory;
  * interlaced rows come several times. done, if there is one, is called after each. */
 static tdm_status read_rows(spng_ctx *context, const struct tdmi_codec_source *source, int format,
                             int flags, uint8_t *rows, size_t row_bytes, size_t n_rows,
@@ -116,7 +116,7 @@ static void flatten_row_16(const void *row, size_t y, tdmi_image *image)
     flatten_16(row, width, image->pixels + 3 * width * y);
 }
 
-/* Pictures with transparency or 16-bit samples. */
+/* Images with transparency or 16-bit samples. */
 static tdm_status decode_flattened(spng_ctx *context, const struct tdmi_codec_source *source,
                                    const struct spng_ihdr *header, tdmi_image *image,
                                    tdm_error *err)
@@ -195,7 +195,7 @@ static int append(spng_ctx *context, void *user, void *bytes, size_t length_byte
     return 0;
 }
 
-/* Level and filters are fixed, not left to libspng's defaults: the same picture gives the same
+/* Level and filters are fixed, not left to libspng's defaults: the same image gives the same
  * bytes wherever zlib is the same. */
 tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
 {

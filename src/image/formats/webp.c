@@ -1,8 +1,8 @@
 /*
  * WebP through libwebp; of an animation the first frame, laid on the canvas at its place. Where the
  * frame lies in the file is found by our own walk (webp_layout.c), so libwebp only ever sees one
- * picture. It is fed in steps, between which the time limit is looked at. Clear pixels and
- * canvas that the frame does not cover are white, as everything is that lies under a picture.
+ * image. It is fed in steps, between which the time limit is looked at. Clear pixels and
+ * canvas that the frame does not cover are white, as everything is that lies under an image.
  */
 #include "base/memory.h"
 #include "image/formats/codec.h"
@@ -27,7 +27,7 @@ static tdm_status refuse(VP8StatusCode code, tdm_error *err)
     }
 }
 
-/* Decodes one picture of known size to rows of RGB or RGBA without padding. */
+/* Decodes one image of known size to rows of RGB or RGBA without padding. */
 static tdm_status read_pixels(const struct tdmi_codec_source *source,
                               const struct tdmi_webp_frame *frame, bool has_alpha, uint8_t *pixels,
                               tdm_error *err)

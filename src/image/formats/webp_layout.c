@@ -5,19 +5,12 @@
  * its own. Nothing is believed that does not lie inside the bytes.
  */
 #include "image/formats/webp_layout.h"
+#include "base/bytes.h"
 #include <string.h>
 
 enum { RIFF_BYTES = 12, CHUNK_HEADER_BYTES = 8, FRAME_HEADER_BYTES = 16 };
 
-static uint32_t read_little(const uint8_t *at, int n_bytes)
-{
-    uint32_t value = 0;
-    for (int i = n_bytes - 1; i >= 0; i--)
-        value = value << 8 | at[i];
-    return value;
-}
-
-/* The size in the first bytes of a lossy or lossless picture; false when it is not there. */
+/* The size in the first bytes of a lossy or lossless image; false when it is not there. */
 static bool read_size(const uint8_t *chunk, size_t chunk_bytes, struct tdmi_webp_layout *layout,
                       int *width, int *height)
 {
@@ -25,13 +18,13 @@ static bool read_size(const uint8_t *chunk, size_t chunk_bytes, struct tdmi_webp
     if (memcmp(chunk, "VP8 ", 4) == 0) {
         if (chunk_bytes < 10 || memcmp(data + 3, "\x9d\x01\x2a", 3) != 0)
             return false;
-        *width = (int)(read_little(data + 6, 2) & 0x3fff);
-        *height = (int)(read_little(data + 8, 2) & 0x3fff);
+        *width = (int)(tdmi_read_little(data + 6, 2) & 0x3fff);
+        *height = (int)(tdmi_read_little(data + 8, 2) & 0x3fff);
         return true;
     }
     if (chunk_bytes < 5 || data[0] != 0x2f)
         return false;
-    uint32_t bits = read_little(data + 1, 4);
+    uint32_t bits = (uint32_t)tdmi_read_little(data + 1, 4);
     *width = (int)(bits & 0x3fff) + 1;
     *height = (int)(bits >> 14 & 0x3fff) + 1;
     layout->has_alpha = layout->has_alpha || (bits >> 28 & 1) != 0;
@@ -46,10 +39,10 @@ static void take_frame(const uint8_t *data, size_t data_bytes, struct tdmi_webp_
         return;
     first->bytes = data + FRAME_HEADER_BYTES;
     first->length_bytes = data_bytes - FRAME_HEADER_BYTES;
-    first->left = 2 * (int)read_little(data, 3);
-    first->top = 2 * (int)read_little(data + 3, 3);
-    first->width = 1 + (int)read_little(data + 6, 3);
-    first->height = 1 + (int)read_little(data + 9, 3);
+    first->left = 2 * (int)tdmi_read_little(data, 3);
+    first->top = 2 * (int)tdmi_read_little(data + 3, 3);
+    first->width = 1 + (int)tdmi_read_little(data + 6, 3);
+    first->height = 1 + (int)tdmi_read_little(data + 9, 3);
 }
 
 /* EXIF data is a bare TIFF block; some writers put JPEG's "Exif\0\0" before it. */
@@ -67,8 +60,8 @@ static void take_chunk(const uint8_t *chunk, size_t present_bytes, const uint8_t
     const uint8_t *data = chunk + CHUNK_HEADER_BYTES;
     if (memcmp(chunk, "VP8X", 4) == 0 && present_bytes >= 10) {
         layout->has_alpha = (data[0] & 0x10) != 0;
-        layout->width = 1 + (int)read_little(data + 4, 3);
-        layout->height = 1 + (int)read_little(data + 7, 3);
+        layout->width = 1 + (int)tdmi_read_little(data + 4, 3);
+        layout->height = 1 + (int)tdmi_read_little(data + 7, 3);
     } else if (memcmp(chunk, "VP8", 3) == 0 && (chunk[3] == ' ' || chunk[3] == 'L')) {
         struct tdmi_webp_frame *first = &layout->first;
         if (first->bytes != NULL ||
@@ -94,12 +87,12 @@ tdm_status tdmi_webp_walk(const uint8_t *bytes, size_t length_bytes,
                           struct tdmi_webp_layout *layout, tdm_error *err)
 {
     *layout = (struct tdmi_webp_layout){0};
-    layout->claimed_bytes = (uint64_t)read_little(bytes + 4, 4) + CHUNK_HEADER_BYTES;
+    layout->claimed_bytes = tdmi_read_little(bytes + 4, 4) + CHUNK_HEADER_BYTES;
     layout->is_cut = layout->claimed_bytes > length_bytes;
     const size_t end = layout->is_cut ? length_bytes : (size_t)layout->claimed_bytes;
     size_t at = RIFF_BYTES;
     while (at < end && end - at >= CHUNK_HEADER_BYTES) {
-        const size_t chunk_bytes = read_little(bytes + at + 4, 4);
+        const size_t chunk_bytes = tdmi_read_little(bytes + at + 4, 4);
         const size_t left = end - at - CHUNK_HEADER_BYTES;
         take_chunk(bytes + at, chunk_bytes < left ? chunk_bytes : left, bytes, end, layout);
         if (chunk_bytes >= left)

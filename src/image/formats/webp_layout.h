@@ -2,15 +2,15 @@
  * What a WebP file consists of, found by walking its chunks and nothing else: always built, for
  * facts.h and, where libwebp is there, for the decoder.
  */
-#ifndef TANDEM_IMAGE_WEBP_LAYOUT_H
-#define TANDEM_IMAGE_WEBP_LAYOUT_H
+#ifndef TANDEM_IMAGE_FORMATS_WEBP_LAYOUT_H
+#define TANDEM_IMAGE_FORMATS_WEBP_LAYOUT_H
 
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* One picture as libwebp takes it: the whole file, or the chunks of an animation's frame. */
+/* One image as libwebp takes it: the whole file, or the chunks of an animation's frame. */
 struct tdmi_webp_frame {
     const uint8_t *bytes;
     size_t length_bytes;

@@ -1,6 +1,6 @@
 /*
- * Which way of decoding this processor runs. Without AVX2 libjpeg-turbo's own is used: it has other
- * instructions there, and code that works number by number is no faster than it.
+ * Chooses the decoder's kernels for this CPU. Without AVX2 libjpeg-turbo is used: it has other
+ * instructions there, and scalar code is no faster than it.
  */
 #include "image/jpeg/kernels.h"
 

@@ -16,7 +16,7 @@ enum {
     TDMI_JPEG_STREAMS = 2,                /* at once */
     TDMI_JPEG_SLACK = 64,                 /* bytes that may be read and written behind a row */
     /* Dequantised coefficients of a column, added up without their signs, are at most this, or the
-     * file is left to libjpeg: sums of a real picture are below 8 * 128 * sqrt(8). Up to here
+     * file is left to libjpeg: sums of a real image are below 8 * 128 * sqrt(8). Up to here
      * nothing overflows 16 bits, in whatever order it is added up. */
     TDMI_JPEG_LARGEST_SUM = 2900
 };
@@ -28,7 +28,7 @@ struct tdmi_jpeg_stream {
     int means[TDMI_JPEG_COMPONENTS];
 };
 
-/* A row of MCUs of one component, on its way from codes to coefficients. */
+/* A row of MCUs of one component: codes in, coefficients out. */
 struct tdmi_jpeg_band {
     struct tdmi_jpeg_codes *codes[2];
     int across, down;      /* blocks of an MCU */
@@ -60,9 +60,9 @@ struct tdmi_jpeg_kernels {
     void (*grey)(const uint8_t *luma, size_t n, uint8_t *pixels);
 };
 
-/* The best one this processor runs; NULL where libjpeg-turbo is as fast. */
+/* Best kernels for this CPU; NULL where libjpeg-turbo is as fast. */
 const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_best(void);
-/* All that this processor runs, from the specification upwards; NULL past the last one. */
+/* All kernels of this CPU, from the specification upwards; NULL past the last one. */
 const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_at(int index);
 
 extern const struct tdmi_jpeg_kernels tdmi_jpeg_scalar, tdmi_jpeg_avx2;

@@ -1,7 +1,7 @@
 /*
- * What the markers of a usual JPEG file say: sequential Huffman coding of 8 bits, grey or YCbCr,
- * one scan, no component larger than the first. jpeg/plain.h decodes such files; everything else,
- * and everything with the least irregularity, is said to be unusual here and left to libjpeg-turbo.
+ * The markers of a usual JPEG file: sequential Huffman coding of 8 bits, grey or YCbCr, one scan,
+ * no component larger than the first. jpeg/plain.h decodes such files; any other file, or one with
+ * the least irregularity, is left to libjpeg-turbo.
  */
 #ifndef TANDEM_IMAGE_JPEG_LAYOUT_H
 #define TANDEM_IMAGE_JPEG_LAYOUT_H
@@ -40,7 +40,7 @@ struct tdmi_jpeg_layout {
 bool tdmi_jpeg_lay_out(const uint8_t *bytes, size_t length_bytes, struct tdmi_jpeg_layout *layout);
 
 int64_t tdmi_jpeg_n_segments(const struct tdmi_jpeg_layout *layout);
-/* The most bytes of coded data that such a picture can have and this file has. */
+/* The most bytes of coded data that such an image can have and this file has. */
 size_t tdmi_jpeg_most_bytes(const struct tdmi_jpeg_layout *layout);
 /* The coded data without stuffing and markers at out, most_bytes of it at most. Segment i, between
  * two restarts, is from starts[i] to starts[i + 1]; there are n_segments + 1 starts. false where

@@ -25,7 +25,7 @@ struct plane {
     uint8_t *samples; /* (n_kept + n_rows, stride_bytes) */
     size_t stride_bytes;
     int n_kept, n_rows;
-    int first; /* row of the picture's plane that samples begins with; below 0 at the top */
+    int first; /* row of the image's plane that samples begins with; below 0 at the top */
 };
 
 struct plain {
@@ -47,7 +47,7 @@ struct plain {
     uint8_t *wide[2]; /* a row of the two colours, doubled */
     uint8_t *bytes;   /* unstuffed */
     size_t *starts;
-    uint8_t *pixels; /* the picture, or a strip of it */
+    uint8_t *pixels; /* the image, or a strip of it */
     struct tdmi_jpeg_stream streams[TDMI_JPEG_STREAMS];
     int64_t segment; /* the next one */
     int left;        /* MCUs of the one before */
@@ -132,7 +132,7 @@ static tdm_status make_room(struct plain *plain, tdm_error *err)
     tdmi_image *image = plain->image;
     size_t used = 0;
     carve_all(plain, NULL, &used);
-    /* The picture itself begins where its memory does, wherever that is. */
+    /* The image itself begins where its memory does, wherever that is. */
     tdm_status status = tdmi_image_reserve(image, used + ALIGNMENT, err);
     if (status == TDM_OK && !plain->is_handing && !plain->is_checking)
         status = tdmi_image_reshape(image, plain->layout.width, plain->layout.height, err);
@@ -272,7 +272,7 @@ static const uint8_t *row_of(const struct plane *plane, int y)
     return plane->samples + plane->stride_bytes * (size_t)(y - plane->first);
 }
 
-/* A row of colour, as wide as the picture. */
+/* A row of colour, as wide as the image. */
 static const uint8_t *colour_row(struct plain *plain, int c, int y)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
@@ -357,7 +357,7 @@ static tdm_status work(struct plain *plain, bool *is_done, tdm_error *err)
     return status;
 }
 
-/* Of drafts there are none here. */
+/* Drafts are left to libjpeg-turbo. */
 static bool is_wanted_small(const struct tdmi_codec_source *source, int width, int height)
 {
     const struct tdmi_row_sink *sink = source->sink;

@@ -259,7 +259,7 @@ TDMI_INLINE bool tdmi_jpeg_has_ended(const struct tdmi_jpeg_work *a, const struc
     return (((a->place.k + 1) | (b->place.k + 1)) & ~(uint32_t)(TDMI_JPEG_BLOCK - 1)) != 0;
 }
 
-/* Two blocks of two segments, in turn as long as both go on. */
+/* Decode two blocks of two segments, interleaved until one ends. */
 TDMI_INLINE bool tdmi_jpeg_two_blocks(struct tdmi_jpeg_bits *first, struct tdmi_jpeg_bits *second,
                                       const struct tdmi_jpeg_codes *dc,
                                       const struct tdmi_jpeg_codes *ac, int *first_mean,

@@ -1,6 +1,6 @@
 /*
  * The numbers of libjpeg's slow integer transform (Loeffler, Ligtenberg and Moschytz 1989) in 13
- * bits of fraction, and of its conversion from and to YCbCr in 16. The original multiplies in steps
+ * bits of fraction, and of its conversion from YCbCr in 16. The original multiplies in steps
  * that share products; these are the sums of those products, which in integers is the same.
  *
  *     even part   e0 = (x0 + x4) ONE + x2 C2A + x6 C2B     e3 = (x0 + x4) ONE - x2 C2A - x6 C2B
@@ -35,32 +35,6 @@ enum {
     TDMI_JPEG_BLUE = 116130,
     TDMI_JPEG_GREEN_BLUE = -22554,
     TDMI_JPEG_GREEN_RED = -46802
-};
-
-/* The way there, in the same order of numbers: si = xi + x(7-i), di = xi - x(7-i), and
- *
- *     y0 = (s0 + s3) + (s1 + s2)                      y4 = (s0 + s3) - (s1 + s2)
- *     y2 = (s0 - s3) C2A + (s1 - s2) C2B              y6 = (s0 - s3) C6A + (s1 - s2) C6B
- *     y(2 j + 1) = d0 O[j][0] + d1 O[j][1] + d2 O[j][2] + d3 O[j][3]
- *
- * rows first, with two bits of fraction more, then columns, without them: 8 times too large. */
-enum {
-    TDMI_JPEG_ALONG_BITS = 2,
-    TDMI_JPEG_ALONG_SHIFT = 11, /* of products, after rows */
-    TDMI_JPEG_UPRIGHT_SHIFT = 15
-};
-
-/* luma = LUMA_RED R + LUMA_GREEN G + LUMA_BLUE B; the differences are half of blue, and half of
- * red, less these parts of the two others. Luma is rounded half up, the differences half down. */
-enum {
-    TDMI_JPEG_LUMA_RED = 19595,
-    TDMI_JPEG_LUMA_GREEN = 38470,
-    TDMI_JPEG_LUMA_BLUE = 7471,
-    TDMI_JPEG_BLUE_LESS_RED = 11059,
-    TDMI_JPEG_BLUE_LESS_GREEN = 21709,
-    TDMI_JPEG_RED_LESS_GREEN = 27439,
-    TDMI_JPEG_RED_LESS_BLUE = 5329,
-    TDMI_JPEG_HALF = 32768
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Which passes this processor runs. The compiler's own question is cheap and knows what the
- * operating system saves.
+ * Chooses the passes for this CPU. __builtin_cpu_supports is cheap and knows what the operating
+ * system saves.
  */
 #include "image/resize/kernels.h"
 #include <stddef.h>

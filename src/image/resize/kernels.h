@@ -33,9 +33,9 @@ struct tdmi_resize_kernels {
                      size_t n, uint8_t *out);
 };
 
-/* The best one this processor runs. */
+/* Best kernels for this CPU. */
 const struct tdmi_resize_kernels *tdmi_resize_kernels_best(void);
-/* All that this processor runs, from the specification upwards; NULL past the last one. */
+/* All kernels of this CPU, from the specification upwards; NULL past the last one. */
 const struct tdmi_resize_kernels *tdmi_resize_kernels_at(int index);
 
 extern const struct tdmi_resize_kernels tdmi_resize_scalar, tdmi_resize_avx2, tdmi_resize_avx512;

@@ -1,5 +1,5 @@
 /*
- * A picture made smaller by whole numbers: every pixel becomes the rounded mean of a block. It is
+ * An image made smaller by whole numbers: every pixel becomes the rounded mean of a block. It is
  * the cheap first step of a large reduction, whose second step is a real filter. The division is
  * Pillow's: by a rounded-down reciprocal of 24 bits.
  */

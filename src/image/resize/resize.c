@@ -13,12 +13,12 @@
  * The order matters by at most 1 of 255 and follows Pillow 13 (earlier ones always began with the
  * horizontal pass). resize/kernels.h says what a quad is and who multiplies; this file plans,
  * sets memory aside and hands out rows. Kernels may read a little behind a row; where that would be
- * behind the picture, the rows are copied to a place with room.
+ * behind the image, the rows are copied to a place with room.
  *
  * Workspace lives behind the target's own pixels, in the same memory, or in the caller's room: one
- * that is used again allocates nothing. It is small beside the two pictures unless one side shrinks
+ * that is used again allocates nothing. It is small beside the two images unless one side shrinks
  * to next to nothing: then most of it is weights, whose number goes with the side. So there is a
- * limit, and a picture above it is a bad picture, not a lack of memory.
+ * limit, and an image above it is a bad image, not a lack of memory.
  */
 #include "image/resize/resize.h"
 #include "image/formats/codec.h"
@@ -73,7 +73,7 @@ static struct tdmi_resize_passes passes_of(int width, int height, const struct t
                                                    (float)box->x, (float)(box->x + box->width)},
                                         .down = {height, how->height, how->part_y, how->part_height,
                                                  (float)box->y, (float)(box->y + box->height)}};
-    /* An axis that keeps its scale and is wanted whole needs no pass. */
+    /* An axis that keeps its scale and is used whole needs no pass. */
     if (is_moved(&passes.across) || is_moved(&passes.down)) {
         passes.has_across = is_moved(&passes.across) || how->part_width != how->width;
         passes.has_down = is_moved(&passes.down) || how->part_height != how->height;
@@ -146,7 +146,7 @@ bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
     return resampler->has_across && resampler->has_down && !resampler->is_transposed;
 }
 
-/* As much as the largest picture that is decoded takes, and as both pictures take. To 299 pixels,
+/* As much as the largest image that is decoded takes, and as both images take. To 299 pixels,
  * Lanczos takes 37 bytes for each pixel of a side that shrinks, so that 15 million a side pass. */
 static tdm_status check_workspace(const struct tdmi_resampler *r, const struct tdmi_resize *how,
                                   size_t bytes, tdm_error *err)
@@ -289,8 +289,8 @@ static int add_up(const struct tdmi_resampler *r, int begin, int n_rows, size_t 
     return y;
 }
 
-/* n_bytes bytes of n_rows rows. What the last quad lacks stays what was there: it weighs nothing.
- */
+/* Copy n_bytes bytes of n_rows rows. Missing rows of the last quad keep old values: their weights
+ * are 0. */
 static void weave(const uint8_t *rows, size_t stride_bytes, size_t n_bytes, int n_rows,
                   uint8_t *quads, size_t quad_bytes)
 {
@@ -391,7 +391,7 @@ static bool is_reducing(const struct tdmi_resize *how)
     return how->reduce_x > 1 || how->reduce_y > 1;
 }
 
-/* What a reduction makes of the source and of what is asked of it; small has no pixels yet. */
+/* Source and request after the reduction; small has no pixels yet. */
 static void plan_reduction(const tdmi_image *source, struct tdmi_resize *how, tdmi_image *small)
 {
     how->reduce_x = how->reduce_x > 1 ? how->reduce_x : 1;
@@ -405,7 +405,7 @@ static void plan_reduction(const tdmi_image *source, struct tdmi_resize *how, td
 }
 
 /* Resamples with a workspace behind the first kept_bytes of room. Those are the target's where
- * its pixels are NULL. The reduced picture lies between. */
+ * its pixels are NULL. The reduced image lies between. */
 static tdm_status run(const tdmi_image *source, const struct tdmi_resize *how, size_t kept_bytes,
                       struct tdmi_rows target, tdmi_image *room, tdm_error *err)
 {

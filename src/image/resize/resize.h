@@ -1,10 +1,10 @@
 /*
  * Resampling with all its choices, for callers that want a part of the result: a centre crop costs
  * only the pixels it keeps and equals the same crop of the whole result bit by bit. And resampling
- * of rows as they come, for a decoder whose picture need never be whole in memory.
+ * of rows as they come, for a decoder whose image need never be whole in memory.
  */
-#ifndef TANDEM_IMAGE_RESIZE_H
-#define TANDEM_IMAGE_RESIZE_H
+#ifndef TANDEM_IMAGE_RESIZE_RESIZE_H
+#define TANDEM_IMAGE_RESIZE_RESIZE_H
 
 #include "image/image.h"
 #include "image/resize/kernels.h"
@@ -13,7 +13,7 @@ struct tdmi_resize {
     struct tdmi_box box; /* of the source, in source pixels */
     int width, height;   /* what the box becomes */
     enum tdmi_filter filter;
-    int part_x, part_y, part_width, part_height; /* of that, what is wanted */
+    int part_x, part_y, part_width, part_height; /* part of the result to compute */
     int reduce_x, reduce_y; /* 2 and more: before, the means of so many pixels replace them */
     const struct tdmi_resize_kernels *kernels; /* NULL: the best of this machine */
 };
@@ -26,7 +26,7 @@ struct tdmi_rows { /* rows of RGB in somebody's memory */
 /* target takes the part's size and must be another object than source. */
 tdm_status tdmi_image_resize_part(const tdmi_image *source, const struct tdmi_resize *how,
                                   tdmi_image *target, tdm_error *err) TDM_MUST_USE;
-/* The same into part_height rows elsewhere; only memory of room is used, its picture is lost. */
+/* The same into part_height rows elsewhere; only memory of room is used, its image is lost. */
 tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_resize *how,
                                   struct tdmi_rows target, tdmi_image *room,
                                   tdm_error *err) TDM_MUST_USE;
@@ -36,8 +36,8 @@ tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_re
  * to 65535. */
 void tdmi_image_reduce(const tdmi_image *source, int factor_x, int factor_y, uint8_t *target);
 
-/* What a resize consists of, for who makes its passes himself: those there are, in which order, and
- * what each does. Of what is reduced before: of the reduced picture. */
+/* Passes of a resize, for decoders that do them elsewhere: which there are, their order, and their
+ * axes. With a reduction, they refer to the reduced image. */
 struct tdmi_resize_passes {
     bool has_across, has_down; /* neither: the part as it is */
     bool is_transposed;        /* down before across */
@@ -58,7 +58,7 @@ struct tdmi_resampler {
     uint8_t *quads;                 /* those rows, woven; as wide as the target, or a stretch */
     uint8_t *strip;                 /* a few quads on their way to rows */
     uint8_t *spare;                 /* a few source rows with slack */
-    uint8_t *between;               /* when turned: what down makes */
+    uint8_t *between;               /* with the vertical pass first: its output */
     size_t quad_bytes, strip_bytes; /* from one quad to the next */
     struct tdmi_rows target;        /* of rows that are fed … */
     int n_done;                     /* … and how many of the target's are made */
@@ -69,7 +69,7 @@ struct tdmi_resampler {
 tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
                                 const struct tdmi_resize *how, tdmi_image *room,
                                 tdm_error *err) TDM_MUST_USE;
-/* Can it be fed? Otherwise the whole picture is needed at once. Set its target before. */
+/* Can it be fed? Otherwise the whole image is needed at once. Set its target before. */
 bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler);
 /* n source rows from first on, a multiple of 4; n is one too, but for the last rows. The bytes at
  * rows and behind, up to end, can be read. Rows of the target are written as soon as they can be;

@@ -1,5 +1,5 @@
 /*
- * The passes in plain C: the specification of all others, and what other processors run.
+ * The passes in plain C: the specification of all others, and the ones for other CPUs.
  */
 #include "image/resize/kernels.h"
 #include <stddef.h>

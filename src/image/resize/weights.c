@@ -2,7 +2,7 @@
  * Weights equal Pillow's: computed in double, normalised to sum to 1, rounded to 22 fractional
  * bits.
  *
- * Lanczos needs two sines a weight, which for a small picture would cost more than resampling it.
+ * Lanczos needs two sines a weight, which for a small image would cost more than resampling it.
  * So they are first computed by a polynomial, many at once, whose error is far below a rounding
  * step. Where a weight falls so close to the middle of two steps that the error could decide, that
  * output's weights are computed again as Pillow does it: the integers are the same in every case.

@@ -15,7 +15,7 @@ enum {
 
 struct tdmi_axis {
     int n_inputs, n_outputs;       /* of the whole target */
-    int first_output, part_output; /* the outputs that are wanted */
+    int first_output, part_output; /* the outputs to compute */
     float low, high;               /* of the box; float, because Pillow's box is */
 };
 

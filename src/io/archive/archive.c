@@ -15,15 +15,9 @@ enum { BLOCK_BYTES = 512, PROBE_BYTES = 256 * 1024 };
 tdm_status tdmi_archive_add(struct tdmi_archive *archive, const char *name,
                             const struct tdmi_archive_entry *entry, tdm_error *err)
 {
-    if (archive->n_entries == archive->capacity) {
-        int64_t capacity = archive->capacity == 0 ? 256 : 2 * archive->capacity;
-        void *grown = tdmi_realloc(archive->entries, (size_t)capacity, sizeof *archive->entries);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld entries of '%s'",
-                            (long long)archive->n_entries, archive->path);
-        archive->entries = grown;
-        archive->capacity = capacity;
-    }
+    if (!TDMI_GROW(archive->entries, archive->capacity, archive->n_entries))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld entries of '%s'",
+                        (long long)archive->n_entries, archive->path);
     char *copy = tdmi_arena_copy(&archive->arena, name);
     if (copy == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld entries of '%s'",
@@ -114,8 +108,8 @@ static bool ends_with(const char *text, const char *ending)
     return text_bytes >= ending_bytes && strcasecmp(text + text_bytes - ending_bytes, ending) == 0;
 }
 
-/* What a name promises: a damaged archive is then told where it is damaged. It is also how a zip
- * with bytes in front is known (a program that unpacks itself). */
+/* Kind that a name promises, so that a damaged archive is reported with its place. A zip with bytes
+ * in front (a self-extracting program) is recognised by its name alone. */
 static enum tdmi_archive_form form_of_name(const char *path)
 {
     static const char *const tars[] = {".tar", ".tar.gz", ".tgz"};

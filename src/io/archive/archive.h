@@ -3,8 +3,8 @@
  * number of threads at once. The list is made when the archive is opened; a read is one request to
  * storage and shares nothing. Names are just names: nothing is ever written under them.
  */
-#ifndef TANDEM_DATA_ARCHIVE_H
-#define TANDEM_DATA_ARCHIVE_H
+#ifndef TANDEM_IO_ARCHIVE_ARCHIVE_H
+#define TANDEM_IO_ARCHIVE_ARCHIVE_H
 
 #include "base/text/text.h"
 #include "tandem/error.h"
@@ -60,7 +60,7 @@ tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t
  * points into them, else into text, and text->length_bytes tells which. */
 tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
                              tdmi_text *text, const void **at, tdm_error *err) TDM_MUST_USE;
-/* What no picture reaches. */
+/* Above the size of any image. */
 #define TDMI_ARCHIVE_PICTURE_BYTES ((int64_t)1 << 30)
 
 #endif

@@ -1,6 +1,6 @@
-/* What the two readers of archives share with archive.c: a list that grows, over records. */
-#ifndef TANDEM_DATA_ARCHIVE_FORM_H
-#define TANDEM_DATA_ARCHIVE_FORM_H
+/* Shared by the two archive readers and archive.c: a growing list of entries over records. */
+#ifndef TANDEM_IO_ARCHIVE_FORM_H
+#define TANDEM_IO_ARCHIVE_FORM_H
 
 #include "base/arena.h"
 #include "io/archive/archive.h"
@@ -28,7 +28,7 @@ tdm_status tdmi_archive_add(struct tdmi_archive *archive, const char *name,
 tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_zip_read(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                          tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
-/* Of lent bytes: where the stored entry lies in them, its checksum compared. */
+/* Where the stored entry lies in lent bytes; its checksum is compared. */
 tdm_status tdmi_zip_view(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                          const void **at, tdm_error *err) TDM_MUST_USE;
 /* How an entry lies there. */

@@ -11,7 +11,7 @@
 
 enum { BLOCK_BYTES = 512, MOST_ADVANCE_BYTES = 1 << 20 };
 
-/* What stands before a head and is meant for it. */
+/* Extended fields that precede a head and belong to it. */
 struct advance {
     tdmi_text path, link;
     int64_t size_bytes; /* -1: not said */

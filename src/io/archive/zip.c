@@ -12,6 +12,7 @@
  */
 #include "io/archive/form.h"
 
+#include "base/bytes.h"
 #include "base/hash/crc32.h"
 #include "base/memory.h"
 #include "io/compress/inflate.h"
@@ -38,18 +39,18 @@ struct end {
 
 static uint16_t two(const uint8_t *at)
 {
-    return (uint16_t)(at[0] | at[1] << 8);
+    return (uint16_t)tdmi_read_little(at, 2);
 }
 
 static uint32_t four(const uint8_t *at)
 {
-    return two(at) | (uint32_t)two(at + 2) << 16;
+    return (uint32_t)tdmi_read_little(at, 4);
 }
 
-/* What does not fit the sign is no place in any file. */
+/* Numbers above INT64_MAX are no place in any file. */
 static int64_t eight(const uint8_t *at)
 {
-    uint64_t value = four(at) | (uint64_t)four(at + 4) << 32;
+    const uint64_t value = tdmi_read_little(at, 8);
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
@@ -176,7 +177,7 @@ static tdm_status check_entry(const struct tdmi_archive *archive, const char *na
     return TDM_OK;
 }
 
-/* One head of the directory, whole in room_bytes; used_bytes says where the next one begins. */
+/* One head of the directory, whole in room_bytes; used_bytes becomes its length. */
 static tdm_status list_one(struct tdmi_archive *archive, const uint8_t *head, size_t room_bytes,
                            tdmi_text *name, size_t *used_bytes, tdm_error *err)
 {
@@ -321,8 +322,8 @@ static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uin
     return TDM_OK;
 }
 
-/* The local head and the bytes after it, in one request where the head's extras are short, behind
- * what text holds; *at says where in text the entry's own begin. */
+/* Append the local head and the bytes after it to text, in one request where the head's extras are
+ * short; *at becomes the place in text where the entry's bytes begin. */
 static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                         tdmi_text *text, size_t *at, tdm_error *err)
 {
@@ -363,8 +364,8 @@ static tdm_status compare_checksum(const struct tdmi_archive_entry *entry, const
     return TDM_OK;
 }
 
-/* text: first the entry's bytes, then what they are made from, so that a reader who keeps his text
- * has all the memory he needs after the largest entry. */
+/* text: first the unpacked entry, then its compressed bytes, so that a caller that keeps the text
+ * allocates nothing after the largest entry. */
 static tdm_status unpack(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                          tdmi_text *text, tdm_error *err)
 {

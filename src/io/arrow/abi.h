@@ -1,13 +1,13 @@
 /*
  * The C data and stream interfaces of Arrow, as its specification lays them out: the form in which
- * columns pass the door to Arrow. The guards are those of the specification, so that this header
+ * columns are exchanged with Arrow. The guards are those of the specification, so that this header
  * and Arrow's own may meet in one file.
  *
  * Whoever receives a struct calls its release when it is not NULL, once. Children are released by
  * their parents. tdmi_arrow_…_release() do that and accept zeroed structs.
  */
-#ifndef TANDEM_DATA_ARROW_ABI_H
-#define TANDEM_DATA_ARROW_ABI_H
+#ifndef TANDEM_IO_ARROW_ABI_H
+#define TANDEM_IO_ARROW_ABI_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* What stands behind the door in a build without Arrow: nothing, and what brings it. */
+/* Stub of a build without Arrow: an error that names the missing package. */
 #include "io/arrow/table.h"
 
 tdm_status tdmi_arrow_load(const struct tdmi_arrow_table **table, tdm_error *err)

@@ -1,7 +1,7 @@
 /*
  * Parquet through Arrow's reader, handed out as plain C. A file keeps its footer and nothing else:
  * every call that reads opens it anew, so that a set of thousands of files needs no descriptors.
- * No exception and no C++ type passes this door.
+ * No exception and no C++ type leaves this file.
  */
 #include "io/arrow/bridge.h"
 #include "io/arrow/inside.hh"

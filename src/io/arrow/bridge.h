@@ -1,13 +1,13 @@
 /*
- * The door to Arrow C++: Parquet files become the C data interface (arrow/abi.h), and facts about
- * where their pages lie. No exception and no C++ type passes it. Arrow is loaded by the first call
- * (arrow/table.h). Without it every function that opens something fails with TDM_E_ABSENT and names
- * what brings it.
+ * Interface to Arrow C++: Parquet files become the C data interface (arrow/abi.h), and facts about
+ * the places of their pages. No exception and no C++ type crosses it. Arrow is loaded by the first
+ * call (arrow/table.h). Without it every function that opens something fails with TDM_E_ABSENT and
+ * names the missing package.
  *
  * Writing is in arrow/write.h, remote file systems are in arrow/storage.h.
  */
-#ifndef TANDEM_DATA_ARROW_BRIDGE_H
-#define TANDEM_DATA_ARROW_BRIDGE_H
+#ifndef TANDEM_IO_ARROW_BRIDGE_H
+#define TANDEM_IO_ARROW_BRIDGE_H
 
 #include "io/arrow/abi.h"
 #include "tandem/error.h"
@@ -59,7 +59,7 @@ tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *p
 /* Codecs that are known by their number here. */
 enum { TDMI_CODEC_NONE = 0, TDMI_CODEC_SNAPPY = 1 };
 
-/* One column of one row group. Places are as the file says: check them. */
+/* One column of one row group. Places are those of the file, unchecked. */
 struct tdmi_arrow_chunk {
     int64_t n_rows, n_values;           /* values: nulls included */
     int64_t first_byte, n_bytes;        /* its pages, a dictionary page first where there is one */
@@ -79,7 +79,7 @@ struct tdmi_arrow_page {
 /* column: the name of a leaf, as "image" or "image.bytes". */
 tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *column, int group,
                                   struct tdmi_arrow_chunk *chunk, tdm_error *err) TDM_MUST_USE;
-/* From the offset index; *pages is of tdmi_alloc. Places are as the file says: check them. */
+/* From the offset index; *pages is of tdmi_alloc. Places are those of the file, unchecked. */
 tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *column, int group,
                                   struct tdmi_arrow_page **pages, int64_t *n_pages,
                                   tdm_error *err) TDM_MUST_USE;

@@ -1,5 +1,5 @@
 /*
- * Formats of the C data interface that hold labels and pictures: b c C s S i I l L f g, u z U Z
+ * Formats of the C data interface that hold labels and images: b c C s S i I l L f g, u z U Z
  * with offsets, vu vz with views, w:N fixed, +s structs, +l +L +w:N lists, and dictionaries of
  * them.
  */

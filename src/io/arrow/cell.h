@@ -2,8 +2,8 @@
  * One value of a column in Arrow's C data interface: which schema, which array, which row. Every
  * question answers false for a type it does not fit.
  */
-#ifndef TANDEM_DATA_ARROW_CELL_H
-#define TANDEM_DATA_ARROW_CELL_H
+#ifndef TANDEM_IO_ARROW_CELL_H
+#define TANDEM_IO_ARROW_CELL_H
 
 #include "io/arrow/abi.h"
 #include <stdbool.h>
@@ -29,7 +29,8 @@ bool tdmi_arrow_cell_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, i
 bool tdmi_arrow_cell_integer(struct tdmi_arrow_cell cell, int64_t *value);
 bool tdmi_arrow_cell_number(struct tdmi_arrow_cell cell, double *value); /* float, double */
 
-/* ---- what a schema alone tells ----------------------------------------------------------- */
+/* ---- from a schema alone
+ * ----------------------------------------------------------------------- */
 
 const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
                                                   const char *name);

@@ -1,7 +1,7 @@
 // What the C++ files behind the door share: how whatever Arrow returns or throws becomes a
 // sentence, and how a path or URI becomes a file.
-#ifndef TANDEM_DATA_ARROW_INSIDE_HH
-#define TANDEM_DATA_ARROW_INSIDE_HH
+#ifndef TANDEM_IO_ARROW_INSIDE_HH
+#define TANDEM_IO_ARROW_INSIDE_HH
 
 #include "tandem/error.h"
 

@@ -1,4 +1,4 @@
-/* What libtandem_arrow.so gives out. */
+/* The table that libtandem_arrow.so exports. */
 #include "io/arrow/table.h"
 
 static const tdmi_arrow_table table = {

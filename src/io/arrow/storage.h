@@ -2,8 +2,8 @@
  * Object stores through Arrow's file systems: s3://, gs://, hdfs:// (and file://). The remote half
  * of storage.h, which is what other files use. Errors name the URI and what the store answered.
  */
-#ifndef TANDEM_DATA_ARROW_STORAGE_H
-#define TANDEM_DATA_ARROW_STORAGE_H
+#ifndef TANDEM_IO_ARROW_STORAGE_H
+#define TANDEM_IO_ARROW_STORAGE_H
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -25,7 +25,7 @@ tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_arrow_uri_kind *kind, 
                                tdm_error *err) TDM_MUST_USE;
 
 /* Called for every file and folder directly in the folder, in the order of their names by bytes.
- * size_bytes as above. What visit returns ends the listing when it is not TDM_OK. */
+ * size_bytes as above. Any status but TDM_OK ends the listing. */
 typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *name, enum tdmi_arrow_uri_kind kind,
                                        int64_t size_bytes, tdm_error *err);
 tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *self,
@@ -33,7 +33,7 @@ tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *se
 
 /* A remote file, read from any thread. */
 typedef struct tdmi_arrow_remote tdmi_arrow_remote;
-/* listed_bytes: its size as a listing told it, which saves a request; -1: not known. */
+/* listed_bytes: its size from a listing, which saves a request; -1: not known. */
 tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_arrow_remote **file,
                                   tdm_error *err) TDM_MUST_USE;
 void tdmi_arrow_remote_close(tdmi_arrow_remote *file);

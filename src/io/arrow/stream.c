@@ -1,4 +1,4 @@
-/* What the door does without Arrow: drawing rows from a stream, telling a URI from a path. */
+/* The part that needs no Arrow: reading rows from a stream, telling a URI from a path. */
 #include "io/arrow/bridge.h"
 #include "io/arrow/storage.h"
 

@@ -1,15 +1,14 @@
 /*
- * What lies behind the door (arrow/bridge.h, arrow/write.h, arrow/storage.h). Arrow's libraries
- * take longer to load than most commands run, so nothing here links them: the C++ files and Arrow
- * are a library of their own, libtandem_arrow.so (base/system/plugin.h), which is opened when the
- * first Parquet file or object store is asked for. It gives out this table; arrow/door.c calls
- * through it.
+ * The table of libtandem_arrow.so (arrow/bridge.h, arrow/write.h, arrow/storage.h). Arrow's
+ * libraries take longer to load than most commands run, so the C++ files and Arrow are a library of
+ * their own (base/system/plugin.h), opened on the first Parquet file or object store. arrow/calls.c
+ * calls through this table.
  *
- * On the other side the functions of the table are the same ones of the same headers, so the C++
- * files do not know whether they are linked or loaded.
+ * In the plugin the functions of the table are those of the same headers, so the C++ files do not
+ * know whether they are linked or loaded.
  */
-#ifndef TANDEM_DATA_ARROW_TABLE_H
-#define TANDEM_DATA_ARROW_TABLE_H
+#ifndef TANDEM_IO_ARROW_TABLE_H
+#define TANDEM_IO_ARROW_TABLE_H
 
 #include "io/arrow/bridge.h"
 #include "io/arrow/storage.h"

@@ -1,8 +1,8 @@
 /*
- * The writing half of the door. Pictures go to the sink as they come, a page each; the small
- * columns wait for the end of their row group, so that memory holds no pictures.
+ * Writing Parquet through Arrow. Images go to the sink as they come, a page each; the small
+ * columns wait for the end of their row group, so that memory holds no images.
  *
- * How a page comes to end after every picture: Arrow looks whether a page is full after each call
+ * How a page comes to end after every image: Arrow looks whether a page is full after each call
  * that writes a batch, and a page of one byte is full at once. The small columns are written in one
  * batch, so they get one page a row group.
  */

@@ -1,9 +1,9 @@
 /*
- * Parquet files as prepare writes them, through Arrow: a column of pictures in which every picture
+ * Parquet files as prepare writes them, through Arrow: a column of images in which every image
  * is a page of its own, and small columns beside it. parquet/write.h is what other files use.
  */
-#ifndef TANDEM_DATA_ARROW_WRITE_H
-#define TANDEM_DATA_ARROW_WRITE_H
+#ifndef TANDEM_IO_ARROW_WRITE_H
+#define TANDEM_IO_ARROW_WRITE_H
 
 #include "io/arrow/bridge.h"
 
@@ -49,10 +49,10 @@ typedef struct tdmi_arrow_writer tdmi_arrow_writer;
 tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
                                   const struct tdmi_arrow_write_options *options,
                                   tdmi_arrow_writer **writer, tdm_error *err) TDM_MUST_USE;
-/* The next row's picture, written at once; the first one begins a row group. */
+/* The next row's image, written at once; the first one begins a row group. */
 tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *bytes, size_t n_bytes,
                                      tdm_error *err) TDM_MUST_USE;
-/* Ends the row group: as many rows as pictures were given since the last one. */
+/* Ends the row group: as many rows as images were given since the last one. */
 tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
                                        const struct tdmi_arrow_values *values,
                                        tdm_error *err) TDM_MUST_USE;

@@ -1,8 +1,8 @@
 /*
  * Decompression of zip and gzip, behind a table that builds without zlib leave out.
  */
-#ifndef TANDEM_DATA_INFLATE_H
-#define TANDEM_DATA_INFLATE_H
+#ifndef TANDEM_IO_COMPRESS_INFLATE_H
+#define TANDEM_IO_COMPRESS_INFLATE_H
 
 #include "base/text/text.h"
 #include "io/storage/storage.h"

@@ -76,7 +76,7 @@ static tdm_status zlib_raw(const void *bytes, size_t length_bytes, void *out, si
 
 /* ---- gzip ----------------------------------------------------------------------------------- */
 
-/* A gzip file on the way to text. */
+/* A gzip file that is being unpacked into text. */
 struct gunzip {
     const tdmi_storage_file *file;
     z_stream stream;
@@ -84,70 +84,70 @@ struct gunzip {
     uint8_t chunk[CHUNK_BYTES];
 };
 
-static tdm_status refill(struct gunzip *it, tdm_error *err)
+static tdm_status refill(struct gunzip *gz, tdm_error *err)
 {
-    int64_t left = tdmi_storage_size(it->file) - it->offset;
+    int64_t left = tdmi_storage_size(gz->file) - gz->offset;
     size_t length = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-    TDM_TRY(tdmi_storage_read(it->file, it->offset, it->chunk, length, err), err,
-            "cannot decompress '%s'", tdmi_storage_path(it->file));
-    it->offset += (int64_t)length;
-    it->stream.next_in = it->chunk;
-    it->stream.avail_in = (uInt)length;
+    TDM_TRY(tdmi_storage_read(gz->file, gz->offset, gz->chunk, length, err), err,
+            "cannot decompress '%s'", tdmi_storage_path(gz->file));
+    gz->offset += (int64_t)length;
+    gz->stream.next_in = gz->chunk;
+    gz->stream.avail_in = (uInt)length;
     return TDM_OK;
 }
 
-/* Where the stream stands in the compressed file. */
-static long long position(const struct gunzip *it)
+/* Position in the compressed file. */
+static long long position(const struct gunzip *gz)
 {
-    return (long long)it->offset - (long long)it->stream.avail_in;
+    return (long long)gz->offset - (long long)gz->stream.avail_in;
 }
 
 /* One step of output into text. */
-static tdm_status step(struct gunzip *it, size_t room_bytes, tdmi_text *text, int *result,
+static tdm_status step(struct gunzip *gz, size_t room_bytes, tdmi_text *text, int *result,
                        tdm_error *err)
 {
     size_t before = text->length_bytes;
     char *room = tdmi_text_room(text, room_bytes);
     if (room == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for '%s' decompressed: %zu bytes so far",
-                        tdmi_storage_path(it->file), before);
-    it->stream.next_out = (Bytef *)room;
-    it->stream.avail_out = (uInt)room_bytes;
-    *result = inflate(&it->stream, Z_NO_FLUSH);
-    text->length_bytes = before + room_bytes - it->stream.avail_out;
+                        tdmi_storage_path(gz->file), before);
+    gz->stream.next_out = (Bytef *)room;
+    gz->stream.avail_out = (uInt)room_bytes;
+    *result = inflate(&gz->stream, Z_NO_FLUSH);
+    text->length_bytes = before + room_bytes - gz->stream.avail_out;
     text->bytes[text->length_bytes] = '\0';
     if (*result == Z_MEM_ERROR)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'",
-                        tdmi_storage_path(it->file));
+                        tdmi_storage_path(gz->file));
     if (*result != Z_OK && *result != Z_STREAM_END && *result != Z_BUF_ERROR)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged at byte %lld: %s",
-                        tdmi_storage_path(it->file), position(it), reason(&it->stream));
+                        tdmi_storage_path(gz->file), position(gz), reason(&gz->stream));
     return TDM_OK;
 }
 
 /* After a member: another one, zeros that fill a block of tape, or the end. */
-static tdm_status next_member(struct gunzip *it, bool *is_end, tdm_error *err)
+static tdm_status next_member(struct gunzip *gz, bool *is_end, tdm_error *err)
 {
     for (;;) {
-        if (it->stream.avail_in == 0 && it->offset < tdmi_storage_size(it->file))
-            TDM_TRY(refill(it, err), err, "cannot decompress '%s'", tdmi_storage_path(it->file));
-        *is_end = it->stream.avail_in == 0;
+        if (gz->stream.avail_in == 0 && gz->offset < tdmi_storage_size(gz->file))
+            TDM_TRY(refill(gz, err), err, "cannot decompress '%s'", tdmi_storage_path(gz->file));
+        *is_end = gz->stream.avail_in == 0;
         if (*is_end)
             return TDM_OK;
-        if (*it->stream.next_in == 0x1f) {
-            inflateReset(&it->stream);
+        if (*gz->stream.next_in == 0x1f) {
+            inflateReset(&gz->stream);
             return TDM_OK;
         }
-        if (*it->stream.next_in != 0)
+        if (*gz->stream.next_in != 0)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' goes on after its end, at byte %lld, with bytes that are no gzip",
-                            tdmi_storage_path(it->file), position(it));
-        it->stream.next_in++;
-        it->stream.avail_in--;
+                            tdmi_storage_path(gz->file), position(gz));
+        gz->stream.next_in++;
+        gz->stream.avail_in--;
     }
 }
 
-static tdm_status gunzip_all(struct gunzip *it, int64_t limit_bytes, bool is_beginning,
+static tdm_status gunzip_all(struct gunzip *gz, int64_t limit_bytes, bool is_beginning,
                              tdmi_text *text, tdm_error *err)
 {
     for (bool is_end = false; !is_end;) {
@@ -155,28 +155,28 @@ static tdm_status gunzip_all(struct gunzip *it, int64_t limit_bytes, bool is_beg
         int result = Z_OK;
         if (room_bytes <= 0 && is_beginning)
             return TDM_OK;
-        if (it->stream.avail_in == 0 && it->offset < tdmi_storage_size(it->file))
-            TDM_TRY(refill(it, err), err, "cannot decompress '%s'", tdmi_storage_path(it->file));
-        bool is_dry = it->stream.avail_in == 0;
-        /* At the limit one byte more tells whether there is more. */
+        if (gz->stream.avail_in == 0 && gz->offset < tdmi_storage_size(gz->file))
+            TDM_TRY(refill(gz, err), err, "cannot decompress '%s'", tdmi_storage_path(gz->file));
+        bool is_dry = gz->stream.avail_in == 0;
+        /* At the limit, read one more byte to see whether there is more. */
         size_t step_bytes = room_bytes <= 0             ? 1
                             : room_bytes < GROWTH_BYTES ? (size_t)room_bytes
                                                         : GROWTH_BYTES;
-        TDM_TRY(step(it, step_bytes, text, &result, err), err, "cannot decompress '%s'",
-                tdmi_storage_path(it->file));
+        TDM_TRY(step(gz, step_bytes, text, &result, err), err, "cannot decompress '%s'",
+                tdmi_storage_path(gz->file));
         if ((int64_t)text->length_bytes > limit_bytes)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' holds more than %lld bytes, the most that is decompressed in "
                             "memory: run gunzip on it, and it is read in place",
-                            tdmi_storage_path(it->file), (long long)limit_bytes);
+                            tdmi_storage_path(gz->file), (long long)limit_bytes);
         if (result == Z_STREAM_END)
-            TDM_TRY(next_member(it, &is_end, err), err, "cannot decompress '%s'",
-                    tdmi_storage_path(it->file));
-        else if (is_dry && it->stream.avail_out > 0)
+            TDM_TRY(next_member(gz, &is_end, err), err, "cannot decompress '%s'",
+                    tdmi_storage_path(gz->file));
+        else if (is_dry && gz->stream.avail_out > 0)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' ends at byte %lld in the middle of its compressed bytes: it is "
                             "cut short",
-                            tdmi_storage_path(it->file), position(it));
+                            tdmi_storage_path(gz->file), position(gz));
     }
     return TDM_OK;
 }
@@ -184,16 +184,16 @@ static tdm_status gunzip_all(struct gunzip *it, int64_t limit_bytes, bool is_beg
 static tdm_status zlib_gunzip(const tdmi_storage_file *file, int64_t limit_bytes, bool is_beginning,
                               tdmi_text *text, tdm_error *err)
 {
-    struct gunzip *it = tdmi_alloc(1, sizeof *it);
-    if (it == NULL)
+    struct gunzip *gz = tdmi_alloc(1, sizeof *gz);
+    if (gz == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", tdmi_storage_path(file));
-    it->file = file;
-    tdm_status status = start(&it->stream, GZIP, tdmi_storage_path(file), err);
+    gz->file = file;
+    tdm_status status = start(&gz->stream, GZIP, tdmi_storage_path(file), err);
     if (status == TDM_OK) {
-        status = gunzip_all(it, limit_bytes, is_beginning, text, err);
-        inflateEnd(&it->stream);
+        status = gunzip_all(gz, limit_bytes, is_beginning, text, err);
+        inflateEnd(&gz->stream);
     }
-    tdmi_free(it);
+    tdmi_free(gz);
     return status;
 }
 

@@ -7,6 +7,7 @@
  *     11  the same with four bytes of distance
  */
 #include "io/compress/snappy.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -29,14 +30,6 @@ struct element {
     size_t distance; /* 0: bytes as they are, which follow the head */
 };
 
-static size_t number(const uint8_t *bytes, size_t n_bytes)
-{
-    size_t value = 0;
-    for (size_t i = 0; i < n_bytes; i++)
-        value |= (size_t)bytes[i] << 8 * i;
-    return value;
-}
-
 /* false where the head is not whole or copies from nowhere. */
 static bool read_element(const uint8_t *at, const uint8_t *end, struct element *element)
 {
@@ -50,7 +43,7 @@ static bool read_element(const uint8_t *at, const uint8_t *end, struct element *
         element->n_head = 2 + tag - LONG_LITERAL;
         if (left < element->n_head)
             return false;
-        element->n_bytes = number(at + 1, element->n_head - 1) + 1;
+        element->n_bytes = tdmi_read_little(at + 1, element->n_head - 1) + 1;
         return true;
     case 1:
         if (left < 2)
@@ -60,12 +53,12 @@ static bool read_element(const uint8_t *at, const uint8_t *end, struct element *
     case 2:
         if (left < 3)
             return false;
-        *element = (struct element){3, tag + 1, number(at + 1, 2)};
+        *element = (struct element){3, tag + 1, tdmi_read_little(at + 1, 2)};
         break;
     default:
         if (left < 5)
             return false;
-        *element = (struct element){5, tag + 1, number(at + 1, 4)};
+        *element = (struct element){5, tag + 1, tdmi_read_little(at + 1, 4)};
     }
     return element->distance > 0;
 }

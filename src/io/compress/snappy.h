@@ -3,15 +3,15 @@
  * bytes as they are or a copy of earlier ones. The compressors in use pack every 64 KiB by
  * themselves, so a block can be unpacked without those before it, if one knows where it begins.
  */
-#ifndef TANDEM_DATA_SNAPPY_H
-#define TANDEM_DATA_SNAPPY_H
+#ifndef TANDEM_IO_COMPRESS_SNAPPY_H
+#define TANDEM_IO_COMPRESS_SNAPPY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     TDMI_SNAPPY_BLOCK_BYTES = 1 << 16,
-    /* What a block takes at most when it is packed: six bytes an element of one byte. */
+    /* Most bytes of a packed block: six an element of one byte. */
     TDMI_SNAPPY_MOST_BYTES = 6 * TDMI_SNAPPY_BLOCK_BYTES
 };
 

@@ -1,4 +1,4 @@
-/* Object stores as a table of storage.h: the door to Arrow's file systems does the work. */
+/* Object stores as a table of storage.h, through Arrow's file systems. */
 #include "io/arrow/storage.h"
 #include "io/storage/storage.h"
 
@@ -29,21 +29,16 @@ static tdm_status arrow_look(const char *path, struct tdmi_place *place, tdm_err
 struct entries {
     tdmi_arena *arena;
     struct tdmi_place_entry *list; /* of tdmi_alloc while it grows */
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
 };
 
 static tdm_status add_entry(void *self, const char *name, enum tdmi_arrow_uri_kind kind,
                             int64_t size_bytes, tdm_error *err)
 {
     struct entries *entries = self;
-    if (entries->n == entries->capacity) {
-        size_t capacity = entries->capacity == 0 ? 256 : 2 * entries->capacity;
-        void *grown = tdmi_realloc(entries->list, capacity, sizeof *entries->list);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %zu files", entries->n);
-        entries->list = grown;
-        entries->capacity = capacity;
-    }
+    if (!TDMI_GROW(entries->list, entries->capacity, entries->n))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %zu files", entries->n);
     const char *copy = tdmi_arena_copy(entries->arena, name);
     if (copy == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %zu files", entries->n);

@@ -1,4 +1,4 @@
-/* Storage, or memory where the file was compressed; and the head of a bare picture. */
+/* Storage, or memory where the file was compressed; and the head of a bare image. */
 #include "io/storage/records.h"
 
 #include "io/compress/inflate.h"

@@ -3,8 +3,8 @@
  * nobody shares a file position. A gzip-compressed file has no offsets, so it is decompressed once,
  * when opened, and kept in memory.
  */
-#ifndef TANDEM_DATA_RECORDS_H
-#define TANDEM_DATA_RECORDS_H
+#ifndef TANDEM_IO_STORAGE_RECORDS_H
+#define TANDEM_IO_STORAGE_RECORDS_H
 
 #include "base/text/text.h"
 #include "io/storage/storage.h"
@@ -21,7 +21,7 @@ struct tdmi_records { /* start from a zeroed object */
     tdmi_text memory;    /* what a compressed file held */
     const uint8_t *lent; /* or bytes of the caller's */
     bool is_in_memory;
-    bool is_cut;      /* only the beginning was asked for, and there is more */
+    bool is_cut;      /* only the beginning was requested, and there is more */
     const char *path; /* lent */
     int64_t size_bytes;
 };
@@ -44,7 +44,7 @@ tdm_status tdmi_records_read(const struct tdmi_records *records, int64_t offset,
                              size_t length_bytes, tdm_error *err) TDM_MUST_USE;
 
 /* Replaces what text held by the head of a binary PGM (1 channel) or PPM (3) file. Sources of bare
- * pixels put it before them, and every other room sees an ordinary picture. */
+ * pixels put it before them, and every other room sees an ordinary image. */
 void tdmi_records_picture_head(tdmi_text *text, int channels, int64_t width, int64_t height);
 
 #endif

@@ -1,4 +1,4 @@
-/* Hands every place to the table of its store, and asks again until a read is whole. */
+/* Selects the table of a path's store, and repeats partial reads. */
 #include "io/storage/storage.h"
 
 #include "base/memory.h"
@@ -41,11 +41,11 @@ const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
     return tdmi_arena_printf(arena, "%.*s", (int)length, path);
 }
 
-/* The table, and the path as it wants it. */
+/* The store's table, and the path in the form that it takes. */
 static tdm_status find(const char *path, const struct tdmi_storage_table **table,
-                       const char **wanted, tdm_error *err)
+                       const char **taken, tdm_error *err)
 {
-    *wanted = is_file_uri(path) ? path + 7 : path;
+    *taken = is_file_uri(path) ? path + 7 : path;
     *table = tdmi_storage_is_uri(path) ? tdmi_storage_of_uris() : &tdmi_storage_local;
     if (*table == NULL)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -71,27 +71,27 @@ enum tdmi_file_kind tdmi_storage_kind(const char *path)
     return tdmi_storage_look(path, &place, NULL) == TDM_OK ? place.kind : TDMI_FILE_MISSING;
 }
 
-tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *wanted,
+tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *expected,
                                tdm_error *err)
 {
     switch (kind) {
     case TDMI_FILE_MISSING:
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is wanted; no such file or folder: '%s'", wanted,
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is wanted; no such file or folder: '%s'", expected,
                         path);
     case TDMI_FILE_FORBIDDEN:
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' may not be looked at: it, or a folder above it, is closed to this "
                         "user; %s is wanted",
-                        path, wanted);
+                        path, expected);
     case TDMI_FILE_REGULAR:
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a file; %s is wanted", path, wanted);
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a file; %s is wanted", path, expected);
     case TDMI_FILE_FOLDER:
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a folder; %s is wanted", path, wanted);
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a folder; %s is wanted", path, expected);
     case TDMI_FILE_OTHER:
         break;
     }
     return TDM_FAIL(err, TDM_E_INPUT, "'%s' is neither a file nor a folder; %s is wanted", path,
-                    wanted);
+                    expected);
 }
 
 tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena,

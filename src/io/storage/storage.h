@@ -7,8 +7,8 @@
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.
  */
-#ifndef TANDEM_DATA_STORAGE_H
-#define TANDEM_DATA_STORAGE_H
+#ifndef TANDEM_IO_STORAGE_STORAGE_H
+#define TANDEM_IO_STORAGE_STORAGE_H
 
 #include "base/arena.h"
 #include "base/file/file.h"
@@ -27,19 +27,19 @@ struct tdmi_place {
     uint64_t identity[2]; /* equal for one folder reached twice; zeros: the store has no links */
 };
 /* Links are followed. Fails only where the store cannot answer at all (no such store in this build,
- * network down): missing, forbidden and "something else" are answers. */
+ * network down); missing, forbidden and other kinds are results. */
 tdm_status tdmi_storage_look(const char *path, struct tdmi_place *place,
                              tdm_error *err) TDM_MUST_USE;
-/* The kind alone, for probes; what cannot be asked is missing. */
+/* The kind alone, for probes; missing where the store fails. */
 enum tdmi_file_kind tdmi_storage_kind(const char *path);
 /* Begins with "scheme://", other than file. */
 bool tdmi_storage_is_uri(const char *path);
-/* Without the "?query" of a URI, which says how to reach its store and, once looked at, is known
- * there: what is joined to the path or cut from it then needs no care. In the arena, or NULL. */
+/* Path without the "?query" of a URI. The query says how to reach the store, which remembers it
+ * once looked at, so paths can be joined and cut without care. In the arena, or NULL. */
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena);
-/* TDM_E_INPUT with the sentence for what stands there instead of `wanted` ("a folder of pictures"):
- * missing, not to be looked at, or of another kind. */
-tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *wanted,
+/* TDM_E_INPUT with a message about the thing at path that is not `expected` ("a folder of images"):
+ * missing, not accessible, or of another kind. */
+tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *expected,
                                tdm_error *err);
 
 /* ---- listing ------------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const
 struct tdmi_place_entry {
     const char *name;
     enum tdmi_file_kind kind;
-    int64_t size_bytes; /* of files; -1: not asked for and not known without asking */
+    int64_t size_bytes; /* of files; -1: not known without a request */
     bool is_loop;       /* a missing one is a link that leads in a circle */
 };
 /* Names sorted by bytes, without "." and "..", in the arena. has_sizes costs a look at every file
@@ -75,8 +75,8 @@ tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void
 tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
                                   tdm_error *err) TDM_MUST_USE;
 
-/* The same, of a file whose size a listing told, -1 where it did not: an object store then need not
- * be asked for it first. One that has grown since comes as long as it was listed. */
+/* The same for a file whose size a listing gave (-1: none), which saves an object store a request.
+ * A file that has grown since is read up to the listed size. */
 tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
                                     tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
 
@@ -87,7 +87,7 @@ struct tdmi_storage_table {
     tdm_status (*look)(const char *path, struct tdmi_place *place, tdm_error *err);
     tdm_status (*list)(const char *path, bool has_sizes, tdmi_arena *arena,
                        struct tdmi_place_entry **entries, size_t *n_entries, tdm_error *err);
-    /* path outlives the file. *size_bytes: what a listing said of it, or -1; then what it is. */
+    /* path outlives the file. *size_bytes: the size from a listing or -1; set to the actual one. */
     tdm_status (*open)(const char *path, void **self, int64_t *size_bytes, tdm_error *err);
     void (*close)(void *self);
     /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */

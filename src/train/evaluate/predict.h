@@ -19,7 +19,8 @@ struct tdmi_picture {
 
 struct tdmi_pictures { /* start from a zeroed object, then init */
     struct tdmi_picture *items;
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
     size_t n_missing;
     const char *first_missing; /* the sentence about it */
     tdmi_arena arena;

@@ -21,14 +21,8 @@ void tdmi_pictures_release(struct tdmi_pictures *pictures)
 
 static tdm_status add(struct tdmi_pictures *it, struct tdmi_picture picture, tdm_error *err)
 {
-    if (it->n == it->capacity) {
-        size_t capacity = it->capacity ? 2 * it->capacity : 64;
-        struct tdmi_picture *grown = tdmi_realloc(it->items, capacity, sizeof *grown);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %zu pictures: out of memory", capacity);
-        it->items = grown;
-        it->capacity = capacity;
-    }
+    if (!TDMI_GROW(it->items, it->capacity, it->n))
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing more than %zu pictures: out of memory", it->n);
     it->items[it->n++] = picture;
     return TDM_OK;
 }

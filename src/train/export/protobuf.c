@@ -93,15 +93,9 @@ void tdmi_protobuf_bytes(tdmi_protobuf *message, int field, const void *bytes, s
 {
     add_key(message, field, WIRE_BYTES);
     add_varint(message, length_bytes);
-    if (message->n_lent == message->lent_room) {
-        size_t wanted = message->lent_room ? 2 * message->lent_room : 64;
-        void *grown = tdmi_realloc(message->lent, wanted, sizeof *message->lent);
-        if (!grown) {
-            message->is_broken = true;
-            return;
-        }
-        message->lent = grown;
-        message->lent_room = wanted;
+    if (!TDMI_GROW(message->lent, message->lent_capacity, message->n_lent)) {
+        message->is_broken = true;
+        return;
     }
     message->lent[message->n_lent++] =
         (struct tdmi_protobuf_lent){message->text.length_bytes, bytes, length_bytes};

@@ -23,7 +23,8 @@ struct tdmi_protobuf_lent {
 typedef struct tdmi_protobuf { /* start from a zeroed object */
     tdmi_text text;
     struct tdmi_protobuf_lent *lent;
-    size_t n_lent, lent_room;
+    size_t n_lent;
+    int64_t lent_capacity;
     uint64_t lent_bytes;
     struct {
         size_t at, n_lent;

@@ -14,7 +14,8 @@ struct tdmi_review_run {
 
 struct tdm_runs {
     struct tdmi_review_run *runs;
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
     tdmi_arena arena;
 };
 

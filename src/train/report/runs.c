@@ -127,15 +127,9 @@ static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_
         tdm_json_document_free(run.record);
         return status;
     }
-    if (runs->n == runs->capacity) {
-        const size_t capacity = runs->capacity ? 2 * runs->capacity : 16;
-        struct tdmi_review_run *grown = tdmi_realloc(runs->runs, capacity, sizeof *grown);
-        if (!grown) {
-            release(&run);
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %zu runs: out of memory", capacity);
-        }
-        runs->runs = grown;
-        runs->capacity = capacity;
+    if (!TDMI_GROW(runs->runs, runs->capacity, runs->n)) {
+        release(&run);
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing more than %zu runs: out of memory", runs->n);
     }
     struct tdmi_review_run *kept = &runs->runs[runs->n++];
     *kept = run;

@@ -1,8 +1,8 @@
 /*
  * Published weights that are known by name, and where they lie on this machine.
  */
-#ifndef TANDEM_NN_WEIGHTS_CATALOGUE_H
-#define TANDEM_NN_WEIGHTS_CATALOGUE_H
+#ifndef TANDEM_WEIGHTS_FETCH_CATALOGUE_H
+#define TANDEM_WEIGHTS_FETCH_CATALOGUE_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

@@ -1,8 +1,8 @@
 /*
  * What identifies a file, in the two forms that publishers use.
  */
-#ifndef TANDEM_NN_WEIGHTS_DIGEST_H
-#define TANDEM_NN_WEIGHTS_DIGEST_H
+#ifndef TANDEM_WEIGHTS_FETCH_DIGEST_H
+#define TANDEM_WEIGHTS_FETCH_DIGEST_H
 
 #include "tandem/error.h"
 #include <stdbool.h>

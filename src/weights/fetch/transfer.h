@@ -3,8 +3,8 @@
  * what it brings along would add 8 to 16 ms to the start of every command. Proxies and certificates
  * are those that libcurl knows of the system and its environment.
  */
-#ifndef TANDEM_NN_WEIGHTS_TRANSFER_H
-#define TANDEM_NN_WEIGHTS_TRANSFER_H
+#ifndef TANDEM_WEIGHTS_FETCH_TRANSFER_H
+#define TANDEM_WEIGHTS_FETCH_TRANSFER_H
 
 #include "tandem/error.h"
 #include <stddef.h>

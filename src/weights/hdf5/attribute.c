@@ -3,6 +3,8 @@
  */
 #include "weights/hdf5/inside.h"
 
+#include "base/bytes.h"
+
 #include <string.h>
 #include "base/banned.h"
 
@@ -131,11 +133,11 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
     if (values->kind != TDMI_HDF5_VARIABLE_TEXT)
         return TDMI_HDF5_BAD(err, file, "%s stand where text is expected", values->type_name);
     /* Length, address of a collection, index in it. An empty text may have no place. */
-    uint64_t length = tdmi_hdf5_number(at, 4);
+    uint64_t length = tdmi_read_little(at, 4);
     if (length == 0)
         return TDM_OK;
-    status = tdmi_hdf5_heap_object(file, tdmi_hdf5_number(at + 4, 8),
-                                   (uint32_t)tdmi_hdf5_number(at + 12, 4), text, err);
+    status = tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
+                                   (uint32_t)tdmi_read_little(at + 12, 4), text, err);
     if (status != TDM_OK)
         return status;
     if (length > text->length_bytes)

@@ -3,6 +3,8 @@
  * read by its address.
  */
 #include "weights/hdf5/inside.h"
+
+#include "base/bytes.h"
 #include "base/text/quote.h"
 
 #include <stdarg.h>
@@ -67,14 +69,6 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
     return TDM_OK;
 }
 
-uint64_t tdmi_hdf5_number(const uint8_t *bytes, int n_bytes)
-{
-    uint64_t number = 0;
-    for (int i = n_bytes - 1; i >= 0; i--)
-        number = number << 8 | bytes[i];
-    return number;
-}
-
 const uint8_t *tdmi_hdf5_skip(struct tdmi_hdf5_cursor *cursor, uint64_t n_bytes)
 {
     if (n_bytes > cursor->left) {
@@ -91,7 +85,7 @@ const uint8_t *tdmi_hdf5_skip(struct tdmi_hdf5_cursor *cursor, uint64_t n_bytes)
 uint64_t tdmi_hdf5_next(struct tdmi_hdf5_cursor *cursor, int n_bytes)
 {
     const uint8_t *at = tdmi_hdf5_skip(cursor, (uint64_t)n_bytes);
-    return at == NULL ? 0 : tdmi_hdf5_number(at, n_bytes);
+    return at == NULL ? 0 : tdmi_read_little(at, (size_t)n_bytes);
 }
 
 bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes)
@@ -144,7 +138,7 @@ static uint32_t checksum(const uint8_t *bytes, size_t n_bytes)
         return start;
     for (; n_bytes > 12; n_bytes -= 12, bytes += 12) {
         for (int i = 0; i < 3; i++)
-            w[i] += (uint32_t)tdmi_hdf5_number(bytes + (ptrdiff_t)4 * i, 4);
+            w[i] += (uint32_t)tdmi_read_little(bytes + (ptrdiff_t)4 * i, 4);
         stir(w);
     }
     for (size_t i = 0; i < n_bytes; i++)
@@ -156,7 +150,7 @@ static uint32_t checksum(const uint8_t *bytes, size_t n_bytes)
 tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_bytes,
                            const char *what, tdm_error *err)
 {
-    uint32_t stored = (uint32_t)tdmi_hdf5_number(bytes + n_bytes - 4, 4);
+    uint32_t stored = (uint32_t)tdmi_read_little(bytes + n_bytes - 4, 4);
     if (file->has_checks && checksum(bytes, n_bytes - 4) != stored)
         return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %llu is wrong: it is damaged",
                              what, (unsigned long long)(bytes - file->bytes));

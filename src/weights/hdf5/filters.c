@@ -2,6 +2,7 @@
  * What was done to the bytes of a chunk, undone from last to first: deflate, shuffle, fletcher32.
  */
 #include "weights/hdf5/inside.h"
+#include "base/bytes.h"
 #include "io/compress/inflate.h"
 
 #include <string.h>
@@ -92,9 +93,7 @@ static tdm_status inflate(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_
         return TDM_WRAP(err, status, "unpacking the chunk at byte %llu",
                         (unsigned long long)(bytes - file->bytes));
     const uint8_t *end = bytes + n_bytes - 4;
-    uint32_t stored =
-        (uint32_t)end[0] << 24 | (uint32_t)end[1] << 16 | (uint32_t)end[2] << 8 | (uint32_t)end[3];
-    if (file->has_checks && adler32(out, out_bytes) != stored)
+    if (file->has_checks && adler32(out, out_bytes) != tdmi_read_big(end, 4))
         return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %llu is wrong",
                              (unsigned long long)(bytes - file->bytes));
     return TDM_OK;
@@ -143,7 +142,7 @@ static tdm_status undo(const tdmi_hdf5 *file, const struct tdmi_hdf5_filter *fil
     tdm_status status = TDM_OK;
     if (filter->id == FILTER_FLETCHER) {
         if (*n_bytes < 4 || (file->has_checks && fletcher32(*bytes, *n_bytes - 4) !=
-                                                     tdmi_hdf5_number(*bytes + *n_bytes - 4, 4)))
+                                                     tdmi_read_little(*bytes + *n_bytes - 4, 4)))
             return TDMI_HDF5_BAD(err, file, "the fletcher32 checksum of a chunk is wrong");
         *n_bytes -= 4;
         return TDM_OK;

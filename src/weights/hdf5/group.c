@@ -4,6 +4,8 @@
  */
 #include "weights/hdf5/inside.h"
 
+#include "base/bytes.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
@@ -93,8 +95,8 @@ static tdm_status read_names(tdmi_hdf5 *file, uint64_t address, struct names *na
     tdm_status status = tdmi_hdf5_take_signed(file, address, 32, "HEAP", 0, &head, err);
     if (status != TDM_OK)
         return status;
-    names->n_bytes = tdmi_hdf5_number(head + 8, 8);
-    status = tdmi_hdf5_take(file, tdmi_hdf5_number(head + 24, 8), names->n_bytes,
+    names->n_bytes = tdmi_read_little(head + 8, 8);
+    status = tdmi_hdf5_take(file, tdmi_read_little(head + 24, 8), names->n_bytes,
                             "the names of a group", &bytes, err);
     names->bytes = (const char *)bytes;
     return status;
@@ -110,11 +112,11 @@ static tdm_status read_symbols(tdmi_hdf5 *file, tdmi_hdf5_object *group, const s
     tdm_status status = tdmi_hdf5_take_signed(file, address, 8, "SNOD", 1, &symbol, err);
     if (status != TDM_OK)
         return status;
-    size_t n = (size_t)tdmi_hdf5_number(symbol + 6, 2);
+    size_t n = (size_t)tdmi_read_little(symbol + 6, 2);
     status =
         tdmi_hdf5_take(file, address + 8, n * SYMBOL_BYTES, "the members of a group", &symbol, err);
     for (size_t i = 0; status == TDM_OK && i < n; i++, symbol += SYMBOL_BYTES) {
-        uint64_t at = tdmi_hdf5_number(symbol, 8);
+        uint64_t at = tdmi_read_little(symbol, 8);
         if (at >= names->n_bytes ||
             memchr(names->bytes + at, 0, (size_t)(names->n_bytes - at)) == NULL)
             return TDMI_HDF5_BAD(err, file,
@@ -124,8 +126,8 @@ static tdm_status read_symbols(tdmi_hdf5 *file, tdmi_hdf5_object *group, const s
         const char *name = names->bytes + at;
         struct tdmi_hdf5_link link = {
             .name = {.bytes = name, .length_bytes = strlen(name)},
-            .address = tdmi_hdf5_number(symbol + 8, 8),
-            .is_hard = tdmi_hdf5_number(symbol + 16, 4) != SYMBOL_IS_SOFT,
+            .address = tdmi_read_little(symbol + 8, 8),
+            .is_hard = tdmi_read_little(symbol + 16, 4) != SYMBOL_IS_SOFT,
         };
         status = add_link(file, group, &link, err);
     }
@@ -145,10 +147,10 @@ static tdm_status read_tree(tdmi_hdf5 *file, tdmi_hdf5_object *group, const stru
         return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
                              (unsigned long long)address, node[5], level);
     level = node[5];
-    size_t n = (size_t)tdmi_hdf5_number(node + 6, 2);
+    size_t n = (size_t)tdmi_read_little(node + 6, 2);
     status = tdmi_hdf5_take(file, address + 24, 16 * n + 8, "a node of a tree", &node, err);
     for (size_t i = 0; status == TDM_OK && i < n; i++) {
-        uint64_t child = tdmi_hdf5_number(node + 16 * i + 8, 8);
+        uint64_t child = tdmi_read_little(node + 16 * i + 8, 8);
         status = level == 0 ? read_symbols(file, group, names, child, err)
                             : read_tree(file, group, names, child, level - 1, err);
     }
@@ -162,9 +164,9 @@ static tdm_status read_old(tdmi_hdf5 *file, tdmi_hdf5_object *group,
     if (table->n_bytes < 16 || table->is_shared)
         return TDMI_HDF5_BAD(err, file, "the group at byte %llu has a damaged symbol table",
                              (unsigned long long)group->address);
-    tdm_status status = read_names(file, tdmi_hdf5_number(table->body + 8, 8), &names, err);
+    tdm_status status = read_names(file, tdmi_read_little(table->body + 8, 8), &names, err);
     return status == TDM_OK
-               ? read_tree(file, group, &names, tdmi_hdf5_number(table->body, 8), -1, err)
+               ? read_tree(file, group, &names, tdmi_read_little(table->body, 8), -1, err)
                : status;
 }
 

@@ -5,8 +5,8 @@
  * against the file, the work of reading is bounded by its size, and what is not read is refused by
  * its name. Nothing is looked at before it is asked for.
  */
-#ifndef TANDEM_NN_WEIGHTS_HDF5_H
-#define TANDEM_NN_WEIGHTS_HDF5_H
+#ifndef TANDEM_WEIGHTS_HDF5_HDF5_H
+#define TANDEM_WEIGHTS_HDF5_HDF5_H
 
 #include "tandem/error.h"
 #include "tensor/dtype.h"

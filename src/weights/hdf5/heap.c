@@ -4,6 +4,8 @@
  */
 #include "weights/hdf5/inside.h"
 
+#include "base/bytes.h"
+
 #include "base/banned.h"
 
 struct collection {
@@ -24,8 +26,8 @@ static bool walk(struct tdmi_hdf5_cursor cursor, struct collection *collection, 
 {
     while (cursor.left >= HEAD_BYTES) {
         const uint8_t *head = tdmi_hdf5_skip(&cursor, HEAD_BYTES);
-        uint32_t index = (uint32_t)tdmi_hdf5_number(head, 2);
-        uint64_t n_bytes = tdmi_hdf5_number(head + 8, 8);
+        uint32_t index = (uint32_t)tdmi_read_little(head, 2);
+        uint64_t n_bytes = tdmi_read_little(head + 8, 8);
         if (index == 0)
             break;
         if (n_bytes > cursor.left)
@@ -48,7 +50,7 @@ static tdm_status read_collection(tdmi_hdf5 *file, uint64_t address, struct coll
     tdm_status status = tdmi_hdf5_take_signed(file, address, HEAD_BYTES, "GCOL", 1, &bytes, err);
     if (status != TDM_OK)
         return status;
-    uint64_t n_bytes = tdmi_hdf5_number(bytes + 8, 8);
+    uint64_t n_bytes = tdmi_read_little(bytes + 8, 8);
     status = tdmi_hdf5_take(file, address, n_bytes, "a global heap", &bytes, err);
     if (status != TDM_OK)
         return status;
@@ -87,6 +89,6 @@ tdm_status tdmi_hdf5_heap_object(tdmi_hdf5 *file, uint64_t address, uint32_t ind
         return TDMI_HDF5_BAD(err, file, "the global heap at byte %llu has no object %u",
                              (unsigned long long)address, index);
     object->bytes = (const char *)head + HEAD_BYTES;
-    object->length_bytes = (size_t)tdmi_hdf5_number(head + 8, 8);
+    object->length_bytes = (size_t)tdmi_read_little(head + 8, 8);
     return tdmi_hdf5_pay(file, object->length_bytes, err);
 }

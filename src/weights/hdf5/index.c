@@ -4,6 +4,8 @@
  */
 #include "weights/hdf5/inside.h"
 
+#include "base/bytes.h"
+
 #include "base/banned.h"
 
 struct reading {
@@ -43,7 +45,7 @@ static tdm_status number_of(const struct reading *reading, const uint8_t *coordi
     const struct tdmi_hdf5_chunking *chunking = reading->chunking;
     *number = 0;
     for (int i = 0; i < reading->values->rank; i++) {
-        uint64_t at = tdmi_hdf5_number(coordinates + (ptrdiff_t)8 * i, 8);
+        uint64_t at = tdmi_read_little(coordinates + (ptrdiff_t)8 * i, 8);
         uint64_t extent = (uint64_t)chunking->extent[i];
         if (at % extent != 0 || at / extent >= (uint64_t)chunking->grid[i])
             return TDMI_HDF5_BAD(err, reading->file,
@@ -68,20 +70,20 @@ static tdm_status read_tree(const struct reading *reading, uint64_t address, int
         return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
                              (unsigned long long)address, node[5], level);
     level = node[5];
-    size_t n = (size_t)tdmi_hdf5_number(node + 6, 2);
+    size_t n = (size_t)tdmi_read_little(node + 6, 2);
     size_t key_bytes = 8 + 8 * (size_t)(reading->values->rank + 1), step = key_bytes + 8;
     status =
         tdmi_hdf5_take(file, address + 24, n * step + key_bytes, "a node of a tree", &node, err);
     for (size_t i = 0; status == TDM_OK && i < n; i++, node += step) {
-        uint64_t child = tdmi_hdf5_number(node + key_bytes, 8), number = 0;
+        uint64_t child = tdmi_read_little(node + key_bytes, 8), number = 0;
         if (level > 0) {
             status = read_tree(reading, child, level - 1, err);
             continue;
         }
         status = number_of(reading, node + 8, &number, err);
         if (status == TDM_OK)
-            status = note(reading, number, child, tdmi_hdf5_number(node, 4),
-                          (uint32_t)tdmi_hdf5_number(node + 4, 4), err);
+            status = note(reading, number, child, tdmi_read_little(node, 4),
+                          (uint32_t)tdmi_read_little(node + 4, 4), err);
     }
     return status;
 }
@@ -105,13 +107,13 @@ static tdm_status read_block(const struct reading *reading, uint64_t address, si
     int size_bytes = (int)item_bytes - 12;
     block += BLOCK_HEAD_BYTES;
     for (uint64_t i = 0; status == TDM_OK && i < n; i++, block += item_bytes) {
-        uint64_t at = tdmi_hdf5_number(block, 8), chunk_bytes = reading->chunking->chunk_bytes;
+        uint64_t at = tdmi_read_little(block, 8), chunk_bytes = reading->chunking->chunk_bytes;
         uint32_t skips = 0;
         if (at == TDMI_HDF5_NOWHERE)
             continue;
         if (reading->is_filtered) {
-            chunk_bytes = tdmi_hdf5_number(block + 8, size_bytes);
-            skips = (uint32_t)tdmi_hdf5_number(block + 8 + size_bytes, 4);
+            chunk_bytes = tdmi_read_little(block + 8, (size_t)size_bytes);
+            skips = (uint32_t)tdmi_read_little(block + 8 + size_bytes, 4);
         }
         status = note(reading, i, at, chunk_bytes, skips, err);
     }
@@ -131,7 +133,7 @@ static tdm_status read_array(const struct reading *reading, tdm_error *err)
     if (status != TDM_OK)
         return status;
     size_t item_bytes = head[6];
-    uint64_t n = tdmi_hdf5_number(head + 8, 8);
+    uint64_t n = tdmi_read_little(head + 8, 8);
     if (head[5] != reading->is_filtered || n != reading->chunking->n_chunks ||
         (reading->is_filtered ? item_bytes < 13 || item_bytes > 20 : item_bytes != 8))
         return TDMI_HDF5_BAD(err, file, "the fixed array at byte %llu is not of its dataset",
@@ -140,7 +142,7 @@ static tdm_status read_array(const struct reading *reading, tdm_error *err)
         return TDMI_HDF5_BAD(err, file,
                              "a dataset of %llu chunks has an index in pages, which is not read",
                              (unsigned long long)n);
-    return read_block(reading, tdmi_hdf5_number(head + 16, 8), item_bytes, err);
+    return read_block(reading, tdmi_read_little(head + 16, 8), item_bytes, err);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

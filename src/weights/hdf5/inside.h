@@ -6,8 +6,8 @@
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
  * heaps are kept once read. Circles and trees whose branches meet again run out of it.
  */
-#ifndef TANDEM_NN_WEIGHTS_HDF5_INSIDE_H
-#define TANDEM_NN_WEIGHTS_HDF5_INSIDE_H
+#ifndef TANDEM_WEIGHTS_HDF5_INSIDE_H
+#define TANDEM_WEIGHTS_HDF5_INSIDE_H
 
 #include "base/arena.h"
 #include "weights/hdf5/hdf5.h"
@@ -86,8 +86,6 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
 /* The last 4 of n_bytes against those before. */
 tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_bytes,
                            const char *what, tdm_error *err) TDM_MUST_USE;
-/* Little-endian, of 1 to 8 bytes. */
-uint64_t tdmi_hdf5_number(const uint8_t *bytes, int n_bytes);
 /* A zeroed block, twice as large as the last, when items is full. */
 bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes);
 

@@ -3,6 +3,8 @@
  * itself. Headers of version 1 (what h5py writes unless told otherwise) and 2.
  */
 #include "weights/hdf5/inside.h"
+
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -145,8 +147,8 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
         const uint8_t *prefix = tdmi_hdf5_skip(&cursor, (uint64_t)header->prefix_bytes);
         int type_bytes = header->version == 1 ? 2 : 1;
         struct tdmi_hdf5_message message = {
-            .type = (uint16_t)tdmi_hdf5_number(prefix, type_bytes),
-            .n_bytes = (uint32_t)tdmi_hdf5_number(prefix + type_bytes, 2),
+            .type = (uint16_t)tdmi_read_little(prefix, (size_t)type_bytes),
+            .n_bytes = (uint32_t)tdmi_read_little(prefix + type_bytes, 2),
             .is_shared = prefix[type_bytes + 2] & 2,
         };
         message.body = tdmi_hdf5_skip(&cursor, message.n_bytes);
@@ -167,8 +169,8 @@ static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
     if (message->n_bytes < 16)
         return TDMI_HDF5_BAD(err, file, "the continuation of the object at byte %llu is cut short",
                              (unsigned long long)object->address);
-    uint64_t address = tdmi_hdf5_number(message->body, 8);
-    uint64_t n_bytes = tdmi_hdf5_number(message->body + 8, 8);
+    uint64_t address = tdmi_read_little(message->body, 8);
+    uint64_t n_bytes = tdmi_read_little(message->body + 8, 8);
     tdm_status status =
         tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err);
     if (status != TDM_OK)
@@ -197,9 +199,9 @@ static tdm_status read_header_1(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
     if (prefix[0] != 1)
         return TDMI_HDF5_BAD(err, file, "no object begins at byte %llu",
                              (unsigned long long)object->address);
-    size_t n_bytes = (size_t)tdmi_hdf5_number(prefix + 8, 4);
+    size_t n_bytes = (size_t)tdmi_read_little(prefix + 8, 4);
     *header = (struct header){
-        .version = 1, .prefix_bytes = 8, .most = (size_t)tdmi_hdf5_number(prefix + 2, 2)};
+        .version = 1, .prefix_bytes = 8, .most = (size_t)tdmi_read_little(prefix + 2, 2)};
     status = tdmi_hdf5_take(file, object->address + 16, n_bytes, "an object's header", &block, err);
     if (status != TDM_OK)
         return status;
@@ -220,7 +222,7 @@ static tdm_status read_header_2(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
     status = tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err);
     if (status != TDM_OK)
         return status;
-    uint64_t n_bytes = tdmi_hdf5_number(block + prefix - size_bytes, size_bytes);
+    uint64_t n_bytes = tdmi_read_little(block + prefix - size_bytes, (size_t)size_bytes);
     if (n_bytes > file->n_bytes)
         n_bytes = file->n_bytes; /* no overflow; then it is too much all the same */
     status = tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",

@@ -1,8 +1,8 @@
 /*
  * What an HDF5 file is to hold, and its structure as bytes. Seen by the writer only.
  */
-#ifndef TANDEM_NN_WEIGHTS_HDF5_TREE_H
-#define TANDEM_NN_WEIGHTS_HDF5_TREE_H
+#ifndef TANDEM_WEIGHTS_HDF5_TREE_H
+#define TANDEM_WEIGHTS_HDF5_TREE_H
 
 #include "base/text/text.h"
 #include "weights/hdf5/hdf5.h"

@@ -3,6 +3,8 @@
  */
 #include "weights/hdf5/inside.h"
 
+#include "base/bytes.h"
+
 #include <string.h>
 #include "base/banned.h"
 
@@ -91,9 +93,9 @@ static bool is_truth(struct tdmi_hdf5_cursor cursor, uint32_t flags, uint32_t n_
     struct tdmi_hdf5_values base = {0};
     const uint8_t *head = tdmi_hdf5_skip(&cursor, 8);
     if (head == NULL || (head[0] & 15) != CLASS_INTEGER || n_bytes != 1 || (flags & 0xffffu) != 2 ||
-        tdmi_hdf5_number(head + 4, 4) != 1)
+        tdmi_read_little(head + 4, 4) != 1)
         return false;
-    read_integer(&cursor, (uint32_t)tdmi_hdf5_number(head + 1, 3), 1, &base);
+    read_integer(&cursor, (uint32_t)tdmi_read_little(head + 1, 3), 1, &base);
     const uint8_t *name = tdmi_hdf5_skip(&cursor, 6);
     return base.kind == TDMI_HDF5_NUMBERS && name != NULL && memcmp(name, "FALSE", 6) == 0;
 }

@@ -4,8 +4,8 @@
  * The oldest form, which every reader knows: superblock 0, symbol tables, headers of version 1, and
  * arrays in one piece. The same calls make the same bytes.
  */
-#ifndef TANDEM_NN_WEIGHTS_HDF5_WRITE_H
-#define TANDEM_NN_WEIGHTS_HDF5_WRITE_H
+#ifndef TANDEM_WEIGHTS_HDF5_WRITE_H
+#define TANDEM_WEIGHTS_HDF5_WRITE_H
 
 #include "tandem/error.h"
 #include "tensor/dtype.h"

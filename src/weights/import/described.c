@@ -56,7 +56,7 @@ static void find_classifier(struct describing *d)
 
 /*
  * Dense layers in a row from a global pooling to the classifier made the former classes of the
- * features, so they are head. Those behind a whole picture (Flatten) are features themselves.
+ * features, so they are head. Those behind a whole image (Flatten) are features themselves.
  */
 static void find_head(struct describing *d)
 {

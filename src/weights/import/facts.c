@@ -1,6 +1,6 @@
 /*
  * What files of ours say beside their tensors (src/train/model/model_file.c, src/train/export): the
- * network node by node or by name, how pictures become its input, how it pads. In exports others
+ * network node by node or by name, how images become its input, how it pads. In exports others
  * use these words for things of their own, so what does not read as ours is passed over, and the
  * notes say so.
  */

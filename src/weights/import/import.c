@@ -79,7 +79,7 @@ tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err)
 {
     TDM_TRY(tdmi_import_input_apply(&it->request->input, preprocess, err), err, "the input");
-    /* Published accuracies are of whole pictures. */
+    /* Published accuracies are of whole images. */
     preprocess->uses_draft = it->facts.has_preprocess && it->facts.preprocess.uses_draft;
     return TDM_OK;
 }

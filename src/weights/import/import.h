@@ -6,8 +6,8 @@
  * model file of ours. Every tensor of the graph is filled by exactly one of the file; a new head
  * (another number of classes, or none in the file) is the only exception, and said in the notes.
  */
-#ifndef TANDEM_NN_WEIGHTS_IMPORT_H
-#define TANDEM_NN_WEIGHTS_IMPORT_H
+#ifndef TANDEM_WEIGHTS_IMPORT_IMPORT_H
+#define TANDEM_WEIGHTS_IMPORT_IMPORT_H
 
 #include "models/network.h"
 #include "weights/lineage.h"

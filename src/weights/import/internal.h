@@ -1,6 +1,6 @@
 /* What the files of the importer share. */
-#ifndef TANDEM_NN_WEIGHTS_IMPORT_INTERNAL_H
-#define TANDEM_NN_WEIGHTS_IMPORT_INTERNAL_H
+#ifndef TANDEM_WEIGHTS_IMPORT_INTERNAL_H
+#define TANDEM_WEIGHTS_IMPORT_INTERNAL_H
 
 #include "weights/bind.h"
 #include "weights/import/import.h"

@@ -2,7 +2,7 @@
  * Networks that a file tells node by node: a model file of ours, or an export of one. Paddings,
  * epsilons and the head are the file's, so nothing about them is taken for granted. For other
  * classes the network ends before its last layer with weights, and a new head follows; for another
- * size of pictures, which moves paddings, it is built anew by its name.
+ * size of images, which moves paddings, it is built anew by its name.
  */
 #include "weights/import/internal.h"
 #include "weights/names.h"

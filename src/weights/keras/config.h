@@ -2,8 +2,8 @@
  * A Keras model_config as one list of layers: nested models are taken apart, and every layer says
  * which earlier ones it reads. What the layers mean is import/described.c's business.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_CONFIG_H
-#define TANDEM_NN_WEIGHTS_KERAS_CONFIG_H
+#ifndef TANDEM_WEIGHTS_KERAS_CONFIG_H
+#define TANDEM_WEIGHTS_KERAS_CONFIG_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

@@ -1,8 +1,8 @@
 /*
  * What Keras keeps in HDF5, as a list of tensors. Seen by the forms of this folder only.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_H5_H
-#define TANDEM_NN_WEIGHTS_KERAS_H5_H
+#ifndef TANDEM_WEIGHTS_KERAS_H5_H
+#define TANDEM_WEIGHTS_KERAS_H5_H
 
 #include "weights/form.h"
 

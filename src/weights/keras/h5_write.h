@@ -1,8 +1,8 @@
 /*
  * Keras's .h5 files, written: a network's weights by layers, alone or with what the network is.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_H5_WRITE_H
-#define TANDEM_NN_WEIGHTS_KERAS_H5_WRITE_H
+#ifndef TANDEM_WEIGHTS_KERAS_H5_WRITE_H
+#define TANDEM_WEIGHTS_KERAS_H5_WRITE_H
 
 #include "tandem/error.h"
 #include <stddef.h>

@@ -149,7 +149,7 @@ static tdm_status flatten(build_t *build, const layer_t *layer, value_t *value, 
     return TDM_OK;
 }
 
-/* Between a row of numbers and a picture of one pixel, or flattening. */
+/* Between a row of numbers and an image of one pixel, or flattening. */
 static tdm_status reshape(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
     const tdm_json_value *target = tdm_json_member(layer->config, "target_shape");

@@ -1,10 +1,10 @@
 /*
- * Layers of Keras as nodes of ours. A layer becomes none (Flatten: a dense layer reads pictures as
+ * Layers of Keras as nodes of ours. A layer becomes none (Flatten: a dense layer reads images as
  * they lie), one or several (a separable convolution is two); what it has no op for is refused by
  * its name and class.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_LAYERS_H
-#define TANDEM_NN_WEIGHTS_KERAS_LAYERS_H
+#ifndef TANDEM_WEIGHTS_KERAS_LAYERS_H
+#define TANDEM_WEIGHTS_KERAS_LAYERS_H
 
 #include "models/network.h"
 #include "weights/keras/config.h"

@@ -7,8 +7,8 @@
  *
  * The last form numbers layers of a class in their order, and variables in theirs.
  */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_NAMES_H
-#define TANDEM_NN_WEIGHTS_KERAS_NAMES_H
+#ifndef TANDEM_WEIGHTS_KERAS_NAMES_H
+#define TANDEM_WEIGHTS_KERAS_NAMES_H
 
 #include "weights/bind.h"
 

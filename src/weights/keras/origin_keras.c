@@ -3,6 +3,7 @@
  * in files that number layers of a class, all of them so.
  */
 #include "weights/keras/names.h"
+#include "base/text/text.h"
 #include "weights/names.h"
 #include "weights/origin.h"
 
@@ -17,20 +18,14 @@ struct search {
     bool is_resnet; /* ResNet-50 in the form of keras.applications, which has biases */
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t length = strlen(name), n = strlen(end);
-    return length >= n && strcmp(name + length - n, end) == 0;
-}
-
 static bool is_pointwise(const struct tdmi_node *node)
 {
-    return ends_with(node->name, ".pointwise");
+    return tdmi_ends_with(node->name, ".pointwise");
 }
 
 static bool is_half(const struct tdmi_node *node)
 {
-    return is_pointwise(node) || ends_with(node->name, ".depthwise");
+    return is_pointwise(node) || tdmi_ends_with(node->name, ".depthwise");
 }
 
 /* What Keras calls the class in names that it makes itself; NULL: a layer without weights. */

@@ -1,6 +1,6 @@
 /* What the functions of layers are written in. */
-#ifndef TANDEM_NN_WEIGHTS_KERAS_PARTS_H
-#define TANDEM_NN_WEIGHTS_KERAS_PARTS_H
+#ifndef TANDEM_WEIGHTS_KERAS_PARTS_H
+#define TANDEM_WEIGHTS_KERAS_PARTS_H
 
 #include "weights/keras/layers.h"
 

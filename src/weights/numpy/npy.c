@@ -1,5 +1,6 @@
 /* The head of a .npy, and values in another order of bytes or axes. */
 #include "weights/numpy/npy.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -146,9 +147,7 @@ tdm_status tdmi_npy_read(const tdmi_weights *weights, const char *what, const ui
                                 "'%.200s' is of version %d of its form, or cut short; 1 to 3 are "
                                 "read",
                                 what, version);
-    size_t head_bytes = 0;
-    for (size_t i = MARK_BYTES + 2; i < head_at; i++)
-        head_bytes |= (size_t)bytes[i] << 8 * (i - MARK_BYTES - 2);
+    const size_t head_bytes = tdmi_read_little(bytes + MARK_BYTES + 2, head_at - MARK_BYTES - 2);
     if (head_bytes > n_bytes - head_at)
         return TDMI_WEIGHTS_BAD(err, weights,
                                 "'%.200s' announces a head of %zu bytes and has %zu: it is cut "

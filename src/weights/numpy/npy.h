@@ -2,8 +2,8 @@
  * NumPy's .npy: "\x93NUMPY", a version, the length of a head, the head (a Python dict as text),
  * then the values. The head is read by a parser that knows this one dict.
  */
-#ifndef TANDEM_NN_WEIGHTS_NPY_H
-#define TANDEM_NN_WEIGHTS_NPY_H
+#ifndef TANDEM_WEIGHTS_NUMPY_NPY_H
+#define TANDEM_WEIGHTS_NUMPY_NPY_H
 
 #include "weights/form.h"
 

@@ -12,8 +12,8 @@
  * each tensor starts at a multiple of 64 bytes, whatever its place in the file, unless the memory
  * is lent.
  */
-#ifndef TANDEM_NN_WEIGHTS_SAFETENSORS_H
-#define TANDEM_NN_WEIGHTS_SAFETENSORS_H
+#ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
+#define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
 
 #include "tandem/error.h"
 #include "tensor/dtype.h"

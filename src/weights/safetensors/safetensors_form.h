@@ -1,6 +1,6 @@
 /* What the reader and the writer of .safetensors files both know of the form. */
-#ifndef TANDEM_NN_WEIGHTS_SAFETENSORS_FORM_H
-#define TANDEM_NN_WEIGHTS_SAFETENSORS_FORM_H
+#ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
+#define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,6 +5,7 @@
  * between tensors, so in the file itself they may lie anywhere).
  */
 #include "weights/safetensors/safetensors.h"
+#include "base/bytes.h"
 #include "weights/safetensors/safetensors_form.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
@@ -88,9 +89,7 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
     tdm_status status = read_at(input, 0, prefix, sizeof prefix, err);
     if (status != TDM_OK)
         return status;
-    uint64_t n = 0;
-    for (size_t i = 0; i < sizeof prefix; i++)
-        n |= (uint64_t)prefix[i] << 8 * i;
+    const uint64_t n = tdmi_read_little(prefix, sizeof prefix);
     if (n > TDMI_SAFETENSORS_HEADER_MAX || n > input->n_bytes - sizeof prefix)
         return BAD(err, file,
                    "not a safetensors file, or cut off: bytes 0 to 7 announce a header of %" PRIu64

@@ -35,9 +35,11 @@ struct note {
 struct tdmi_safetensors_writer {
     tdmi_arena arena; /* names, shapes, metadata */
     struct item *items;
-    size_t n_items, items_room;
+    size_t n_items;
+    int64_t item_capacity;
     struct note *notes;
-    size_t n_notes, notes_room;
+    size_t n_notes;
+    int64_t note_capacity;
     tdm_error failure; /* the first one; code TDM_OK while all is well */
 };
 
@@ -57,20 +59,6 @@ void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer)
     tdmi_free(writer->items);
     tdmi_free(writer->notes);
     tdmi_free(writer);
-}
-
-/* Room for one more; false when out of memory. */
-static bool grow(void **block, size_t used, size_t *room, size_t item_bytes)
-{
-    if (used < *room)
-        return true;
-    size_t wanted = *room == 0 ? 32 : *room * 2;
-    void *grown = tdmi_realloc(*block, wanted, item_bytes);
-    if (grown == NULL)
-        return false;
-    *block = grown;
-    *room = wanted;
-    return true;
 }
 
 static tdm_status out_of_memory(const char *name, tdm_error *err)
@@ -112,7 +100,7 @@ void tdmi_safetensors_add(tdmi_safetensors_writer *writer, const char *name, enu
     struct item item = {.name = name, .dtype = dtype, .rank = rank, .data = data};
     if (fill_item(writer, &item, shape) != TDM_OK)
         return;
-    if (!grow((void **)&writer->items, writer->n_items, &writer->items_room, sizeof item)) {
+    if (!TDMI_GROW(writer->items, writer->item_capacity, writer->n_items)) {
         (void)out_of_memory(name, &writer->failure);
         return;
     }
@@ -126,7 +114,7 @@ void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, con
     struct note note = {tdmi_arena_copy(&writer->arena, key),
                         tdmi_arena_copy(&writer->arena, value)};
     if (note.key == NULL || note.value == NULL ||
-        !grow((void **)&writer->notes, writer->n_notes, &writer->notes_room, sizeof note)) {
+        !TDMI_GROW(writer->notes, writer->note_capacity, writer->n_notes)) {
         (void)out_of_memory(key, &writer->failure);
         return;
     }

@@ -2,8 +2,8 @@
  * A group of TensorFlow.js weights: a list of names, shapes and types, whose values stand one after
  * the other in files ("shards") that are taken as one.
  */
-#ifndef TANDEM_NN_WEIGHTS_TFJS_GROUP_H
-#define TANDEM_NN_WEIGHTS_TFJS_GROUP_H
+#ifndef TANDEM_WEIGHTS_TFJS_TFJS_GROUP_H
+#define TANDEM_WEIGHTS_TFJS_TFJS_GROUP_H
 
 #include "weights/form.h"
 #include "tandem/json.h"

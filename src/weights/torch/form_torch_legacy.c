@@ -7,6 +7,7 @@
  * The storages are used where they lie in the file, and need not be aligned.
  */
 #include "base/memory.h"
+#include "base/bytes.h"
 #include "weights/torch/torch_state.h"
 
 #include <stdlib.h>
@@ -89,7 +90,8 @@ static int by_key(const void *a, const void *b)
 struct ids {
     struct legacy *file;
     struct placed *known; /* n_bytes: of a value */
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
     tdm_error *err;
 };
 
@@ -101,15 +103,9 @@ static tdm_status add_id(struct ids *ids, const tdmi_pickle_value *value)
         tdmi_torch_storage_of(ids->file->weights, "a value", value, &dtype, &storage, ids->err);
     if (status != TDM_OK)
         return status;
-    if (ids->n == ids->capacity) {
-        size_t capacity = ids->capacity == 0 ? 64 : 2 * ids->capacity;
-        void *more = tdmi_realloc(ids->known, capacity, sizeof *ids->known);
-        if (more == NULL)
-            return TDM_FAIL(ids->err, TDM_E_MEMORY, "no memory for the storages of %s",
-                            tdmi_weights_path(ids->file->weights));
-        ids->known = more;
-        ids->capacity = capacity;
-    }
+    if (!TDMI_GROW(ids->known, ids->capacity, ids->n))
+        return TDM_FAIL(ids->err, TDM_E_MEMORY, "no memory for the storages of %s",
+                        tdmi_weights_path(ids->file->weights));
     ids->known[ids->n++] = (struct placed){
         .key = storage.key, .key_bytes = storage.key_bytes, .n_bytes = storage.value_bytes};
     return TDM_OK;
@@ -140,13 +136,12 @@ static tdm_status place_one(struct legacy *file, const struct ids *ids,
         key->kind != TDMI_PICKLE_TEXT || ids->n == 0
             ? NULL
             : bsearch(&wanted, ids->known, ids->n, sizeof *ids->known, by_key);
-    uint64_t n = 0, left = file->n_bytes - file->at;
+    const uint64_t left = file->n_bytes - file->at;
     if (known == NULL)
         return TDMI_WEIGHTS_BAD(err, file->weights,
                                 "storage %zu of its list is of no tensor: it is damaged",
                                 file->n_storages);
-    for (int i = 0; left >= 8 && i < 8; i++)
-        n |= (uint64_t)file->bytes[file->at + (size_t)i] << 8 * i;
+    const uint64_t n = left < 8 ? 0 : tdmi_read_little(file->bytes + file->at, 8);
     if (left < 8 || n > (left - 8) / known->n_bytes)
         return TDMI_WEIGHTS_BAD(err, file->weights,
                                 "storage %zu should have %llu values at byte %zu, past the end of "

@@ -3,6 +3,7 @@
  * those that need another protocol than 2 to 5, another file, or code are refused with their place.
  */
 #include "weights/torch/pickle.h"
+#include "base/bytes.h"
 #include "weights/torch/pickle_machine.h"
 #include "base/memory.h"
 #include "base/text/quote.h"
@@ -160,9 +161,7 @@ tdm_status tdmi_pickle_take_number(struct tdmi_pickle_machine *machine, int n_by
 {
     const uint8_t *bytes = NULL;
     tdm_status status = tdmi_pickle_take(machine, (uint64_t)n_bytes, &bytes);
-    *number = 0;
-    for (int i = 0; status == TDM_OK && i < n_bytes; i++)
-        *number |= (uint64_t)bytes[i] << 8 * i;
+    *number = status == TDM_OK ? tdmi_read_little(bytes, (size_t)n_bytes) : 0;
     return status;
 }
 

@@ -7,8 +7,8 @@
  * The reader is a loop over the bytes without recursion. Every opcode makes at most one value and a
  * pickle has a limit of length, so stack, memo and memory are bounded by it.
  */
-#ifndef TANDEM_NN_WEIGHTS_PICKLE_H
-#define TANDEM_NN_WEIGHTS_PICKLE_H
+#ifndef TANDEM_WEIGHTS_TORCH_PICKLE_H
+#define TANDEM_WEIGHTS_TORCH_PICKLE_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

@@ -1,6 +1,6 @@
 /* What the parts of the pickle reader share: the machine, and the groups of opcodes. */
-#ifndef TANDEM_NN_WEIGHTS_PICKLE_MACHINE_H
-#define TANDEM_NN_WEIGHTS_PICKLE_MACHINE_H
+#ifndef TANDEM_WEIGHTS_TORCH_PICKLE_MACHINE_H
+#define TANDEM_WEIGHTS_TORCH_PICKLE_MACHINE_H
 
 #include "weights/torch/pickle.h"
 

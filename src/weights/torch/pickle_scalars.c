@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "base/banned.h"
+#include "base/bytes.h"
 
 /* Opcode, what it pushes, and how many bytes tell its number or its length; 0: see below. */
 static const struct scalar {
@@ -34,11 +35,9 @@ bool tdmi_pickle_is_scalar(uint8_t opcode)
 /* Two's complement of any length, sign and all. */
 static void shorten(tdmi_pickle_value *value)
 {
-    uint64_t number = 0;
     if (value->count > 8)
         return;
-    for (size_t i = 0; i < value->count; i++)
-        number |= (uint64_t)value->bytes[i] << 8 * i;
+    uint64_t number = tdmi_read_little(value->bytes, value->count);
     bool is_negative = value->count > 0 && value->bytes[value->count - 1] & 0x80;
     if (is_negative && value->count < 8)
         number |= ~(uint64_t)0 << 8 * value->count;

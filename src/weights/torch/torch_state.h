@@ -10,8 +10,8 @@
  * else. Inside the model a tensor's name is its keys joined by dots. Numbers and text on the way
  * become facts; what was left out is the fact "left_out".
  */
-#ifndef TANDEM_NN_WEIGHTS_TORCH_STATE_H
-#define TANDEM_NN_WEIGHTS_TORCH_STATE_H
+#ifndef TANDEM_WEIGHTS_TORCH_TORCH_STATE_H
+#define TANDEM_WEIGHTS_TORCH_TORCH_STATE_H
 
 #include "base/text/text.h"
 #include "weights/torch/torch_tensor.h"

@@ -2,8 +2,8 @@
  * Tensors as PyTorch pickles them: calls of its rebuild functions with a storage, an offset, sizes
  * and strides. Where the storages' bytes lie is for the two forms of its files to say.
  */
-#ifndef TANDEM_NN_WEIGHTS_TORCH_TENSOR_H
-#define TANDEM_NN_WEIGHTS_TORCH_TENSOR_H
+#ifndef TANDEM_WEIGHTS_TORCH_TORCH_TENSOR_H
+#define TANDEM_WEIGHTS_TORCH_TORCH_TENSOR_H
 
 #include "weights/form.h"
 #include "weights/torch/pickle.h"

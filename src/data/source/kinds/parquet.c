@@ -162,7 +162,7 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
 static tdm_status add_member(struct found *found, const char *path, const char *name,
                              tdm_error *err)
 {
-    if (!tdmi_grow(&found->members, &found->capacity, found->n_members, 64, sizeof *found->members))
+    if (!TDMI_GROW(found->members, found->capacity, found->n_members))
         return out_of_memory(path, err);
     struct tdmi_parquet_member *member = &found->members[found->n_members];
     *member = (struct tdmi_parquet_member){.path = tdmi_arena_copy(&found->arena, path),

@@ -1,16 +1,16 @@
 /*
- * The door to Arrow, this side of it: every function goes through the table of libtandem_arrow.so,
- * which the first of them loads. What an opened thing is asked needs no error of its own: it was
- * opened, so the table is there.
+ * The functions of bridge.h, write.h and storage.h in libtandem: each calls through the table of
+ * libtandem_arrow.so, which the first of them loads. Functions on an opened object return no error:
+ * the object was opened, so the table is there.
  */
 #include "io/arrow/table.h"
 
-/* Begins a function that may be the first one: table, or the status with its sentence. */
+/* Load the table at the start of a function that may be the first one, or return the error. */
 #define LOAD(table, ...)                         \
     const struct tdmi_arrow_table *table = NULL; \
     TDM_TRY(tdmi_arrow_load(&(table), err), err, __VA_ARGS__)
 
-/* NULL where there is no Arrow. */
+/* NULL without Arrow. */
 static const struct tdmi_arrow_table *arrow(void)
 {
     const struct tdmi_arrow_table *table = NULL;

@@ -1,0 +1,28 @@
+/*
+ * Unsigned numbers of 1 to 8 bytes in files and messages, in either byte order, on any machine.
+ */
+#ifndef TANDEM_BASE_BYTES_H
+#define TANDEM_BASE_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Least significant byte first. Compilers turn a constant n of 2, 4 or 8 into one load. */
+static inline uint64_t tdmi_read_little(const uint8_t *at, size_t n_bytes)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        number |= (uint64_t)at[i] << 8 * i;
+    return number;
+}
+
+/* Most significant byte first. */
+static inline uint64_t tdmi_read_big(const uint8_t *at, size_t n_bytes)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        number = number << 8 | at[i];
+    return number;
+}
+
+#endif
