@@ -36,7 +36,7 @@ static void a_training_begins_where_its_weights_ended(void **state)
     struct tdm_train_options options = with_base(tree, &base);
     options.steps = 1;
     options.epochs = 0;
-    options.learning_rate = 1e-12;
+    options.learning_rate = 1e-9;
     must_train(&options, (tdm_sink){&heard, hear}, &next);
     assert_int_equal(next.val.n, base.val.n);
     assert_int_equal(next.val.correct, base.val.correct);
