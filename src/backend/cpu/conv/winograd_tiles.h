@@ -1,6 +1,6 @@
 /*
- * The work of winograd.c on tiles of 2 × 2 pixels, written once for every instruction set (isa.h). A
- * tile becomes 16 vectors of channels, its positions, which lie in 16 matrices of (tiles,
+ * The work of winograd.c on tiles of 2 × 2 pixels, written once for every instruction set (isa.h).
+ * A tile becomes 16 vectors of channels, its positions, which lie in 16 matrices of (tiles,
  * channels):
  *
  *     B = [ 1  .  .  . ]   G = [ 1   .   . ]   A = [ 1  . ]     y  = Aᵀ [(G w Gᵀ) · (Bᵀ x B)] A
