@@ -151,7 +151,7 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     if (run->test.n > 0)
         tdmi_print(out, "  test        %s\n", tdmi_format_score(&run->test, text, sizeof text));
     if (run->tests_before > 0)
-        tdmi_print(out, "              judged %d times\n", run->tests_before + 1);
+        tdmi_print(out, "              tested %d times\n", run->tests_before + 1);
     if (*run->next_step)
         tdmi_print(out, "  next        %s; %s\n", run->next_step, run->next_evidence);
     if (!run->metrics)

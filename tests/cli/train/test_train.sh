@@ -243,12 +243,12 @@ expect_exit 0 "$TANDEM" train pictures --model lenet5 --batch 8 --lr 0.003 --epo
 loss=$(json_value test.loss)
 expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not judged before"
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --epochs 20
-expect_stdout_matches '^ +judged 2 times, since the run went on'
+expect_stdout_matches '^ +tested 2 times, since the run was resumed'
 expect_stderr_matches 'the test was judged before, after epoch 1, .* so the result keeps both$'
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --json
 expect_same "$loss" "$(json_value tests_before.0.loss)" "what it said before is kept"
 expect_exit 0 "$TANDEM" runs show runs/twice-tested
-expect_stdout_matches '^ +judged 2 times$'
+expect_stdout_matches '^ +tested 2 times$'
 expect_stdout_matches '^  next +[a-z-]+; '
 expect_true "and the page says how often" grep -q '2 times, so it may be chosen by' runs/twice-tested/report.html
 expect_exit 0 "$TANDEM" report runs/tested
@@ -430,9 +430,12 @@ if [ ! -e /dev/nvidiactl ]; then
 fi
 
 # ---- long names ----------------------------------------------------------------------------
-long=$(printf '%0200d' 1)/$(printf '%0200d' 2)/$(printf '%0200d' 3)
+long=$(printf '%0200d' 1)
 expect_exit 3 "$TANDEM" train "$long"
 expect_stderr_matches "no such file or folder: '$long'"
+# An error has room for one kilobyte.
+expect_exit 3 "$TANDEM" train "$long/$(printf '%0200d' 2)/$(printf '%0200d' 3)"
+expect_stderr_matches "no such file or folder: '0+10*/0+…0+3'"
 expect_exit 3 "$TANDEM" train "$long" --json
 expect_true "in JSON a sentence with a long name is whole" grep -q "no such file or folder: '$long'" "$out"
 
