@@ -160,7 +160,7 @@ struct tdm_serve_options {  /* strings are lent for the call */
     int64_t request_pixels; /* most of all images of a request; 0: four times as many */
     double seconds;  /* from the first line of a request to its answer; and for it to be read */
     int connections; /* open at a time; further ones wait */
-    int requests;    /* with images at a time; further ones are told to retry */
+    int requests;    /* with images at a time; further ones get status 503 */
 };
 
 /* Write the defaults of this library into *options, a struct of that size. */
