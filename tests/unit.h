@@ -18,18 +18,9 @@
 
 #include <cmocka.h>
 
-#include "tandem/error.h"
+#include "base/scope.h"
 
-/* A variable that is released where its scope ends. For pointers, POINTER_RELEASE(type, release)
- * defines release_at. */
-#define AT_END(release) __attribute__((cleanup(release)))
-#define POINTER_RELEASE(type, release)             \
-    static inline void release##_at(type **object) \
-    {                                              \
-        release(*object);                          \
-    }
-
-POINTER_RELEASE(char, free)
+TDMI_POINTER_RELEASE(char, free)
 
 /* The call succeeds; else the case fails with the reason. */
 #define assert_ok(call, err)                            \

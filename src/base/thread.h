@@ -5,6 +5,7 @@
 #ifndef TANDEM_BASE_THREAD_H
 #define TANDEM_BASE_THREAD_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 
@@ -18,6 +19,7 @@ typedef struct tdmi_pool tdmi_pool;
 tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_pool_free(tdmi_pool *pool);
+TDMI_POINTER_RELEASE(tdmi_pool, tdmi_pool_free)
 int tdmi_pool_threads(const tdmi_pool *pool);
 
 /* Run task(self, index, worker, err) for every index in [0, n_tasks), each once; worker is in

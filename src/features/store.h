@@ -17,6 +17,7 @@
 #ifndef TANDEM_FEATURES_STORE_H
 #define TANDEM_FEATURES_STORE_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 #include <stdbool.h>
@@ -46,6 +47,7 @@ tdm_status tdmi_store_open(const struct tdmi_store_options *options, tdmi_store 
 /* Drops uncommitted rows. After a fill that left many files they are merged, unless another process
  * has the key open. Accepts NULL. */
 void tdmi_store_close(tdmi_store *store);
+TDMI_POINTER_RELEASE(tdmi_store, tdmi_store_close)
 
 /* ---- reading: any thread, while another one fills too ---------------------------------------- */
 

@@ -15,6 +15,7 @@
 #define TANDEM_GRAPH_GRAPH_H
 
 #include "base/arena.h"
+#include "base/scope.h"
 #include "graph/op.h"
 #include "tandem/json.h"
 
@@ -49,6 +50,7 @@ typedef struct tdmi_graph {
 
 tdmi_graph *tdmi_graph_new(void);
 void tdmi_graph_free(tdmi_graph *graph);
+TDMI_POINTER_RELEASE(tdmi_graph, tdmi_graph_free)
 
 /* Append a node; returns its index, to be used as input of later ones. input -1: none. After a
  * mistake nothing more is added and the returned value means nothing. */

@@ -21,6 +21,7 @@
 #define TANDEM_GRAPH_PLAN_H
 
 #include "backend/backend.h"
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "graph/graph.h"
 
@@ -124,6 +125,7 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
                          int max_images, bool is_training, tdmi_plan **plan,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
+TDMI_POINTER_RELEASE(tdmi_plan, tdmi_plan_free)
 
 /* Bytes of one sample as a shard brings it: pixels, or the row that stands for them. */
 size_t tdmi_plan_sample_bytes(const tdmi_plan *plan);

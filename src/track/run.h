@@ -17,6 +17,7 @@
 #ifndef TANDEM_TRACK_RUN_H
 #define TANDEM_TRACK_RUN_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include "tandem/json.h"
 #include "track/lines.h"
@@ -52,6 +53,7 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
 /* Gives the lock back; what was saved stays, and a run that was never saved leaves nothing. Accepts
  * NULL. */
 void tdmi_run_close(tdmi_run *run);
+TDMI_POINTER_RELEASE(tdmi_run, tdmi_run_close)
 
 const char *tdmi_run_path(const tdmi_run *run);
 /* A folder in it of what cards chose by timing, so that a run that is gone on with chooses the same

@@ -6,6 +6,7 @@
 #ifndef TANDEM_WEIGHTS_WEIGHTS_H
 #define TANDEM_WEIGHTS_WEIGHTS_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include "tandem/json.h"
 #include "tensor/dtype.h"
@@ -38,6 +39,7 @@ tdm_status tdmi_weights_open_bytes(const void *bytes, size_t length_bytes, const
                                    tdmi_weights **weights, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_weights_close(tdmi_weights *weights);
+TDMI_POINTER_RELEASE(tdmi_weights, tdmi_weights_close)
 
 const char *tdmi_weights_path(const tdmi_weights *weights);
 bool tdmi_weights_is_folder(const tdmi_weights *weights);

@@ -7,6 +7,7 @@
 #include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
+#include "unit.h"
 
 /* In place of the library's: kernels are prepared for this set. */
 static enum tdmi_isa chosen_isa;
@@ -24,17 +25,15 @@ static void check_list(const struct tdmi_kernel *kernel, int n)
     assert_true(n_run > 0);
 }
 
-static void every_backend_computes_the_list(void **state)
+TEST(every_backend_computes_the_list)
 {
-    (void)state;
     chosen_isa = tdmi_isa_supported();
     check_list(tdmi_backend_ref.kernels[TDMI_OP_CONV], 240);
     check_list(tdmi_backend_cpu.kernels[TDMI_OP_CONV], 400);
 }
 
-static void own_kernels_compute_the_list_in_every_instruction_set(void **state)
+TEST(own_kernels_compute_the_list_in_every_instruction_set)
 {
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_supported(); isa++) {
         chosen_isa = (enum tdmi_isa)isa;
         check_list(&tdmi_conv_by_gemm, 240);
@@ -134,9 +133,8 @@ static const struct variant {
 enum { n_variants = sizeof variants / sizeof *variants };
 
 /* Two variants a shape and instruction set; the three sets together run all five. */
-static void own_kernels_train_by_the_formula(void **state)
+TEST(own_kernels_train_by_the_formula)
 {
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_supported(); isa++)
         for (int i = 0; i < 2 * n_shapes; i++) {
             const struct shape *shape = &shapes[i / 2];
@@ -152,7 +150,7 @@ static void own_kernels_train_by_the_formula(void **state)
         }
 }
 
-static void own_kernels_infer_by_the_formula(void **state)
+TEST(own_kernels_infer_by_the_formula)
 {
     static const enum tdmi_act acts[] = {TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6,
                                          TDMI_ACT_HSWISH};
@@ -200,9 +198,8 @@ static const struct thin_shape {
     {{7, 9, 6, 8, 2, 3, 1, 1, 1, 1, 0}, 2, TDMI_ACT_RELU},
 };
 
-static void thin_convolutions_train_by_the_formula(void **state)
+TEST(thin_convolutions_train_by_the_formula)
 {
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_supported(); isa++)
         for (size_t i = 0; i < 2 * sizeof thin_shapes / sizeof *thin_shapes; i++) {
             const struct thin_shape *thin = &thin_shapes[i / 2];
@@ -217,7 +214,7 @@ static void thin_convolutions_train_by_the_formula(void **state)
         }
 }
 
-static void pools_without_a_loop_of_their_own_are_refused(void **state)
+TEST(pools_without_a_loop_of_their_own_are_refused)
 {
     static const struct tdmi_conv_thin cases[] = {
         {.in = 6, .out_h = 8, .out_w = 8, .out = 4, .kernel = 5, .pool = 2},
@@ -245,7 +242,7 @@ static void assert_sum(const char *what, double found, const float *a, const flo
 }
 
 /* All values have one sign and sums are long, so f32 sums would be off by several roundings. */
-static void sums_over_pixels_are_as_good_as_doubles(void **state)
+TEST(sums_over_pixels_are_as_good_as_doubles)
 {
     static const struct shape sides[] = {{2, 41, 41, 16, 48, 1, 1, 1, 0, 0, 0},  /* pointwise */
                                          {2, 41, 41, 5, 24, 3, 1, 1, 1, 1, 0},   /* a window */
@@ -278,9 +275,8 @@ static void sums_over_pixels_are_as_good_as_doubles(void **state)
 }
 
 /* Inputs without a form have loops of their own. */
-static void a_depthwise_form_that_changes_nothing_changes_no_bit(void **state)
+TEST(a_depthwise_form_that_changes_nothing_changes_no_bit)
 {
-    (void)state;
     for (int i = 0; i < n_shapes * (1 + (int)tdmi_isa_supported()); i++) {
         struct tdmi_op_desc desc = desc_of(&shapes[i % n_shapes]);
         struct conv_probe plain, formed;
@@ -304,17 +300,4 @@ static void a_depthwise_form_that_changes_nothing_changes_no_bit(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_backend_computes_the_list),
-        cmocka_unit_test(own_kernels_compute_the_list_in_every_instruction_set),
-        cmocka_unit_test(own_kernels_train_by_the_formula),
-        cmocka_unit_test(own_kernels_infer_by_the_formula),
-        cmocka_unit_test(thin_convolutions_train_by_the_formula),
-        cmocka_unit_test(pools_without_a_loop_of_their_own_are_refused),
-        cmocka_unit_test(sums_over_pixels_are_as_good_as_doubles),
-        cmocka_unit_test(a_depthwise_form_that_changes_nothing_changes_no_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,10 @@
 /* Names of ops and backends, and what a device name means. */
 #include "backend/backend.h"
 #include "tandem_features.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static void every_op_is_found_by_its_name(void **state)
+TEST(every_op_is_found_by_its_name)
 {
-    (void)state;
     for (int kind = 0; kind < TDMI_OP_KINDS; kind++)
         assert_int_equal(tdmi_op_find(tdmi_op_name((enum tdmi_op_kind)kind)), kind);
     assert_int_equal(tdmi_op_find("conv"), TDMI_OP_CONV);
@@ -20,9 +13,8 @@ static void every_op_is_found_by_its_name(void **state)
     assert_string_equal(tdmi_op_name(TDMI_OP_KINDS), "?");
 }
 
-static void every_backend_is_found_by_its_name(void **state)
+TEST(every_backend_is_found_by_its_name)
 {
-    (void)state;
     int n = 0;
     for (const struct tdmi_backend *it; (it = tdmi_backend_at(n)) != NULL; n++) {
         const struct tdmi_backend *found = NULL;
@@ -39,9 +31,8 @@ static void every_backend_is_found_by_its_name(void **state)
     assert_null(tdmi_backend_at(n));
 }
 
-static void a_backend_has_every_entry_that_is_not_optional(void **state)
+TEST(a_backend_has_every_entry_that_is_not_optional)
 {
-    (void)state;
     const struct tdmi_backend *it;
     for (int i = 0; (it = tdmi_backend_at(i)) != NULL; i++) {
         assert_true(it->device.count && it->device.open && it->device.close && it->device.describe);
@@ -54,9 +45,8 @@ static void a_backend_has_every_entry_that_is_not_optional(void **state)
     }
 }
 
-static void the_reference_runs_every_op(void **state)
+TEST(the_reference_runs_every_op)
 {
-    (void)state;
     for (int kind = 0; kind < TDMI_OP_KINDS; kind++) {
         const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[kind];
         assert_non_null(kernel);
@@ -65,7 +55,7 @@ static void the_reference_runs_every_op(void **state)
     }
 }
 
-static void device_names_are_understood_or_refused_in_a_sentence(void **state)
+TEST(device_names_are_understood_or_refused_in_a_sentence)
 {
     static const struct {
         const char *name;
@@ -107,7 +97,7 @@ static void device_names_are_understood_or_refused_in_a_sentence(void **state)
 }
 
 /* Of a backend that is opened when it is asked for, the name alone is looked at. */
-static void names_of_cards_are_known_on_machines_without_one(void **state)
+TEST(names_of_cards_are_known_on_machines_without_one)
 {
     static const char *const known[] = {"cuda", "cuda:0", "cuda:1023"};
     static const char *const others[] = {"cud", "cudax", "cuda1", "cuda:", "cuda:x", "cuda:1024"};
@@ -119,7 +109,7 @@ static void names_of_cards_are_known_on_machines_without_one(void **state)
 }
 
 /* A build that has the backend asks the machine; one without says so. Neither has card 1023. */
-static void a_card_that_is_not_there_is_told_in_a_sentence(void **state)
+TEST(a_card_that_is_not_there_is_told_in_a_sentence)
 {
     const struct tdmi_backend *backend = NULL;
     int card;
@@ -143,9 +133,8 @@ static void a_card_that_is_not_there_is_told_in_a_sentence(void **state)
     assert_false(backend->device.is_host);
 }
 
-static void memory_of_the_host_is_zeroed_aligned_and_copied(void **state)
+TEST(memory_of_the_host_is_zeroed_aligned_and_copied)
 {
-    (void)state;
     const struct tdmi_backend *ref = &tdmi_backend_ref;
     tdmi_device *device;
     tdmi_stream *stream;
@@ -172,17 +161,4 @@ static void memory_of_the_host_is_zeroed_aligned_and_copied(void **state)
     ref->device.close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_op_is_found_by_its_name),
-        cmocka_unit_test(every_backend_is_found_by_its_name),
-        cmocka_unit_test(a_backend_has_every_entry_that_is_not_optional),
-        cmocka_unit_test(the_reference_runs_every_op),
-        cmocka_unit_test(device_names_are_understood_or_refused_in_a_sentence),
-        cmocka_unit_test(names_of_cards_are_known_on_machines_without_one),
-        cmocka_unit_test(a_card_that_is_not_there_is_told_in_a_sentence),
-        cmocka_unit_test(memory_of_the_host_is_zeroed_aligned_and_copied),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,13 +2,9 @@
  * another program (tests/fixtures/nn/sgd.txt, made by bench/peers/fixtures/make_fixtures.py). */
 #include "backend/ref/ref.h"
 #include "graph/fixture.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 static void near(float got, double wanted)
 {
@@ -17,9 +13,8 @@ static void near(float got, double wanted)
 }
 
 /* g = 8 · 0.25 + 0.5 · 2 = 3;  v = 0.5 · 4 + 3 = 5;  nesterov g + 0.5 · v = 5.5, plain v = 5. */
-static void a_step_is_the_one_worked_by_hand(void **state)
+TEST(a_step_is_the_one_worked_by_hand)
 {
-    (void)state;
     for (int nesterov = 0; nesterov < 2; nesterov++) {
         float param = 2.0f, velocity = 4.0f;
         const float sum = 8.0f;
@@ -37,7 +32,7 @@ static void a_step_is_the_one_worked_by_hand(void **state)
     }
 }
 
-static void without_momentum_a_step_is_plain_descent(void **state)
+TEST(without_momentum_a_step_is_plain_descent)
 {
     float params[3] = {1.0f, -2.0f, 0.5f}, velocity[3] = {9.0f, 9.0f, 9.0f};
     const float sums[3] = {10.0f, 0.0f, -30.0f};
@@ -54,7 +49,7 @@ static void without_momentum_a_step_is_plain_descent(void **state)
 }
 
 /* 0.9 · 10 + 0.1 · (6 · 0.5) = 9.3 */
-static void running_statistics_move_by_momentum_towards_the_mean(void **state)
+TEST(running_statistics_move_by_momentum_towards_the_mean)
 {
     float states[2] = {10.0f, 0.0f};
     const float sums[2] = {6.0f, -8.0f};
@@ -69,7 +64,7 @@ static void running_statistics_move_by_momentum_towards_the_mean(void **state)
 }
 
 /* Lines: case momentum decay nesterov rate n steps, then w, then per step g and the w after it. */
-static void steps_are_those_of_pytorch(void **state)
+TEST(steps_are_those_of_pytorch)
 {
     struct fixture *fixture = fixture_open("nn/sgd.txt");
     int n_cases = (int)fixture_number(fixture, "cases");
@@ -107,13 +102,4 @@ static void steps_are_those_of_pytorch(void **state)
     fixture_close(fixture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_the_one_worked_by_hand),
-        cmocka_unit_test(without_momentum_a_step_is_plain_descent),
-        cmocka_unit_test(running_statistics_move_by_momentum_towards_the_mean),
-        cmocka_unit_test(steps_are_those_of_pytorch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
 /* The error chain, and the log line, which are how failures reach people. */
 #include "tandem/error.h"
 #include "tandem/log.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* ---- the chain ---------------------------------------------------------------------------- */
 
@@ -30,7 +24,7 @@ static tdm_status load(tdm_error *err)
     return TDM_OK;
 }
 
-static void a_chain_tells_the_outermost_first(void **state)
+TEST(a_chain_tells_the_outermost_first)
 {
     tdm_error err = {0};
     char text[500];
@@ -63,9 +57,8 @@ static void a_chain_tells_the_outermost_first(void **state)
     assert_int_equal(tdm_error_format(&err, text, sizeof text), 0);
 }
 
-static void a_status_travels_without_an_error(void **state)
+TEST(a_status_travels_without_an_error)
 {
-    (void)state;
     assert_int_equal(load(NULL), TDM_E_INPUT);
     tdm_error_clear(NULL);
     tdm_error err = {0};
@@ -73,7 +66,7 @@ static void a_status_travels_without_an_error(void **state)
     assert_int_equal(err.n_frames, 0);
 }
 
-static void a_full_chain_keeps_its_causes(void **state)
+TEST(a_full_chain_keeps_its_causes)
 {
     tdm_error err = {0};
     tdm_status status = TDM_FAIL(&err, TDM_E_BUG, "cause");
@@ -104,7 +97,7 @@ static void assert_cut_between_characters(const char *text, size_t length, size_
     assert_true(length > 800);
 }
 
-static void a_sentence_that_does_not_fit_is_cut_between_characters(void **state)
+TEST(a_sentence_that_does_not_fit_is_cut_between_characters)
 {
     char path[4 * TDM_ERROR_TEXT_BYTES];
     (void)state;
@@ -120,7 +113,7 @@ static void a_sentence_that_does_not_fit_is_cut_between_characters(void **state)
     }
 }
 
-static void long_sentences_share_the_room(void **state)
+TEST(long_sentences_share_the_room)
 {
     char path[3000], text[1200];
     tdm_error err = {0};
@@ -144,7 +137,7 @@ static void long_sentences_share_the_room(void **state)
     assert_string_equal(tdm_error_sentence(NULL, 0), "");
 }
 
-static void every_status_has_its_words_and_exit(void **state)
+TEST(every_status_has_its_words_and_exit)
 {
     static const struct {
         tdm_status status;
@@ -187,7 +180,7 @@ static void logged(tdm_log_level level, const char *message, char *text, size_t 
     assert_int_equal(reason, ENOTTY);
 }
 
-static void a_message_is_one_line_with_its_level(void **state)
+TEST(a_message_is_one_line_with_its_level)
 {
     static const struct {
         tdm_log_level level;
@@ -213,7 +206,7 @@ static void a_message_is_one_line_with_its_level(void **state)
     tdm_log_set_level(TDM_LOG_WARNING);
 }
 
-static void a_long_message_is_cut_between_characters(void **state)
+TEST(a_long_message_is_cut_between_characters)
 {
     char message[3000], text[3000];
     (void)state;
@@ -230,7 +223,7 @@ static void a_long_message_is_cut_between_characters(void **state)
     }
 }
 
-static void a_closed_standard_error_is_no_failure(void **state)
+TEST(a_closed_standard_error_is_no_failure)
 {
     int kept = dup(STDERR_FILENO);
     (void)state;
@@ -240,18 +233,4 @@ static void a_closed_standard_error_is_no_failure(void **state)
     close(kept);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain_tells_the_outermost_first),
-        cmocka_unit_test(a_status_travels_without_an_error),
-        cmocka_unit_test(a_full_chain_keeps_its_causes),
-        cmocka_unit_test(every_status_has_its_words_and_exit),
-        cmocka_unit_test(a_message_is_one_line_with_its_level),
-        cmocka_unit_test(a_sentence_that_does_not_fit_is_cut_between_characters),
-        cmocka_unit_test(long_sentences_share_the_room),
-        cmocka_unit_test(a_long_message_is_cut_between_characters),
-        cmocka_unit_test(a_closed_standard_error_is_no_failure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

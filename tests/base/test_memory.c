@@ -3,14 +3,9 @@
 #include "base/memory.h"
 #include "base/text/text.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
-#include <string.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static bool is_zero(const void *bytes, size_t length)
 {
@@ -22,9 +17,8 @@ static bool is_zero(const void *bytes, size_t length)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void memory_comes_back_zeroed(void **state)
+TEST(memory_comes_back_zeroed)
 {
-    (void)state;
     for (size_t bytes = 1; bytes < 5000; bytes = bytes * 3 + 1) {
         /* Dirty what the allocator is likely to hand out next. */
         unsigned char *dirty = tdmi_alloc(bytes, 1);
@@ -40,7 +34,7 @@ static void memory_comes_back_zeroed(void **state)
 }
 
 /* Both kinds: part of the heap, and pages of their own. */
-static void large_memory_comes_back_zeroed_and_on_whole_lines(void **state)
+TEST(large_memory_comes_back_zeroed_and_on_whole_lines)
 {
     static const size_t sizes[] = {
         0, 1, 5000, (4 << 20) - 1, 4 << 20, (9 << 20) + 1, (9 << 20) + (1 << 19), (6 << 20) - 1};
@@ -57,7 +51,7 @@ static void large_memory_comes_back_zeroed_and_on_whole_lines(void **state)
     tdmi_free_large(NULL);
 }
 
-static void sizes_that_overflow_are_refused(void **state)
+TEST(sizes_that_overflow_are_refused)
 {
     static const struct {
         size_t count, item_bytes;
@@ -84,7 +78,7 @@ static void sizes_that_overflow_are_refused(void **state)
 }
 
 /* An answer, under sanitizers too, whose own malloc would end the program. */
-static void more_than_any_machine_has_is_refused(void **state)
+TEST(more_than_any_machine_has_is_refused)
 {
     const size_t bytes = (size_t)1 << 51;
     char *kept = tdmi_alloc(1, 8);
@@ -96,7 +90,7 @@ static void more_than_any_machine_has_is_refused(void **state)
     tdmi_free(kept);
 }
 
-static void nothing_is_a_valid_block(void **state)
+TEST(nothing_is_a_valid_block)
 {
     void *blocks[] = {tdmi_alloc(0, 8), tdmi_alloc(8, 0), tdmi_alloc_aligned(0),
                       tdmi_realloc(NULL, 0, 8)};
@@ -108,9 +102,8 @@ static void nothing_is_a_valid_block(void **state)
     tdmi_free(NULL);
 }
 
-static void failures_begin_at_the_call_asked_for(void **state)
+TEST(failures_begin_at_the_call_asked_for)
 {
-    (void)state;
     for (int n = 1; n <= 4; n++) {
         tdmi_memory_fail_from(n);
         for (int call = 1; call <= 6; call++) {
@@ -132,9 +125,8 @@ static void *allocate_often(void *unused)
     return unused;
 }
 
-static void room_is_there_or_not_and_is_not_kept(void **state)
+TEST(room_is_there_or_not_and_is_not_kept)
 {
-    (void)state;
     const int64_t before = tdmi_memory_calls();
     for (int i = 0; i < 1000; i++) { /* 64 TiB, were they kept: of 47 bits that addresses have */
         assert_true(tdmi_memory_has_room(1000));
@@ -150,7 +142,7 @@ static void room_is_there_or_not_and_is_not_kept(void **state)
     tdmi_memory_fail_from(0);
 }
 
-static void calls_are_counted_over_all_threads(void **state)
+TEST(calls_are_counted_over_all_threads)
 {
     pthread_t threads[4];
     int64_t before = tdmi_memory_calls();
@@ -164,7 +156,7 @@ static void calls_are_counted_over_all_threads(void **state)
 
 /* ---- arena -------------------------------------------------------------------------------- */
 
-static void an_arena_gives_zeroed_aligned_memory_of_any_size(void **state)
+TEST(an_arena_gives_zeroed_aligned_memory_of_any_size)
 {
     static const size_t block_sizes[] = {0, 64, 1000};
     (void)state;
@@ -189,7 +181,7 @@ static void an_arena_gives_zeroed_aligned_memory_of_any_size(void **state)
     tdmi_arena_release(NULL);
 }
 
-static void a_large_request_does_not_waste_the_block_in_use(void **state)
+TEST(a_large_request_does_not_waste_the_block_in_use)
 {
     tdmi_arena arena;
     (void)state;
@@ -203,7 +195,7 @@ static void a_large_request_does_not_waste_the_block_in_use(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void an_arena_keeps_text(void **state)
+TEST(an_arena_keeps_text)
 {
     tdmi_arena arena = {0};
     (void)state;
@@ -229,7 +221,7 @@ static tdm_status arena_scene(tdm_error *err)
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-static void text_grows_and_stays_terminated(void **state)
+TEST(text_grows_and_stays_terminated)
 {
     tdmi_text text = {0};
     (void)state;
@@ -252,7 +244,7 @@ static void text_grows_and_stays_terminated(void **state)
     tdmi_text_release(NULL);
 }
 
-static void broken_text_stays_as_it_was_until_cleared(void **state)
+TEST(broken_text_stays_as_it_was_until_cleared)
 {
     tdmi_text text = {0};
     char large[1000] = "";
@@ -284,30 +276,10 @@ static tdm_status text_scene(tdm_error *err)
     return is_broken ? TDM_FAIL(err, TDM_E_MEMORY, "no memory") : TDM_OK;
 }
 
-static void every_failed_allocation_is_survived(void **state)
+TEST(every_failed_allocation_is_survived)
 {
-    (void)state;
     assert_int_equal(fail_each_allocation(arena_scene), 4);
     assert_true(fail_each_allocation(text_scene) >= 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_comes_back_zeroed),
-        cmocka_unit_test(large_memory_comes_back_zeroed_and_on_whole_lines),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
-        cmocka_unit_test(more_than_any_machine_has_is_refused),
-        cmocka_unit_test(nothing_is_a_valid_block),
-        cmocka_unit_test(failures_begin_at_the_call_asked_for),
-        cmocka_unit_test(room_is_there_or_not_and_is_not_kept),
-        cmocka_unit_test(calls_are_counted_over_all_threads),
-        cmocka_unit_test(an_arena_gives_zeroed_aligned_memory_of_any_size),
-        cmocka_unit_test(a_large_request_does_not_waste_the_block_in_use),
-        cmocka_unit_test(an_arena_keeps_text),
-        cmocka_unit_test(text_grows_and_stays_terminated),
-        cmocka_unit_test(broken_text_stays_as_it_was_until_cleared),
-        cmocka_unit_test(every_failed_allocation_is_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,16 +2,10 @@
 #include "base/progress_form.h"
 #include "base/progress.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
+#include "unit.h"
 
 /* ---- the look ----------------------------------------------------------------------------- */
 
@@ -23,7 +17,7 @@ static const struct tdmi_progress_view half = {.title = "reading",
                                                .seconds = 4.0,
                                                .per_s = 112.5};
 
-static void a_bar_fills_the_columns_it_has(void **state)
+TEST(a_bar_fills_the_columns_it_has)
 {
     static const struct {
         int columns;
@@ -45,7 +39,7 @@ static void a_bar_fills_the_columns_it_has(void **state)
     }
 }
 
-static void every_state_has_its_words(void **state)
+TEST(every_state_has_its_words)
 {
     static const struct {
         struct tdmi_progress_view view;
@@ -92,7 +86,7 @@ static void every_state_has_its_words(void **state)
     }
 }
 
-static void characters_are_cut_whole_and_long_words_end(void **state)
+TEST(characters_are_cut_whole_and_long_words_end)
 {
     char note[5000], text[TDMI_PROGRESS_BYTES];
     struct tdmi_progress_view view = half;
@@ -134,7 +128,7 @@ static void watched(tdmi_progress_style style, int n, int ms, char *text, size_t
     fclose(stream);
 }
 
-static void lines_are_few_and_the_last_one_sums_up(void **state)
+TEST(lines_are_few_and_the_last_one_sums_up)
 {
     char text[4000];
     (void)state;
@@ -151,7 +145,7 @@ static void lines_are_few_and_the_last_one_sums_up(void **state)
     assert_string_equal(text, "");
 }
 
-static void a_bar_is_redrawn_ten_times_a_second_and_cleared(void **state)
+TEST(a_bar_is_redrawn_ten_times_a_second_and_cleared)
 {
     char text[20000];
     int n_drawn = 0;
@@ -168,7 +162,7 @@ static void a_bar_is_redrawn_ten_times_a_second_and_cleared(void **state)
         assert_true(strcspn(line + 1, "\r\x1b") <= 59);
 }
 
-static void quiet_and_absent_progress_says_nothing(void **state)
+TEST(quiet_and_absent_progress_says_nothing)
 {
     char text[100];
     (void)state;
@@ -192,7 +186,7 @@ static void *report(void *progress)
     return NULL;
 }
 
-static void threads_report_together_and_numbers_only_rise(void **state)
+TEST(threads_report_together_and_numbers_only_rise)
 {
     char text[40000];
     pthread_t threads[3];
@@ -214,16 +208,4 @@ static void threads_report_together_and_numbers_only_rise(void **state)
     assert_non_null(strstr(text, "counting: 19999 of 20000 steps (99%)"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bar_fills_the_columns_it_has),
-        cmocka_unit_test(every_state_has_its_words),
-        cmocka_unit_test(characters_are_cut_whole_and_long_words_end),
-        cmocka_unit_test(lines_are_few_and_the_last_one_sums_up),
-        cmocka_unit_test(a_bar_is_redrawn_ten_times_a_second_and_cleared),
-        cmocka_unit_test(quiet_and_absent_progress_says_nothing),
-        cmocka_unit_test(threads_report_together_and_numbers_only_rise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,12 +2,7 @@
 #include "base/sized.h"
 #include "tandem/event.h"
 #include "tandem/train.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* One type in three versions; the library has the second. */
 struct options_1 {
@@ -25,7 +20,7 @@ struct options_3 {
 
 static const struct options_2 usual = {.a = 1, .b = 2};
 
-static void init_writes_the_defaults_that_fit(void **state)
+TEST(init_writes_the_defaults_that_fit)
 {
     struct {
         struct options_1 options;
@@ -45,7 +40,7 @@ static void init_writes_the_defaults_that_fit(void **state)
     assert_true(new.c[0] == 0 && new.c[3] == 0);
 }
 
-static void members_that_a_program_lacks_keep_their_defaults(void **state)
+TEST(members_that_a_program_lacks_keep_their_defaults)
 {
     struct options_1 old = {sizeof old, 7};
     struct options_2 own = usual;
@@ -61,7 +56,7 @@ static void members_that_a_program_lacks_keep_their_defaults(void **state)
     assert_true(own.a == 3 && own.b == 0);
 }
 
-static void members_that_the_library_lacks_must_be_zero(void **state)
+TEST(members_that_the_library_lacks_must_be_zero)
 {
     struct options_3 new = {.struct_bytes = sizeof new, .a = 7, .b = 8};
     struct options_2 own = usual;
@@ -85,7 +80,7 @@ static tdm_status compute(struct options_2 *result, tdm_error *err)
     return TDM_OK;
 }
 
-static void results_are_written_as_far_as_the_program_has_room(void **state)
+TEST(results_are_written_as_far_as_the_program_has_room)
 {
     struct options_1 old[2] = {{sizeof old[0], 0}, {1234, 5678}};
     struct options_3 new = {.struct_bytes = sizeof new, .c = {9}};
@@ -103,7 +98,7 @@ static void results_are_written_as_far_as_the_program_has_room(void **state)
     assert_true(old[0].struct_bytes == sizeof old[0] && old[0].a == 0 && old[1].a == 5678);
 }
 
-static void a_result_without_a_size_is_refused_before_the_work(void **state)
+TEST(a_result_without_a_size_is_refused_before_the_work)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdm_train_result result = {.struct_bytes = 0};
@@ -114,14 +109,4 @@ static void a_result_without_a_size_is_refused_before_the_work(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "struct tdm_train_result: struct_bytes"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(init_writes_the_defaults_that_fit),
-        cmocka_unit_test(members_that_a_program_lacks_keep_their_defaults),
-        cmocka_unit_test(members_that_the_library_lacks_must_be_zero),
-        cmocka_unit_test(results_are_written_as_far_as_the_program_has_room),
-        cmocka_unit_test(a_result_without_a_size_is_refused_before_the_work),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

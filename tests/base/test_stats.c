@@ -1,12 +1,8 @@
 /* Intervals and paired tests against numbers worked out apart, with 40-digit decimals. */
 #include "tandem/metrics.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 static void assert_near(double value, double expected, double relative)
 {
@@ -14,7 +10,7 @@ static void assert_near(double value, double expected, double relative)
         fail_msg("%.17g is not %.17g within %g", value, expected, relative);
 }
 
-static void wilson_gives_the_numbers_of_the_formula(void **state)
+TEST(wilson_gives_the_numbers_of_the_formula)
 {
     static const struct {
         int64_t correct, n;
@@ -38,7 +34,7 @@ static void wilson_gives_the_numbers_of_the_formula(void **state)
     }
 }
 
-static void wilson_of_nothing_is_everything(void **state)
+TEST(wilson_of_nothing_is_everything)
 {
     tdm_interval interval = tdm_wilson(0, 0);
     (void)state;
@@ -47,9 +43,8 @@ static void wilson_of_nothing_is_everything(void **state)
     assert_true(interval.low == 0.0 && interval.high == 1.0);
 }
 
-static void wilson_holds_the_rate_and_stays_within_bounds(void **state)
+TEST(wilson_holds_the_rate_and_stays_within_bounds)
 {
-    (void)state;
     for (int64_t n = 1; n < 200; n++)
         for (int64_t correct = 0; correct <= n; correct++) {
             tdm_interval interval = tdm_wilson(correct, n);
@@ -64,7 +59,7 @@ static void wilson_holds_the_rate_and_stays_within_bounds(void **state)
     assert_true(tdm_wilson(-1, 10).high == tdm_wilson(0, 10).high);
 }
 
-static void mcnemar_gives_the_exact_probabilities(void **state)
+TEST(mcnemar_gives_the_exact_probabilities)
 {
     static const struct {
         int64_t only_a, only_b;
@@ -99,18 +94,16 @@ static void mcnemar_gives_the_exact_probabilities(void **state)
 }
 
 /* 211 and 212 right of the same 270: whatever the overlap, one picture proves nothing. */
-static void one_picture_of_270_is_no_difference(void **state)
+TEST(one_picture_of_270_is_no_difference)
 {
-    (void)state;
     for (int64_t only_a = 0; only_a <= 58; only_a++)
         assert_true(tdm_mcnemar_exact(only_a, only_a + 1) > 0.9);
     tdm_interval a = tdm_wilson(211, 270), b = tdm_wilson(212, 270);
     assert_true(a.high > b.low);
 }
 
-static void mcnemar_falls_as_the_split_grows_uneven(void **state)
+TEST(mcnemar_falls_as_the_split_grows_uneven)
 {
-    (void)state;
     for (int64_t n = 1; n < 400; n++) {
         double before = 1.0;
         for (int64_t k = n / 2; k >= 0; k--) {
@@ -121,7 +114,7 @@ static void mcnemar_falls_as_the_split_grows_uneven(void **state)
     }
 }
 
-static void moments_stay_exact_far_from_zero(void **state)
+TEST(moments_stay_exact_far_from_zero)
 {
     tdm_moments moments = {0};
     (void)state;
@@ -138,7 +131,7 @@ static void moments_stay_exact_far_from_zero(void **state)
 }
 
 /* Apart: the likelihood maximised by golden section at each difference, ends by bisection. */
-static void the_paired_interval_is_that_of_the_profile_likelihood(void **state)
+TEST(the_paired_interval_is_that_of_the_profile_likelihood)
 {
     static const struct {
         int64_t only_a, only_b, n;
@@ -160,7 +153,7 @@ static void the_paired_interval_is_that_of_the_profile_likelihood(void **state)
 }
 
 /* Where no image differs both ends solve n d² = z² d (1 - d). */
-static void the_paired_interval_without_differences_is_z2_by_n_and_z2(void **state)
+TEST(the_paired_interval_without_differences_is_z2_by_n_and_z2)
 {
     static const int64_t n[] = {1, 10, 1000, 50000};
     const double z2 = 3.841458820694124;
@@ -172,9 +165,8 @@ static void the_paired_interval_without_differences_is_z2_by_n_and_z2(void **sta
     }
 }
 
-static void the_paired_interval_holds_the_difference_and_stays_within_bounds(void **state)
+TEST(the_paired_interval_holds_the_difference_and_stays_within_bounds)
 {
-    (void)state;
     for (int64_t n = 0; n < 24; n++)
         for (int64_t a = 0; a <= n; a++)
             for (int64_t b = 0; a + b <= n; b++) {
@@ -186,19 +178,4 @@ static void the_paired_interval_holds_the_difference_and_stays_within_bounds(voi
             }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wilson_gives_the_numbers_of_the_formula),
-        cmocka_unit_test(wilson_of_nothing_is_everything),
-        cmocka_unit_test(wilson_holds_the_rate_and_stays_within_bounds),
-        cmocka_unit_test(mcnemar_gives_the_exact_probabilities),
-        cmocka_unit_test(one_picture_of_270_is_no_difference),
-        cmocka_unit_test(mcnemar_falls_as_the_split_grows_uneven),
-        cmocka_unit_test(moments_stay_exact_far_from_zero),
-        cmocka_unit_test(the_paired_interval_is_that_of_the_profile_likelihood),
-        cmocka_unit_test(the_paired_interval_without_differences_is_z2_by_n_and_z2),
-        cmocka_unit_test(the_paired_interval_holds_the_difference_and_stays_within_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

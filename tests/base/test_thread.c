@@ -4,17 +4,11 @@
 #include "base/thread.h"
 
 #include <float.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static tdmi_pool *new_pool(int n_threads, bool is_pinned)
 {
@@ -45,7 +39,7 @@ static tdm_status count(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static void every_task_runs_once(void **state)
+TEST(every_task_runs_once)
 {
     static const int thread_counts[] = {1, 2, 3, 8};
     (void)state;
@@ -80,7 +74,7 @@ static tdm_status count_slowly(void *self, int index, int worker, tdm_error *err
 }
 
 /* Waiting begins with looking and ends in sleep; both sides are met in all orders. */
-static void runs_begin_and_end_however_long_they_are_waited_for(void **state)
+TEST(runs_begin_and_end_however_long_they_are_waited_for)
 {
     static const int64_t pauses_us[] = {0, 10, 400, 0, 2000, 50, 400};
     (void)state;
@@ -100,7 +94,7 @@ static void runs_begin_and_end_however_long_they_are_waited_for(void **state)
     }
 }
 
-static void the_failure_with_the_lowest_index_is_returned(void **state)
+TEST(the_failure_with_the_lowest_index_is_returned)
 {
     static const int thread_counts[] = {1, 2, 5};
     (void)state;
@@ -146,7 +140,7 @@ static tdm_status look_around(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static void tasks_see_no_denormals_and_no_signals(void **state)
+TEST(tasks_see_no_denormals_and_no_signals)
 {
     tdmi_pool *pool = new_pool(3, false);
     struct tally tally = {.n_threads = 3};
@@ -182,7 +176,7 @@ static tdm_status note_place(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static void pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back(void **state)
+TEST(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back)
 {
     static int before[TDMI_CPUS_MAX], after[TDMI_CPUS_MAX];
     int n_before = tdmi_affinity_mask(before, TDMI_CPUS_MAX);
@@ -208,7 +202,7 @@ static int by_number(const void *left, const void *right)
     return *(const int *)left - *(const int *)right;
 }
 
-static void the_order_of_cpus_is_a_permutation_of_the_mask(void **state)
+TEST(the_order_of_cpus_is_a_permutation_of_the_mask)
 {
     static int mask[TDMI_CPUS_MAX], order[TDMI_CPUS_MAX];
     int n_mask = tdmi_affinity_mask(mask, TDMI_CPUS_MAX);
@@ -224,7 +218,7 @@ static void the_order_of_cpus_is_a_permutation_of_the_mask(void **state)
     tdmi_pool_free(pool);
 }
 
-static void impossible_thread_counts_are_refused(void **state)
+TEST(impossible_thread_counts_are_refused)
 {
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
@@ -243,9 +237,8 @@ static tdm_status pool_scene(tdm_error *err)
     return status;
 }
 
-static void every_failed_allocation_is_reported(void **state)
+TEST(every_failed_allocation_is_reported)
 {
-    (void)state;
     assert_int_equal(fail_each_allocation(pool_scene), 2);
     /* Without memory for the plan, pinning is left out and the pool works. */
     tdmi_memory_fail_from(3);
@@ -256,17 +249,4 @@ static void every_failed_allocation_is_reported(void **state)
     tdmi_pool_free(pool);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_task_runs_once),
-        cmocka_unit_test(runs_begin_and_end_however_long_they_are_waited_for),
-        cmocka_unit_test(the_failure_with_the_lowest_index_is_returned),
-        cmocka_unit_test(tasks_see_no_denormals_and_no_signals),
-        cmocka_unit_test(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back),
-        cmocka_unit_test(the_order_of_cpus_is_a_permutation_of_the_mask),
-        cmocka_unit_test(impossible_thread_counts_are_refused),
-        cmocka_unit_test(every_failed_allocation_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

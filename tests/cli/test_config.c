@@ -2,13 +2,7 @@
  * The config file's form: what entries a text gives, and which line is complained about.
  */
 #include "cli/config.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 struct log {
     char text[1024];
@@ -34,7 +28,7 @@ static tdm_status read(const char *typed, struct log *log, tdm_error *err)
                             (struct tdmi_config_visitor){log, write_down}, err);
 }
 
-static void reads_every_form_of_value(void **state)
+TEST(reads_every_form_of_value)
 {
     static const struct {
         const char *typed, *entries;
@@ -66,7 +60,7 @@ static void reads_every_form_of_value(void **state)
     }
 }
 
-static void complains_about_the_line(void **state)
+TEST(complains_about_the_line)
 {
     static const struct {
         const char *typed, *start;
@@ -99,7 +93,7 @@ static void complains_about_the_line(void **state)
     }
 }
 
-static void refuses_zero_bytes(void **state)
+TEST(refuses_zero_bytes)
 {
     char text[] = "a = 1\nb\0 = 2\n";
     struct log log = {{0}};
@@ -111,12 +105,4 @@ static void refuses_zero_bytes(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "line 2: found a zero byte"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_form_of_value),
-        cmocka_unit_test(complains_about_the_line),
-        cmocka_unit_test(refuses_zero_bytes),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

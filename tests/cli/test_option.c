@@ -2,12 +2,9 @@
  * One option value: what each type accepts, what it refuses, and the sentence it refuses with.
  */
 #include "cli/option.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
 
 struct values {
     bool flag;
@@ -58,7 +55,7 @@ static struct tdmi_option row_of(enum tdmi_option_type type)
     return row;
 }
 
-static void accepts_and_describes_every_type(void **state)
+TEST(accepts_and_describes_every_type)
 {
     static const struct {
         enum tdmi_option_type type;
@@ -105,7 +102,7 @@ static void accepts_and_describes_every_type(void **state)
     }
 }
 
-static void refuses_with_what_is_accepted_and_what_was_found(void **state)
+TEST(refuses_with_what_is_accepted_and_what_was_found)
 {
     static const struct {
         enum tdmi_option_type type;
@@ -157,7 +154,7 @@ static void refuses_with_what_is_accepted_and_what_was_found(void **state)
     }
 }
 
-static void writes_every_type_to_json(void **state)
+TEST(writes_every_type_to_json)
 {
     struct values values = {.flag = true,
                             .integer = 3,
@@ -183,7 +180,7 @@ static void writes_every_type_to_json(void **state)
     tdm_json_writer_free(json);
 }
 
-static void an_integer_may_have_a_word_for_zero(void **state)
+TEST(an_integer_may_have_a_word_for_zero)
 {
     struct tdmi_option row = row_of(TDMI_OPTION_INTEGER);
     struct tdmi_option_value value;
@@ -206,13 +203,4 @@ static void an_integer_may_have_a_word_for_zero(void **state)
     assert_string_equal(text, "12");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_and_describes_every_type),
-        cmocka_unit_test(refuses_with_what_is_accepted_and_what_was_found),
-        cmocka_unit_test(writes_every_type_to_json),
-        cmocka_unit_test(an_integer_may_have_a_word_for_zero),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,15 +2,9 @@
  * Where a setting comes from and which place wins, on the real tables of the command.
  */
 #include "cli/settings.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static const struct tdmi_command *doctor(void)
 {
@@ -28,7 +22,7 @@ static const struct tdmi_setting *time_of(const struct tdmi_settings *settings)
     return &settings->own[row - settings->command->options];
 }
 
-static void the_stronger_source_wins(void **state)
+TEST(the_stronger_source_wins)
 {
     static const struct {
         const char *argument, *specific, *general, *file;
@@ -74,7 +68,7 @@ static void the_stronger_source_wins(void **state)
     }
 }
 
-static void options_may_stand_anywhere_until_two_dashes(void **state)
+TEST(options_may_stand_anywhere_until_two_dashes)
 {
     static struct tdmi_settings settings;
     char words[][16] = {"tandem", "--json", "help", "one", "--no-quiet", "--", "--two", "-"};
@@ -98,9 +92,8 @@ static void options_may_stand_anywhere_until_two_dashes(void **state)
 
 /* The arrays in struct tdmi_settings and the frame have fixed room: every table must fit, and the
  * names must be usable in all sources. */
-static void every_option_table_is_sound(void **state)
+TEST(every_option_table_is_sound)
 {
-    (void)state;
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
         int n = 0;
         assert_true((*at)->values_bytes <= TDMI_VALUES_BYTES);
@@ -121,12 +114,4 @@ static void every_option_table_is_sound(void **state)
     assert_true(doctor()->options[0].name != NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_stronger_source_wins),
-        cmocka_unit_test(options_may_stand_anywhere_until_two_dashes),
-        cmocka_unit_test(every_option_table_is_sound),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

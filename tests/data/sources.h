@@ -12,8 +12,6 @@
 #include "data/pack.h"
 #include "data/tree.h"
 
-POINTER_RELEASE(tdmi_source, tdmi_source_close)
-
 static inline tdmi_source *open_source(const char *path)
 {
     tdm_error err = {0};

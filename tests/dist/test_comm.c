@@ -1,14 +1,8 @@
 /* The job of one process. */
 #include "dist/comm.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static void alone_every_sum_is_there_already(void **state)
+TEST(alone_every_sum_is_there_already)
 {
     const struct tdmi_comm_table *self = NULL;
     tdmi_comm *comm = NULL;
@@ -27,7 +21,7 @@ static void alone_every_sum_is_there_already(void **state)
     self->close(comm);
 }
 
-static void an_unknown_transport_lists_the_known_ones(void **state)
+TEST(an_unknown_transport_lists_the_known_ones)
 {
     const struct tdmi_comm_table *table = NULL;
     tdm_error err = {0};
@@ -38,11 +32,4 @@ static void an_unknown_transport_lists_the_known_ones(void **state)
     assert_null(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alone_every_sum_is_there_already),
-        cmocka_unit_test(an_unknown_transport_lists_the_known_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

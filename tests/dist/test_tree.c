@@ -1,13 +1,7 @@
 /* The tree of additions against its drawing, bit by bit. */
 #include "base/hash/rng.h"
 #include "dist/tree.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_shards = 40, values = 50 };
 
@@ -43,9 +37,8 @@ static void sum_all(float *const *arrays, int n, int64_t first, int64_t n_values
     tdmi_tree_sum(parts, additions, n - 1, first, n_values);
 }
 
-static void sums_have_the_bits_of_the_drawing(void **state)
+TEST(sums_have_the_bits_of_the_drawing)
 {
-    (void)state;
     for (int n = 1; n <= most_shards; n++) {
         float given[most_shards][values], summed[most_shards][values], *arrays[most_shards];
         int n_unlike = 0;
@@ -66,7 +59,7 @@ static void sums_have_the_bits_of_the_drawing(void **state)
 }
 
 /* More levels wait than whole blocks have room for, and there are several blocks. */
-static void many_shards_are_added_in_blocks(void **state)
+TEST(many_shards_are_added_in_blocks)
 {
     enum { n_shards = 1500, n_values = 1100 };
     struct tdmi_tree_part *parts = calloc(n_shards, sizeof *parts);
@@ -92,7 +85,7 @@ static void many_shards_are_added_in_blocks(void **state)
     free(parts);
 }
 
-static void ranges_are_added_on_their_own_in_any_order(void **state)
+TEST(ranges_are_added_on_their_own_in_any_order)
 {
     static const int64_t cuts[] = {0, 1, 7, 8, 30, values};
     (void)state;
@@ -112,7 +105,7 @@ static void ranges_are_added_on_their_own_in_any_order(void **state)
     }
 }
 
-static void nothing_outside_the_range_is_touched(void **state)
+TEST(nothing_outside_the_range_is_touched)
 {
     float given[5][values], summed[5][values], *arrays[5];
     (void)state;
@@ -142,9 +135,8 @@ static bool is_drawn(int first, int end, int low, int high)
                              : first >= low + left && is_drawn(first, end, low + left, high);
 }
 
-static void subtrees_are_those_that_are_drawn(void **state)
+TEST(subtrees_are_those_that_are_drawn)
 {
-    (void)state;
     for (int n = 1; n <= most_shards; n++)
         for (int first = 0; first < n; first++)
             for (int end = first + 1; end <= n; end++)
@@ -152,9 +144,8 @@ static void subtrees_are_those_that_are_drawn(void **state)
 }
 
 /* Subtrees that are summed on their own first, of whatever sizes and in whatever order. */
-static void subtrees_summed_before_change_no_bit(void **state)
+TEST(subtrees_summed_before_change_no_bit)
 {
-    (void)state;
     for (int round = 0; round < 300; round++) {
         tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 1, (uint64_t)round);
         const int n = 1 + (int)tdmi_rng_below(&rng, most_shards);
@@ -186,15 +177,4 @@ static void subtrees_summed_before_change_no_bit(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_have_the_bits_of_the_drawing),
-        cmocka_unit_test(many_shards_are_added_in_blocks),
-        cmocka_unit_test(ranges_are_added_on_their_own_in_any_order),
-        cmocka_unit_test(nothing_outside_the_range_is_touched),
-        cmocka_unit_test(subtrees_are_those_that_are_drawn),
-        cmocka_unit_test(subtrees_summed_before_change_no_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

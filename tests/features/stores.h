@@ -7,8 +7,6 @@
 #include "data/tree.h"
 #include <dirent.h>
 
-POINTER_RELEASE(tdmi_store, tdmi_store_close)
-
 enum { STORE_WIDTH = 37 };
 
 #define STORE_KEY "{\"weights\":\"some\",\"size\":224}"

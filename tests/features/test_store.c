@@ -21,7 +21,7 @@
 
 TEST(rows_come_back_by_content_and_view)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     assert_int_equal(tdmi_store_find(store, store_row(0)), -1);
@@ -43,8 +43,8 @@ TEST(rows_come_back_by_content_and_view)
 /* Bits, not values: of a NaN and of -0 too. */
 TEST(f32_rows_are_kept_bit_for_bit)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     uint32_t bits[STORE_WIDTH] = {0x7fc12345u, 0x80000000u, 1u, 0xff800000u, 0x7f7fffffu};
     float values[STORE_WIDTH], found[STORE_WIDTH];
@@ -62,9 +62,9 @@ TEST(f32_rows_are_kept_bit_for_bit)
 
 TEST(f16_rows_are_rounded_to_the_nearest)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 1283};
-    AT_END(tdmi_store_close_at) tdmi_store *store = NULL;
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = NULL;
     tdm_error err = {0};
     float values[1283], found[1283];
     for (int i = 0; i < 1283; i++)
@@ -90,8 +90,8 @@ TEST(f16_rows_are_rounded_to_the_nearest)
 
 TEST(of_equal_rows_the_first_counts)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     float other[STORE_WIDTH] = {0};
     store_fill(store, 0, 10);
@@ -110,8 +110,8 @@ TEST(of_equal_rows_the_first_counts)
 
 TEST(what_was_not_committed_is_dropped)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     assert_int_equal(tdmi_store_fill_begin(store, 20, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 10, &err), TDM_OK);
@@ -141,7 +141,7 @@ static void *read_all_the_time(void *self)
 
 TEST(rows_are_found_and_read_while_others_are_added)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct reading reading = {.store = store_open(&tree, STORE_KEY)};
     tdm_error err = {0};
     pthread_t threads[2];
@@ -176,7 +176,7 @@ static void change_byte(const char *path, int64_t at)
 TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
 {
     enum { n_rows = 100, index_at = 128 + n_rows * STORE_WIDTH * 4 };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, n_rows);
@@ -241,7 +241,7 @@ TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
 /* Whoever would rather compute rows again than be refused has the others, and a whole store. */
 TEST(damaged_files_are_dropped_for_who_asks_for_it)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -274,7 +274,7 @@ TEST(damaged_files_are_dropped_for_who_asks_for_it)
 TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
 {
     static const char *const texts[] = {"", "{\"format_version\":1,\"key\":", "{}\n"};
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -301,11 +301,11 @@ TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
 /* Rows that changed places have right checksums of their own. */
 TEST(a_row_in_the_place_of_another_is_damage)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     float first[STORE_WIDTH], second[STORE_WIDTH];
     tdm_error err = {0};
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 2);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
     store_values(0, first);
@@ -323,7 +323,7 @@ TEST(a_row_in_the_place_of_another_is_damage)
 
 TEST(rows_of_another_key_are_never_seen)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[512], there[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *other = store_open(&tree, "{\"other\":1}");
@@ -346,7 +346,7 @@ TEST(rows_of_another_key_are_never_seen)
 
 TEST(another_text_under_the_hash_of_the_key_is_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
@@ -367,7 +367,7 @@ TEST(another_text_under_the_hash_of_the_key_is_refused)
 
 TEST(rows_of_another_width_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH + 1};
     tdm_error err = {0};
@@ -383,10 +383,10 @@ TEST(rows_of_another_width_are_refused)
 
 TEST(calls_out_of_order_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_add(store, store_row(0), values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_BF16, &err), TDM_E_BUG);
@@ -408,7 +408,7 @@ TEST(calls_out_of_order_are_refused)
 
 TEST(many_files_are_merged_when_a_fill_is_over)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *beside;
@@ -435,7 +435,7 @@ TEST(many_files_are_merged_when_a_fill_is_over)
 TEST(a_million_rows_are_open_in_less_than_a_second)
 {
     enum { n = 1000000 };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 2};
     tdmi_store *store = NULL;
     tdm_error err = {0};
@@ -480,7 +480,7 @@ static tdm_status allocating(tdm_error *err)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
     tdmi_store_close(store);

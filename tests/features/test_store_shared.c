@@ -28,7 +28,7 @@ static void let_time_pass(void)
 /* Half of the rows are of both. */
 TEST(two_processes_fill_one_key_at_once)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[2];
     for (uint64_t p = 0; p < 2; p++) {
         children[p] = fork();
@@ -74,7 +74,7 @@ static void fill_until_killed(const struct tree *tree, int told)
 
 TEST(what_was_committed_outlives_a_kill)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[512] = "";
     int64_t n_committed = 0;
     for (int turn = 0; turn < 20; turn++) {
@@ -112,7 +112,7 @@ TEST(what_was_committed_outlives_a_kill)
 TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 {
     enum { processes = 3 };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -145,11 +145,11 @@ TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 /* A limit on file sizes fails in write like a full disk does. */
 TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct rlimit old, tight;
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_begin(store, 100000, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 100, &err), TDM_OK);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
@@ -172,7 +172,7 @@ TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
 
 TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_store *store = NULL;
     assert_int_equal(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), TDM_OK);
@@ -195,7 +195,7 @@ TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
 
 TEST(a_folder_that_cannot_be_made_is_refused_by_name)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     const struct tdmi_store_options options = {
         .folder = tree_path(&tree, "file"), .key = STORE_KEY, .width = 1};
@@ -253,7 +253,7 @@ static tdm_status fill_under(const struct tree *tree, char name, int n_keys, tdm
 
 TEST(the_least_recently_used_key_gives_way_first)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abcd");
     assert_true(is_there(&tree, 'a')); /* now b is the oldest */
@@ -272,7 +272,7 @@ TEST(the_least_recently_used_key_gives_way_first)
 
 TEST(a_key_that_a_process_has_open_does_not_give_way)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abc");
     tdmi_store *held = store_open(&tree, key_of('a'));
@@ -314,7 +314,7 @@ TEST(a_key_that_a_process_has_open_does_not_give_way)
 
 TEST(a_fill_that_would_never_fit_removes_nothing)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "ab");
     tdmi_store *store = NULL;
@@ -343,7 +343,7 @@ static void hold_a_promise(const struct tree *tree, int64_t limit, int told)
 
 TEST(room_is_promised_once_and_given_back_by_the_dead)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *store = NULL;
@@ -371,7 +371,7 @@ TEST(room_is_promised_once_and_given_back_by_the_dead)
 /* What is written is not promised any more: both would be counted. */
 TEST(a_promise_is_lowered_by_what_is_committed)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *first = NULL, *second = NULL;
@@ -418,7 +418,7 @@ static bool reads_and_cannot_fill(const struct tree *tree)
 /* Root may write everywhere, so it looks as somebody else. */
 TEST(what_is_complete_is_read_where_nothing_can_be_written)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int has_lock = 1; has_lock >= 0; has_lock--) {
         tdmi_store *store = store_open(&tree, STORE_KEY);
         store_fill(store, 0, KEY_ROWS);
@@ -443,7 +443,7 @@ TEST(what_is_complete_is_read_where_nothing_can_be_written)
 
 TEST(what_is_no_key_is_left_alone)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "a");
     tree_text(&tree, "note.txt", "mine");

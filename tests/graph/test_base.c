@@ -3,6 +3,7 @@
  * they are the whole, in judging and in training, wherever it can be cut and on every backend.
  */
 #include "graph/fusing.h"
+#include "unit.h"
 
 /* Every node from `first` on reads it, or the node before it. */
 static bool can_cut(const tdmi_graph *graph, int first)
@@ -88,7 +89,7 @@ static void halves_are_the_whole(const tdmi_graph *graph, const struct tdmi_back
     free(rows.values);
 }
 
-static void a_network_can_begin_with_the_rows_of_its_base(void **state)
+TEST(a_network_can_begin_with_the_rows_of_its_base)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -119,7 +120,7 @@ static void a_network_can_begin_with_the_rows_of_its_base(void **state)
     tdmi_graph_free(graph);
 }
 
-static void where_more_than_one_tensor_crosses_nothing_is_cut(void **state)
+TEST(where_more_than_one_tensor_crosses_nothing_is_cut)
 {
     tdmi_graph *graph = branches(), *base = NULL;
     tdmi_plan *plan = NULL;
@@ -139,11 +140,4 @@ static void where_more_than_one_tensor_crosses_nothing_is_cut(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_network_can_begin_with_the_rows_of_its_base),
-        cmocka_unit_test(where_more_than_one_tensor_crosses_nothing_is_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

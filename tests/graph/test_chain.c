@@ -8,13 +8,7 @@
 #include "models/network.h"
 #include "graph/packed.h"
 #include "graph/poison.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_images = 3, n_classes = 4, side = 21 };
 
@@ -129,7 +123,7 @@ static int links_of(const tdmi_plan *plan, const char *name)
     return plan->nodes[node_of(plan->graph, name)].n_links;
 }
 
-static void only_readers_of_their_inputs_are_links(void **state)
+TEST(only_readers_of_their_inputs_are_links)
 {
     tdmi_graph *graph = blocks();
     struct backends backends;
@@ -161,7 +155,7 @@ static void only_readers_of_their_inputs_are_links(void **state)
     tdmi_graph_free(graph);
 }
 
-static void frozen_nodes_are_links_and_trained_ones_are_not(void **state)
+TEST(frozen_nodes_are_links_and_trained_ones_are_not)
 {
     tdmi_graph *graph = blocks();
     struct backends backends;
@@ -179,7 +173,7 @@ static void frozen_nodes_are_links_and_trained_ones_are_not(void **state)
     tdmi_graph_free(graph);
 }
 
-static void a_network_gives_the_same_bits_with_chains(void **state)
+TEST(a_network_gives_the_same_bits_with_chains)
 {
     tdmi_graph *graph = blocks();
     struct backends backends;
@@ -211,12 +205,4 @@ static void a_network_gives_the_same_bits_with_chains(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_readers_of_their_inputs_are_links),
-        cmocka_unit_test(frozen_nodes_are_links_and_trained_ones_are_not),
-        cmocka_unit_test(a_network_gives_the_same_bits_with_chains),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,13 +6,7 @@
 #include "graph/feature_table.h"
 #include "base/memory.h"
 #include "tensor/floats.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static float value_of(int64_t row, int i)
 {
@@ -71,7 +65,7 @@ static void same_rows(const tdmi_feature_table *kept, struct tdmi_feature_table_
     free(values);
 }
 
-static void rows_are_found_by_their_numbers(void **state)
+TEST(rows_are_found_by_their_numbers)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
     static const struct {
@@ -103,7 +97,7 @@ static void rows_are_found_by_their_numbers(void **state)
         }
 }
 
-static void there_is_room_for_so_many(void **state)
+TEST(there_is_room_for_so_many)
 {
     const struct tdmi_feature_table_options how = {.width = 5, .at_once = 2, .n_rows = 5};
     tdmi_feature_table *kept = open_rows(how);
@@ -130,7 +124,7 @@ static void *none(tdmi_device *device, size_t bytes)
     return NULL;
 }
 
-static void a_device_without_so_much_memory_is_told(void **state)
+TEST(a_device_without_so_much_memory_is_told)
 {
     struct tdmi_backend full = *away(), unpinned = *away();
     tdmi_feature_table *kept = NULL;
@@ -151,12 +145,4 @@ static void a_device_without_so_much_memory_is_told(void **state)
     tdmi_feature_table_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_found_by_their_numbers),
-        cmocka_unit_test(there_is_room_for_so_many),
-        cmocka_unit_test(a_device_without_so_much_memory_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

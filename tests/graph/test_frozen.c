@@ -4,6 +4,7 @@
  */
 #include "graph/fusing.h"
 #include "models/known_network.h"
+#include "unit.h"
 
 static double loss_of(const tdmi_plan *plan, struct values values)
 {
@@ -78,7 +79,7 @@ static void gradients_are_those_of_differences(const tdmi_graph *graph, struct v
     tdmi_plan_free(plan);
 }
 
-static void gradients_through_branches_are_those_of_differences(void **state)
+TEST(gradients_through_branches_are_those_of_differences)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -93,7 +94,7 @@ static void gradients_through_branches_are_those_of_differences(void **state)
 }
 
 /* On every backend: with statistics that stay, none of a gradient goes through them. */
-static void gradients_through_kept_statistics_are_those_of_differences(void **state)
+TEST(gradients_through_kept_statistics_are_those_of_differences)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -157,7 +158,7 @@ static void same_everywhere(const tdmi_graph *graph, struct fusing *fusing, int 
 }
 
 /* Wherever the border lies; with statistics of batch norms that are taken and that stay. */
-static void what_is_frozen_runs_as_without_training(void **state)
+TEST(what_is_frozen_runs_as_without_training)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -175,7 +176,7 @@ static void what_is_frozen_runs_as_without_training(void **state)
 }
 
 /* What is judged is what is trained: no statistics of the batch come between. */
-static void kept_statistics_give_what_inference_gives(void **state)
+TEST(kept_statistics_give_what_inference_gives)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -206,7 +207,7 @@ static void kept_statistics_give_what_inference_gives(void **state)
 }
 
 /* Nothing is passed over more often than where statistics are taken. */
-static void kept_statistics_cost_no_fusion(void **state)
+TEST(kept_statistics_cost_no_fusion)
 {
     tdmi_graph *graph = network_new("mobilenetv2", 64, n_classes);
     (void)state;
@@ -225,7 +226,7 @@ static void kept_statistics_cost_no_fusion(void **state)
     tdmi_graph_free(graph);
 }
 
-static void frozen_as_far_as_that_nothing_is_left(void **state)
+TEST(frozen_as_far_as_that_nothing_is_left)
 {
     tdmi_graph *graph = branches();
     struct tdmi_plan_options request = {
@@ -239,15 +240,4 @@ static void frozen_as_far_as_that_nothing_is_left(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_through_branches_are_those_of_differences),
-        cmocka_unit_test(gradients_through_kept_statistics_are_those_of_differences),
-        cmocka_unit_test(kept_statistics_give_what_inference_gives),
-        cmocka_unit_test(kept_statistics_cost_no_fusion),
-        cmocka_unit_test(what_is_frozen_runs_as_without_training),
-        cmocka_unit_test(frozen_as_far_as_that_nothing_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,6 +3,7 @@
  * what the reference gives alone; so must every plan that it gets when some of its kernels refuse.
  */
 #include "graph/fusing.h"
+#include "unit.h"
 
 static int count_virtual(const tdmi_plan *plan)
 {
@@ -12,7 +13,7 @@ static int count_virtual(const tdmi_plan *plan)
     return n;
 }
 
-static void whatever_kernels_carry_the_numbers_are_the_same(void **state)
+TEST(whatever_kernels_carry_the_numbers_are_the_same)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -57,7 +58,7 @@ static void whatever_kernels_carry_the_numbers_are_the_same(void **state)
 
 /* ---- the backends of this build ------------------------------------------------------------ */
 
-static void every_backend_gives_the_numbers_of_the_reference(void **state)
+TEST(every_backend_gives_the_numbers_of_the_reference)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -86,11 +87,4 @@ static void every_backend_gives_the_numbers_of_the_reference(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_kernels_carry_the_numbers_are_the_same),
-        cmocka_unit_test(every_backend_gives_the_numbers_of_the_reference),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,6 +4,7 @@
  * reads what is not there any more gives a NaN.
  */
 #include "graph/fusing.h"
+#include "unit.h"
 
 /* Members of groups; how many residuals share their gradient with the norm that adds them. */
 static void count(const tdmi_plan *plan, int *members, int *residuals, int *shared)
@@ -21,7 +22,7 @@ static void count(const tdmi_plan *plan, int *members, int *residuals, int *shar
     }
 }
 
-static void groups_of_norms_give_the_numbers_of_ops_alone(void **state)
+TEST(groups_of_norms_give_the_numbers_of_ops_alone)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
@@ -66,10 +67,4 @@ static void groups_of_norms_give_the_numbers_of_ops_alone(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_of_norms_give_the_numbers_of_ops_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

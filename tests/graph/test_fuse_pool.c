@@ -9,13 +9,9 @@
 #include "models/network.h"
 #include "graph/packed.h"
 #include "graph/poison.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { most_images = 20, classes = 10, most_pixels = 28 * 28 };
 
@@ -213,7 +209,7 @@ static float *run_on(const struct tdmi_backend *on, const tdmi_graph *graph,
     return sums;
 }
 
-static void a_convolution_can_give_what_the_pool_behind_it_makes(void **state)
+TEST(a_convolution_can_give_what_the_pool_behind_it_makes)
 {
     static struct pictures pictures;
     struct tdmi_kernel conv = *tdmi_backend_ref.kernels[TDMI_OP_CONV];
@@ -252,7 +248,7 @@ static int pooled_by(const struct tdmi_backend *backend)
     return backend == &tdmi_backend_cpu && tdmi_isa_best() >= TDMI_ISA_AVX2 ? 4 : -1;
 }
 
-static void every_backend_gives_the_gradients_of_the_reference(void **state)
+TEST(every_backend_gives_the_gradients_of_the_reference)
 {
     static struct pictures pictures;
     struct tdmi_network network;
@@ -280,11 +276,4 @@ static void every_backend_gives_the_gradients_of_the_reference(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_convolution_can_give_what_the_pool_behind_it_makes),
-        cmocka_unit_test(every_backend_gives_the_gradients_of_the_reference),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

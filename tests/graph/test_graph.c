@@ -1,16 +1,10 @@
 /* Building graphs: what is laid out where, which mistakes are told, what fresh weights are. */
 #include "base/memory.h"
 #include "models/known_network.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static const struct tdmi_preprocess grey = {
     .width = 8, .height = 8, .channels = 1, .crop_fraction = 1.0};
@@ -32,7 +26,7 @@ static void check_layout(const struct tdmi_tensor *tensors, int n, int64_t total
     assert_true(total >= end && total < end + 16);
 }
 
-static void tensors_lie_one_behind_the_other_on_cache_lines(void **state)
+TEST(tensors_lie_one_behind_the_other_on_cache_lines)
 {
     const struct tdmi_network *it;
     (void)state;
@@ -57,7 +51,7 @@ static float *fresh(const tdmi_graph *graph, uint64_t seed)
     return values;
 }
 
-static void fresh_values_are_a_function_of_the_seed(void **state)
+TEST(fresh_values_are_a_function_of_the_seed)
 {
     tdmi_graph *graph = network_new("convnet7", 32, 4), *again = network_new("convnet7", 64, 4);
     float *a = fresh(graph, 7), *b = fresh(again, 7), *c = fresh(graph, 8);
@@ -89,7 +83,7 @@ static void fresh_values_are_a_function_of_the_seed(void **state)
     tdmi_graph_free(again);
 }
 
-static void biases_begin_at_zero_and_batch_norm_as_identity(void **state)
+TEST(biases_begin_at_zero_and_batch_norm_as_identity)
 {
     tdmi_graph *graph = network_new("convnet7", 32, 4);
     float *values = fresh(graph, 7);
@@ -244,7 +238,7 @@ static void endless(tdmi_graph *graph)
     }
 }
 
-static void mistakes_are_told_in_a_sentence_that_names_the_node(void **state)
+TEST(mistakes_are_told_in_a_sentence_that_names_the_node)
 {
     static const struct {
         builder *build;
@@ -289,7 +283,7 @@ static void mistakes_are_told_in_a_sentence_that_names_the_node(void **state)
     }
 }
 
-static void after_a_mistake_nothing_more_is_added(void **state)
+TEST(after_a_mistake_nothing_more_is_added)
 {
     tdmi_graph *graph = tdmi_graph_new();
     tdm_error err = {0};
@@ -305,7 +299,7 @@ static void after_a_mistake_nothing_more_is_added(void **state)
     tdmi_graph_free(NULL);
 }
 
-static void a_picture_too_small_for_a_network_is_refused_with_advice(void **state)
+TEST(a_picture_too_small_for_a_network_is_refused_with_advice)
 {
     /* The others pad every window, and look at one pixel if they must. */
     static const char *const names[] = {"xception", "convnet7", "lenet5", "alexnet"};
@@ -323,15 +317,4 @@ static void a_picture_too_small_for_a_network_is_refused_with_advice(void **stat
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_lie_one_behind_the_other_on_cache_lines),
-        cmocka_unit_test(fresh_values_are_a_function_of_the_seed),
-        cmocka_unit_test(biases_begin_at_zero_and_batch_norm_as_identity),
-        cmocka_unit_test(mistakes_are_told_in_a_sentence_that_names_the_node),
-        cmocka_unit_test(after_a_mistake_nothing_more_is_added),
-        cmocka_unit_test(a_picture_too_small_for_a_network_is_refused_with_advice),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,14 +2,7 @@
  */
 #include "base/text/text.h"
 #include "models/known_network.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* The text of {"nodes": […]}; free it. */
 static char *written(const tdmi_graph *graph)
@@ -67,7 +60,7 @@ static void same_graph(const tdmi_graph *a, const tdmi_graph *b)
     assert_true(p->crop_fraction == q->crop_fraction);
 }
 
-static void every_network_is_read_back_as_it_was(void **state)
+TEST(every_network_is_read_back_as_it_was)
 {
     const struct tdmi_network *it;
     (void)state;
@@ -87,7 +80,7 @@ static void every_network_is_read_back_as_it_was(void **state)
 
 /* Every op with every attribute away from its usual value. An op that names an attribute outside
  * the list of graph_json.c would run past its end here, which the sanitizers see. */
-static void every_attribute_of_every_op_survives(void **state)
+TEST(every_attribute_of_every_op_survives)
 {
     tdmi_graph *graph = tdmi_graph_new(), *back = NULL;
     bool is_used[TDMI_OP_KINDS] = {false};
@@ -195,7 +188,7 @@ static void every_attribute_of_every_op_survives(void **state)
     "{\"name\":\"pool\",\"op\":\"global_pool\",\"input\":\"conv\"}," \
     "{\"name\":\"softmax\",\"op\":\"softmax\",\"input\":\"pool\"}"
 
-static void what_is_no_graph_is_refused_in_a_sentence(void **state)
+TEST(what_is_no_graph_is_refused_in_a_sentence)
 {
     static const struct {
         const char *nodes, *says;
@@ -252,7 +245,7 @@ static void what_is_no_graph_is_refused_in_a_sentence(void **state)
     }
 }
 
-static void the_text_of_these_cases_is_a_graph_but_for_the_mistake(void **state)
+TEST(the_text_of_these_cases_is_a_graph_but_for_the_mistake)
 {
     tdmi_graph *graph = NULL;
     (void)state;
@@ -264,7 +257,7 @@ static void the_text_of_these_cases_is_a_graph_but_for_the_mistake(void **state)
 }
 
 /* Files from before paddings were told side by side, and before dilation and groups. */
-static void what_older_files_say_is_understood(void **state)
+TEST(what_older_files_say_is_understood)
 {
     tdmi_graph *graph = NULL;
     (void)state;
@@ -283,7 +276,7 @@ static void what_older_files_say_is_understood(void **state)
     tdmi_graph_free(graph);
 }
 
-static void a_missing_array_is_refused(void **state)
+TEST(a_missing_array_is_refused)
 {
     tdmi_graph *graph = NULL;
     (void)state;
@@ -293,15 +286,4 @@ static void a_missing_array_is_refused(void **state)
     assert_null(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_network_is_read_back_as_it_was),
-        cmocka_unit_test(every_attribute_of_every_op_survives),
-        cmocka_unit_test(what_is_no_graph_is_refused_in_a_sentence),
-        cmocka_unit_test(the_text_of_these_cases_is_a_graph_but_for_the_mistake),
-        cmocka_unit_test(what_older_files_say_is_understood),
-        cmocka_unit_test(a_missing_array_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

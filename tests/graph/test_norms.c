@@ -4,6 +4,7 @@
  */
 #include "graph/norms.h"
 #include "graph/fusing.h"
+#include "unit.h"
 
 /* A network whose norms have no statistics, but for the one at `kept`; as Keras counts variances,
  * so that those of a shard can be the running ones to the bit that rounding leaves. */
@@ -101,9 +102,8 @@ static void check_backend(const struct tdmi_backend *backend)
     tdmi_graph_free(graph);
 }
 
-static void a_network_gives_the_same_with_measured_statistics(void **state)
+TEST(a_network_gives_the_same_with_measured_statistics)
 {
-    (void)state;
     for (int i = 0; tdmi_backend_at(i); i++)
         if (tdmi_backend_at(i)->device.is_host) {
             const struct tdmi_backend backend = poisoned_backend(tdmi_backend_at(i));
@@ -112,7 +112,7 @@ static void a_network_gives_the_same_with_measured_statistics(void **state)
 }
 
 /* Whatever kernels refuse: a training with measured statistics is the reference's. */
-static void training_with_measured_statistics_is_the_same_however_it_is_fused(void **state)
+TEST(training_with_measured_statistics_is_the_same_however_it_is_fused)
 {
     struct values values;
     struct fusing fusing;
@@ -138,7 +138,7 @@ static void training_with_measured_statistics_is_the_same_however_it_is_fused(vo
 }
 
 /* Norms before the border, and one that has statistics, keep every byte. */
-static void norms_that_need_none_are_left_alone(void **state)
+TEST(norms_that_need_none_are_left_alone)
 {
     struct values values;
     tdmi_graph *graph = branches();
@@ -170,7 +170,7 @@ static void norms_that_need_none_are_left_alone(void **state)
     tdmi_graph_free(graph);
 }
 
-static void slow_statistics_are_quickened_behind_the_border(void **state)
+TEST(slow_statistics_are_quickened_behind_the_border)
 {
     struct values values;
     tdmi_graph *graph = folded(&values, -1);
@@ -189,13 +189,4 @@ static void slow_statistics_are_quickened_behind_the_border(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_network_gives_the_same_with_measured_statistics),
-        cmocka_unit_test(training_with_measured_statistics_is_the_same_however_it_is_fused),
-        cmocka_unit_test(norms_that_need_none_are_left_alone),
-        cmocka_unit_test(slow_statistics_are_quickened_behind_the_border),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

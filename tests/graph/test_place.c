@@ -1,13 +1,7 @@
 /* Placing buffers in one arena: whatever the lifetimes, nobody stands on anybody's toes. */
 #include "base/hash/rng.h"
 #include "graph/plan.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_buffers = 60, times = 40 };
 
@@ -37,9 +31,8 @@ static size_t most_live(const struct tdmi_buffer *buffers, int n)
     return most;
 }
 
-static void random_lifetimes_never_overlap_in_time_and_space(void **state)
+TEST(random_lifetimes_never_overlap_in_time_and_space)
 {
-    (void)state;
     for (int round = 0; round < 500; round++) {
         tdmi_rng rng = tdmi_rng_at(5, TDMI_RNG_TEST, 0, (uint64_t)round);
         struct tdmi_buffer buffers[most_buffers], wanted[most_buffers], *places[most_buffers];
@@ -72,7 +65,7 @@ static void random_lifetimes_never_overlap_in_time_and_space(void **state)
     }
 }
 
-static void buffers_that_never_meet_share_their_bytes(void **state)
+TEST(buffers_that_never_meet_share_their_bytes)
 {
     struct tdmi_buffer a = {1000, 0, 0, 3}, b = {900, 0, 4, 7}, c = {64, 0, 3, 4};
     struct tdmi_buffer *places[] = {&a, &b, &c};
@@ -81,7 +74,7 @@ static void buffers_that_never_meet_share_their_bytes(void **state)
     assert_int_equal(a.offset, b.offset);
 }
 
-static void nothing_needs_nothing(void **state)
+TEST(nothing_needs_nothing)
 {
     struct tdmi_buffer a = {0, 0, 0, 3}, *places[] = {&a};
     (void)state;
@@ -89,12 +82,4 @@ static void nothing_needs_nothing(void **state)
     assert_int_equal(tdmi_place_buffers(places, 0), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_lifetimes_never_overlap_in_time_and_space),
-        cmocka_unit_test(buffers_that_never_meet_share_their_bytes),
-        cmocka_unit_test(nothing_needs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

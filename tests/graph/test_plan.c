@@ -9,13 +9,7 @@
 #include "graph/executor.h"
 #include "graph/poison.h"
 #include "sanitized.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_images = 4 };
 
@@ -100,7 +94,7 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
     tdmi_free(pixels);
 }
 
-static void sharing_memory_changes_no_bit(void **state)
+TEST(sharing_memory_changes_no_bit)
 {
     struct tdmi_backend backend = poisoned_backend(&tdmi_backend_ref);
     (void)state;
@@ -180,9 +174,8 @@ static void check_segments(const tdmi_plan *plan)
         assert_int_equal(graph->nodes[node].n_params, 0);
 }
 
-static void segments_cover_the_sums_once_from_the_end_down(void **state)
+TEST(segments_cover_the_sums_once_from_the_end_down)
 {
-    (void)state;
     for (int i = 0; i < n_networks; i++) {
         tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
         tdmi_plan *plan;
@@ -196,9 +189,8 @@ static void segments_cover_the_sums_once_from_the_end_down(void **state)
     }
 }
 
-static void segments_end_where_the_frozen_nodes_do(void **state)
+TEST(segments_end_where_the_frozen_nodes_do)
 {
-    (void)state;
     for (int i = 0; i < n_networks; i++) {
         tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
         struct tdmi_plan_options request = {.max_images = 4, .is_training = true};
@@ -236,7 +228,7 @@ static tdmi_graph *wide_graph(void)
     return graph;
 }
 
-static void large_networks_hand_out_gradients_early(void **state)
+TEST(large_networks_hand_out_gradients_early)
 {
     tdmi_graph *graph = wide_graph();
     tdmi_plan *plan;
@@ -255,7 +247,7 @@ static void large_networks_hand_out_gradients_early(void **state)
     tdmi_graph_free(graph);
 }
 
-static void a_network_without_parameters_has_one_segment_with_the_tail(void **state)
+TEST(a_network_without_parameters_has_one_segment_with_the_tail)
 {
     tdmi_graph *graph = tdmi_graph_new();
     tdmi_plan *plan;
@@ -275,9 +267,8 @@ static void a_network_without_parameters_has_one_segment_with_the_tail(void **st
 
 /* ---- other --------------------------------------------------------------------------------- */
 
-static void inference_needs_less_than_training(void **state)
+TEST(inference_needs_less_than_training)
 {
-    (void)state;
     for (int i = 0; i < n_networks; i++) {
         tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
         tdmi_plan *train, *evaluator;
@@ -301,7 +292,7 @@ static double passes_of(const tdmi_plan *plan, const char *name)
 
 /* Forward; the gradient of weights, where there are some that learn; that of the input, where
  * somebody below learns. */
-static void operations_count_what_is_computed(void **state)
+TEST(operations_count_what_is_computed)
 {
     static const struct {
         const char *frozen_before, *name;
@@ -334,7 +325,7 @@ static bool never(const struct tdmi_op_desc *desc)
     return false;
 }
 
-static void a_backend_that_lacks_an_op_is_named(void **state)
+TEST(a_backend_that_lacks_an_op_is_named)
 {
     const struct tdmi_kernel *kernels[TDMI_OP_KINDS];
     struct tdmi_kernel picky = *tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
@@ -357,17 +348,4 @@ static void a_backend_that_lacks_an_op_is_named(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sharing_memory_changes_no_bit),
-        cmocka_unit_test(segments_cover_the_sums_once_from_the_end_down),
-        cmocka_unit_test(segments_end_where_the_frozen_nodes_do),
-        cmocka_unit_test(large_networks_hand_out_gradients_early),
-        cmocka_unit_test(a_network_without_parameters_has_one_segment_with_the_tail),
-        cmocka_unit_test(inference_needs_less_than_training),
-        cmocka_unit_test(operations_count_what_is_computed),
-        cmocka_unit_test(a_backend_that_lacks_an_op_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

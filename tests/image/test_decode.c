@@ -4,6 +4,7 @@
  */
 #include "image/pictures.h"
 #include "base/clock.h"
+#include "unit.h"
 
 static tdm_status decode(const void *bytes, size_t length, tdmi_image *image, tdm_error *err)
 {
@@ -17,9 +18,8 @@ static tdm_status decode(const void *bytes, size_t length, tdmi_image *image, td
     return status;
 }
 
-static void every_form_gives_the_expected_pixels(void **state)
+TEST(every_form_gives_the_expected_pixels)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
     char *rest = table.bytes, *line;
     tdmi_image image = {0};
@@ -51,9 +51,8 @@ static void every_form_gives_the_expected_pixels(void **state)
     tdmi_free(table.bytes);
 }
 
-static void a_file_cut_anywhere_is_refused(void **state)
+TEST(a_file_cut_anywhere_is_refused)
 {
-    (void)state;
     tdmi_image drawn = {0}, image = {0};
     draw_pattern(&drawn, 150, 110);
     for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++) {
@@ -79,9 +78,8 @@ static void a_file_cut_anywhere_is_refused(void **state)
 }
 
 /* Progressive and interlaced files have all pixels early, in a coarse form: still not whole. */
-static void stored_files_without_their_end_are_refused(void **state)
+TEST(stored_files_without_their_end_are_refused)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t spare; /* bytes at the end that hold nothing of the picture */
@@ -118,9 +116,8 @@ static void stored_files_without_their_end_are_refused(void **state)
 
 static const struct tdmi_image_limits strictly = {.is_strict = true};
 
-static void a_flipped_bit_in_a_png_is_refused_or_harmless(void **state)
+TEST(a_flipped_bit_in_a_png_is_refused_or_harmless)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_PNG))
         skip();
     static const char *const names[] = {"rgb8.png", "palette2-clear.png", "turned-left.png"};
@@ -151,9 +148,8 @@ static void a_flipped_bit_in_a_png_is_refused_or_harmless(void **state)
 }
 
 /* pictures.txt has the pixels that Pillow makes of them. */
-static void a_damaged_picture_is_read_unless_the_caller_is_strict(void **state)
+TEST(a_damaged_picture_is_read_unless_the_caller_is_strict)
 {
-    (void)state;
     static const struct {
         const char *name, *words;
     } cases[] = {
@@ -180,9 +176,8 @@ static void a_damaged_picture_is_read_unless_the_caller_is_strict(void **state)
     tdmi_image_release(&image);
 }
 
-static void every_changed_byte_gives_a_picture_or_a_sentence(void **state)
+TEST(every_changed_byte_gives_a_picture_or_a_sentence)
 {
-    (void)state;
     static const char *const names[] = {
         "rgb16.bmp",  "rle4.bmp",         "rgba32.bmp",      "low.pgm",      "text.ppm",
         "core24.bmp", "grey.jpg",         "progressive.jpg", "animated.gif", "animated-placed.webp",
@@ -209,9 +204,8 @@ static void every_changed_byte_gives_a_picture_or_a_sentence(void **state)
     tdmi_image_release(&image);
 }
 
-static void refusals_say_what_was_found(void **state)
+TEST(refusals_say_what_was_found)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t length;
@@ -254,9 +248,8 @@ static void refusals_say_what_was_found(void **state)
     tdmi_image_release(&image);
 }
 
-static void a_picture_above_the_limit_takes_no_memory(void **state)
+TEST(a_picture_above_the_limit_takes_no_memory)
 {
-    (void)state;
     tdmi_image drawn = {0}, image = {0};
     draw_pattern(&drawn, 40, 25);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
@@ -284,9 +277,8 @@ static void a_picture_above_the_limit_takes_no_memory(void **state)
 }
 
 /* Headers that claim 30,000 × 30,000 pixels are refused by the header alone. */
-static void a_giant_header_is_refused_at_once(void **state)
+TEST(a_giant_header_is_refused_at_once)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t at; /* of the size's bytes; 0: behind JPEG's first frame header */
@@ -324,9 +316,8 @@ static void a_giant_header_is_refused_at_once(void **state)
     assert_null(image.pixels);
 }
 
-static void a_name_decides_nothing(void **state)
+TEST(a_name_decides_nothing)
 {
-    (void)state;
     struct bytes gif = read_corpus("plain.gif"), bmp = read_corpus("rgb24.bmp");
     tdmi_image image = {0};
     tdm_status status = tdmi_image_decode(gif.bytes, gif.length, "photo.jpg",
@@ -341,9 +332,8 @@ static void a_name_decides_nothing(void **state)
     tdmi_free(bmp.bytes);
 }
 
-static void every_format_keeps_to_its_bytes_and_its_time(void **state)
+TEST(every_format_keeps_to_its_bytes_and_its_time)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
     char *rest = table.bytes, *line;
     tdmi_image image = {0};
@@ -377,9 +367,8 @@ static void every_format_keeps_to_its_bytes_and_its_time(void **state)
     tdmi_free(table.bytes);
 }
 
-static void a_used_image_takes_no_new_memory(void **state)
+TEST(a_used_image_takes_no_new_memory)
 {
-    (void)state;
     static const char *const names[] = {"rgb420.jpg", "cmyk.jpg", "turned-right.jpg",
                                         "rgb.ppm",    "rle8.bmp", "rgba32.bmp"};
     tdmi_image image = {0};
@@ -396,9 +385,8 @@ static void a_used_image_takes_no_new_memory(void **state)
     tdmi_image_release(&image);
 }
 
-static void each_failed_allocation_is_reported(void **state)
+TEST(each_failed_allocation_is_reported)
 {
-    (void)state;
     static const char *const names[] = {
         "rgb8.png",   "rgba16-interlaced.png", "turned-left.png", "rgb24.bmp",
         "rgb.ppm",    "turned-right.jpg",      "placed.gif",      "animated-placed.webp",
@@ -423,9 +411,8 @@ static void each_failed_allocation_is_reported(void **state)
     }
 }
 
-static void formats_are_told_by_content_and_names_by_ending(void **state)
+TEST(formats_are_told_by_content_and_names_by_ending)
 {
-    (void)state;
     assert_int_equal(tdmi_image_sniff("\xff\xd8\xff\xe0", 4), TDMI_IMAGE_JPEG);
     assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a\n", 8), TDMI_IMAGE_PNG);
     assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a", 7), TDMI_IMAGE_UNKNOWN);
@@ -455,23 +442,4 @@ static void formats_are_told_by_content_and_names_by_ending(void **state)
             fail_msg("%s is a picture", no[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_gives_the_expected_pixels),
-        cmocka_unit_test(a_file_cut_anywhere_is_refused),
-        cmocka_unit_test(stored_files_without_their_end_are_refused),
-        cmocka_unit_test(a_flipped_bit_in_a_png_is_refused_or_harmless),
-        cmocka_unit_test(a_damaged_picture_is_read_unless_the_caller_is_strict),
-        cmocka_unit_test(every_changed_byte_gives_a_picture_or_a_sentence),
-        cmocka_unit_test(refusals_say_what_was_found),
-        cmocka_unit_test(a_picture_above_the_limit_takes_no_memory),
-        cmocka_unit_test(a_giant_header_is_refused_at_once),
-        cmocka_unit_test(a_name_decides_nothing),
-        cmocka_unit_test(every_format_keeps_to_its_bytes_and_its_time),
-        cmocka_unit_test(a_used_image_takes_no_new_memory),
-        cmocka_unit_test(each_failed_allocation_is_reported),
-        cmocka_unit_test(formats_are_told_by_content_and_names_by_ending),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

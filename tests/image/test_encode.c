@@ -3,6 +3,7 @@
  * cannot be written says so.
  */
 #include "image/pictures.h"
+#include "unit.h"
 
 static tdmi_text encode(const tdmi_image *image, enum tdmi_image_format format, int quality)
 {
@@ -33,9 +34,8 @@ static int loss_of(const tdmi_image *image, enum tdmi_image_format format, int q
     return loss;
 }
 
-static void lossless_formats_keep_every_pixel(void **state)
+TEST(lossless_formats_keep_every_pixel)
 {
-    (void)state;
     static const enum tdmi_image_format formats[] = {TDMI_IMAGE_PNG, TDMI_IMAGE_BMP,
                                                      TDMI_IMAGE_PPM};
     static const int sizes[][2] = {{1, 1}, {2, 3}, {3, 2}, {64, 48}, {257, 31}, {1, 500}, {500, 1}};
@@ -63,9 +63,8 @@ static void draw_slopes(tdmi_image *image, int width, int height)
         }
 }
 
-static void jpeg_comes_close_and_closer_with_quality(void **state)
+TEST(jpeg_comes_close_and_closer_with_quality)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     tdmi_image image = {0};
@@ -79,9 +78,8 @@ static void jpeg_comes_close_and_closer_with_quality(void **state)
 /* The digests are those of the files that Pillow 13 writes for the same pixels, quality and
  * sampling (from quality 95 on with restart_marker_rows=1): its libjpeg-turbo is another version,
  * built by others. */
-static void jpeg_bytes_are_the_same_everywhere(void **state)
+TEST(jpeg_bytes_are_the_same_everywhere)
 {
-    (void)state;
     static const struct {
         int quality;
         const char *digest;
@@ -104,9 +102,8 @@ static void jpeg_bytes_are_the_same_everywhere(void **state)
     tdmi_image_release(&image);
 }
 
-static void encoding_twice_gives_the_same_bytes_behind_what_was_there(void **state)
+TEST(encoding_twice_gives_the_same_bytes_behind_what_was_there)
 {
-    (void)state;
     tdmi_image image = {0};
     draw_pattern(&image, 120, 90);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
@@ -125,9 +122,8 @@ static void encoding_twice_gives_the_same_bytes_behind_what_was_there(void **sta
     tdmi_image_release(&image);
 }
 
-static void what_cannot_be_written_is_refused(void **state)
+TEST(what_cannot_be_written_is_refused)
 {
-    (void)state;
     tdmi_image image = {0}, empty = {0};
     tdmi_text out = {0};
     tdm_error err = {0};
@@ -150,9 +146,8 @@ static void what_cannot_be_written_is_refused(void **state)
     tdmi_image_release(&image);
 }
 
-static void each_failed_allocation_is_reported(void **state)
+TEST(each_failed_allocation_is_reported)
 {
-    (void)state;
     tdmi_image image = {0};
     draw_pattern(&image, 90, 90);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
@@ -177,15 +172,4 @@ static void each_failed_allocation_is_reported(void **state)
     tdmi_image_release(&image);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lossless_formats_keep_every_pixel),
-        cmocka_unit_test(jpeg_comes_close_and_closer_with_quality),
-        cmocka_unit_test(jpeg_bytes_are_the_same_everywhere),
-        cmocka_unit_test(encoding_twice_gives_the_same_bytes_behind_what_was_there),
-        cmocka_unit_test(what_cannot_be_written_is_refused),
-        cmocka_unit_test(each_failed_allocation_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,6 +3,7 @@
  * and each of the eight turns moves every pixel to its place.
  */
 #include "image/pictures.h"
+#include "unit.h"
 
 /* ---- reading the number ---------------------------------------------------------------------- */
 
@@ -11,9 +12,8 @@
 #define BIG "MM\0*\0\0\0\x08"
 #define BYTES(text) text, sizeof text - 1
 
-static void the_number_is_found_or_1(void **state)
+TEST(the_number_is_found_or_1)
 {
-    (void)state;
     static const struct {
         const char *what, *bytes;
         size_t length;
@@ -98,9 +98,8 @@ static void the_number_is_found_or_1(void **state)
 /* The stored picture is "abc / def"; by the EXIF standard, row 0 and column 0 of what is stored are
  * these sides of what was seen: 1 top left, 2 top right, 3 bottom right, 4 bottom left, 5 left top,
  * 6 right top, 7 right bottom, 8 left bottom. */
-static void every_orientation_moves_pixels_to_their_place(void **state)
+TEST(every_orientation_moves_pixels_to_their_place)
 {
-    (void)state;
     static const char *const seen[] = {NULL,       "abc/def",  "cba/fed",  "fed/cba", "def/abc",
                                        "ad/be/cf", "da/eb/fc", "fc/eb/da", "cf/be/ad"};
     for (int orientation = 1; orientation <= 8; orientation++) {
@@ -126,9 +125,8 @@ static void every_orientation_moves_pixels_to_their_place(void **state)
     }
 }
 
-static void turning_there_and_back_changes_nothing(void **state)
+TEST(turning_there_and_back_changes_nothing)
 {
-    (void)state;
     static const int back[] = {0, 1, 2, 3, 4, 5, 8, 7, 6};
     static const int sizes[][2] = {{1, 1}, {1, 9}, {9, 1}, {70, 33}, {64, 64}, {31, 100}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -146,9 +144,8 @@ static void turning_there_and_back_changes_nothing(void **state)
         }
 }
 
-static void other_numbers_and_missing_memory_are_reported(void **state)
+TEST(other_numbers_and_missing_memory_are_reported)
 {
-    (void)state;
     tdmi_image image = {0};
     tdm_error err = {0};
     draw_pattern(&image, 5, 4);
@@ -163,13 +160,4 @@ static void other_numbers_and_missing_memory_are_reported(void **state)
     tdmi_image_release(&image);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_number_is_found_or_1),
-        cmocka_unit_test(every_orientation_moves_pixels_to_their_place),
-        cmocka_unit_test(turning_there_and_back_changes_nothing),
-        cmocka_unit_test(other_numbers_and_missing_memory_are_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
  */
 #include "image/pictures.h"
 #include "image/facts.h"
+#include "unit.h"
 
 static tdm_status describe(const void *bytes, size_t length, struct tdmi_image_facts *facts,
                            tdm_error *err)
@@ -61,9 +62,8 @@ static bool find_file(const char *name, struct bytes *file)
     return true;
 }
 
-static void every_file_says_what_pillow_finds(void **state)
+TEST(every_file_says_what_pillow_finds)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/facts.txt");
     char *rest = table.bytes, *line;
     int n = 0, n_wrong = 0;
@@ -125,9 +125,8 @@ static int cut_everywhere(const char *name, const struct bytes *file, const tdmi
     return n_refused;
 }
 
-static void a_file_cut_at_any_hundredth_looks_cut(void **state)
+TEST(a_file_cut_at_any_hundredth_looks_cut)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
     char *rest = table.bytes, *line;
     tdmi_image whole = {0};
@@ -159,9 +158,8 @@ static void a_file_cut_at_any_hundredth_looks_cut(void **state)
 }
 
 /* The same of larger pictures: in the middle of scans, restarts, rows and runs. */
-static void a_collected_picture_cut_at_any_hundredth_looks_cut(void **state)
+TEST(a_collected_picture_cut_at_any_hundredth_looks_cut)
 {
-    (void)state;
     static const char *const names[] = {
         "jpeg-corner/rgb.jpg",          "jpeg-corner/ycck.jpg",
         "jpeg-corner/progressive3.jpg", "jpeg-corner/grayscale_large.jpg",
@@ -188,9 +186,8 @@ static void a_collected_picture_cut_at_any_hundredth_looks_cut(void **state)
     tdmi_image_release(&whole);
 }
 
-static void a_damaged_file_does_not_look_cut(void **state)
+TEST(a_damaged_file_does_not_look_cut)
 {
-    (void)state;
     static const char *const names[] = {"rgb420.jpg", "rgb8.png", "plain.gif", "lossy.webp"};
     tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -217,9 +214,8 @@ static void a_damaged_file_does_not_look_cut(void **state)
 }
 
 /* The broken ones of the test data that are refused: cut, damaged, or nothing at all. */
-static void refused_files_are_told_apart(void **state)
+TEST(refused_files_are_told_apart)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool is_cut;
@@ -247,9 +243,8 @@ static void refused_files_are_told_apart(void **state)
     }
 }
 
-static void what_is_no_picture_is_said(void **state)
+TEST(what_is_no_picture_is_said)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t length;
@@ -285,9 +280,8 @@ static void what_is_no_picture_is_said(void **state)
 }
 
 /* Describing allocates nothing and survives every changed byte. */
-static void every_changed_byte_gives_facts_or_a_sentence(void **state)
+TEST(every_changed_byte_gives_facts_or_a_sentence)
 {
-    (void)state;
     static const char *const names[] = {
         "profile.jpg",    "progressive.jpg",      "palette2-clear.png",
         "animated.gif",   "animated-placed.webp", "rgba32.bmp",
@@ -311,16 +305,4 @@ static void every_changed_byte_gives_facts_or_a_sentence(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_says_what_pillow_finds),
-        cmocka_unit_test(a_file_cut_at_any_hundredth_looks_cut),
-        cmocka_unit_test(a_collected_picture_cut_at_any_hundredth_looks_cut),
-        cmocka_unit_test(a_damaged_file_does_not_look_cut),
-        cmocka_unit_test(refused_files_are_told_apart),
-        cmocka_unit_test(what_is_no_picture_is_said),
-        cmocka_unit_test(every_changed_byte_gives_facts_or_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
 #include "image/pictures.h"
 #include "image/fingerprint.h"
 #include "test_data.h"
+#include "unit.h"
 
 static uint64_t fingerprint_of(const tdmi_image *image)
 {
@@ -16,9 +17,8 @@ static uint64_t fingerprint_of(const tdmi_image *image)
 }
 
 /* The numbers are part of stored audits: the same on every machine, for ever. */
-static void the_fingerprint_is_a_fixed_number(void **state)
+TEST(the_fingerprint_is_a_fixed_number)
 {
-    (void)state;
     tdmi_image image = {0};
     draw_pattern(&image, 40, 25);
     assert_int_equal(fingerprint_of(&image), UINT64_C(0xd58fbca067634b48));
@@ -27,9 +27,8 @@ static void the_fingerprint_is_a_fixed_number(void **state)
     tdmi_image_release(&image);
 }
 
-static void plain_pictures_have_none(void **state)
+TEST(plain_pictures_have_none)
 {
-    (void)state;
     tdmi_image image = {0};
     static const int sizes[][2] = {{1, 1}, {31, 33}, {200, 3}};
     for (size_t i = 0; i < 3; i++)
@@ -51,17 +50,15 @@ static void plain_pictures_have_none(void **state)
     tdmi_image_release(&image);
 }
 
-static void the_distance_counts_bits(void **state)
+TEST(the_distance_counts_bits)
 {
-    (void)state;
     assert_int_equal(tdmi_fingerprint_distance(0, 0), 0);
     assert_int_equal(tdmi_fingerprint_distance(0, UINT64_MAX), 64);
     assert_int_equal(tdmi_fingerprint_distance(UINT64_C(1) << 63, 1), 2);
 }
 
-static void missing_memory_is_reported(void **state)
+TEST(missing_memory_is_reported)
 {
-    (void)state;
     tdmi_image image = {0}, scratch = {0};
     uint64_t found;
     draw_pattern(&image, 100, 80);
@@ -145,9 +142,8 @@ static void add_folder(const char *folder, struct photos *photos)
     tdmi_arena_release(&arena);
 }
 
-static void photographs_are_near_their_copies_and_far_from_others(void **state)
+TEST(photographs_are_near_their_copies_and_far_from_others)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const classes[] = {"butterfly", "grand_piano", "helicopter", "ibis",
@@ -181,14 +177,4 @@ static void photographs_are_near_their_copies_and_far_from_others(void **state)
     assert_in_range(photos.n_far[2], 0, 2); /* where white clips, the picture is another */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fingerprint_is_a_fixed_number),
-        cmocka_unit_test(plain_pictures_have_none),
-        cmocka_unit_test(the_distance_counts_bits),
-        cmocka_unit_test(missing_memory_is_reported),
-        cmocka_unit_test(photographs_are_near_their_copies_and_far_from_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

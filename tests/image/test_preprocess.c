@@ -4,6 +4,7 @@
  */
 #include "image/pictures.h"
 #include "image/preprocess.h"
+#include "unit.h"
 #include <math.h>
 
 static enum tdmi_fit fit_named(const char *name)
@@ -16,9 +17,8 @@ static enum tdmi_fit fit_named(const char *name)
     return TDMI_FIT_STRETCH;
 }
 
-static void every_fit_gives_the_expected_pixels(void **state)
+TEST(every_fit_gives_the_expected_pixels)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/preprocess.txt");
     char *rest = table.bytes, *line;
     tdmi_image source = {0};
@@ -52,9 +52,8 @@ static void every_fit_gives_the_expected_pixels(void **state)
     tdmi_free(table.bytes);
 }
 
-static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
+TEST(a_file_is_decoded_turned_and_fitted_without_new_memory)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     const struct tdmi_preprocess preprocess = {.width = 20,
@@ -91,9 +90,8 @@ static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
 }
 
 /* By Pillow: draft(), which decodes less of a JPEG, and the means of blocks that come after. */
-static void drafts_give_the_expected_pixels(void **state)
+TEST(drafts_give_the_expected_pixels)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     struct bytes table = read_checkout("tests/fixtures/image/drafts.txt");
@@ -139,9 +137,8 @@ static void drafts_give_the_expected_pixels(void **state)
 }
 
 /* Below twice the target a draft is no other picture. */
-static void small_pictures_are_the_same_as_drafts(void **state)
+TEST(small_pictures_are_the_same_as_drafts)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const names[] = {"rgb420.jpg", "orientation3.jpg", "orientation6.jpg"};
@@ -169,9 +166,8 @@ static void small_pictures_are_the_same_as_drafts(void **state)
 }
 
 /* At its own size, with margins, and resampled: into memory that is read soon, or not. */
-static void where_a_picture_goes_changes_no_byte(void **state)
+TEST(where_a_picture_goes_changes_no_byte)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const names[] = {"rgb420.jpg", "orientation1.jpg", "orientation6.jpg"};
@@ -212,9 +208,8 @@ static void where_a_picture_goes_changes_no_byte(void **state)
 }
 
 /* Rows are resampled while they are decoded; here the picture is made first. Cut files too. */
-static void decoding_by_rows_gives_the_bytes_of_the_whole_picture(void **state)
+TEST(decoding_by_rows_gives_the_bytes_of_the_whole_picture)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const names[] = {"rgb420.jpg", "grey.jpg", "cmyk.jpg", "progressive.jpg",
@@ -254,9 +249,8 @@ static void decoding_by_rows_gives_the_bytes_of_the_whole_picture(void **state)
     tdmi_image_release(&image);
 }
 
-static void a_picture_of_the_right_size_is_not_resampled(void **state)
+TEST(a_picture_of_the_right_size_is_not_resampled)
 {
-    (void)state;
     static const enum tdmi_fit fits[] = {TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH};
     tdmi_image source = {0};
     struct tdmi_preprocess_scratch scratch = {0};
@@ -272,9 +266,8 @@ static void a_picture_of_the_right_size_is_not_resampled(void **state)
     tdmi_image_release(&source);
 }
 
-static void scales_are_their_formulas(void **state)
+TEST(scales_are_their_formulas)
 {
-    (void)state;
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
     uint8_t bytes[3 * 256];
     float out[3 * 256];
@@ -307,9 +300,8 @@ static void scales_are_their_formulas(void **state)
     assert_true(out[0] == -1.0f && out[3 * 255] == 1.0f);
 }
 
-static void impossible_settings_are_refused(void **state)
+TEST(impossible_settings_are_refused)
 {
-    (void)state;
     static const struct tdmi_preprocess cases[] = {
         {.width = 0, .height = 4, .channels = 3},
         {.width = 4, .height = 65536, .channels = 3},
@@ -329,9 +321,8 @@ static void impossible_settings_are_refused(void **state)
 }
 
 /* One row of two million pixels. */
-static void a_needle_is_fitted(void **state)
+TEST(a_needle_is_fitted)
 {
-    (void)state;
     enum { LONG = 2000000, SIDE = 299, ROW = 3 * SIDE };
     tdmi_image source = {0}, line = {0};
     struct tdmi_preprocess_scratch scratch = {0};
@@ -359,9 +350,8 @@ static void a_needle_is_fitted(void **state)
 }
 
 /* Such a picture is a bad one, whatever it is fitted into: it is not looked at. */
-static void longer_ones_are_refused_as_input(void **state)
+TEST(longer_ones_are_refused_as_input)
 {
-    (void)state;
     static const struct {
         int width, height;
         enum tdmi_fit fit;
@@ -389,9 +379,8 @@ static void longer_ones_are_refused_as_input(void **state)
 }
 
 /* The whole way, from a file. */
-static void a_file_that_is_a_needle_is_refused_as_input(void **state)
+TEST(a_file_that_is_a_needle_is_refused_as_input)
 {
-    (void)state;
     enum { LONG = 17000000 };
     static const char header[] = "P5 17000000 1 255\n";
     const size_t n = sizeof header - 1;
@@ -416,9 +405,8 @@ static void a_file_that_is_a_needle_is_refused_as_input(void **state)
 }
 
 /* A decoder asks for a divisor before it hears that there is no size to crop from. */
-static void a_draft_of_what_cannot_be_cropped_is_refused_as_input(void **state)
+TEST(a_draft_of_what_cannot_be_cropped_is_refused_as_input)
 {
-    (void)state;
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     const struct tdmi_preprocess preprocess = {.width = 400,
@@ -444,22 +432,4 @@ static void a_draft_of_what_cannot_be_cropped_is_refused_as_input(void **state)
     tdmi_text_release(&file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_fit_gives_the_expected_pixels),
-        cmocka_unit_test(a_file_is_decoded_turned_and_fitted_without_new_memory),
-        cmocka_unit_test(drafts_give_the_expected_pixels),
-        cmocka_unit_test(small_pictures_are_the_same_as_drafts),
-        cmocka_unit_test(where_a_picture_goes_changes_no_byte),
-        cmocka_unit_test(decoding_by_rows_gives_the_bytes_of_the_whole_picture),
-        cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
-        cmocka_unit_test(scales_are_their_formulas),
-        cmocka_unit_test(impossible_settings_are_refused),
-        cmocka_unit_test(a_needle_is_fitted),
-        cmocka_unit_test(longer_ones_are_refused_as_input),
-        cmocka_unit_test(a_file_that_is_a_needle_is_refused_as_input),
-        cmocka_unit_test(a_draft_of_what_cannot_be_cropped_is_refused_as_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,10 +3,10 @@
  */
 #include "image/pictures.h"
 #include "image/preprocess.h"
+#include "unit.h"
 
-static void the_json_form_reads_back(void **state)
+TEST(the_json_form_reads_back)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const struct tdmi_preprocess written = {.width = 224 + i,
                                                 .height = 192,
@@ -39,9 +39,8 @@ static void the_json_form_reads_back(void **state)
     }
 }
 
-static void a_file_from_before_drafts_has_none(void **state)
+TEST(a_file_from_before_drafts_has_none)
 {
-    (void)state;
     static const char text[] = "{\"width\": 5, \"height\": 5, \"channels\": 3, \"fit\": \"pad\", "
                                "\"crop_fraction\": 1, \"filter\": \"lanczos\", \"scale\": \"tf\"}";
     tdm_json_document *document = NULL;
@@ -56,9 +55,8 @@ static void a_file_from_before_drafts_has_none(void **state)
 
 #define REST ", \"fit\": \"pad\", \"crop_fraction\": 1, \"filter\": \"lanczos\", \"scale\": \"tf\"}"
 
-static void other_json_says_what_is_wrong(void **state)
+TEST(other_json_says_what_is_wrong)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -104,12 +102,4 @@ static void other_json_says_what_is_wrong(void **state)
                      TDM_E_INPUT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_json_form_reads_back),
-        cmocka_unit_test(a_file_from_before_drafts_has_none),
-        cmocka_unit_test(other_json_says_what_is_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

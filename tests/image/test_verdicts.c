@@ -3,6 +3,7 @@
  * where no reason stands there Pillow's verdict is the same.
  */
 #include "image/pictures.h"
+#include "unit.h"
 
 static char *data_path(const char *name, char *buffer, size_t buffer_bytes)
 {
@@ -53,9 +54,8 @@ static void pillow_says(const char *name, char *verdict, size_t verdict_bytes)
     tdmi_free(table.bytes);
 }
 
-static void every_file_has_its_verdict(void **state)
+TEST(every_file_has_its_verdict)
 {
-    (void)state;
     char path[1000];
     data_path("", path, sizeof path);
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG) || !tdmi_image_can_decode(TDMI_IMAGE_PNG))
@@ -92,9 +92,8 @@ static void every_file_has_its_verdict(void **state)
     tdmi_free(table.bytes);
 }
 
-static void every_file_stands_in_the_table(void **state)
+TEST(every_file_stands_in_the_table)
 {
-    (void)state;
     static const char *const folders[] = {"exif", "jpeg-broken", "jpeg-corner", "other-formats"};
     char path[1000], wanted[400];
     data_path("", path, sizeof path);
@@ -118,9 +117,8 @@ static void every_file_stands_in_the_table(void **state)
 }
 
 /* Nine shots of one scene, held in eight ways: upright, they differ by compression only. */
-static void turned_photographs_all_come_out_upright(void **state)
+TEST(turned_photographs_all_come_out_upright)
 {
-    (void)state;
     tdmi_image first = {0}, other = {0};
     char name[100], path[1000];
     data_path("", path, sizeof path);
@@ -156,12 +154,4 @@ static void turned_photographs_all_come_out_upright(void **state)
     tdmi_image_release(&other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_has_its_verdict),
-        cmocka_unit_test(every_file_stands_in_the_table),
-        cmocka_unit_test(turned_photographs_all_come_out_upright),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,9 +3,8 @@
 #include "models/describe.h"
 #include "models/layout.h"
 
-#include <stdio.h>
-#include <string.h>
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static const char *const models[] = {"xception", "mobilenetv2",    "resnet18", "resnet50",
                                      "alexnet",  "resnet56-cifar", "lenet5",   "convnet7"};
@@ -50,9 +49,8 @@ static void check_lines(const struct tdmi_drawing_layout *layout, const tdmi_gra
     }
 }
 
-static void boxes_of_every_network_have_places_of_their_own_and_lines_lead_down(void **state)
+TEST(boxes_of_every_network_have_places_of_their_own_and_lines_lead_down)
 {
-    (void)state;
     for (int i = 0; i < n_models; i++) {
         struct tdmi_network network;
         assert_int_equal(tdmi_network_find(models[i], &network, NULL), TDM_OK);
@@ -69,7 +67,7 @@ static void boxes_of_every_network_have_places_of_their_own_and_lines_lead_down(
     }
 }
 
-static void what_follows_alone_stands_in_the_same_box(void **state)
+TEST(what_follows_alone_stands_in_the_same_box)
 {
     tdmi_graph *graph = network_new("resnet20-cifar", 32, 10);
     struct tdmi_drawing_layout layout;
@@ -94,9 +92,8 @@ static int times(const char *text, const char *what)
     return n;
 }
 
-static void a_drawing_has_every_box_and_every_line(void **state)
+TEST(a_drawing_has_every_box_and_every_line)
 {
-    (void)state;
     for (int i = 0; i < n_models; i++) {
         tdm_network *network = NULL;
         tdmi_text text = {0};
@@ -136,19 +133,9 @@ static tdm_status describe_and_draw(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
+TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
 {
-    (void)state;
     assert_true(fail_each_allocation(describe_and_draw) > 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_of_every_network_have_places_of_their_own_and_lines_lead_down),
-        cmocka_unit_test(what_follows_alone_stands_in_the_same_box),
-        cmocka_unit_test(a_drawing_has_every_box_and_every_line),
-        cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,9 @@
 /* The networks by name: which names there are, and that each is what was published. */
 #include "models/known_network.h"
 #include "tandem/network.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- what was published -----------------------------------------------------------------------
  */
@@ -20,7 +19,7 @@ static struct tdm_network_totals totals_of(const char *model, int classes, int s
     return totals;
 }
 
-static void networks_have_the_parameters_and_the_work_that_were_published(void **state)
+TEST(networks_have_the_parameters_and_the_work_that_were_published)
 {
     static const struct {
         const char *model;
@@ -64,7 +63,7 @@ static void networks_have_the_parameters_and_the_work_that_were_published(void *
 }
 
 /* Shapes of nodes that the papers' tables, Keras' summary() or torchvision tell. */
-static void activations_have_the_published_shapes(void **state)
+TEST(activations_have_the_published_shapes)
 {
     static const struct {
         const char *model;
@@ -122,7 +121,7 @@ static const struct tdmi_node *node_of(const tdmi_graph *graph, const char *name
 }
 
 /* TensorFlow's: ceil(size / stride) windows, the odd pixel of padding below and right. */
-static void same_padding_depends_on_the_size_and_symmetric_does_not(void **state)
+TEST(same_padding_depends_on_the_size_and_symmetric_does_not)
 {
     static const struct {
         int size;
@@ -153,7 +152,7 @@ static void same_padding_depends_on_the_size_and_symmetric_does_not(void **state
 }
 
 /* 299 becomes 147 after the stem; the pools then see 147, 74, 37 and 19 pixels. */
-static void pools_of_xception_pad_as_tensorflow_does(void **state)
+TEST(pools_of_xception_pad_as_tensorflow_does)
 {
     static const struct {
         const char *node;
@@ -177,7 +176,7 @@ static void pools_of_xception_pad_as_tensorflow_does(void **state)
 /* ---- the head ---------------------------------------------------------------------------------
  */
 
-static void the_head_is_what_was_asked_for(void **state)
+TEST(the_head_is_what_was_asked_for)
 {
     struct tdmi_network network;
     tdmi_graph *graph = NULL;
@@ -195,9 +194,8 @@ static void the_head_is_what_was_asked_for(void **state)
     tdmi_graph_free(graph);
 }
 
-static void a_logistic_head_has_one_logit_for_two_classes(void **state)
+TEST(a_logistic_head_has_one_logit_for_two_classes)
 {
-    (void)state;
     for (int classes = 2; classes <= 3; classes++) {
         struct tdmi_network network;
         tdmi_graph *graph = NULL;
@@ -212,7 +210,7 @@ static void a_logistic_head_has_one_logit_for_two_classes(void **state)
 }
 
 /* Two dropouts that drew the same would zero the same units. */
-static void no_two_dropouts_of_a_network_draw_the_same(void **state)
+TEST(no_two_dropouts_of_a_network_draw_the_same)
 {
     const struct tdmi_network *it;
     (void)state;
@@ -236,7 +234,7 @@ static void no_two_dropouts_of_a_network_draw_the_same(void **state)
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-static void names_of_families_are_read_and_spelt_one_way(void **state)
+TEST(names_of_families_are_read_and_spelt_one_way)
 {
     static const struct {
         const char *asked, *name;
@@ -261,7 +259,7 @@ static void names_of_families_are_read_and_spelt_one_way(void **state)
     }
 }
 
-static void other_names_are_refused_with_the_list_of_names_and_forms(void **state)
+TEST(other_names_are_refused_with_the_list_of_names_and_forms)
 {
     static const char *const names[] = {
         "",
@@ -302,7 +300,7 @@ static void other_names_are_refused_with_the_list_of_names_and_forms(void **stat
 /* ---- described --------------------------------------------------------------------------------
  */
 
-static void a_description_tells_every_node(void **state)
+TEST(a_description_tells_every_node)
 {
     tdm_network *network = NULL;
     struct tdm_network_options options = {
@@ -331,19 +329,4 @@ static void a_description_tells_every_node(void **state)
     tdm_network_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_have_the_parameters_and_the_work_that_were_published),
-        cmocka_unit_test(activations_have_the_published_shapes),
-        cmocka_unit_test(same_padding_depends_on_the_size_and_symmetric_does_not),
-        cmocka_unit_test(pools_of_xception_pad_as_tensorflow_does),
-        cmocka_unit_test(the_head_is_what_was_asked_for),
-        cmocka_unit_test(a_logistic_head_has_one_logit_for_two_classes),
-        cmocka_unit_test(no_two_dropouts_of_a_network_draw_the_same),
-        cmocka_unit_test(names_of_families_are_read_and_spelt_one_way),
-        cmocka_unit_test(other_names_are_refused_with_the_list_of_names_and_forms),
-        cmocka_unit_test(a_description_tells_every_node),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

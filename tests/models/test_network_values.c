@@ -8,13 +8,9 @@
 #include "graph/fixture.h"
 #include "graph/executor.h"
 #include "models/known_network.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 #define TOLERANCE 1e-4 /* relative to a tensor's norm */
 
@@ -151,23 +147,14 @@ static void check(const char *network, const char *file)
     release(&it);
 }
 
-static void convnet7_gives_the_numbers_of_pytorch(void **state)
+TEST(convnet7_gives_the_numbers_of_pytorch)
 {
-    (void)state;
     check("convnet7", "nn/convnet7.txt");
 }
 
-static void lenet5_gives_the_numbers_of_pytorch(void **state)
+TEST(lenet5_gives_the_numbers_of_pytorch)
 {
-    (void)state;
     check("lenet5", "nn/lenet5.txt");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convnet7_gives_the_numbers_of_pytorch),
-        cmocka_unit_test(lenet5_gives_the_numbers_of_pytorch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* The list of optimisers, and that each step reaches the backend. */
 #include "optim/optimizer.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-static void sgd_keeps_one_slot_and_steps_on_the_backend(void **state)
+TEST(sgd_keeps_one_slot_and_steps_on_the_backend)
 {
     const struct tdmi_optimizer *sgd = NULL;
     float param = 1.0f, slot = 0.0f;
@@ -33,7 +28,7 @@ static void sgd_keeps_one_slot_and_steps_on_the_backend(void **state)
     assert_true(fabs((double)param - (1.0 - 0.1 * (2.0 + 0.9 * 2.0))) < 1e-6);
 }
 
-static void an_unknown_optimizer_lists_the_known_ones(void **state)
+TEST(an_unknown_optimizer_lists_the_known_ones)
 {
     const struct tdmi_optimizer *optimizer = NULL;
     tdm_error err = {0};
@@ -44,7 +39,7 @@ static void an_unknown_optimizer_lists_the_known_ones(void **state)
     assert_null(optimizer);
 }
 
-static void parameters_change_what_is_usual(void **state)
+TEST(parameters_change_what_is_usual)
 {
     struct tdmi_optimizer_choice choice;
     (void)state;
@@ -57,7 +52,7 @@ static void parameters_change_what_is_usual(void **state)
     assert_true(choice.values[0] == 0.0);
 }
 
-static void what_is_not_accepted_is_refused_with_what_is(void **state)
+TEST(what_is_not_accepted_is_refused_with_what_is)
 {
     static const struct {
         const char *text, *says;
@@ -92,7 +87,7 @@ static void what_is_not_accepted_is_refused_with_what_is(void **state)
     }
 }
 
-static void every_optimizer_says_what_it_is_and_takes(void **state)
+TEST(every_optimizer_says_what_it_is_and_takes)
 {
     const struct tdmi_optimizer *it;
     (void)state;
@@ -113,7 +108,7 @@ static void every_optimizer_says_what_it_is_and_takes(void **state)
 }
 
 /* Whoever goes on at step 50 has the coefficients of whoever was there all along. */
-static void nadam_makes_its_product_of_momenta_again(void **state)
+TEST(nadam_makes_its_product_of_momenta_again)
 {
     struct tdmi_optimizer_choice nadam;
     struct tdmi_momenta all = {0, 0.0}, none = {0, 0.0};
@@ -130,7 +125,7 @@ static void nadam_makes_its_product_of_momenta_again(void **state)
     assert_memory_equal(&walked.moments, &jumped.moments, sizeof walked.moments);
 }
 
-static void rates_follow_the_batch_by_a_rule(void **state)
+TEST(rates_follow_the_batch_by_a_rule)
 {
     enum tdmi_scaling scaling = TDMI_SCALING_NONE;
     tdm_error err = {0};
@@ -148,16 +143,4 @@ static void rates_follow_the_batch_by_a_rule(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "none, linear, sqrt"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_keeps_one_slot_and_steps_on_the_backend),
-        cmocka_unit_test(an_unknown_optimizer_lists_the_known_ones),
-        cmocka_unit_test(parameters_change_what_is_usual),
-        cmocka_unit_test(what_is_not_accepted_is_refused_with_what_is),
-        cmocka_unit_test(every_optimizer_says_what_it_is_and_takes),
-        cmocka_unit_test(nadam_makes_its_product_of_momenta_again),
-        cmocka_unit_test(rates_follow_the_batch_by_a_rule),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

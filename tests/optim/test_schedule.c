@@ -3,14 +3,9 @@
  * bench/peers/fixtures/make_optimizer_fixtures.py). */
 #include "optim/schedule.h"
 #include "graph/fixture.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static struct tdmi_schedule_choice schedule_of(const char *text)
 {
@@ -19,7 +14,7 @@ static struct tdmi_schedule_choice schedule_of(const char *text)
     return choice;
 }
 
-static void factors_are_those_worked_by_hand(void **state)
+TEST(factors_are_those_worked_by_hand)
 {
     static const struct {
         const char *name;
@@ -68,7 +63,7 @@ static void factors_are_those_worked_by_hand(void **state)
     }
 }
 
-static void those_that_aim_at_the_end_must_know_it(void **state)
+TEST(those_that_aim_at_the_end_must_know_it)
 {
     const struct tdmi_schedule *it;
     (void)state;
@@ -85,7 +80,7 @@ static void those_that_aim_at_the_end_must_know_it(void **state)
     assert_null(tdmi_schedule_at(-1));
 }
 
-static void a_rate_never_rises_after_the_warm_up(void **state)
+TEST(a_rate_never_rises_after_the_warm_up)
 {
     static const char *const names[] = {
         "constant", "step", "exponential", "cosine", "plateau", "one-cycle:start=1", "ramp:ramp=0"};
@@ -102,7 +97,7 @@ static void a_rate_never_rises_after_the_warm_up(void **state)
     }
 }
 
-static void an_unknown_schedule_lists_the_known_ones(void **state)
+TEST(an_unknown_schedule_lists_the_known_ones)
 {
     struct tdmi_schedule_choice choice;
     tdm_error err = {0};
@@ -120,7 +115,7 @@ static void an_unknown_schedule_lists_the_known_ones(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "constant takes no parameters"));
 }
 
-static void factors_are_those_of_other_programs(void **state)
+TEST(factors_are_those_of_other_programs)
 {
     struct fixture *fixture = fixture_open("optim/schedules.txt");
     const int n_cases = (int)fixture_number(fixture, "cases");
@@ -147,7 +142,7 @@ static void factors_are_those_of_other_programs(void **state)
     fixture_close(fixture);
 }
 
-static void plateau_reduces_when_pytorch_does(void **state)
+TEST(plateau_reduces_when_pytorch_does)
 {
     struct fixture *fixture = fixture_open("optim/schedules.txt");
     char word[64], option[64];
@@ -184,15 +179,4 @@ static void plateau_reduces_when_pytorch_does(void **state)
     fixture_close(fixture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_are_those_worked_by_hand),
-        cmocka_unit_test(those_that_aim_at_the_end_must_know_it),
-        cmocka_unit_test(a_rate_never_rises_after_the_warm_up),
-        cmocka_unit_test(an_unknown_schedule_lists_the_known_ones),
-        cmocka_unit_test(factors_are_those_of_other_programs),
-        cmocka_unit_test(plateau_reduces_when_pytorch_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -8,7 +8,7 @@
 TEST(any_number_of_threads_gives_the_same_bytes)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS);
     assert_int_equal(result.val, N_CLASSES * 2);
@@ -27,7 +27,7 @@ TEST(any_number_of_threads_gives_the_same_bytes)
 TEST(another_seed_gives_another_table)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.seed = 43;
@@ -46,7 +46,7 @@ TEST(another_seed_gives_another_table)
 TEST(slices_and_a_merge_give_the_same_bytes)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.merge = true;
@@ -79,7 +79,7 @@ static void begin_again(const struct tdm_prepare_options *options, const char *w
 TEST(what_is_done_is_not_made_again)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.slices = 2;
@@ -97,7 +97,7 @@ TEST(damaged_leftovers_are_made_again)
 {
     NEEDS_ARROW();
     static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     for (int i = 0; i < 3; i++) {
@@ -130,7 +130,7 @@ TEST(damaged_leftovers_are_made_again)
 TEST(a_stop_leaves_what_can_be_gone_on_with)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     tdm_stop_request();
@@ -149,7 +149,7 @@ TEST(every_failing_allocation_is_an_error_that_can_be_mended)
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
     tree_text(&tree, "in/c0/bad.ppm", "P6\n9 9\n255\nx");
-    AT_END(set_free) struct set set = set_of(tree);
+    TDMI_AT_END(set_free) struct set set = set_of(tree);
     set.options.train_fraction = set.options.val_fraction = 0.5;
     prepared(&set.options);
     set.options.folder = set.other;
@@ -178,7 +178,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
         snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
-    AT_END(set_free) struct set set = set_of(tree);
+    TDMI_AT_END(set_free) struct set set = set_of(tree);
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status != TDM_OK; n++) {
         struct tdm_prepare_result result = {.struct_bytes = sizeof result};
@@ -202,7 +202,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
 TEST(a_finished_folder_is_known_again)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result first = prepared(&set.options);
     struct tdm_prepare_result again = prepared(&set.options);
     assert_int_equal(again.made, 0);
@@ -222,7 +222,7 @@ TEST(a_finished_folder_is_known_again)
 TEST(other_folders_are_left_alone)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     tree_text(&set.tree, "out/letter.txt", "dear reader");
     tree_text(&set.tree, "other", "a file");
     refused(&set.options, TDM_E_USAGE, "letter.txt");
@@ -238,7 +238,7 @@ TEST(other_folders_are_left_alone)
 TEST(changed_pictures_change_an_unfinished_table)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     set.options.slices = 2;
     prepared(&set.options);
     picture(&set.tree, "in/class0/new.ppm", 20, 20, 1000);

@@ -43,7 +43,7 @@ static struct tdm_prepare_options grown_options(const char *from, const char *ou
 TEST(stored_assignments_win_when_files_are_added)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *old = in(&tree, "out@v0");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -94,7 +94,7 @@ TEST(stored_assignments_win_when_files_are_added)
 TEST(parts_that_lose_nothing_are_kept)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     struct tdm_prepare_result first = prepared(&options);
@@ -117,7 +117,7 @@ TEST(parts_that_lose_nothing_are_kept)
 TEST(slices_and_kills_give_the_same_update)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *cut = in(&tree, "cut");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);
@@ -152,7 +152,7 @@ TEST(slices_and_kills_give_the_same_update)
 TEST(what_another_program_changed_is_left_alone)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -167,7 +167,7 @@ TEST(what_another_program_changed_is_left_alone)
 TEST(every_failing_allocation_leaves_a_table)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);

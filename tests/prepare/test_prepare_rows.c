@@ -17,8 +17,8 @@ TEST(every_form_reads_back)
     static const char *const codecs[] = {"jpeg", "png", "raw", "keep"};
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int sizes[] = {1, 7, 24, 41};
-    AT_END(tree_free) struct tree tree = pictures();
-    AT_END(free_at) char *from = in(&tree, "in");
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(free_at) char *from = in(&tree, "in");
     for (int i = 0; i < 4 * 3 * 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
@@ -63,7 +63,7 @@ TEST(every_form_reads_back)
 TEST(bad_pictures_are_counted_and_named)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     tree_text(&tree, "in/class0/cut.ppm", "P6\n40 40\n255\nabc");
     tree_text(&tree, "in/class1/words.jpg", "this is no picture");
     tree_text(&tree, "in/class1/notes.txt", "nor is this, and it does not say so");
@@ -104,7 +104,7 @@ TEST(damage_that_a_header_hides_is_dropped_later)
 {
     NEEDS_ARROW();
     tdmi_text bytes = encoded(TDMI_IMAGE_PNG, 40);
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     bytes.bytes[bytes.length_bytes / 2] ^= 0x55;
     tree_file(&tree, "in/class1/hidden.png", bytes.bytes, bytes.length_bytes);
     tdmi_text_release(&bytes);
@@ -139,9 +139,9 @@ TEST(a_file_that_fits_already_keeps_its_bytes)
 {
     NEEDS_ARROW();
     tdmi_text file = encoded(TDMI_IMAGE_JPEG, 24), row = {0};
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     tree_file(&tree, "in/class1/fits.jpg", file.bytes, file.length_bytes);
-    AT_END(free_at) char *from = in(&tree, "in");
+    TDMI_AT_END(free_at) char *from = in(&tree, "in");
     for (int i = 0; i < 3; i++) { /* 0: kept, 1: cut to a part, 2: of another size */
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
@@ -175,7 +175,7 @@ TEST(a_file_that_fits_already_keeps_its_bytes)
 TEST(a_large_part_is_named_by_its_bytes)
 {
     NEEDS_ARROW();
-    AT_END(set_free) struct set set = set_of(pictures());
+    TDMI_AT_END(set_free) struct set set = set_of(pictures());
     set.options.size = 157;
     const struct tdm_prepare_result result = prepared(&set.options);
     const size_t picture_bytes = (size_t)3 * 157 * 157;
@@ -197,8 +197,8 @@ TEST(a_large_part_is_named_by_its_bytes)
     }
     closedir(list);
     assert_int_equal(n_bytes, result.bytes);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(set.out);
-    AT_END(tdmi_text_release) tdmi_text row = {0};
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(set.out);
+    TDMI_AT_END(tdmi_text_release) tdmi_text row = {0};
     assert_int_equal(tdmi_source_items(source), N_CLASSES * PER_CLASS);
     for (int64_t r = 0; r < tdmi_source_items(source); r++) {
         assert_int_equal(tdmi_source_read(source, r, &row, NULL), TDM_OK);
@@ -209,7 +209,7 @@ TEST(a_large_part_is_named_by_its_bytes)
 TEST(a_set_of_bad_pictures_is_refused)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "in/a/1.jpg", "no picture");
     tree_text(&tree, "in/b/2.jpg", "nor this");
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
@@ -224,7 +224,7 @@ TEST(a_set_of_bad_pictures_is_refused)
 TEST(given_parts_are_kept_and_the_rest_is_test)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 40; i++) {
         char name[64];
         snprintf(name, sizeof name, "in/%s/c%d/%d.ppm", i < 30 ? "train" : "test", i % 2, i);
@@ -292,8 +292,8 @@ TEST(kept_files_are_loaded_in_the_size_of_the_table)
     NEEDS_ARROW();
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int networks[][3] = {{24, 24, 3}, {24, 24, 1}, {17, 17, 3}, {40, 31, 3}};
-    AT_END(tree_free) struct tree tree = pictures();
-    AT_END(free_at) char *from = in(&tree, "in");
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(free_at) char *from = in(&tree, "in");
     uint64_t before = 0;
     for (int f = 0; f < 3; f++) {
         char *kept = in(&tree, (const char *[]){"kept0", "kept1", "kept2"}[f]);
@@ -320,7 +320,7 @@ TEST(kept_files_are_loaded_in_the_size_of_the_table)
 TEST(tables_of_two_sizes_are_not_read_as_one)
 {
     NEEDS_ARROW();
-    AT_END(tree_free) struct tree tree = pictures();
+    TDMI_AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *both = in(&tree, "both");
     tree_folder(&tree, "both");
     for (int i = 0; i < 2; i++) {

@@ -72,7 +72,7 @@ TEST(threads_and_a_larger_set_change_no_picture)
     static const char *const names[] = {"000-striped-star/000000.ppm",
                                         "001-striped-disc/000003.ppm",
                                         "002-red-dotted-disc/000002.ppm"};
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char one[128], many[128], larger[128];
     snprintf(one, sizeof one, "%s/one", tree.root);
     snprintf(many, sizeof many, "%s/a/new/path", tree.root);
@@ -125,7 +125,7 @@ TEST(every_writable_format_is_written_and_any_case_is_accepted)
         {"Bmp", "000-striped-star/000000.bmp", TDMI_IMAGE_BMP},
         {"ppm", "000-striped-star/000000.ppm", TDMI_IMAGE_PPM},
     };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdm_error err = {0};
         char folder[128];
@@ -163,7 +163,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         {3, 4, 24, 0, "", "unknown format"},
         {3, 4, 24, 0, NULL, "no picture format was given"},
     };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -187,7 +187,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
 
 TEST(a_folder_that_holds_something_is_refused_and_left_alone)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128], file[128];
     tree_file(&tree, "full/mine.txt", "x", 1);
     snprintf(folder, sizeof folder, "%s/full", tree.root);
@@ -235,7 +235,7 @@ static void hear(void *self, const tdm_event *event)
 
 TEST(progress_is_told_from_begin_to_end)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {0};
     tdm_error err = {0};
     struct tdm_synth_options options = small(tree.root); /* an empty folder that exists */
@@ -252,7 +252,7 @@ TEST(progress_is_told_from_begin_to_end)
 
 TEST(a_stop_takes_everything_away_again)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {.is_stopping = true};
     tdm_error err = {0};
     char made[128];
@@ -271,7 +271,7 @@ TEST(a_stop_takes_everything_away_again)
 /* A limit on file sizes fails in write like a full disk does. */
 TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct rlimit old, tight;
@@ -296,7 +296,7 @@ TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
 
 TEST(a_killed_run_leaves_no_picture_under_a_final_name)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_synth_options options = small(tree.root);
     options.per_class = 2000;
     options.size = 96;
@@ -320,7 +320,7 @@ TEST(a_killed_run_leaves_no_picture_under_a_final_name)
 
 TEST(each_failing_allocation_is_reported_and_leaves_nothing)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct tdm_synth_options options = small(folder);

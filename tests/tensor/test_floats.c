@@ -1,17 +1,12 @@
 /* Floats as other types store them: to the nearest, and back in the same room. */
 #include "tensor/floats.h"
 #include "tensor/half.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
-static void every_bf16_comes_back_as_itself(void **state)
+TEST(every_bf16_comes_back_as_itself)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 65536; bits++) {
         const float value = tdmi_float_of_bf16((uint16_t)bits);
         if (isnan(value))
@@ -21,9 +16,8 @@ static void every_bf16_comes_back_as_itself(void **state)
     }
 }
 
-static void what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even(void **state)
+TEST(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even)
 {
-    (void)state;
     for (uint32_t bits = 1; bits < 0x7f7fu; bits++) {
         const float middle = tdmi_float_of_bits(bits << 16 | 0x8000u);
         const uint32_t even = bits & 1u ? bits + 1 : bits;
@@ -37,7 +31,7 @@ static void what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even(void
 }
 
 /* What was copied to the end of the room for floats becomes them there. */
-static void values_become_floats_in_their_own_room(void **state)
+TEST(values_become_floats_in_their_own_room)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
     enum { most = 9 };
@@ -57,12 +51,4 @@ static void values_become_floats_in_their_own_room(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bf16_comes_back_as_itself),
-        cmocka_unit_test(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even),
-        cmocka_unit_test(values_become_floats_in_their_own_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,16 +3,12 @@
  * nearer, of two equally near the even one.
  */
 #include "tensor/half.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
-static void every_f16_comes_back_as_itself(void **state)
+TEST(every_f16_comes_back_as_itself)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 65536; bits++) {
         const float value = tdmi_float_of_f16((uint16_t)bits);
         if (isnan(value)) /* stays one, of its sign */
@@ -24,9 +20,8 @@ static void every_f16_comes_back_as_itself(void **state)
 
 /* Between two neighbours lie the middle and what is next to it on both sides; doubles hold the
  * middle of any two exactly, and so do floats. */
-static void what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even(void **state)
+TEST(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 0x7bffu; bits++) {
         const float low = tdmi_float_of_f16((uint16_t)bits);
         const float high = tdmi_float_of_f16((uint16_t)(bits + 1));
@@ -39,9 +34,8 @@ static void what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even(void
     }
 }
 
-static void what_is_too_large_is_an_infinity_and_what_is_too_small_zero(void **state)
+TEST(what_is_too_large_is_an_infinity_and_what_is_too_small_zero)
 {
-    (void)state;
     assert_int_equal(tdmi_f16_of_float(65504), 0x7bff);
     assert_int_equal(tdmi_f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(tdmi_f16_of_float(65520), 0x7c00);
@@ -53,12 +47,4 @@ static void what_is_too_large_is_an_infinity_and_what_is_too_small_zero(void **s
     assert_int_equal(tdmi_f16_of_float(-0x1p-149f), 0x8000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_f16_comes_back_as_itself),
-        cmocka_unit_test(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even),
-        cmocka_unit_test(what_is_too_large_is_an_infinity_and_what_is_too_small_zero),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,8 +5,6 @@
 #include "track/folder.h"
 #include "track/run.h"
 
-POINTER_RELEASE(tdmi_run, tdmi_run_close)
-
 static inline tdmi_run *open_run(const char *path, enum tdmi_run_mode mode)
 {
     tdmi_run *run = NULL;

@@ -62,7 +62,7 @@ TEST_WITH(a_run_that_ended_before_it_began_is_no_obstacle, make_folder, remove_f
     char other[1024];
     put_text(in_folder(state, "last.safetensors", other), "x");
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, "last.safetensors");
-    AT_END(free_at) char *text = text_of(path);
+    TDMI_AT_END(free_at) char *text = text_of(path);
     assert_string_equal(text, "{\"step\":1}\n");
 }
 
@@ -90,7 +90,7 @@ TEST_WITH(a_folder_of_other_files_is_left_alone, make_folder, remove_folder)
 
 TEST_WITH(a_run_in_use_is_refused, make_folder, remove_folder)
 {
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char pid[32];
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
@@ -243,7 +243,7 @@ TEST_WITH(wrong_sections_are_refused_and_change_nothing, make_folder, remove_fol
 
 TEST_WITH(lines_are_cut_back_to_a_step_and_go_on_from_there, make_folder, remove_folder)
 {
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 4);
     assert_int_equal(tdmi_run_line(run, "{\"no\":1}", 8, NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
@@ -281,7 +281,7 @@ TEST_WITH(the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it, m
 
 TEST_WITH(a_cut_without_metrics_is_fine, make_folder, remove_folder)
 {
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_cut(run, up_to(0), NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
     check_metrics(state, "(none)");
@@ -312,7 +312,7 @@ TEST_WITH(a_torn_line_goes_wherever_it_was_torn, make_folder, remove_folder)
 TEST_WITH(a_long_torn_line_goes, make_folder, remove_folder)
 {
     char path[1024];
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char *text = malloc(20001);
     memset(text, 'x', 20000);
     memcpy(text, "{\"step\":1}\n", 11);
@@ -326,7 +326,7 @@ TEST_WITH(a_long_torn_line_goes, make_folder, remove_folder)
 TEST_WITH(a_damaged_line_goes_with_the_cut, make_folder, remove_folder)
 {
     char path[1024];
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_text(in_folder(state, "metrics.jsonl", path), "nonsense\n{\"step\":1}\n[]\n{\"step\":2}\n");
     assert_int_equal(tdmi_run_cut(run, up_to(1), NULL), TDM_OK);
     check_metrics(state, "{\"step\":1}\n");
@@ -334,7 +334,7 @@ TEST_WITH(a_damaged_line_goes_with_the_cut, make_folder, remove_folder)
 
 TEST_WITH(a_line_with_a_newline_is_our_own_mistake, make_folder, remove_folder)
 {
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_line(run, "{\n}", 3, NULL), TDM_E_BUG);
     assert_int_equal(tdmi_run_line(run, "", 0, NULL), TDM_E_BUG);
     check_metrics(state, "(none)");

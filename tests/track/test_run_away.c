@@ -23,7 +23,7 @@ static void limit_files(rlim_t n_bytes)
 TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folder)
 {
     tdm_error err = {0};
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 2);
     signal(SIGXFSZ, SIG_IGN);
     limit_files(27); /* 22 are used, a line has 11 */
@@ -39,14 +39,14 @@ TEST_WITH(a_record_that_does_not_fit_leaves_the_old_one, make_folder, remove_fol
 {
     char path[1024];
     tdm_error err = {0};
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
-    AT_END(free_at) char *before = text_of(in_folder(state, "run.json", path));
+    TDMI_AT_END(free_at) char *before = text_of(in_folder(state, "run.json", path));
     signal(SIGXFSZ, SIG_IGN);
     limit_files(20);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
     limit_files(RLIM_INFINITY);
-    AT_END(free_at) char *after = text_of(path);
+    TDMI_AT_END(free_at) char *after = text_of(path);
     assert_string_equal(before, after);
 }
 
@@ -122,7 +122,7 @@ TEST_WITH(a_kill_leaves_a_whole_record_and_whole_lines, make_folder, remove_fold
     assert_int_equal(tdmi_run_read(path, &status, NULL, NULL), TDM_OK);
     assert_int_equal(status, TDMI_RUN_RUNNING);
     char metrics[1024];
-    AT_END(free_at) char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
+    TDMI_AT_END(free_at) char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
     assert_int_equal(strlen(text) % 11, 0);
     assert_memory_equal(text, "{\"step\":1}\n", 11);
 }

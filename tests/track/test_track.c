@@ -8,8 +8,6 @@
 #include "track/folder.h"
 #include "track/run.h"
 
-POINTER_RELEASE(tdmi_run, tdmi_run_close)
-
 static void count_event(void *self, const tdm_event *event)
 {
     int *counts = self;
@@ -75,7 +73,7 @@ TEST_WITH(every_event_reaches_the_caller_and_few_the_file, make_folder, remove_f
 TEST_WITH(a_caller_that_does_not_listen_is_fine, make_folder, remove_folder)
 {
     tdmi_track *track = NULL;
-    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state);
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_NOTE, .text = "a \"quoted\"\nline"});
     tdmi_track_free(track);

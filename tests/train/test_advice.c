@@ -1,13 +1,7 @@
 /* Which step is advised: by figures that ask for it, and by figures that just do not. */
 #include "train/advice.h"
 #include "tandem/metrics.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static tdm_score score(int64_t correct, int64_t n)
 {
@@ -56,7 +50,7 @@ static void advises(const struct tdmi_advice_facts *facts, const char *step, con
     assert_true(strlen(next.evidence) < sizeof next.evidence - 1); /* not cut */
 }
 
-static void what_is_well_is_left_alone(void **state)
+TEST(what_is_well_is_left_alone)
 {
     const struct tdmi_advice_facts facts = well();
     (void)state;
@@ -67,7 +61,7 @@ static void what_is_well_is_left_alone(void **state)
     assert_null(tdmi_advice_step("hope"));
 }
 
-static void pictures_that_are_no_good_come_before_all(void **state)
+TEST(pictures_that_are_no_good_come_before_all)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -83,7 +77,7 @@ static void pictures_that_are_no_good_come_before_all(void **state)
             "together; tandem audit");
 }
 
-static void weights_are_wanted_by_who_began_without(void **state)
+TEST(weights_are_wanted_by_who_began_without)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -107,7 +101,7 @@ static void weights_are_wanted_by_who_began_without(void **state)
     advises(&facts, "none", "70.0 %");
 }
 
-static void a_base_that_is_computed_in_every_epoch_is_kept(void **state)
+TEST(a_base_that_is_computed_in_every_epoch_is_kept)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -126,7 +120,7 @@ static void a_base_that_is_computed_in_every_epoch_is_kept(void **state)
     advises(&facts, "none", "");
 }
 
-static void who_waits_for_pictures_prepares_them(void **state)
+TEST(who_waits_for_pictures_prepares_them)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -140,7 +134,7 @@ static void who_waits_for_pictures_prepares_them(void **state)
     advises(&facts, "none", "waited 50 %");
 }
 
-static void who_ends_while_it_rises_goes_on(void **state)
+TEST(who_ends_while_it_rises_goes_on)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -162,7 +156,7 @@ static void who_ends_while_it_rises_goes_on(void **state)
     advises(&facts, "none", "");
 }
 
-static void who_goes_on_too_long_is_told_what_it_cost(void **state)
+TEST(who_goes_on_too_long_is_told_what_it_cost)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -179,7 +173,7 @@ static void who_goes_on_too_long_is_told_what_it_cost(void **state)
     advises(&facts, "none", "");
 }
 
-static void what_is_learnt_by_heart_is_changed_or_joined_by_more(void **state)
+TEST(what_is_learnt_by_heart_is_changed_or_joined_by_more)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -198,7 +192,7 @@ static void what_is_learnt_by_heart_is_changed_or_joined_by_more(void **state)
     advises(&facts, "none", "");
 }
 
-static void a_base_that_knows_too_little_is_trained(void **state)
+TEST(a_base_that_knows_too_little_is_trained)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -229,7 +223,7 @@ static void a_base_that_knows_too_little_is_trained(void **state)
     advises(&facts, "none", "");
 }
 
-static void who_learnt_next_to_nothing_from_scratch_is_told_of_weights(void **state)
+TEST(who_learnt_next_to_nothing_from_scratch_is_told_of_weights)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -247,7 +241,7 @@ static void who_learnt_next_to_nothing_from_scratch_is_told_of_weights(void **st
     advises(&facts, "none", "70.0 %");
 }
 
-static void a_training_that_has_just_begun_goes_on(void **state)
+TEST(a_training_that_has_just_begun_goes_on)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -274,7 +268,7 @@ static void a_training_that_has_just_begun_goes_on(void **state)
     advises(&facts, "unfreeze", "");
 }
 
-static void who_diverged_goes_in_smaller_steps(void **state)
+TEST(who_diverged_goes_in_smaller_steps)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -293,7 +287,7 @@ static void who_diverged_goes_in_smaller_steps(void **state)
     advises(&facts, "none", "");
 }
 
-static void too_few_that_judge_are_told_with_their_interval(void **state)
+TEST(too_few_that_judge_are_told_with_their_interval)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -320,7 +314,7 @@ static void too_few_that_judge_are_told_with_their_interval(void **state)
             "folder");
 }
 
-static void the_largest_part_wins(void **state)
+TEST(the_largest_part_wins)
 {
     struct tdmi_advice_facts facts = well();
     (void)state;
@@ -333,23 +327,4 @@ static void the_largest_part_wins(void **state)
     advises(&facts, "cache", "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_well_is_left_alone),
-        cmocka_unit_test(pictures_that_are_no_good_come_before_all),
-        cmocka_unit_test(weights_are_wanted_by_who_began_without),
-        cmocka_unit_test(a_base_that_is_computed_in_every_epoch_is_kept),
-        cmocka_unit_test(who_waits_for_pictures_prepares_them),
-        cmocka_unit_test(who_ends_while_it_rises_goes_on),
-        cmocka_unit_test(who_goes_on_too_long_is_told_what_it_cost),
-        cmocka_unit_test(what_is_learnt_by_heart_is_changed_or_joined_by_more),
-        cmocka_unit_test(a_base_that_knows_too_little_is_trained),
-        cmocka_unit_test(who_learnt_next_to_nothing_from_scratch_is_told_of_weights),
-        cmocka_unit_test(a_training_that_has_just_begun_goes_on),
-        cmocka_unit_test(who_diverged_goes_in_smaller_steps),
-        cmocka_unit_test(too_few_that_judge_are_told_with_their_interval),
-        cmocka_unit_test(the_largest_part_wins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

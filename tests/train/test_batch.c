@@ -3,17 +3,12 @@
 #include "train/batch.h"
 #include "train/pictures.h"
 #include "track/run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static void an_epoch_keeps_a_hundred_steps(void **state)
+TEST(an_epoch_keeps_a_hundred_steps)
 {
-    (void)state;
     assert_int_equal(tdmi_batch_most(1), 32);
     assert_int_equal(tdmi_batch_most(6399), 32);
     assert_int_equal(tdmi_batch_most(6400), 64);
@@ -22,7 +17,7 @@ static void an_epoch_keeps_a_hundred_steps(void **state)
     assert_int_equal(tdmi_batch_most(INT64_MAX), 8192);
 }
 
-static void the_smallest_batch_at_which_doubling_brings_little_is_taken(void **state)
+TEST(the_smallest_batch_at_which_doubling_brings_little_is_taken)
 {
     static const double grows[] = {100.0, 200.0, 390.0}, ends[] = {100.0, 150.0, 160.0, 161.0},
                         falls[] = {100.0, 70.0};
@@ -54,7 +49,7 @@ static struct tdm_train_options auto_training(const struct tree *tree, const cha
     return options;
 }
 
-static void few_pictures_get_the_usual_batch(void **state)
+TEST_WITH(few_pictures_get_the_usual_batch, few, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -124,7 +119,7 @@ static void put_batch(const struct tree *tree, const char *run, int from, int to
     tdmi_free(bytes);
 }
 
-static void what_is_chosen_is_the_training_of_that_batch_and_kept(void **state)
+TEST_WITH(what_is_chosen_is_the_training_of_that_batch_and_kept, many, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -159,14 +154,4 @@ static void what_is_chosen_is_the_training_of_that_batch_and_kept(void **state)
     fails_with(&options, TDM_E_USAGE, "but the run was begun with auto");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_epoch_keeps_a_hundred_steps),
-        cmocka_unit_test(the_smallest_batch_at_which_doubling_brings_little_is_taken),
-        cmocka_unit_test_setup_teardown(few_pictures_get_the_usual_batch, few, end_with_tree),
-        cmocka_unit_test_setup_teardown(what_is_chosen_is_the_training_of_that_batch_and_kept, many,
-                                        end_with_tree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,16 +2,10 @@
 #include "train/needs.h"
 
 #include "base/memory.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* ---- a training that is easily counted ------------------------------------------------------ */
 
@@ -58,9 +52,8 @@ static void check_found(int64_t limit, bool keeps_bits, int batch, int shard, in
                  found.shard, found.threads);
 }
 
-static void fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards(void **state)
+TEST(fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards)
 {
-    (void)state;
     check_found(452, false, 32, 8, 4); /* as asked */
     check_found(451, false, 32, 8, 3);
     check_found(212, false, 32, 8, 1);
@@ -71,14 +64,13 @@ static void fewer_threads_come_before_smaller_batches_and_those_before_smaller_s
     check_found(110, false, 0, 0, 0); /* nothing does */
 }
 
-static void a_run_that_is_gone_on_with_may_change_threads_alone(void **state)
+TEST(a_run_that_is_gone_on_with_may_change_threads_alone)
 {
-    (void)state;
     check_found(212, true, 32, 8, 1);
     check_found(211, true, 0, 0, 0);
 }
 
-static void what_cannot_be_planned_is_an_error(void **state)
+TEST(what_cannot_be_planned_is_an_error)
 {
     struct training training = {.is_broken = true};
     struct tdmi_needs_choice found;
@@ -123,7 +115,7 @@ static void remove_folder(const char *root)
     assert_int_equal(system(command), 0);
 }
 
-static void the_tighter_of_container_and_machine_is_the_limit(void **state)
+TEST(the_tighter_of_container_and_machine_is_the_limit)
 {
     char root[] = "/tmp/tandem-needs-XXXXXX";
     (void)state;
@@ -142,7 +134,7 @@ static void the_tighter_of_container_and_machine_is_the_limit(void **state)
     remove_folder(root);
 }
 
-static void swap_counts_as_far_as_a_container_allows_it(void **state)
+TEST(swap_counts_as_far_as_a_container_allows_it)
 {
     char root[] = "/tmp/tandem-needs-XXXXXX";
     const int64_t memory = 700000, swap = 500 * 1024;
@@ -171,7 +163,7 @@ static void swap_counts_as_far_as_a_container_allows_it(void **state)
     remove_folder(root);
 }
 
-static void this_process_is_resident(void **state)
+TEST(this_process_is_resident)
 {
     const size_t bytes = 32 << 20;
     const int64_t before = tdmi_memory_resident();
@@ -184,7 +176,7 @@ static void this_process_is_resident(void **state)
     tdmi_free_large(block);
 }
 
-static void the_sentence_adds_up(void **state)
+TEST(the_sentence_adds_up)
 {
     const int64_t mib = 1 << 20;
     const struct tdmi_needs needs = {.weights = 3 * mib,
@@ -200,16 +192,4 @@ static void the_sentence_adds_up(void **state)
     assert_non_null(strstr(text, "activations 400, gradients 50"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards),
-        cmocka_unit_test(a_run_that_is_gone_on_with_may_change_threads_alone),
-        cmocka_unit_test(what_cannot_be_planned_is_an_error),
-        cmocka_unit_test(the_tighter_of_container_and_machine_is_the_limit),
-        cmocka_unit_test(swap_counts_as_far_as_a_container_allows_it),
-        cmocka_unit_test(this_process_is_resident),
-        cmocka_unit_test(the_sentence_adds_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

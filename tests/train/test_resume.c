@@ -5,6 +5,7 @@
 #include "train/pictures.h"
 #include "tandem/event.h"
 #include "track/run.h"
+#include "unit.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -94,7 +95,7 @@ static void same_results(const struct tdm_train_result *a, const struct tdm_trai
     assert_int_equal(a->world, b->world);
 }
 
-static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **state)
+TEST_WITH(a_training_stopped_at_any_event_goes_on_to_the_same_files, set_up, end_with_tree)
 {
     static const int strides[n_kinds] = {2, 1, 3, 13, 3, 17};
     struct tree *tree = *state;
@@ -134,7 +135,7 @@ static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **sta
 }
 
 /* Reading all pictures may be long: who stops it has a run that says so, and its options. */
-static void a_training_stopped_before_its_first_step_is_recorded(void **state)
+TEST_WITH(a_training_stopped_before_its_first_step_is_recorded, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -197,7 +198,7 @@ static bool train_and_die(const struct tdm_train_options *options, int at, long 
     return false;
 }
 
-static void a_training_killed_again_and_again_ends_with_the_same_files(void **state)
+TEST_WITH(a_training_killed_again_and_again_ends_with_the_same_files, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
@@ -261,7 +262,7 @@ static void set_in_record(const struct tree *tree, const char *record, const cha
 }
 
 /* Killed before its first checkpoint, and the program's default is another one now. */
-static void a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with(void **state)
+TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -300,7 +301,7 @@ static void a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with(void **s
 }
 
 /* The clock falls into places that no event marks: the middle of a file that is being written. */
-static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
+TEST_WITH(a_training_killed_at_any_time_ends_with_the_same_files, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
@@ -321,7 +322,7 @@ static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
     assert_string_equal(lines_of(tree, "killed", "epoch"), lines_of(tree, "whole", "epoch"));
 }
 
-static void no_half_written_file_stays_beside_the_finished_ones(void **state)
+TEST_WITH(no_half_written_file_stays_beside_the_finished_ones, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
@@ -340,7 +341,7 @@ static void no_half_written_file_stays_beside_the_finished_ones(void **state)
 
 /* ---- what may be resumed --------------------------------------------------------------------- */
 
-static void an_existing_run_is_not_overwritten(void **state)
+TEST_WITH(an_existing_run_is_not_overwritten, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -353,7 +354,7 @@ static void an_existing_run_is_not_overwritten(void **state)
     same_runs(tree, "run", "copy");
 }
 
-static void a_finished_run_says_the_same_again(void **state)
+TEST_WITH(a_finished_run_says_the_same_again, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
@@ -374,7 +375,7 @@ static void a_finished_run_says_the_same_again(void **state)
     }
 }
 
-static void a_limit_that_grows_goes_on_as_if_it_had_been_there(void **state)
+TEST_WITH(a_limit_that_grows_goes_on_as_if_it_had_been_there, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -392,7 +393,7 @@ static void a_limit_that_grows_goes_on_as_if_it_had_been_there(void **state)
     same_runs(tree, "whole", "grown");
 }
 
-static void other_options_or_pictures_are_refused(void **state)
+TEST_WITH(other_options_or_pictures_are_refused, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0), changed;
@@ -411,7 +412,7 @@ static void other_options_or_pictures_are_refused(void **state)
 }
 
 /* On a processor both are the same bits. */
-static void precision_may_be_said_where_it_was_not(void **state)
+TEST_WITH(precision_may_be_said_where_it_was_not, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -436,7 +437,7 @@ static void precision_may_be_said_where_it_was_not(void **state)
 }
 
 /* The newest one damaged, missing, or of the moment between two renames. */
-static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
+TEST_WITH(the_checkpoint_before_a_damaged_one_is_gone_on_with, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -460,7 +461,7 @@ static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
 }
 
 /* The file that is gone on from stays until a newer one is whole. */
-static void a_damaged_file_does_not_take_the_place_of_a_whole_one(void **state)
+TEST_WITH(a_damaged_file_does_not_take_the_place_of_a_whole_one, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -473,7 +474,7 @@ static void a_damaged_file_does_not_take_the_place_of_a_whole_one(void **state)
     assert_true(tdmi_file_bytes(below(tree, "run/previous.safetensors")) > 1000);
 }
 
-static void a_run_without_any_checkpoint_is_not_begun_again(void **state)
+TEST_WITH(a_run_without_any_checkpoint_is_not_begun_again, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -489,7 +490,7 @@ static void a_run_without_any_checkpoint_is_not_begun_again(void **state)
     same_files(below(tree, "kept"), below(tree, "run/best.safetensors"));
 }
 
-static void damaged_checkpoints_are_told_not_trained_over(void **state)
+TEST_WITH(damaged_checkpoints_are_told_not_trained_over, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -504,7 +505,7 @@ static void damaged_checkpoints_are_told_not_trained_over(void **state)
 }
 
 /* By the clock, after every step: the same files. */
-static void checkpoints_by_the_clock_change_no_bit(void **state)
+TEST_WITH(checkpoints_by_the_clock_change_no_bit, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -519,27 +520,4 @@ static void checkpoints_by_the_clock_change_no_bit(void **state)
     assert_true(never.seen > 3 * result.steps); /* progress, and a checkpoint each */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-        CASE(a_training_stopped_at_any_event_goes_on_to_the_same_files),
-        CASE(a_training_stopped_before_its_first_step_is_recorded),
-        CASE(a_training_killed_again_and_again_ends_with_the_same_files),
-        CASE(a_training_killed_at_any_time_ends_with_the_same_files),
-        CASE(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with),
-        CASE(no_half_written_file_stays_beside_the_finished_ones),
-        CASE(an_existing_run_is_not_overwritten),
-        CASE(a_finished_run_says_the_same_again),
-        CASE(a_limit_that_grows_goes_on_as_if_it_had_been_there),
-        CASE(other_options_or_pictures_are_refused),
-        CASE(precision_may_be_said_where_it_was_not),
-        CASE(the_checkpoint_before_a_damaged_one_is_gone_on_with),
-        CASE(a_damaged_file_does_not_take_the_place_of_a_whole_one),
-        CASE(a_run_without_any_checkpoint_is_not_begun_again),
-        CASE(damaged_checkpoints_are_told_not_trained_over),
-        CASE(checkpoints_by_the_clock_change_no_bit),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,6 +6,7 @@
 #include "tandem/model.h"
 #include "tandem/event.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -40,7 +41,7 @@ static int waited(const struct tdm_train_options *options, const tdm_score *scor
     return progress.epochs_since_best;
 }
 
-static void an_improvement_is_more_than_the_delta_since_the_last_one(void **state)
+TEST(an_improvement_is_more_than_the_delta_since_the_last_one)
 {
     const tdm_score slow[] = {score(50, 1.0), score(51, 0.9), score(52, 0.8), score(53, 0.7)};
     const tdm_score equal[] = {score(50, 1.0), score(50, 0.5), score(50, 0.1)};
@@ -60,7 +61,7 @@ static void an_improvement_is_more_than_the_delta_since_the_last_one(void **stat
     assert_int_equal(waited(&options, equal, 3), 1);
 }
 
-static void the_monitor_says_which_score_is_better(void **state)
+TEST(the_monitor_says_which_score_is_better)
 {
     struct tdm_train_options options = tdm_train_options_default();
     const tdm_score right = score(60, 0.9), sure = score(55, 0.4), surer = score(60, 0.8);
@@ -74,7 +75,7 @@ static void the_monitor_says_which_score_is_better(void **state)
     assert_false(tdmi_stopping_is_better(&options, &right, &sure));
 }
 
-static void the_usual_patience_follows_the_planned_epochs(void **state)
+TEST(the_usual_patience_follows_the_planned_epochs)
 {
     static const struct {
         int given, epochs, eval_every, patience;
@@ -105,7 +106,7 @@ static struct tdm_train_options standing_still(const struct tree *tree, const ch
     return options;
 }
 
-static void training_stops_by_itself_and_zero_never_does(void **state)
+TEST_WITH(training_stops_by_itself_and_zero_never_does, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "stops");
@@ -143,7 +144,7 @@ static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_par
 }
 
 /* A rate that undoes what was learnt: the best epoch lies before the last. */
-static void the_best_weights_are_given_back_whichever_limit_is_reached(void **state)
+TEST_WITH(the_best_weights_are_given_back_whichever_limit_is_reached, set_up, end_with_tree)
 {
     static const char *const limits[] = {"epochs", "steps", "minutes", "patience"};
     const struct tree *tree = *state;
@@ -176,7 +177,7 @@ static void the_best_weights_are_given_back_whichever_limit_is_reached(void **st
     assert_true(n_before_last > 0);
 }
 
-static void a_finished_run_answers_what_it_answered(void **state)
+TEST_WITH(a_finished_run_answers_what_it_answered, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "run");
@@ -218,7 +219,7 @@ static struct tdm_train_options with_test(const struct tree *tree, const char *r
     return options;
 }
 
-static void a_test_is_judged_by_the_best_weights_and_found_again(void **state)
+TEST_WITH(a_test_is_judged_by_the_best_weights_and_found_again, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "one");
@@ -262,7 +263,7 @@ static void stop_in_phase(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-static void a_stop_inside_the_test_is_made_good_by_the_next_sitting(void **state)
+TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "whole");
@@ -284,7 +285,7 @@ static void a_stop_inside_the_test_is_made_good_by_the_next_sitting(void **state
     assert_int_equal(stopper.n_seen, 2); /* it is not judged a second time */
 }
 
-static void what_a_test_said_before_stays_beside_what_it_says_now(void **state)
+TEST_WITH(what_a_test_said_before_stays_beside_what_it_says_now, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");
@@ -310,7 +311,7 @@ static void what_a_test_said_before_stays_beside_what_it_says_now(void **state)
     assert_memory_equal(&second.test, &again.test, sizeof again.test);
 }
 
-static void features_of_the_test_are_kept_too(void **state)
+TEST_WITH(features_of_the_test_are_kept_too, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree), head = with_test(tree, "head");
@@ -332,7 +333,7 @@ static void features_of_the_test_are_kept_too(void **state)
     assert_int_equal(result.features.reused, 60);
 }
 
-static void a_test_without_pictures_is_refused(void **state)
+TEST_WITH(a_test_without_pictures_is_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");
@@ -342,22 +343,4 @@ static void a_test_without_pictures_is_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "left for the test: a class needs about 50");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-        cmocka_unit_test(an_improvement_is_more_than_the_delta_since_the_last_one),
-        cmocka_unit_test(the_monitor_says_which_score_is_better),
-        cmocka_unit_test(the_usual_patience_follows_the_planned_epochs),
-        CASE(training_stops_by_itself_and_zero_never_does),
-        CASE(the_best_weights_are_given_back_whichever_limit_is_reached),
-        CASE(a_finished_run_answers_what_it_answered),
-        CASE(a_test_is_judged_by_the_best_weights_and_found_again),
-        CASE(a_stop_inside_the_test_is_made_good_by_the_next_sitting),
-        CASE(what_a_test_said_before_stays_beside_what_it_says_now),
-        CASE(features_of_the_test_are_kept_too),
-        CASE(a_test_without_pictures_is_refused),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,6 +4,7 @@
 #include "train/pictures.h"
 #include "tandem/model.h"
 #include "tandem/event.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -15,7 +16,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static void the_same_seed_gives_the_same_files_on_any_number_of_threads(void **state)
+TEST_WITH(the_same_seed_gives_the_same_files_on_any_number_of_threads, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -41,7 +42,7 @@ static void the_same_seed_gives_the_same_files_on_any_number_of_threads(void **s
     assert_true(fabs(other.val.loss - one.val.loss) > 0.0);
 }
 
-static void a_result_counts_what_was_done(void **state)
+TEST_WITH(a_result_counts_what_was_done, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -70,7 +71,7 @@ struct heard {
 };
 
 /* Of every optimiser, one after the other: pictures so simple are learnt by all of them. */
-static void every_optimizer_trains(void **state)
+TEST_WITH(every_optimizer_trains, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     const char *name;
@@ -96,7 +97,7 @@ static void average_of(const float *from, const float *by, int64_t n, double *sq
 
 /* Averages judge and are kept; what is trained stays beside them in the checkpoint, with the bits
  * of a training without averages. */
-static void averages_are_what_is_kept(void **state)
+TEST_WITH(averages_are_what_is_kept, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -151,7 +152,7 @@ static void listen(void *self, const tdm_event *event)
     }
 }
 
-static void every_step_and_epoch_is_told(void **state)
+TEST_WITH(every_step_and_epoch_is_told, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -183,7 +184,7 @@ static void keep_note(void *self, const tdm_event *event)
         snprintf(told->text + n, sizeof told->text - n, "%s\n", event->text);
 }
 
-static void options_that_change_nothing_here_are_told(void **state)
+TEST_WITH(options_that_change_nothing_here_are_told, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -202,7 +203,7 @@ static void options_that_change_nothing_here_are_told(void **state)
     assert_non_null(strstr(idle.text, "--batch 500 is more than the 54 pictures that train"));
 }
 
-static void evaluate_counts_what_training_counted(void **state)
+TEST_WITH(evaluate_counts_what_training_counted, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -259,7 +260,7 @@ static void evaluate_counts_what_training_counted(void **state)
     tdm_model_close(model);
 }
 
-static void patience_ends_a_training_that_stands_still(void **state)
+TEST_WITH(patience_ends_a_training_that_stands_still, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -274,7 +275,7 @@ static void patience_ends_a_training_that_stands_still(void **state)
     assert_int_equal(result.patience, 2);
 }
 
-static void steps_and_minutes_end_a_training_inside_an_epoch(void **state)
+TEST_WITH(steps_and_minutes_end_a_training_inside_an_epoch, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -297,7 +298,7 @@ static void steps_and_minutes_end_a_training_inside_an_epoch(void **state)
 
 /* ---- pictures that are missing or broken ---------------------------------------------------- */
 
-static void pictures_that_cannot_be_read_are_skipped_and_counted(void **state)
+TEST_WITH(pictures_that_cannot_be_read_are_skipped_and_counted, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -325,7 +326,7 @@ static void pictures_that_cannot_be_read_are_skipped_and_counted(void **state)
     assert_int_equal(again.skipped, 12);
 }
 
-static void what_cannot_be_trained_on_is_said_in_a_sentence(void **state)
+TEST_WITH(what_cannot_be_trained_on_is_said_in_a_sentence, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -354,7 +355,7 @@ static void what_cannot_be_trained_on_is_said_in_a_sentence(void **state)
     fails_with(&options, TDM_E_INPUT, "can be read");
 }
 
-static void an_empty_class_is_no_hindrance_or_a_sentence(void **state)
+TEST_WITH(an_empty_class_is_no_hindrance_or_a_sentence, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -374,7 +375,7 @@ static void an_empty_class_is_no_hindrance_or_a_sentence(void **state)
     }
 }
 
-static void options_that_do_not_fit_are_refused_before_anything_is_written(void **state)
+TEST_WITH(options_that_do_not_fit_are_refused_before_anything_is_written, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree), good = options;
@@ -406,7 +407,7 @@ static void options_that_do_not_fit_are_refused_before_anything_is_written(void 
     must_train(&good, nobody, &result);
 }
 
-static void a_rate_too_large_is_told_as_such(void **state)
+TEST_WITH(a_rate_too_large_is_told_as_such, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -418,25 +419,4 @@ static void a_rate_too_large_is_told_as_such(void **state)
     fails_with(&options, TDM_E_FAILED, "a smaller --lr");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-        CASE(the_same_seed_gives_the_same_files_on_any_number_of_threads),
-        CASE(a_result_counts_what_was_done),
-        CASE(every_optimizer_trains),
-        CASE(averages_are_what_is_kept),
-        CASE(every_step_and_epoch_is_told),
-        CASE(options_that_change_nothing_here_are_told),
-        CASE(evaluate_counts_what_training_counted),
-        CASE(patience_ends_a_training_that_stands_still),
-        CASE(steps_and_minutes_end_a_training_inside_an_epoch),
-        CASE(pictures_that_cannot_be_read_are_skipped_and_counted),
-        CASE(what_cannot_be_trained_on_is_said_in_a_sentence),
-        CASE(an_empty_class_is_no_hindrance_or_a_sentence),
-        CASE(options_that_do_not_fit_are_refused_before_anything_is_written),
-        CASE(a_rate_too_large_is_told_as_such),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

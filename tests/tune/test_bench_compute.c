@@ -5,13 +5,9 @@
 #include "tandem/bench.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static struct tdm_bench_compute_options small(enum tdm_bench_mode mode)
 {
@@ -46,7 +42,7 @@ static void check_result(const struct tdm_bench_compute *result, bool is_trainin
     assert_true(result->peak_bytes > 0);
 }
 
-static void training_is_measured_with_its_ceiling(void **state)
+TEST(training_is_measured_with_its_ceiling)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
@@ -57,7 +53,7 @@ static void training_is_measured_with_its_ceiling(void **state)
     tdm_bench_compute_release(&result);
 }
 
-static void features_are_measured_without_a_backward_pass(void **state)
+TEST(features_are_measured_without_a_backward_pass)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_FEATURES);
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
@@ -71,7 +67,7 @@ static void features_are_measured_without_a_backward_pass(void **state)
     tdm_bench_compute_release(&result);
 }
 
-static void a_profile_names_the_nodes_and_shares_the_time(void **state)
+TEST(a_profile_names_the_nodes_and_shares_the_time)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
@@ -111,7 +107,7 @@ static void refused(struct tdm_bench_compute_options options, const char *words)
     tdm_bench_compute_release(&result);
 }
 
-static void what_cannot_be_measured_is_refused_by_name(void **state)
+TEST(what_cannot_be_measured_is_refused_by_name)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
     (void)state;
@@ -144,20 +140,9 @@ static tdm_status scene(tdm_error *err)
     return status;
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     assert_true(fail_each_allocation(scene) > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_is_measured_with_its_ceiling),
-        cmocka_unit_test(features_are_measured_without_a_backward_pass),
-        cmocka_unit_test(a_profile_names_the_nodes_and_shares_the_time),
-        cmocka_unit_test(what_cannot_be_measured_is_refused_by_name),
-        cmocka_unit_test(any_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

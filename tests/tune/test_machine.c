@@ -7,15 +7,11 @@
 #include "tandem/machine.h"
 #include "tandem/event.h"
 #include "tune/probe.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-static void describes_a_machine_that_can_run_this_test(void **state)
+TEST(describes_a_machine_that_can_run_this_test)
 {
     static struct tdm_machine machine = {.struct_bytes = sizeof machine};
     (void)state;
@@ -35,7 +31,7 @@ static void describes_a_machine_that_can_run_this_test(void **state)
     }
 }
 
-static void measures_within_the_time_given(void **state)
+TEST(measures_within_the_time_given)
 {
     struct tdm_measure_options options = tdm_measure_options_default();
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
@@ -57,7 +53,7 @@ static void measures_within_the_time_given(void **state)
     assert_true(rates.seconds < 20);
 }
 
-static void the_disk_probe_leaves_nothing_behind(void **state)
+TEST(the_disk_probe_leaves_nothing_behind)
 {
     char folder[] = "probe-XXXXXX";
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
@@ -70,7 +66,7 @@ static void the_disk_probe_leaves_nothing_behind(void **state)
     assert_int_equal(rmdir(folder), 0); /* fails unless empty */
 }
 
-static void a_folder_that_is_none_is_a_noted_problem_of_the_probe(void **state)
+TEST(a_folder_that_is_none_is_a_noted_problem_of_the_probe)
 {
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     (void)state;
@@ -79,7 +75,7 @@ static void a_folder_that_is_none_is_a_noted_problem_of_the_probe(void **state)
     assert_true(rates.disk_read_bytes_per_s == 0);
 }
 
-static void the_plain_product_is_timed_and_has_no_bf16(void **state)
+TEST(the_plain_product_is_timed_and_has_no_bf16)
 {
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
@@ -110,7 +106,7 @@ static tdm_status probe_everything(tdm_error *err)
     return status;
 }
 
-static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
+TEST(every_failed_allocation_is_told_and_leaks_nothing)
 {
     int failures = 0;
     (void)state;
@@ -128,7 +124,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     assert_true(failures >= 6 && failures < 90);
 }
 
-static void refuses_options_out_of_range(void **state)
+TEST(refuses_options_out_of_range)
 {
     struct tdm_measure_options default_options = tdm_measure_options_default(), options;
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
@@ -145,7 +141,7 @@ static void refuses_options_out_of_range(void **state)
     assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_INPUT);
 }
 
-static void stops_on_request(void **state)
+TEST(stops_on_request)
 {
     struct tdm_measure_options options = tdm_measure_options_default();
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
@@ -158,17 +154,4 @@ static void stops_on_request(void **state)
     assert_true(rates.seconds < 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(describes_a_machine_that_can_run_this_test),
-        cmocka_unit_test(measures_within_the_time_given),
-        cmocka_unit_test(the_disk_probe_leaves_nothing_behind),
-        cmocka_unit_test(a_folder_that_is_none_is_a_noted_problem_of_the_probe),
-        cmocka_unit_test(the_plain_product_is_timed_and_has_no_bf16),
-        cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
-        cmocka_unit_test(refuses_options_out_of_range),
-        cmocka_unit_test(stops_on_request),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,16 +2,10 @@
 #include "weights/lineage.h"
 #include "weights/fetch/digest.h"
 #include "base/file/file.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
-static void what_is_known_comes_back(void **state)
+TEST(what_is_known_comes_back)
 {
-    (void)state;
     const struct tdmi_lineage lineage = {.file = "a.pth",
                                          .sha256 = "00ff",
                                          .form = "pytorch",
@@ -44,9 +38,8 @@ static void what_is_known_comes_back(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void a_file_is_hashed_whole(void **state)
+TEST(a_file_is_hashed_whole)
 {
-    (void)state;
     struct tdmi_digest digest;
     tdm_error err = {0};
     assert_int_equal(tdmi_file_write("abc", "abc", 3, &err), TDM_OK);
@@ -56,11 +49,4 @@ static void a_file_is_hashed_whole(void **state)
     assert_int_equal(tdmi_digest_file("nowhere", &digest, &err), TDM_E_INPUT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_known_comes_back),
-        cmocka_unit_test(a_file_is_hashed_whole),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,8 +5,7 @@
 #include "base/memory.h"
 #include "models/known_network.h"
 #include "weights/layouts.h"
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 static void torch_is(const char *network, const char *node, const char *wanted)
 {
@@ -15,9 +14,8 @@ static void torch_is(const char *network, const char *node, const char *wanted)
     assert_string_equal(layer, wanted);
 }
 
-static void mobilenetv2_is_named_as_torchvision_names_it(void **state)
+TEST(mobilenetv2_is_named_as_torchvision_names_it)
 {
-    (void)state;
     torch_is("mobilenetv2", "Conv1", "features.0.0");
     torch_is("mobilenetv2", "bn_Conv1", "features.0.1");
     torch_is("mobilenetv2-0.35", "expanded_conv_depthwise", "features.1.conv.0.0");
@@ -29,9 +27,8 @@ static void mobilenetv2_is_named_as_torchvision_names_it(void **state)
     torch_is("mobilenetv2", "predictions", "classifier.1");
 }
 
-static void other_names_of_pytorch_are_ours(void **state)
+TEST(other_names_of_pytorch_are_ours)
 {
-    (void)state;
     torch_is("resnet50", "layer1.0.downsample.1", "layer1.0.downsample.1");
     torch_is("resnet20-cifar", "linear", "linear");
     torch_is("alexnet", "classifier.6", "classifier.6");
@@ -41,9 +38,8 @@ static void other_names_of_pytorch_are_ours(void **state)
     torch_is("mobilenetv2", "block_1_expand_relu", "block_1_expand_relu");
 }
 
-static void networks_of_others_are_known(void **state)
+TEST(networks_of_others_are_known)
 {
-    (void)state;
     assert_true(tdmi_is_of_torchvision("resnet18") && tdmi_is_of_torchvision("mobilenetv2-0.35"));
     assert_true(tdmi_is_of_torchvision("alexnet") && tdmi_is_of_torchvision("resnet50"));
     assert_false(tdmi_is_of_torchvision("resnet50-cifar"));
@@ -51,9 +47,8 @@ static void networks_of_others_are_known(void **state)
     assert_false(tdmi_is_of_torchvision("resnet5"));
 }
 
-static void names_that_are_too_long_are_refused(void **state)
+TEST(names_that_are_too_long_are_refused)
 {
-    (void)state;
     char out[TDMI_NAME_BYTES], name[TDMI_NAME_BYTES + 1];
     memset(name, 'a', sizeof name);
     name[TDMI_NAME_BYTES] = '\0';
@@ -72,9 +67,8 @@ static const struct tdmi_node *node_of(const tdmi_graph *graph, const char *name
     return NULL;
 }
 
-static void every_tensor_of_a_network_gets_a_name_of_its_own(void **state)
+TEST(every_tensor_of_a_network_gets_a_name_of_its_own)
 {
-    (void)state;
     tdmi_graph *graph = network_new("mobilenetv2-0.35", 32, 3);
     char(*names)[TDMI_NAME_BYTES] = tdmi_alloc((size_t)graph->n_params, sizeof *names);
     int n = 0;
@@ -112,9 +106,8 @@ static void keras_is(const tdmi_graph *graph, const char *tensor, const char *wa
     assert_string_equal(whole, wanted);
 }
 
-static void xception_is_named_as_keras_names_it(void **state)
+TEST(xception_is_named_as_keras_names_it)
 {
-    (void)state;
     tdmi_graph *graph = network_new("xception", 71, 3);
     keras_is(graph, "block1_conv1.weight", "block1_conv1/kernel");
     keras_is(graph, "block1_conv1_bn.weight", "block1_conv1_bn/gamma");
@@ -133,9 +126,8 @@ static void xception_is_named_as_keras_names_it(void **state)
 }
 
 /* One value of a tensor, counted: ours at index i is i. */
-static void weights_are_turned_as_pytorch_lays_them_out_and_back(void **state)
+TEST(weights_are_turned_as_pytorch_lays_them_out_and_back)
 {
-    (void)state;
     enum { in = 3, out = 37, side = 3 };
     float ours[side * side * in * out], theirs[side * side * in * out],
         back[side * side * in * out];
@@ -159,9 +151,8 @@ static void weights_are_turned_as_pytorch_lays_them_out_and_back(void **state)
     assert_memory_equal(back, ours, sizeof ours);
 }
 
-static void dense_layers_read_pictures_channel_first_in_pytorch(void **state)
+TEST(dense_layers_read_pictures_channel_first_in_pytorch)
 {
-    (void)state;
     enum { h = 2, w = 3, c = 5, out = 4 };
     float ours[h * w * c * out], theirs[h * w * c * out], back[h * w * c * out];
     struct tdmi_node dense = {.kind = TDMI_OP_DENSE, .in = {{h, w, c}}};
@@ -184,9 +175,8 @@ static void dense_layers_read_pictures_channel_first_in_pytorch(void **state)
     assert_memory_equal(back, ours, sizeof ours);
 }
 
-static void depthwise_kernels_have_a_shape_of_their_own_in_keras(void **state)
+TEST(depthwise_kernels_have_a_shape_of_their_own_in_keras)
 {
-    (void)state;
     struct tdmi_node node = {
         .kind = TDMI_OP_CONV, .attrs = {.groups = 6, .channels = 12}, .in = {{8, 8, 6}}};
     struct tdmi_tensor tensor = {.spec = {.dims = {3, 3, 1, 12}, .n_dims = 4}, .n = 108};
@@ -200,18 +190,4 @@ static void depthwise_kernels_have_a_shape_of_their_own_in_keras(void **state)
     assert_int_equal(layout.shape[3], 12);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mobilenetv2_is_named_as_torchvision_names_it),
-        cmocka_unit_test(other_names_of_pytorch_are_ours),
-        cmocka_unit_test(networks_of_others_are_known),
-        cmocka_unit_test(names_that_are_too_long_are_refused),
-        cmocka_unit_test(every_tensor_of_a_network_gets_a_name_of_its_own),
-        cmocka_unit_test(xception_is_named_as_keras_names_it),
-        cmocka_unit_test(weights_are_turned_as_pytorch_lays_them_out_and_back),
-        cmocka_unit_test(dense_layers_read_pictures_channel_first_in_pytorch),
-        cmocka_unit_test(depthwise_kernels_have_a_shape_of_their_own_in_keras),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

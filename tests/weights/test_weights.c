@@ -6,16 +6,10 @@
 #include "base/memory.h"
 #include "weights/safetensors/safetensors.h"
 #include "tensor/half.h"
+#include "unit.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static const float floats[4] = {1, -2, 0.5F, 3};
 static const double doubles[2] = {0.1, -1e300};
@@ -42,9 +36,8 @@ static tdmi_weights *sample(void **bytes)
     return weights;
 }
 
-static void tensors_are_found_by_name_and_facts_by_key(void **state)
+TEST(tensors_are_found_by_name_and_facts_by_key)
 {
-    (void)state;
     void *bytes = NULL;
     tdmi_weights *weights = sample(&bytes);
     assert_string_equal(tdmi_weights_form_name(weights), "safetensors");
@@ -64,9 +57,8 @@ static void tensors_are_found_by_name_and_facts_by_key(void **state)
     tdmi_free(bytes);
 }
 
-static void safetensors_are_used_where_they_lie_and_their_checksum_is_verified(void **state)
+TEST(safetensors_are_used_where_they_lie_and_their_checksum_is_verified)
 {
-    (void)state;
     void *bytes = NULL;
     size_t n_bytes = 0;
     tdm_error err = {0};
@@ -86,9 +78,8 @@ static void safetensors_are_used_where_they_lie_and_their_checksum_is_verified(v
     tdmi_free(bytes);
 }
 
-static void floats_of_any_width_are_read_and_whole_numbers_refused(void **state)
+TEST(floats_of_any_width_are_read_and_whole_numbers_refused)
 {
-    (void)state;
     void *bytes = NULL;
     float out[4];
     tdm_error err = {0};
@@ -109,9 +100,8 @@ static void floats_of_any_width_are_read_and_whole_numbers_refused(void **state)
     tdmi_free(bytes);
 }
 
-static void every_half_is_the_float_that_its_bits_say(void **state)
+TEST(every_half_is_the_float_that_its_bits_say)
 {
-    (void)state;
     for (unsigned bits = 0; bits < 65536; bits++) {
         float value = tdmi_float_of_f16((uint16_t)bits);
         int exponent = (int)(bits >> 10 & 31u), mantissa = (int)(bits & 1023u);
@@ -126,9 +116,8 @@ static void every_half_is_the_float_that_its_bits_say(void **state)
 
 /* A file may have as many facts as fit: to take them in is to sort them, which for so many takes a
  * blink; when each was compared with all before it, half a minute. */
-static void as_many_facts_as_a_file_has_are_taken_in_quickly(void **state)
+TEST(as_many_facts_as_a_file_has_are_taken_in_quickly)
 {
-    (void)state;
     enum { N_FACTS = 100000, MOST_SECONDS = 5 };
     void *bytes = NULL;
     size_t n_bytes = 0;
@@ -160,7 +149,7 @@ static void as_many_facts_as_a_file_has_are_taken_in_quickly(void **state)
 }
 
 /* Beyond 64 KiB a tensor of a file is read, not copied from where it is mapped. */
-static void large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told(void **state)
+TEST(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told)
 {
     enum { large = 100000 };
     static const int64_t shape[] = {large};
@@ -193,9 +182,8 @@ static void large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_tol
     assert_int_equal(unlink(path), 0);
 }
 
-static void content_of_no_known_form_is_refused_with_the_known_ones(void **state)
+TEST(content_of_no_known_form_is_refused_with_the_known_ones)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
     assert_int_equal(tdmi_weights_open_bytes("GIF89a", 6, "cat.gif", &weights, &err), TDM_E_INPUT);
@@ -207,16 +195,4 @@ static void content_of_no_known_form_is_refused_with_the_known_ones(void **state
     assert_null(weights);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_are_found_by_name_and_facts_by_key),
-        cmocka_unit_test(safetensors_are_used_where_they_lie_and_their_checksum_is_verified),
-        cmocka_unit_test(floats_of_any_width_are_read_and_whole_numbers_refused),
-        cmocka_unit_test(every_half_is_the_float_that_its_bits_say),
-        cmocka_unit_test(as_many_facts_as_a_file_has_are_taken_in_quickly),
-        cmocka_unit_test(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told),
-        cmocka_unit_test(content_of_no_known_form_is_refused_with_the_known_ones),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
 #ifndef TANDEM_BASE_INPUT_H
 #define TANDEM_BASE_INPUT_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stddef.h>
 
@@ -15,6 +16,7 @@ typedef struct tdmi_input tdmi_input;
 tdm_status tdmi_input_open(const char *path, tdmi_input **input, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_input_close(tdmi_input *input);
+TDMI_POINTER_RELEASE(tdmi_input, tdmi_input_close)
 
 /* What was read, followed by a zero; lives as long as the input. Not after tdmi_input_paths. */
 const void *tdmi_input_bytes(const tdmi_input *input, size_t *length_bytes);

@@ -3,6 +3,7 @@
 #define TANDEM_BASE_TEXT_JSON_H
 
 #include "base/arena.h"
+#include "base/scope.h"
 #include "tandem/json.h"
 
 /* Children of a container lie side by side. An object's sorted holds the same members by key. */
@@ -29,5 +30,7 @@ struct tdm_json_document {
     tdmi_arena arena;
     tdm_json_value root;
 };
+
+TDMI_POINTER_RELEASE(tdm_json_writer, tdm_json_writer_free)
 
 #endif

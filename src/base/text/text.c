@@ -90,6 +90,14 @@ void tdmi_text_printf(tdmi_text *text, const char *format, ...)
     text->length_bytes += (size_t)length;
 }
 
+tdm_status tdmi_text_status(const tdmi_text *text, tdm_error *err)
+{
+    return text->is_broken
+               ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a text of more than %zu bytes",
+                          text->length_bytes)
+               : TDM_OK;
+}
+
 const char *tdmi_text_string(const tdmi_text *text)
 {
     return text->bytes ? text->bytes : "";

@@ -5,7 +5,7 @@
 #ifndef TANDEM_BASE_TEXT_TEXT_H
 #define TANDEM_BASE_TEXT_TEXT_H
 
-#include "tandem/api.h"
+#include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +23,8 @@ void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes);
 /* Adds length_bytes bytes for the caller to fill and returns where they begin; NULL: broken. */
 char *tdmi_text_room(tdmi_text *text, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);
+/* TDM_OK, or the error of a text that is broken. */
+tdm_status tdmi_text_status(const tdmi_text *text, tdm_error *err);
 /* Does text end with ending? */
 bool tdmi_ends_with(const char *text, const char *ending);
 /* Is name one of these endings, in any case, with something before it? endings ends with NULL. */

@@ -7,6 +7,7 @@
 #ifndef TANDEM_DATA_AUDIT_QUARANTINE_H
 #define TANDEM_DATA_AUDIT_QUARANTINE_H
 
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include <stddef.h>
 
@@ -23,6 +24,7 @@ typedef struct tdmi_quarantine tdmi_quarantine;
 tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine,
                                 tdm_error *err) TDM_MUST_USE;
 void tdmi_quarantine_free(tdmi_quarantine *quarantine);
+TDMI_POINTER_RELEASE(tdmi_quarantine, tdmi_quarantine_free)
 bool tdmi_quarantine_has(const tdmi_quarantine *quarantine, const char *path);
 
 #endif

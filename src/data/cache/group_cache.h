@@ -5,6 +5,7 @@
 #ifndef TANDEM_DATA_CACHE_GROUP_CACHE_H
 #define TANDEM_DATA_CACHE_GROUP_CACHE_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loa
                                 tdmi_group_cache **cache, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL; no group may be taken. */
 void tdmi_group_cache_free(tdmi_group_cache *cache);
+TDMI_POINTER_RELEASE(tdmi_group_cache, tdmi_group_cache_free)
 
 /* *value stays until every take was matched by a give. Any thread. The next take repeats a failed
  * load. */

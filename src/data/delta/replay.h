@@ -8,6 +8,7 @@
 #define TANDEM_DATA_DELTA_REPLAY_H
 
 #include "base/arena.h"
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +67,7 @@ tdm_status tdmi_delta_replay_new(const char *table, tdmi_delta_replay **replay,
                                  tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_delta_replay_free(tdmi_delta_replay *replay);
+TDMI_POINTER_RELEASE(tdmi_delta_replay, tdmi_delta_replay_free)
 
 /* One action as a JSON object, which stands in line (or row) number line of the file origin. Kinds
  * of actions that are not known are passed over, as the protocol asks. */

@@ -14,6 +14,7 @@
 #ifndef TANDEM_DATA_LOADER_LOADER_H
 #define TANDEM_DATA_LOADER_LOADER_H
 
+#include "base/scope.h"
 #include "data/order/order.h"
 #include "data/source/source.h"
 #include "image/augment/augment.h"
@@ -138,6 +139,7 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
                             tdm_error *err) TDM_MUST_USE;
 /* Stops and joins the threads. */
 void tdmi_loader_close(tdmi_loader *loader);
+TDMI_POINTER_RELEASE(tdmi_loader, tdmi_loader_close)
 
 /* Begin at any position (a multiple of batch, or the end) of any epoch: O(1). What was being read
  * is dropped. At the end nothing is read: the threads rest. */

@@ -7,6 +7,7 @@
 #ifndef TANDEM_DATA_PARQUET_WRITE_H
 #define TANDEM_DATA_PARQUET_WRITE_H
 
+#include "base/scope.h"
 #include "io/arrow/write.h"
 #include "data/source/source.h"
 #include "image/preprocess.h"
@@ -52,6 +53,7 @@ tdm_status tdmi_parquet_writer_finish(tdmi_parquet_writer *writer, tdm_error *er
 int64_t tdmi_parquet_writer_rows(const tdmi_parquet_writer *writer);
 /* Accepts NULL; without finish the file is no Parquet file. */
 void tdmi_parquet_writer_free(tdmi_parquet_writer *writer);
+TDMI_POINTER_RELEASE(tdmi_parquet_writer, tdmi_parquet_writer_free)
 
 /* Whether a file name is that of a part as prepare writes it, with the hash of the file's bytes:
  * "part-00003-0123456789abcdef.parquet". */

@@ -11,6 +11,7 @@
 #ifndef TANDEM_DATA_SOURCE_SOURCE_H
 #define TANDEM_DATA_SOURCE_SOURCE_H
 
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "image/preprocess.h"
 #include "tandem/error.h"
@@ -90,6 +91,7 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
 tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
                              tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
+TDMI_POINTER_RELEASE(tdmi_source, tdmi_source_close)
 
 const char *tdmi_source_path(const tdmi_source *source);
 const char *tdmi_source_kind(const tdmi_source *source); /* "folder" */

@@ -6,6 +6,7 @@
 #ifndef TANDEM_IO_ARCHIVE_ARCHIVE_H
 #define TANDEM_IO_ARCHIVE_ARCHIVE_H
 
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -46,6 +47,7 @@ tdm_status tdmi_archive_open_bytes(const void *bytes, size_t length_bytes, const
                                    tdmi_archive **archive, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_archive_close(tdmi_archive *archive);
+TDMI_POINTER_RELEASE(tdmi_archive, tdmi_archive_close)
 
 /* Files and folders, in the order of the archive; links, devices and their like are left out. */
 int64_t tdmi_archive_entries(const tdmi_archive *archive);

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -65,6 +66,7 @@ tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file,
                              tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_storage_close(tdmi_storage_file *file);
+TDMI_POINTER_RELEASE(tdmi_storage_file, tdmi_storage_close)
 const char *tdmi_storage_path(const tdmi_storage_file *file);
 /* As it was when opened. */
 int64_t tdmi_storage_size(const tdmi_storage_file *file);

@@ -8,6 +8,7 @@
 #ifndef TANDEM_WEIGHTS_HDF5_HDF5_H
 #define TANDEM_WEIGHTS_HDF5_HDF5_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 #include <stdbool.h>
@@ -63,6 +64,7 @@ tdm_status tdmi_hdf5_open(const uint8_t *bytes, size_t n_bytes, const char *name
                           tdmi_hdf5 **file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_hdf5_close(tdmi_hdf5 *file);
+TDMI_POINTER_RELEASE(tdmi_hdf5, tdmi_hdf5_close)
 
 tdmi_hdf5_object *tdmi_hdf5_root(const tdmi_hdf5 *file);
 bool tdmi_hdf5_is_group(const tdmi_hdf5_object *object);

@@ -15,6 +15,7 @@
 #ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
 #define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 #include <stdbool.h>
@@ -31,6 +32,7 @@ typedef struct tdmi_safetensors_writer tdmi_safetensors_writer;
  * is reported by finish: check once. */
 tdmi_safetensors_writer *tdmi_safetensors_writer_new(void);
 void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer);
+TDMI_POINTER_RELEASE(tdmi_safetensors_writer, tdmi_safetensors_writer_free)
 
 /* Add a tensor. name and shape are copied; data (rank 0 is one element, a 0 in shape is none) is
  * lent until the last finish. Names are unique UTF-8 other than "__metadata__". In the file wider
@@ -78,6 +80,7 @@ tdm_status tdmi_safetensors_lend(const void *bytes, size_t length_bytes, const c
                                  tdmi_safetensors **file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_safetensors_close(tdmi_safetensors *file);
+TDMI_POINTER_RELEASE(tdmi_safetensors, tdmi_safetensors_close)
 
 /* In the order of the file's bytes. */
 size_t tdmi_safetensors_count(const tdmi_safetensors *file);

@@ -9,15 +9,9 @@
 #include "base/memory.h"
 #include "base/hash/rng.h"
 #include "graph/op.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { n_cases = 120, most_params = 6 };
 
@@ -254,7 +248,7 @@ static bool check_drawn(const struct tdmi_op_desc *drawn, int n, tdmi_rng *rng)
     return true;
 }
 
-static void chains_give_the_bits_of_their_links(void **state)
+TEST(chains_give_the_bits_of_their_links)
 {
     int n_chained = 0;
     (void)state;
@@ -271,7 +265,7 @@ static void chains_give_the_bits_of_their_links(void **state)
 
 /* Halves that end with a row and inside of one, whole and with pixels that lack a partner, windows
  * of many rows and of few. */
-static void seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both(void **state)
+TEST(seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both)
 {
     static const struct tdmi_shape outs[] = {{14, 14, 256}, {19, 19, 272}, {13, 15, 288},
                                              {10, 11, 256}, {39, 5, 320},  {10, 19, 256}};
@@ -306,7 +300,7 @@ static void seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both(vo
         assert_int_equal(n_chained, 12);
 }
 
-static void other_rows_of_convolutions_are_no_chains(void **state)
+TEST(other_rows_of_convolutions_are_no_chains)
 {
     tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 9, 0);
     struct tdmi_op_desc wide = product(&rng, (struct tdmi_shape){8, 8, 16}, 64, 2);
@@ -318,12 +312,4 @@ static void other_rows_of_convolutions_are_no_chains(void **state)
     assert_false(conv()->chain->can_run(ends, 2));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains_give_the_bits_of_their_links),
-        cmocka_unit_test(seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both),
-        cmocka_unit_test(other_rows_of_convolutions_are_no_chains),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
 /* Which kernel of a list a convolution is prepared for, and what happens when one is absent. */
 #include "backend/cpu/cpu.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static int n_prepared;
 
@@ -59,9 +54,8 @@ static struct tdmi_op_desc desc_with(enum tdmi_act act)
     return (struct tdmi_op_desc){.kind = TDMI_OP_CONV, .fusion.act = act};
 }
 
-static void an_absent_kernel_leaves_the_case_to_the_next(void **state)
+TEST(an_absent_kernel_leaves_the_case_to_the_next)
 {
-    (void)state;
     const struct tdmi_kernel *const kernels[] = {&absent, &unfit, &absent, &good, &immediate, NULL};
     const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU);
@@ -72,9 +66,8 @@ static void an_absent_kernel_leaves_the_case_to_the_next(void **state)
     assert_int_equal(n_prepared, 3);
 }
 
-static void a_kernel_without_preparation_is_chosen(void **state)
+TEST(a_kernel_without_preparation_is_chosen)
 {
-    (void)state;
     const struct tdmi_kernel *const kernels[] = {&absent, &immediate, &good, NULL};
     const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
@@ -83,9 +76,8 @@ static void a_kernel_without_preparation_is_chosen(void **state)
     assert_null(desc.prepared);
 }
 
-static void only_an_absent_kernel_is_skipped(void **state)
+TEST(only_an_absent_kernel_is_skipped)
 {
-    (void)state;
     const struct tdmi_kernel *const kernels[] = {&absent, &greedy, &good, NULL};
     const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
@@ -96,9 +88,8 @@ static void only_an_absent_kernel_is_skipped(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "out of memory"));
 }
 
-static void the_last_kernel_reports_why_none_is_left(void **state)
+TEST(the_last_kernel_reports_why_none_is_left)
 {
-    (void)state;
     const struct tdmi_kernel *const kernels[] = {&absent, &plain, NULL};
     const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU); /* which plain cannot do */
@@ -111,13 +102,4 @@ static void the_last_kernel_reports_why_none_is_left(void **state)
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "there is no way to run it"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_absent_kernel_leaves_the_case_to_the_next),
-        cmocka_unit_test(a_kernel_without_preparation_is_chosen),
-        cmocka_unit_test(only_an_absent_kernel_is_skipped),
-        cmocka_unit_test(the_last_kernel_reports_why_none_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

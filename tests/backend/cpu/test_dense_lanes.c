@@ -4,14 +4,9 @@
  */
 #include "backend/cpu/gemm/dense_lanes.h"
 #include "base/memory.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { GUARD = 16 };
 
@@ -160,25 +155,22 @@ static void each(void (*check)(const struct data *it), bool has_bias, bool wants
         }
 }
 
-static void forward_is_products_and_bias(void **state)
+TEST(forward_is_products_and_bias)
 {
-    (void)state;
     each(check_forward, true, true);
     each(check_forward, false, true);
 }
 
-static void backward_makes_every_gradient_that_is_wanted(void **state)
+TEST(backward_makes_every_gradient_that_is_wanted)
 {
-    (void)state;
     each(check_backward, true, true);
     each(check_backward, false, true);
     each(check_backward, true, false);
 }
 
 /* What is said of a picture does not depend on the others of the shard. */
-static void a_picture_has_the_same_bits_alone(void **state)
+TEST(a_picture_has_the_same_bits_alone)
 {
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_best(); isa++) {
         struct data all, one;
         data_init(&all, &shapes[1], (enum tdmi_isa)isa);
@@ -196,12 +188,4 @@ static void a_picture_has_the_same_bits_alone(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_is_products_and_bias),
-        cmocka_unit_test(backward_makes_every_gradient_that_is_wanted),
-        cmocka_unit_test(a_picture_has_the_same_bits_alone),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,15 +6,9 @@
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static const int all_channels[] = {1, 3, 16, 17, 45, 96, 1030};
 static const int64_t all_pixels[] = {1, 2, 49, 130, 300};
@@ -161,9 +155,8 @@ static void check_combine(struct world *it, const struct tdmi_elementwise_kernel
     }
 }
 
-static void tensors_are_added_and_activated_as_they_are_read(void **state)
+TEST(tensors_are_added_and_activated_as_they_are_read)
 {
-    (void)state;
     each(1, check_combine);
 }
 
@@ -205,9 +198,8 @@ static void check_combine_gradient(struct world *it, const struct tdmi_elementwi
     }
 }
 
-static void their_gradients_are_masked_added_and_summed(void **state)
+TEST(their_gradients_are_masked_added_and_summed)
 {
-    (void)state;
     each(1, check_combine_gradient);
 }
 
@@ -246,18 +238,16 @@ static void check_global_pool(struct world *it, const struct tdmi_elementwise_ke
     }
 }
 
-static void global_pooling_reads_and_returns_through_the_form(void **state)
+TEST(global_pooling_reads_and_returns_through_the_form)
 {
-    (void)state;
     each(2, check_global_pool);
 }
 
 /* ---- large tensors ----------------------------------------------------------------------------
  */
 
-static void large_tensors_that_pass_the_caches_by_are_right_too(void **state)
+TEST(large_tensors_that_pass_the_caches_by_are_right_too)
 {
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_best(); isa++) {
         struct world it;
         make(&it, 1, 6000, 48);
@@ -268,13 +258,4 @@ static void large_tensors_that_pass_the_caches_by_are_right_too(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_are_added_and_activated_as_they_are_read),
-        cmocka_unit_test(their_gradients_are_masked_added_and_summed),
-        cmocka_unit_test(global_pooling_reads_and_returns_through_the_form),
-        cmocka_unit_test(large_tensors_that_pass_the_caches_by_are_right_too),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

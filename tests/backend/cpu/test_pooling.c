@@ -4,13 +4,9 @@
  */
 #include "backend/cpu/pointwise/pooling.h"
 #include "base/memory.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
 
 static const struct shape {
     int n, h, w, c, kernel, stride, top, bottom, left, right;
@@ -256,22 +252,19 @@ static void each(void (*check)(struct data *data, const struct tdmi_pooling_kern
             }
 }
 
-static void max_pooling_finds_the_first_largest_and_returns_to_it(void **state)
+TEST(max_pooling_finds_the_first_largest_and_returns_to_it)
 {
-    (void)state;
     each(check_max);
 }
 
-static void average_pooling_shares_alike(void **state)
+TEST(average_pooling_shares_alike)
 {
-    (void)state;
     each(check_average);
 }
 
 /* Where dx holds what other readers wrote, it is added to in place. */
-static void gradients_are_added_in_place(void **state)
+TEST(gradients_are_added_in_place)
 {
-    (void)state;
     for (int s = 0; s < n_shapes; s++) {
         struct data data;
         data_init(&data, &shapes[s], &variants[3]);
@@ -287,12 +280,4 @@ static void gradients_are_added_in_place(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(max_pooling_finds_the_first_largest_and_returns_to_it),
-        cmocka_unit_test(average_pooling_shares_alike),
-        cmocka_unit_test(gradients_are_added_in_place),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

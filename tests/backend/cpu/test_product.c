@@ -1,14 +1,9 @@
 /* The matrix product of the reference backend against a double loop over its definition. */
 #include "backend/ref/ref.h"
 #include "base/hash/rng.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { seed = 11 };
 
@@ -76,18 +71,16 @@ static void check(struct product_case it)
     free(before);
 }
 
-static void every_small_size_gives_the_bits_of_its_definition(void **state)
+TEST(every_small_size_gives_the_bits_of_its_definition)
 {
-    (void)state;
     for (int rows = 1; rows <= 9; rows++)
         for (int columns = 1; columns <= 41; columns += columns < 8 ? 1 : 3)
             for (int depth = 0; depth <= 5; depth++)
                 check((struct product_case){rows, columns, depth, 0, 0, 0, false});
 }
 
-static void strides_and_gaps_are_kept(void **state)
+TEST(strides_and_gaps_are_kept)
 {
-    (void)state;
     for (int i = 0; i < 400; i++) {
         tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_TEST, 1, (uint64_t)i);
         struct product_case it;
@@ -103,9 +96,8 @@ static void strides_and_gaps_are_kept(void **state)
 }
 
 /* Convolution reads windows of a row that overlap: rows of a shorter than its depth. */
-static void rows_of_a_may_overlap(void **state)
+TEST(rows_of_a_may_overlap)
 {
-    (void)state;
     enum { rows = 7, columns = 5, depth = 9, step = 3 };
     float *a = filled(rows * step + depth, 1), *b = filled(depth * columns, 2);
     float c[rows * columns] = {0};
@@ -131,7 +123,7 @@ static void rows_of_a_may_overlap(void **state)
     free(b);
 }
 
-static void transposing_exchanges_rows_and_columns(void **state)
+TEST(transposing_exchanges_rows_and_columns)
 {
     static const int sizes[][2] = {{1, 1}, {1, 7}, {7, 1}, {3, 5}, {16, 33}};
     (void)state;
@@ -147,13 +139,4 @@ static void transposing_exchanges_rows_and_columns(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_small_size_gives_the_bits_of_its_definition),
-        cmocka_unit_test(strides_and_gaps_are_kept),
-        cmocka_unit_test(rows_of_a_may_overlap),
-        cmocka_unit_test(transposing_exchanges_rows_and_columns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

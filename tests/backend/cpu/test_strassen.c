@@ -10,14 +10,9 @@
 #include "base/memory.h"
 #include "base/hash/rng.h"
 #include "graph/op.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static float *filled(int64_t n, uint64_t stream, float low, float high)
 {
@@ -130,7 +125,7 @@ static void check(const struct product *p)
     assert_true(p->y[pixels_of(p) * out] >= 777.0f); /* nothing is written behind it */
 }
 
-static void halves_give_the_products_of_the_definition(void **state)
+TEST(halves_give_the_products_of_the_definition)
 {
     static const struct {
         struct tdmi_shape in;
@@ -166,7 +161,7 @@ static void halves_give_the_products_of_the_definition(void **state)
 }
 
 /* What is said of a picture does not depend on its neighbours. */
-static void pictures_have_the_same_bits_alone(void **state)
+TEST(pictures_have_the_same_bits_alone)
 {
     struct product all, alone;
     (void)state;
@@ -184,11 +179,4 @@ static void pictures_have_the_same_bits_alone(void **state)
     end(&alone);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_give_the_products_of_the_definition),
-        cmocka_unit_test(pictures_have_the_same_bits_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

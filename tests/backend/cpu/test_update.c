@@ -3,13 +3,7 @@
 #include "backend/cpu/pointwise/update.h"
 #include "backend/ref_kernels.h"
 #include "base/hash/rng.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most = 3000, n_arrays = 4 };
 
@@ -112,7 +106,7 @@ static void accumulate(const struct tdmi_update_table *table, struct tdmi_update
     table->accumulate(NULL, TDMI_DTYPE_F32, call->params, call->gradient_sums, call->n);
 }
 
-static void every_set_has_the_bits_of_the_reference(void **state)
+TEST(every_set_has_the_bits_of_the_reference)
 {
     static const struct {
         const char *name;
@@ -148,7 +142,7 @@ static void every_set_has_the_bits_of_the_reference(void **state)
             }
 }
 
-static void squares_are_added_in_double(void **state)
+TEST(squares_are_added_in_double)
 {
     static float values[most];
     double sum = 0.0;
@@ -163,11 +157,4 @@ static void squares_are_added_in_double(void **state)
     assert_true(sum == 0.0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_has_the_bits_of_the_reference),
-        cmocka_unit_test(squares_are_added_in_double),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -9,9 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "models/known_network.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 /* A GPU of compute capability 9.0 with 132 multiprocessors, as cuDNN writes one down. */
 static const char gpu[] =
@@ -159,7 +157,7 @@ static void ask_network(tdmi_cudnn *cudnn, const char *name, int size)
     tdmi_graph_free(graph);
 }
 
-static void cudnn_plans_every_convolution_of_our_networks(void **state)
+TEST(cudnn_plans_every_convolution_of_our_networks)
 {
     tdmi_cudnn *cudnn;
     tdm_error err = {0};
@@ -176,10 +174,4 @@ static void cudnn_plans_every_convolution_of_our_networks(void **state)
     tdmi_cudnn_close(cudnn);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cudnn_plans_every_convolution_of_our_networks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

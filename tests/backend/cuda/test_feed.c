@@ -11,6 +11,7 @@
 #include "train/trainings.h"
 
 #include "backend/cuda/shim/shim_run.h"
+#include "unit.h"
 
 enum { n_epochs = 3 };
 
@@ -145,7 +146,7 @@ static void compare_at(const struct feeding *how, enum fake_pace pace)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void augmenting_on_the_gpu_trains_to_the_same_bits(void **state)
+TEST(augmenting_on_the_gpu_trains_to_the_same_bits)
 {
     static const struct feeding ways[] = {
         {"none", 3, 3, most_batch, 0},
@@ -192,7 +193,7 @@ static void evaluate_epoch(struct training *it, tdmi_feed *feed, bool is_fed,
 }
 
 /* Batches of one piece, and of three. */
-static void validation_images_are_prefetched_too(void **state)
+TEST(validation_images_are_prefetched_too)
 {
     const struct tdmi_backend plain = plain_backend();
     struct virtual_source virtual = source_of(3, false);
@@ -230,7 +231,7 @@ static void validation_images_are_prefetched_too(void **state)
 /* ---- what is forgotten --------------------------------------------------------------------- */
 
 /* The same memory holds other images when their batch is begun. */
-static void unused_prefetched_images_are_discarded(void **state)
+TEST(unused_prefetched_images_are_discarded)
 {
     struct bench of;
     (void)state;
@@ -253,7 +254,7 @@ static void unused_prefetched_images_are_discarded(void **state)
 }
 
 /* As after a failure: nobody waits for the step, whose copies read pinned memory. */
-static void an_abandoned_step_is_waited_for(void **state)
+TEST(an_abandoned_step_is_waited_for)
 {
     struct bench of;
     (void)state;
@@ -289,7 +290,7 @@ static void step_queued(struct training *it, const struct tdmi_batch *batch,
     fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));
 }
 
-static void batches_with_and_without_augmentation_are_recorded_apart(void **state)
+TEST(batches_with_and_without_augmentation_are_recorded_apart)
 {
     const struct tdmi_augment_shape shape = {SIDE, SIDE, 3};
     const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
@@ -329,14 +330,4 @@ static void batches_with_and_without_augmentation_are_recorded_apart(void **stat
     close_bench(&of);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(augmenting_on_the_gpu_trains_to_the_same_bits),
-        cmocka_unit_test(validation_images_are_prefetched_too),
-        cmocka_unit_test(unused_prefetched_images_are_discarded),
-        cmocka_unit_test(an_abandoned_step_is_waited_for),
-        cmocka_unit_test(batches_with_and_without_augmentation_are_recorded_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

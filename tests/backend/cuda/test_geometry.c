@@ -5,12 +5,7 @@
 #include "backend/cuda/kernels/conv/depthwise.h"
 #include "backend/cuda/kernels/conv/tiles.h"
 #include "backend/cuda/shim/shim_backend.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static void check_columns(int64_t pixels, int channels, int lanes, int64_t most)
 {
@@ -31,7 +26,7 @@ static void check_columns(int64_t pixels, int channels, int lanes, int64_t most)
     }
 }
 
-static void columns_cover_all_pixels_and_channels(void **state)
+TEST(columns_cover_all_pixels_and_channels)
 {
     static const int64_t pixels[] = {1,     2,    7,      255,     256,     257,
                                      12544, 3137, 200704, 3211264, 1 << 24, (int64_t)5 << 30};
@@ -73,7 +68,7 @@ static void check_tiles(int64_t n, int h, int w, int vectors, int columns, int m
     assert_true(sums.chunks * block >= sums.n_cells && (sums.chunks - 1) * block < sums.n_cells);
 }
 
-static void tiles_cover_all_pixels_and_channels(void **state)
+TEST(tiles_cover_all_pixels_and_channels)
 {
     static const int64_t images[] = {1, 7, 256, 100000};
     static const int sizes[] = {1, 2, 7, 14, 17, 112, 147, 512, 40000};
@@ -104,7 +99,7 @@ static const struct tdmi_op_desc depthwise = {
     .max_images = 3,
 };
 
-static void a_convolution_promises_only_the_fusion_that_it_has(void **state)
+TEST(a_convolution_promises_only_the_fusion_that_it_has)
 {
     const struct tdmi_kernel *kernel = tdmi_backend_shim.kernels[TDMI_OP_CONV];
     static const struct tdmi_op_fusion refused[] = {
@@ -133,7 +128,7 @@ static void a_convolution_promises_only_the_fusion_that_it_has(void **state)
     assert_false(kernel->can_fuse(&desc));
 }
 
-static void a_dense_layer_promises_only_a_relu_without_training(void **state)
+TEST(a_dense_layer_promises_only_a_relu_without_training)
 {
     static const struct tdmi_op_fusion refused[] = {
         {.act = TDMI_ACT_RELU6},
@@ -154,13 +149,4 @@ static void a_dense_layer_promises_only_a_relu_without_training(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_cover_all_pixels_and_channels),
-        cmocka_unit_test(tiles_cover_all_pixels_and_channels),
-        cmocka_unit_test(a_convolution_promises_only_the_fusion_that_it_has),
-        cmocka_unit_test(a_dense_layer_promises_only_a_relu_without_training),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

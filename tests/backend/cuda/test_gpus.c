@@ -8,15 +8,9 @@
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/shim/shim_run.h"
 #include "backend/cuda/fakes/include/cuda_runtime_api.h"
+#include "unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 static const struct tdmi_backend *const cuda = &tdmi_backend_shim;
 static char message[fake_message_room];
@@ -36,7 +30,7 @@ static void expect_refused(int index, const char *first, const char *second)
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void a_missing_gpu_is_refused_with_a_reason(void **state)
+TEST_WITH(a_missing_gpu_is_refused_with_a_reason, NULL, nothing_is_left)
 {
     struct fake_gpus gpus = fake_runtime_first_gpus();
     (void)state;
@@ -74,7 +68,7 @@ static void a_missing_gpu_is_refused_with_a_reason(void **state)
     fake_runtime_gpus(fake_runtime_first_gpus());
 }
 
-static void a_gpu_describes_itself(void **state)
+TEST_WITH(a_gpu_describes_itself, NULL, nothing_is_left)
 {
     struct tdmi_backend_library library;
     int64_t free_bytes = 0, total_bytes = 0;
@@ -232,9 +226,8 @@ static void expect_whole_course(int index)
     fail_msg("%s", text);
 }
 
-static void a_training_is_right_at_every_pace(void **state)
+TEST_WITH(a_training_is_right_at_every_pace, NULL, nothing_is_left)
 {
-    (void)state;
     for (int guarded = 0; guarded < 2; guarded++)
         for (int pace = 0; pace < FAKE_PACES; pace++) {
             fake_runtime_guard(guarded);
@@ -254,7 +247,7 @@ static void *run_elsewhere(void *self)
 }
 
 /* A thread that uses one has it as its own GPU, whichever it had before. */
-static void any_thread_may_use_any_gpu(void **state)
+TEST_WITH(any_thread_may_use_any_gpu, NULL, nothing_is_left)
 {
     struct fake_gpus gpus = fake_runtime_first_gpus();
     struct course both[2] = {{.device = NULL}, {.device = NULL}};
@@ -296,7 +289,7 @@ static void any_thread_may_use_any_gpu(void **state)
 /* ---- one by one ------------------------------------------------------------------------------ */
 
 /* Also for a stream that waits for nobody, and where the clearing is late. */
-static void new_memory_is_zero(void **state)
+TEST_WITH(new_memory_is_zero, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     const float zeros[n_values] = {0};
@@ -316,7 +309,7 @@ static void new_memory_is_zero(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void closing_a_queued_recording_waits_for_it(void **state)
+TEST_WITH(closing_a_queued_recording_waits_for_it, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     (void)state;
@@ -333,7 +326,7 @@ static void closing_a_queued_recording_waits_for_it(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void a_recording_that_was_never_replayed_can_be_closed(void **state)
+TEST_WITH(a_recording_that_was_never_replayed_can_be_closed, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     (void)state;
@@ -360,7 +353,7 @@ static void *reserve_elsewhere(void *self)
     return it;
 }
 
-static void other_threads_may_allocate_during_a_recording(void **state)
+TEST_WITH(other_threads_may_allocate_during_a_recording, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     pthread_t thread;
@@ -382,7 +375,7 @@ static void other_threads_may_allocate_during_a_recording(void **state)
 
 /* The first failure of a queue is reported by its next wait, with what it was, and then forgotten.
  */
-static void a_wait_reports_the_first_failure(void **state)
+TEST_WITH(a_wait_reports_the_first_failure, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     tdm_error err = {0};
@@ -412,7 +405,7 @@ static void meet_nobody(void *self)
         tdmi_shim_meet(2, 0, -1);
 }
 
-static void a_lost_gpu_fails_every_later_call(void **state)
+TEST_WITH(a_lost_gpu_fails_every_later_call, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     tdm_error err = {0};
@@ -442,7 +435,7 @@ static void a_lost_gpu_fails_every_later_call(void **state)
 /* ---- the fake itself ------------------------------------------------------------------------- */
 
 /* A late copy reads pinned memory when it is made, and ordinary memory when it is queued. */
-static void late_copies_are_made_when_they_are_waited_for(void **state)
+TEST_WITH(late_copies_are_made_when_they_are_waited_for, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     float ordinary = 7.0f;
@@ -474,7 +467,7 @@ static void expect_message(const char *words)
     message[0] = '\0';
 }
 
-static void broken_rules_of_cuda_are_reported(void **state)
+TEST_WITH(broken_rules_of_cuda_are_reported, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     cudaGraph_t graph;
@@ -516,22 +509,4 @@ static int nothing_is_left(void **state)
     return memcmp(&left, &none, sizeof left);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_missing_gpu_is_refused_with_a_reason, nothing_is_left),
-        cmocka_unit_test_teardown(a_gpu_describes_itself, nothing_is_left),
-        cmocka_unit_test_teardown(a_training_is_right_at_every_pace, nothing_is_left),
-        cmocka_unit_test_teardown(any_thread_may_use_any_gpu, nothing_is_left),
-        cmocka_unit_test_teardown(new_memory_is_zero, nothing_is_left),
-        cmocka_unit_test_teardown(closing_a_queued_recording_waits_for_it, nothing_is_left),
-        cmocka_unit_test_teardown(a_recording_that_was_never_replayed_can_be_closed,
-                                  nothing_is_left),
-        cmocka_unit_test_teardown(other_threads_may_allocate_during_a_recording, nothing_is_left),
-        cmocka_unit_test_teardown(a_wait_reports_the_first_failure, nothing_is_left),
-        cmocka_unit_test_teardown(a_lost_gpu_fails_every_later_call, nothing_is_left),
-        cmocka_unit_test_teardown(late_copies_are_made_when_they_are_waited_for, nothing_is_left),
-        cmocka_unit_test_teardown(broken_rules_of_cuda_are_reported, nothing_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

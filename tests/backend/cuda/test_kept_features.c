@@ -7,6 +7,7 @@
 #include "train/pictures.h"
 #include "tandem/log.h"
 #include "train/hearing.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -155,7 +156,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     }
 }
 
-static void features_kept_on_the_gpu_train_to_the_same_bits(void **state)
+TEST_WITH(features_kept_on_the_gpu_train_to_the_same_bits, set_up, tear_down)
 {
     static const struct kind kinds[] = {
         {"f32", "f32", "f32", NULL, -1, 0, false},
@@ -170,7 +171,7 @@ static void features_kept_on_the_gpu_train_to_the_same_bits(void **state)
 }
 
 /* Samples without a row, here and there in a batch, and a class that comes often. */
-static void images_without_features_are_left_out(void **state)
+TEST_WITH(images_without_features_are_left_out, set_up, tear_down)
 {
     static const struct kind kinds[] = {
         {"broken", "f32", "f32", NULL, -1, 0, false},
@@ -200,7 +201,7 @@ static int64_t copied_by(const struct tdm_train_options *options)
 }
 
 /* A number in place of each row, but for the one time; what validates as often. */
-static void each_feature_row_is_copied_once(void **state)
+TEST_WITH(each_feature_row_is_copied_once, set_up, tear_down)
 {
     enum { epochs = 6 };
     const struct tree *tree = *state;
@@ -252,7 +253,7 @@ static void damage_rows(void *self, const tdm_event *event)
     globfree(&found);
 }
 
-static void recomputed_features_are_the_ones_kept(void **state)
+TEST_WITH(recomputed_features_are_the_ones_kept, set_up, tear_down)
 {
     static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
     const struct tree *tree = *state;
@@ -283,7 +284,7 @@ static void recomputed_features_are_the_ones_kept(void **state)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void features_are_copied_when_memory_is_short(void **state)
+TEST_WITH(features_are_copied_when_memory_is_short, set_up, tear_down)
 {
     const size_t train = (n_pictures - n_val) * width * sizeof(float),
                  val = n_val * width * sizeof(float);
@@ -387,7 +388,7 @@ static int64_t recorded(const struct tree *tree, const char *run, const char *na
     return value;
 }
 
-static void the_record_has_the_bytes_of_kept_features(void **state)
+TEST_WITH(the_record_has_the_bytes_of_kept_features, set_up, tear_down)
 {
     const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
     const struct tree *tree = *state;
@@ -412,7 +413,7 @@ static void the_record_has_the_bytes_of_kept_features(void **state)
 }
 
 /* A batch beyond those that rows are made of at once costs what the head takes of it. */
-static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
+TEST_WITH(the_memory_of_a_backbone_does_not_grow_with_the_batch, set_up, tear_down)
 {
     static const int batches[] = {48, 64, 72};
     const struct tree *tree = *state;
@@ -432,7 +433,7 @@ static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
 }
 
 /* As much as the largest batch takes on rows, where it would not fit on images. */
-static void batch_auto_counts_the_memory_of_the_head(void **state)
+TEST_WITH(batch_auto_counts_the_memory_of_the_head, set_up, tear_down)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -463,7 +464,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
 }
 
 /* In the middle of the second epoch, by either way, and resumed by the other. */
-static void a_resumed_run_has_the_same_bits(void **state)
+TEST_WITH(a_resumed_run_has_the_same_bits, set_up, tear_down)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -490,7 +491,7 @@ static void a_resumed_run_has_the_same_bits(void **state)
     }
 }
 
-static void unfreezing_frees_the_memory_of_features(void **state)
+TEST_WITH(unfreezing_frees_the_memory_of_features, set_up, tear_down)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = on_gpu(tree, "copied");
@@ -515,24 +516,4 @@ static void unfreezing_frees_the_memory_of_features(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(features_kept_on_the_gpu_train_to_the_same_bits, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(images_without_features_are_left_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(each_feature_row_is_copied_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(recomputed_features_are_the_ones_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(features_are_copied_when_memory_is_short, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_record_has_the_bytes_of_kept_features, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(the_memory_of_a_backbone_does_not_grow_with_the_batch,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(batch_auto_counts_the_memory_of_the_head, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_resumed_run_has_the_same_bits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unfreezing_frees_the_memory_of_features, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -11,13 +11,9 @@
 #include "train/selftest/checks.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "base/folder.h"
+#include "unit.h"
 
 #define SAME(before) \
     .pad_top = before, .pad_bottom = before, .pad_left = before, .pad_right = before
@@ -137,9 +133,8 @@ static void run_all(struct pass pass)
     pass.backend->device.close(device);
 }
 
-static void ops_match_with_blocks_and_threads_in_reverse(void **state)
+TEST(ops_match_with_blocks_and_threads_in_reverse)
 {
-    (void)state;
     for (int t = 0; t < n_types; t++)
         run_all((struct pass){&tdmi_backend_shim, matches[t], true, false, t == 0});
 }
@@ -159,7 +154,7 @@ static void free_off(tdmi_device *device, void *memory)
     tdmi_backend_shim.memory.free(device, (char *)memory - off_bytes);
 }
 
-static void ops_match_where_no_tensor_begins_on_16_bytes(void **state)
+TEST(ops_match_where_no_tensor_begins_on_16_bytes)
 {
     struct tdmi_backend off = tdmi_backend_shim;
     (void)state;
@@ -212,7 +207,7 @@ static int runs_of_products(const struct libraries *it)
     return it->products->runs[FAKE_QUICKLY] + it->products->runs[FAKE_SLOWLY];
 }
 
-static void ops_match_by_libraries(void **state)
+TEST(ops_match_by_libraries)
 {
     struct libraries it;
     (void)state;
@@ -227,7 +222,7 @@ static void ops_match_by_libraries(void **state)
     close_libraries(&it);
 }
 
-static void products_match_by_cublaslt_alone(void **state)
+TEST(products_match_by_cublaslt_alone)
 {
     struct libraries it;
     (void)state;
@@ -240,7 +235,7 @@ static void products_match_by_cublaslt_alone(void **state)
     close_libraries(&it);
 }
 
-static void gradients_of_libraries_are_those_of_central_differences(void **state)
+TEST(gradients_of_libraries_are_those_of_central_differences)
 {
     struct libraries it;
     (void)state;
@@ -249,14 +244,4 @@ static void gradients_of_libraries_are_those_of_central_differences(void **state
     close_libraries(&it);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ops_match_with_blocks_and_threads_in_reverse),
-        cmocka_unit_test(ops_match_where_no_tensor_begins_on_16_bytes),
-        cmocka_unit_test(ops_match_by_libraries),
-        cmocka_unit_test(products_match_by_cublaslt_alone),
-        cmocka_unit_test(gradients_of_libraries_are_those_of_central_differences),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,8 +1,9 @@
 /* The shim itself: threads meet as on a GPU, and what is undefined there is an error here. */
 #include "backend/cuda/values.h"
 #include "backend/cuda/meet.h"
+#include "unit.h"
 
-static void threads_meet_at_barriers_and_in_warps(void **state)
+TEST(threads_meet_at_barriers_and_in_warps)
 {
     int64_t sums[3];
     int from[3 * 100], to[3 * 100];
@@ -33,7 +34,7 @@ static void expect_problem(int code, const char *says)
         fail_msg("the problem is '%s' and should say '%s'", tdmi_shim_facts().problem, says);
 }
 
-static void undefined_behaviour_of_kernels_fails(void **state)
+TEST(undefined_behaviour_of_kernels_fails)
 {
     float value = 0.0f;
     (void)state;
@@ -49,9 +50,8 @@ static void undefined_behaviour_of_kernels_fails(void **state)
     assert_true(isnan(value));
 }
 
-static void impossible_launches_are_refused(void **state)
+TEST(impossible_launches_are_refused)
 {
-    (void)state;
     tdmi_shim_use((struct tdmi_shim_order){.edge_blocks = 3});
     assert_int_equal(meet_grid(1, 1, 1025), 9);
     assert_non_null(
@@ -63,12 +63,4 @@ static void impossible_launches_are_refused(void **state)
     assert_int_equal(tdmi_shim_facts().largest_grid, (int64_t)INT32_MAX * 65535);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_meet_at_barriers_and_in_warps),
-        cmocka_unit_test(undefined_behaviour_of_kernels_fails),
-        cmocka_unit_test(impossible_launches_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,15 +6,9 @@
 #include "base/hash/rng.h"
 #include "models/known_network.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { n_arrays = 7, samples = 8, n_steps = 3 };
 enum array { PARAMS, STATES, FIRST, SECOND, MEAN_PARAMS, MEAN_STATES, SUMS };
@@ -134,7 +128,7 @@ static void compare(const tdmi_graph *graph, struct how how, bool is_exact)
     close_world(&gpu);
 }
 
-static void every_optimizer_ends_where_it_ends_on_ref(void **state)
+TEST(every_optimizer_ends_where_it_ends_on_ref)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *it;
@@ -157,7 +151,7 @@ static void every_optimizer_ends_where_it_ends_on_ref(void **state)
 }
 
 /* A launch or two a step, not one a tensor. */
-static void a_step_is_one_launch(void **state)
+TEST(a_step_is_one_launch)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct how how = {0};
@@ -177,7 +171,7 @@ static void a_step_is_one_launch(void **state)
     tdmi_graph_free(graph);
 }
 
-static void too_little_memory_is_an_error(void **state)
+TEST(too_little_memory_is_an_error)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *sgd;
@@ -214,12 +208,4 @@ static void too_little_memory_is_an_error(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_optimizer_ends_where_it_ends_on_ref),
-        cmocka_unit_test(a_step_is_one_launch),
-        cmocka_unit_test(too_little_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

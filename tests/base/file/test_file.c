@@ -2,18 +2,14 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
 #include "base/folder.h"
+#include "unit.h"
 
 static void assert_content(const char *path, const char *expected)
 {
@@ -39,7 +35,7 @@ static size_t count_entries(const char *path)
 
 /* ---- atomic writing ----------------------------------------------------------------------- */
 
-static void a_file_appears_whole_at_commit(void **state)
+TEST(a_file_appears_whole_at_commit)
 {
     struct folder folder = folder_new();
     const char *path = folder_path(&folder, "a.txt");
@@ -59,7 +55,7 @@ static void a_file_appears_whole_at_commit(void **state)
 }
 
 /* Large ones go to the disk while they are written; what is overwritten then counts too. */
-static void a_large_file_is_whole(void **state)
+TEST(a_large_file_is_whole)
 {
     enum { WORDS = 1000003, TIMES = 3 };
     struct folder folder = folder_new();
@@ -90,9 +86,8 @@ static void a_large_file_is_whole(void **state)
     folder_remove(&folder);
 }
 
-static void bytes_may_decide_the_name(void **state)
+TEST(bytes_may_decide_the_name)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_atomic_file *file = NULL;
     assert_int_equal(tdmi_folder_make("renamed/below", &err), TDM_OK);
@@ -106,7 +101,7 @@ static void bytes_may_decide_the_name(void **state)
     assert_int_equal(rmdir("renamed/below"), 0); /* nothing is left in it */
 }
 
-static void an_aborted_file_leaves_nothing(void **state)
+TEST(an_aborted_file_leaves_nothing)
 {
     struct folder folder = folder_new();
     tdmi_atomic_file *file = NULL;
@@ -130,7 +125,7 @@ static unsigned mode_of(const char *path)
     return facts.st_mode & 07777;
 }
 
-static void modes_are_kept_and_new_files_honour_umask(void **state)
+TEST(modes_are_kept_and_new_files_honour_umask)
 {
     static const mode_t modes[] = {0600, 0644, 0664, 0640, 0777};
     struct folder folder = folder_new();
@@ -149,7 +144,7 @@ static void modes_are_kept_and_new_files_honour_umask(void **state)
     folder_remove(&folder);
 }
 
-static void missing_parents_are_made(void **state)
+TEST(missing_parents_are_made)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
@@ -167,7 +162,7 @@ static void missing_parents_are_made(void **state)
     folder_remove(&folder);
 }
 
-static void a_link_stays_a_link(void **state)
+TEST(a_link_stays_a_link)
 {
     struct folder folder = folder_new();
     struct stat facts;
@@ -183,7 +178,7 @@ static void a_link_stays_a_link(void **state)
     folder_remove(&folder);
 }
 
-static void what_is_no_file_is_not_replaced(void **state)
+TEST(what_is_no_file_is_not_replaced)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
@@ -199,7 +194,7 @@ static void what_is_no_file_is_not_replaced(void **state)
     folder_remove(&folder);
 }
 
-static void refusals_of_the_system_name_path_and_reason(void **state)
+TEST(refusals_of_the_system_name_path_and_reason)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
@@ -236,7 +231,7 @@ static void refusals_of_the_system_name_path_and_reason(void **state)
 }
 
 /* A file size limit stands in for a full disk: write answers in the same way. */
-static void a_write_that_fails_leaves_the_old_file(void **state)
+TEST(a_write_that_fails_leaves_the_old_file)
 {
     struct folder folder = folder_new();
     struct rlimit before, small;
@@ -268,7 +263,7 @@ static void a_write_that_fails_leaves_the_old_file(void **state)
     folder_remove(&folder);
 }
 
-static void overwriting_beyond_the_end_is_a_mistake(void **state)
+TEST(overwriting_beyond_the_end_is_a_mistake)
 {
     static const struct {
         uint64_t offset;
@@ -297,7 +292,7 @@ static void *write_often(void *path)
     return NULL;
 }
 
-static void threads_may_write_the_same_file(void **state)
+TEST(threads_may_write_the_same_file)
 {
     struct folder folder = folder_new();
     char path[200];
@@ -318,7 +313,7 @@ static void threads_may_write_the_same_file(void **state)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static void reading_refuses_what_it_cannot_take(void **state)
+TEST(reading_refuses_what_it_cannot_take)
 {
     struct folder folder = folder_new();
     void *bytes = &folder;
@@ -350,7 +345,7 @@ static void reading_refuses_what_it_cannot_take(void **state)
     folder_remove(&folder);
 }
 
-static void files_without_a_size_are_read_whole(void **state)
+TEST(files_without_a_size_are_read_whole)
 {
     void *bytes = NULL;
     size_t length = 0;
@@ -368,7 +363,7 @@ static void files_without_a_size_are_read_whole(void **state)
 
 /* ---- folders and paths -------------------------------------------------------------------- */
 
-static void a_folder_is_listed_by_bytes(void **state)
+TEST(a_folder_is_listed_by_bytes)
 {
     static const struct {
         const char *name;
@@ -412,7 +407,7 @@ static void a_folder_is_listed_by_bytes(void **state)
     folder_remove(&folder);
 }
 
-static void folders_are_made_with_their_parents(void **state)
+TEST(folders_are_made_with_their_parents)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
@@ -427,7 +422,7 @@ static void folders_are_made_with_their_parents(void **state)
     folder_remove(&folder);
 }
 
-static void paths_are_joined_and_named(void **state)
+TEST(paths_are_joined_and_named)
 {
     static const struct {
         const char *folder, *name, *joined;
@@ -467,9 +462,8 @@ static tdm_status read_scene(tdm_error *err)
     return status;
 }
 
-static void every_failed_allocation_is_reported(void **state)
+TEST(every_failed_allocation_is_reported)
 {
-    (void)state;
     assert_true(fail_each_allocation(write_scene) >= 2);
     assert_int_equal(unlink("/tmp/tandem-base-scene/below/file"), 0);
     assert_int_equal(rmdir("/tmp/tandem-base-scene/below"), 0);
@@ -477,27 +471,4 @@ static void every_failed_allocation_is_reported(void **state)
     assert_true(fail_each_allocation(read_scene) >= 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_appears_whole_at_commit),
-        cmocka_unit_test(a_large_file_is_whole),
-        cmocka_unit_test(bytes_may_decide_the_name),
-        cmocka_unit_test(an_aborted_file_leaves_nothing),
-        cmocka_unit_test(modes_are_kept_and_new_files_honour_umask),
-        cmocka_unit_test(missing_parents_are_made),
-        cmocka_unit_test(a_link_stays_a_link),
-        cmocka_unit_test(what_is_no_file_is_not_replaced),
-        cmocka_unit_test(refusals_of_the_system_name_path_and_reason),
-        cmocka_unit_test(a_write_that_fails_leaves_the_old_file),
-        cmocka_unit_test(overwriting_beyond_the_end_is_a_mistake),
-        cmocka_unit_test(threads_may_write_the_same_file),
-        cmocka_unit_test(reading_refuses_what_it_cannot_take),
-        cmocka_unit_test(files_without_a_size_are_read_whole),
-        cmocka_unit_test(a_folder_is_listed_by_bytes),
-        cmocka_unit_test(folders_are_made_with_their_parents),
-        cmocka_unit_test(paths_are_joined_and_named),
-        cmocka_unit_test(every_failed_allocation_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,8 +4,8 @@
 #include "data/tree.h"
 #include "base/file/input.h"
 #include "tandem/event.h"
+#include "unit.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static void cut(const char *bytes, size_t length_bytes, int n_wanted, const char *const *wanted)
@@ -28,9 +28,8 @@ static void cut(const char *bytes, size_t length_bytes, int n_wanted, const char
         cut(text, sizeof(text) - 1, sizeof wanted / sizeof *wanted, wanted); \
     } while (0)
 
-static void lists_are_cut_at_lines_or_at_zeros(void **state)
+TEST(lists_are_cut_at_lines_or_at_zeros)
 {
-    (void)state;
     CUT("a.jpg\nb c.jpg\n", "a.jpg", "b c.jpg");
     CUT("a.jpg\nlast", "a.jpg", "last");
     CUT("\n\na\r\n\r\nb\r\n", "a", "b");
@@ -40,9 +39,8 @@ static void lists_are_cut_at_lines_or_at_zeros(void **state)
     CUT("\0\0a\0\0", "a");
 }
 
-static void a_list_without_a_path_is_refused(void **state)
+TEST(a_list_without_a_path_is_refused)
 {
-    (void)state;
     static const char *const texts[] = {"", "\n", "\r\n\r\n", "\0"};
     static const size_t lengths[] = {0, 1, 4, 1};
     for (int i = 0; i < 4; i++) {
@@ -57,9 +55,8 @@ static void a_list_without_a_path_is_refused(void **state)
     }
 }
 
-static void files_are_read_whole(void **state)
+TEST(files_are_read_whole)
 {
-    (void)state;
     struct tree tree = tree_new();
     char path[300];
     tdmi_input *input;
@@ -85,9 +82,8 @@ static void files_are_read_whole(void **state)
 }
 
 /* Standard input is a pipe that nobody writes to. */
-static void waiting_for_a_pipe_ends_on_request(void **state)
+TEST(waiting_for_a_pipe_ends_on_request)
 {
-    (void)state;
     int ends[2];
     tdmi_input *input;
     const int before = dup(STDIN_FILENO);
@@ -110,13 +106,4 @@ static void waiting_for_a_pipe_ends_on_request(void **state)
     close(before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_cut_at_lines_or_at_zeros),
-        cmocka_unit_test(a_list_without_a_path_is_refused),
-        cmocka_unit_test(files_are_read_whole),
-        cmocka_unit_test(waiting_for_a_pipe_ends_on_request),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

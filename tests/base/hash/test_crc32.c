@@ -1,11 +1,7 @@
 /* CRC-32: published values, and equal results for every length, alignment and way of cutting. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include "base/hash/crc32.h"
+#include "unit.h"
 
 /* The definition: a bit at a time. */
 static uint32_t by_bits(const uint8_t *bytes, size_t n)
@@ -19,16 +15,14 @@ static uint32_t by_bits(const uint8_t *bytes, size_t n)
     return ~crc;
 }
 
-static void the_check_value_of_the_catalogue_comes_out(void **state)
+TEST(the_check_value_of_the_catalogue_comes_out)
 {
-    (void)state;
     assert_int_equal(tdmi_crc32(0, "123456789", 9), 0xcbf43926);
     assert_int_equal(tdmi_crc32(0, "", 0), 0);
 }
 
-static void every_length_and_alignment_agrees_with_the_definition(void **state)
+TEST(every_length_and_alignment_agrees_with_the_definition)
 {
-    (void)state;
     uint8_t bytes[1700]; /* the widest way takes 512 and more, in steps of 256 */
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * i * 31 + i / 7);
@@ -37,9 +31,8 @@ static void every_length_and_alignment_agrees_with_the_definition(void **state)
             assert_int_equal(tdmi_crc32(0, bytes + start, n), by_bits(bytes + start, n));
 }
 
-static void parts_in_turn_give_the_whole(void **state)
+TEST(parts_in_turn_give_the_whole)
 {
-    (void)state;
     uint8_t bytes[1000];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 7 + 3);
@@ -49,12 +42,4 @@ static void parts_in_turn_give_the_whole(void **state)
                          whole);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_check_value_of_the_catalogue_comes_out),
-        cmocka_unit_test(every_length_and_alignment_agrees_with_the_definition),
-        cmocka_unit_test(parts_in_turn_give_the_whole),
-    };
-    return cmocka_run_group_tests_name("base/crc32", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,6 @@
 /* XXH64 and SHA-256 against published digests, whole and in pieces of every size. */
 #include "base/hash/hash.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { buffer_bytes = 2367 };
 
@@ -62,7 +56,7 @@ static void sha256_of(const void *bytes, size_t length, size_t piece, char hex[6
     tdmi_sha256_hex(digest, hex);
 }
 
-static void xxh64_gives_the_published_digests(void **state)
+TEST(xxh64_gives_the_published_digests)
 {
     uint8_t buffer[buffer_bytes];
     (void)state;
@@ -73,7 +67,7 @@ static void xxh64_gives_the_published_digests(void **state)
     }
 }
 
-static void xxh64_does_not_depend_on_the_pieces(void **state)
+TEST(xxh64_does_not_depend_on_the_pieces)
 {
     uint8_t buffer[buffer_bytes];
     (void)state;
@@ -89,7 +83,7 @@ static void xxh64_does_not_depend_on_the_pieces(void **state)
     }
 }
 
-static void sha256_gives_the_digests_of_the_standard(void **state)
+TEST(sha256_gives_the_digests_of_the_standard)
 {
     static const struct {
         const char *text, *hex;
@@ -116,7 +110,7 @@ static void sha256_gives_the_digests_of_the_standard(void **state)
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-static void sha256_does_not_depend_on_the_pieces(void **state)
+TEST(sha256_does_not_depend_on_the_pieces)
 {
     uint8_t buffer[buffer_bytes];
     char hex[65];
@@ -130,7 +124,7 @@ static void sha256_does_not_depend_on_the_pieces(void **state)
     }
 }
 
-static void a_set_of_hashes_knows_its_members(void **state)
+TEST(a_set_of_hashes_knows_its_members)
 {
     uint64_t hashes[] = {UINT64_MAX, 3, 0, 1ull << 63, 3, 77};
     enum { n = sizeof hashes / sizeof hashes[0] };
@@ -144,14 +138,4 @@ static void a_set_of_hashes_knows_its_members(void **state)
     assert_false(tdmi_hashes_have(NULL, 0, 4));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xxh64_gives_the_published_digests),
-        cmocka_unit_test(xxh64_does_not_depend_on_the_pieces),
-        cmocka_unit_test(sha256_gives_the_digests_of_the_standard),
-        cmocka_unit_test(sha256_does_not_depend_on_the_pieces),
-        cmocka_unit_test(a_set_of_hashes_knows_its_members),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

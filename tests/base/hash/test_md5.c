@@ -1,11 +1,6 @@
 /* MD5 against the digests that RFC 1321 lists, in one piece and in many. */
 #include "base/hash/md5.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static const struct {
     const char *text, *hex;
@@ -18,9 +13,8 @@ static const struct {
      "57edf4a22be3c955ac49da2e2107b67a"},
 };
 
-static void known_texts_have_their_published_digests(void **state)
+TEST(known_texts_have_their_published_digests)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         char hex[33];
         tdmi_md5 md5;
@@ -31,9 +25,8 @@ static void known_texts_have_their_published_digests(void **state)
     }
 }
 
-static void pieces_of_any_length_give_the_same_digest(void **state)
+TEST(pieces_of_any_length_give_the_same_digest)
 {
-    (void)state;
     uint8_t bytes[300];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(7 * i + 1);
@@ -51,11 +44,4 @@ static void pieces_of_any_length_give_the_same_digest(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_texts_have_their_published_digests),
-        cmocka_unit_test(pieces_of_any_length_give_the_same_digest),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
 /* The counter generator: published vectors of the block function, and the layout of its counters,
  * which is part of the file format. */
 #include "base/hash/rng.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 /* philox4x32-10 in the file kat_vectors of Random123. */
-static void philox_gives_the_published_vectors(void **state)
+TEST(philox_gives_the_published_vectors)
 {
     static const struct {
         uint32_t counter[4], key[2], out[4];
@@ -33,7 +28,7 @@ static void philox_gives_the_published_vectors(void **state)
 }
 
 /* The layout as rng.h words it, written out a second time. */
-static void a_stream_is_philox_of_the_documented_counter_and_key(void **state)
+TEST(a_stream_is_philox_of_the_documented_counter_and_key)
 {
     const uint64_t seed = 0x0123456789abcdefu, sample = 0xfedcba9876543210u;
     uint64_t z = seed ^ ((uint64_t)TDMI_RNG_AUGMENT << 56);
@@ -54,7 +49,7 @@ static void a_stream_is_philox_of_the_documented_counter_and_key(void **state)
     }
 }
 
-static void streams_differ_in_every_part_of_their_name(void **state)
+TEST(streams_differ_in_every_part_of_their_name)
 {
     tdmi_rng streams[] = {
         tdmi_rng_at(1, TDMI_RNG_INIT, 0, 0),  tdmi_rng_at(2, TDMI_RNG_INIT, 0, 0),
@@ -71,7 +66,7 @@ static void streams_differ_in_every_part_of_their_name(void **state)
     }
 }
 
-static void below_is_within_its_bound_and_even(void **state)
+TEST(below_is_within_its_bound_and_even)
 {
     static const uint32_t bounds[] = {1, 2, 3, 10, 1000, 0x80000001u, UINT32_MAX};
     tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
@@ -96,7 +91,7 @@ static void below_is_within_its_bound_and_even(void **state)
     assert_true(abs(low - 10000) < 500);
 }
 
-static void unit_has_24_bits_and_is_below_one(void **state)
+TEST(unit_has_24_bits_and_is_below_one)
 {
     tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 0, 0);
     double sum = 0.0;
@@ -114,14 +109,4 @@ static void unit_has_24_bits_and_is_below_one(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_gives_the_published_vectors),
-        cmocka_unit_test(a_stream_is_philox_of_the_documented_counter_and_key),
-        cmocka_unit_test(streams_differ_in_every_part_of_their_name),
-        cmocka_unit_test(below_is_within_its_bound_and_even),
-        cmocka_unit_test(unit_has_24_bits_and_is_below_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

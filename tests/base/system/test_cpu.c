@@ -7,14 +7,10 @@
 #include "base/system/env.h"
 #include "tandem/event.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
 #include <signal.h>
-#include <cmocka.h>
 #include "base/folder.h"
+#include "unit.h"
 
 /* ---- containers --------------------------------------------------------------------------- */
 
@@ -22,7 +18,7 @@ struct made_file {
     const char *path, *text;
 };
 
-static void cgroup_limits_are_the_tightest_on_the_way_up(void **state)
+TEST(cgroup_limits_are_the_tightest_on_the_way_up)
 {
     static const struct {
         struct made_file files[8];
@@ -135,7 +131,7 @@ static struct folder server(void)
     return root;
 }
 
-static void a_server_is_described_from_its_files(void **state)
+TEST(a_server_is_described_from_its_files)
 {
     struct folder root = server();
     struct tdmi_cpu cpu;
@@ -151,7 +147,7 @@ static void a_server_is_described_from_its_files(void **state)
     folder_remove(&root);
 }
 
-static void workers_get_one_thread_of_every_core_first(void **state)
+TEST(workers_get_one_thread_of_every_core_first)
 {
     static const int expected[] = {0, 1, 2, 3, 4, 5, 6, 7}, partly[] = {1, 2, 6, 5};
     struct folder root = server();
@@ -168,7 +164,7 @@ static void workers_get_one_thread_of_every_core_first(void **state)
     folder_remove(&root);
 }
 
-static void an_unknown_machine_is_all_zeros(void **state)
+TEST(an_unknown_machine_is_all_zeros)
 {
     struct folder root = folder_new();
     struct tdmi_cpu cpu;
@@ -185,7 +181,7 @@ static void an_unknown_machine_is_all_zeros(void **state)
     folder_remove(&root);
 }
 
-static void this_machine_makes_sense(void **state)
+TEST(this_machine_makes_sense)
 {
     struct tdmi_cpu cpu;
     struct tdmi_topology topology;
@@ -213,7 +209,7 @@ static void this_machine_makes_sense(void **state)
 
 /* ---- clock, environment, stop flag -------------------------------------------------------- */
 
-static void time_runs_forward_and_has_a_name(void **state)
+TEST(time_runs_forward_and_has_a_name)
 {
     char text[21];
     int year, month, day, hour, minute, second;
@@ -230,7 +226,7 @@ static void time_runs_forward_and_has_a_name(void **state)
     assert_true(year >= 2024 && text[19] == 'Z');
 }
 
-static void the_home_follows_its_three_variables(void **state)
+TEST(the_home_follows_its_three_variables)
 {
     static const struct {
         const char *tandem_home, *cache_home, *home, *expected;
@@ -269,9 +265,8 @@ static void on_signal(int number)
     tdm_stop_request();
 }
 
-static void a_signal_handler_may_ask_to_stop(void **state)
+TEST(a_signal_handler_may_ask_to_stop)
 {
-    (void)state;
     assert_false(tdm_stop_is_requested());
     signal(SIGUSR1, on_signal);
     raise(SIGUSR1);
@@ -281,17 +276,4 @@ static void a_signal_handler_may_ask_to_stop(void **state)
     assert_false(tdm_stop_is_requested());
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cgroup_limits_are_the_tightest_on_the_way_up),
-        cmocka_unit_test(a_server_is_described_from_its_files),
-        cmocka_unit_test(workers_get_one_thread_of_every_core_first),
-        cmocka_unit_test(an_unknown_machine_is_all_zeros),
-        cmocka_unit_test(this_machine_makes_sense),
-        cmocka_unit_test(time_runs_forward_and_has_a_name),
-        cmocka_unit_test(the_home_follows_its_three_variables),
-        cmocka_unit_test(a_signal_handler_may_ask_to_stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

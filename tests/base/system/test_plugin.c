@@ -6,15 +6,9 @@
 #include "io/arrow/table.h"
 #include "base/memory.h"
 #include "tandem_features.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-static void one_that_is_not_there_is_absent_by_name(void **state)
+TEST(one_that_is_not_there_is_absent_by_name)
 {
     const void *table = "not NULL";
     tdm_error err = {0};
@@ -34,7 +28,7 @@ static void one_that_is_not_there_is_absent_by_name(void **state)
     tdmi_memory_fail_from(0);
 }
 
-static void one_of_this_version_with_another_table_is_of_another_build(void **state)
+TEST(one_of_this_version_with_another_table_is_of_another_build)
 {
     const struct tdmi_arrow_table *known = NULL;
     const void *table = "not NULL";
@@ -56,11 +50,4 @@ static void one_of_this_version_with_another_table_is_of_another_build(void **st
     assert_ptr_equal(table, known);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_is_not_there_is_absent_by_name),
-        cmocka_unit_test(one_of_this_version_with_another_table_is_of_another_build),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,17 +4,10 @@
 
 #include <locale.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
 #include "base/clock.h"
 #include "base/text/text.h"
+#include "unit.h"
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
@@ -59,7 +52,7 @@ static void write_value(tdm_json_writer *writer, const char *key, const tdm_json
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static void a_document_answers_by_key_and_by_index(void **state)
+TEST(a_document_answers_by_key_and_by_index)
 {
     tdm_json_document *document = read_text(
         " {\"name\": \"lenet5\", \"n\": -12, \"rate\": 1.5e-3, \"on\": true, \"off\": false,"
@@ -85,7 +78,7 @@ static void a_document_answers_by_key_and_by_index(void **state)
     tdm_json_document_free(document);
 }
 
-static void questions_to_nothing_or_the_wrong_kind_give_the_fallback(void **state)
+TEST(questions_to_nothing_or_the_wrong_kind_give_the_fallback)
 {
     tdm_json_document *document = read_text("[\"text\", 1.5, 1e300]");
     const tdm_json_value *root = tdm_json_root(document);
@@ -108,7 +101,7 @@ static void questions_to_nothing_or_the_wrong_kind_give_the_fallback(void **stat
     tdm_json_document_free(NULL);
 }
 
-static void integers_are_exact_to_the_last_bit(void **state)
+TEST(integers_are_exact_to_the_last_bit)
 {
     static const struct {
         const char *text;
@@ -138,7 +131,7 @@ static void integers_are_exact_to_the_last_bit(void **state)
     }
 }
 
-static void strings_are_unescaped(void **state)
+TEST(strings_are_unescaped)
 {
     static const struct {
         const char *text, *value;
@@ -157,7 +150,7 @@ static void strings_are_unescaped(void **state)
     }
 }
 
-static void what_is_not_json_is_refused_with_its_place(void **state)
+TEST(what_is_not_json_is_refused_with_its_place)
 {
     static const struct {
         const char *text, *message;
@@ -228,7 +221,7 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
     }
 }
 
-static void a_zero_byte_in_the_text_is_refused(void **state)
+TEST(a_zero_byte_in_the_text_is_refused)
 {
     static const struct {
         const char *text;
@@ -243,7 +236,7 @@ static void a_zero_byte_in_the_text_is_refused(void **state)
     }
 }
 
-static void depth_ends_at_128(void **state)
+TEST(depth_ends_at_128)
 {
     tdmi_text text = {0};
     (void)state;
@@ -265,7 +258,7 @@ static void depth_ends_at_128(void **state)
 }
 
 /* Quadratic work on 200,000 keys would take minutes. */
-static void many_keys_take_time_in_proportion(void **state)
+TEST(many_keys_take_time_in_proportion)
 {
     enum { n_keys = 200000 };
     tdmi_text text = {0};
@@ -308,7 +301,7 @@ static void write_sample(tdm_json_writer *writer)
     tdm_json_object_end(writer);
 }
 
-static void the_writer_writes_one_line_or_indents(void **state)
+TEST(the_writer_writes_one_line_or_indents)
 {
     static const struct {
         int indent;
@@ -335,7 +328,7 @@ static void the_writer_writes_one_line_or_indents(void **state)
     }
 }
 
-static void odd_text_becomes_valid_and_harmless(void **state)
+TEST(odd_text_becomes_valid_and_harmless)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     const char *text = NULL;
@@ -350,7 +343,7 @@ static void odd_text_becomes_valid_and_harmless(void **state)
     tdm_json_writer_free(writer);
 }
 
-static void misuse_of_the_writer_is_a_bug_told_once(void **state)
+TEST(misuse_of_the_writer_is_a_bug_told_once)
 {
     static const struct {
         const char *calls, *message;
@@ -406,7 +399,7 @@ static void misuse_of_the_writer_is_a_bug_told_once(void **state)
     tdm_json_writer_free(writer);
 }
 
-static void numbers_read_back_to_the_same_double(void **state)
+TEST(numbers_read_back_to_the_same_double)
 {
     static const struct {
         double value;
@@ -487,7 +480,7 @@ static bool enter_locale_with_comma(void)
 }
 
 /* Skipped by name on systems without localedef. */
-static void numbers_do_not_follow_the_locale(void **state)
+TEST(numbers_do_not_follow_the_locale)
 {
     char text[32], local[32];
     double value = 0.0;
@@ -506,7 +499,7 @@ static void numbers_do_not_follow_the_locale(void **state)
     assert_true(is_read && value == 1.25);
 }
 
-static void what_is_written_reads_back_and_writes_the_same(void **state)
+TEST(what_is_written_reads_back_and_writes_the_same)
 {
     tdm_json_document *document = read_text(
         "{\"\":[],\"a\":{\"b\":[1,2.5,-3e-7,\"\\u00e9\\n\"]},\"c\":[[[]],{}],\"d\":null}");
@@ -559,31 +552,10 @@ static tdm_status read_scene(tdm_error *err)
     return status;
 }
 
-static void every_failed_allocation_is_reported(void **state)
+TEST(every_failed_allocation_is_reported)
 {
-    (void)state;
     assert_true(fail_each_allocation(write_scene) >= 3);
     assert_true(fail_each_allocation(read_scene) >= 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_document_answers_by_key_and_by_index),
-        cmocka_unit_test(questions_to_nothing_or_the_wrong_kind_give_the_fallback),
-        cmocka_unit_test(integers_are_exact_to_the_last_bit),
-        cmocka_unit_test(strings_are_unescaped),
-        cmocka_unit_test(what_is_not_json_is_refused_with_its_place),
-        cmocka_unit_test(a_zero_byte_in_the_text_is_refused),
-        cmocka_unit_test(depth_ends_at_128),
-        cmocka_unit_test(many_keys_take_time_in_proportion),
-        cmocka_unit_test(the_writer_writes_one_line_or_indents),
-        cmocka_unit_test(odd_text_becomes_valid_and_harmless),
-        cmocka_unit_test(misuse_of_the_writer_is_a_bug_told_once),
-        cmocka_unit_test(numbers_read_back_to_the_same_double),
-        cmocka_unit_test(numbers_do_not_follow_the_locale),
-        cmocka_unit_test(what_is_written_reads_back_and_writes_the_same),
-        cmocka_unit_test(every_failed_allocation_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

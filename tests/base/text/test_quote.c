@@ -1,15 +1,7 @@
 /* Names of other people in messages for people. */
 #include "base/text/quote.h"
 #include "base/text/text.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static void assert_quoted(const char *name, const char *quoted)
 {
@@ -22,7 +14,7 @@ static void assert_quoted(const char *name, const char *quoted)
     assert_string_equal(again, quoted);
 }
 
-static void every_kind_of_character_has_its_form(void **state)
+TEST(every_kind_of_character_has_its_form)
 {
     static const struct {
         const char *name, *quoted;
@@ -73,7 +65,7 @@ static void every_kind_of_character_has_its_form(void **state)
 }
 
 /* Whatever two bytes a name has: the text is UTF-8 and steers nothing. */
-static void no_byte_gets_through(void **state)
+TEST(no_byte_gets_through)
 {
     char text[64];
     (void)state;
@@ -100,9 +92,8 @@ static void no_byte_gets_through(void **state)
         assert_string_equal(text, expected);                                        \
     } while (0)
 
-static void conversions_are_those_of_printf(void **state)
+TEST(conversions_are_those_of_printf)
 {
-    (void)state;
     ASSERT_AS_PRINTF("%d %i %5d|%-5d|%05d|%+d|% d", 1, -2, 3, 4, -5, 6, 7);
     ASSERT_AS_PRINTF("%ld %lld %zd %jd %td", -1L, INT64_MIN + 0LL, (ssize_t)-3, (intmax_t)-4,
                      (ptrdiff_t)-5);
@@ -117,7 +108,7 @@ static void conversions_are_those_of_printf(void **state)
     ASSERT_AS_PRINTF("a line\nand\ta \xc2\x9b of our own");
 }
 
-static void widths_count_characters(void **state)
+TEST(widths_count_characters)
 {
     char text[100];
     (void)state;
@@ -125,7 +116,7 @@ static void widths_count_characters(void **state)
     assert_string_equal(text, "Gr\xc3\xbcn  |     \xe7\x8c\xab|\\x1b  |");
 }
 
-static void a_precision_leaves_no_character_in_half(void **state)
+TEST(a_precision_leaves_no_character_in_half)
 {
     char text[100];
     (void)state;
@@ -136,7 +127,7 @@ static void a_precision_leaves_no_character_in_half(void **state)
 
 /* ---- length -------------------------------------------------------------------------------- */
 
-static void a_name_of_megabytes_leaves_the_sentence_whole(void **state)
+TEST(a_name_of_megabytes_leaves_the_sentence_whole)
 {
     enum { n = 5 << 20 };
     char *name = malloc(n + 1), text[1000];
@@ -161,7 +152,7 @@ static void a_name_of_megabytes_leaves_the_sentence_whole(void **state)
     free(name);
 }
 
-static void every_room_holds_whole_characters(void **state)
+TEST(every_room_holds_whole_characters)
 {
     static const char name[] = "\xf0\x9f\x98\x80\x1b\xe7\x8c\xab\xc3\xbc-\xe2\x80\xae";
     char text[200], whole[200];
@@ -200,7 +191,7 @@ static void TDM_PRINTF(3, 4) add_pieces(tdmi_text *text, size_t most_bytes, cons
     va_end(arguments);
 }
 
-static void a_limit_cuts_the_middle_out(void **state)
+TEST(a_limit_cuts_the_middle_out)
 {
     tdmi_text text = {0};
     (void)state;
@@ -211,17 +202,4 @@ static void a_limit_cuts_the_middle_out(void **state)
     tdmi_text_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_character_has_its_form),
-        cmocka_unit_test(no_byte_gets_through),
-        cmocka_unit_test(conversions_are_those_of_printf),
-        cmocka_unit_test(widths_count_characters),
-        cmocka_unit_test(a_precision_leaves_no_character_in_half),
-        cmocka_unit_test(a_name_of_megabytes_leaves_the_sentence_whole),
-        cmocka_unit_test(every_room_holds_whole_characters),
-        cmocka_unit_test(a_limit_cuts_the_middle_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

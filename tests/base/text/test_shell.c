@@ -2,18 +2,11 @@
  * A quoted word, given to a shell, is the word again.
  */
 #include "base/text/shell.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdbool.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-static void plain_words_stay_as_they_are(void **state)
+TEST(plain_words_stay_as_they_are)
 {
     static const char *const words[] = {"runs/first", "a-b_c.d",   "50%",
                                         "x=1,y:2",    "Übung/été", "@a+"};
@@ -23,7 +16,7 @@ static void plain_words_stay_as_they_are(void **state)
         assert_string_equal(tdmi_shell_word(words[i], text, sizeof text), words[i]);
 }
 
-static void others_are_quoted(void **state)
+TEST(others_are_quoted)
 {
     char text[100];
     (void)state;
@@ -53,7 +46,7 @@ static void said_by(const char *shell, const char *word, char *said, size_t said
     assert_int_equal(pclose(pipe), 0);
 }
 
-static void a_shell_takes_them_for_one_word(void **state)
+TEST(a_shell_takes_them_for_one_word)
 {
     static const char *const words[] = {
         "my pictures", "it's",  "a\"b",  "$HOME", "`id`",      "a\\b",
@@ -72,7 +65,7 @@ static void a_shell_takes_them_for_one_word(void **state)
     }
 }
 
-static void what_does_not_fit_is_cut_between_characters(void **state)
+TEST(what_does_not_fit_is_cut_between_characters)
 {
     char text[64];
     (void)state;
@@ -91,13 +84,4 @@ static void what_does_not_fit_is_cut_between_characters(void **state)
     assert_int_equal(text[0], 'x');
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_words_stay_as_they_are),
-        cmocka_unit_test(others_are_quoted),
-        cmocka_unit_test(a_shell_takes_them_for_one_word),
-        cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

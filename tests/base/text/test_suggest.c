@@ -1,15 +1,8 @@
 /* Which known name a mistyped one is taken for. */
 #include "base/text/suggest.h"
+#include "unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-static void a_mistyped_name_is_answered_with_the_nearest(void **state)
+TEST(a_mistyped_name_is_answered_with_the_nearest)
 {
     static const struct {
         const char *typed, *known, *other;
@@ -33,9 +26,8 @@ static void a_mistyped_name_is_answered_with_the_nearest(void **state)
 }
 
 /* Tables of settings may be mistyped at any length. */
-static void a_name_longer_than_any_is_near_to_none(void **state)
+TEST(a_name_longer_than_any_is_near_to_none)
 {
-    (void)state;
     char typed[400], text[80];
     memset(typed, 'x', sizeof typed - 1);
     typed[sizeof typed - 1] = '\0';
@@ -44,11 +36,4 @@ static void a_name_longer_than_any_is_near_to_none(void **state)
     assert_string_equal(tdmi_suggest_words(&suggestion, "", text, sizeof text), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mistyped_name_is_answered_with_the_nearest),
-        cmocka_unit_test(a_name_longer_than_any_is_near_to_none),
-    };
-    return cmocka_run_group_tests_name("base/suggest", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -61,7 +61,7 @@ TEST(every_file_gets_its_verdict)
         {"dog/cut.ppm", "truncated"},
         {"dog/words.jpg", "corrupt"},
     };
-    AT_END(tree_free) struct tree tree = odd_tree();
+    TDMI_AT_END(tree_free) struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
         struct tdm_audit_options options = tdm_audit_options_default();
         struct tdm_audit audit = {.struct_bytes = sizeof audit};
@@ -96,7 +96,7 @@ TEST(every_file_gets_its_verdict)
 
 TEST(near_copies_are_looked_for_only_when_asked)
 {
-    AT_END(tree_free) struct tree tree = odd_tree();
+    TDMI_AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
@@ -112,7 +112,7 @@ TEST(near_copies_are_looked_for_only_when_asked)
 
 TEST(copies_across_given_parts_leak)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     textured(&tree, "train/cat/a.ppm", 64, 1, 0);
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
@@ -128,7 +128,7 @@ TEST(copies_across_given_parts_leak)
 
 TEST(what_cannot_be_audited_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
@@ -141,7 +141,7 @@ TEST(what_cannot_be_audited_is_an_error)
 
 TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    AT_END(tree_free) struct tree tree = odd_tree();
+    TDMI_AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     options.source = tree.root;
     options.threads = 1;

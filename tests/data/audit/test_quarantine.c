@@ -4,11 +4,9 @@
 #include "data/audit/quarantine.h"
 #include "data/sources.h"
 
-POINTER_RELEASE(tdmi_quarantine, tdmi_quarantine_free)
-
 TEST(listed_pictures_are_left_out_of_a_source)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const char *names[] = {"cat/a.ppm", "cat/b.ppm", "dog/c.ppm", "dog/\xff.ppm"};
     for (uint32_t i = 0; i < 4; i++)
         tree_picture(&tree, names[i], i);
@@ -68,7 +66,7 @@ TEST(what_is_no_list_is_refused_with_its_line)
 
 TEST(the_bad_files_of_an_audit_read_back)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_file files[] = {
         {.path = "a \"quoted\"\n.jpg", .verdict = TDM_VERDICT_CORRUPT, .reason = "why\\not"},
         {.path = "fine.jpg", .verdict = TDM_VERDICT_OK, .reason = ""},
@@ -77,7 +75,7 @@ TEST(the_bad_files_of_an_audit_read_back)
     };
     const struct tdm_audit audit = {.files = files, .images = 4, .bad = 2};
     tdm_error err = {0};
-    AT_END(tdmi_quarantine_free_at) tdmi_quarantine *list = NULL;
+    TDMI_AT_END(tdmi_quarantine_free_at) tdmi_quarantine *list = NULL;
     const char *path = tree_path(&tree, "out/list");
     assert_int_equal(tdmi_quarantine_write(path, &audit, false, &err), TDM_OK);
     assert_int_equal(tdmi_quarantine_read(path, &list, &err), TDM_OK);
@@ -89,7 +87,7 @@ TEST(the_bad_files_of_an_audit_read_back)
 
 TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "list", "{\"path\":\"a\"}\n{\"path\":\"b\"}\n");
     const char *path = tree_path(&tree, "list");
     for (int64_t n = 1;; n++) {

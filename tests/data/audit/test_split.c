@@ -20,7 +20,7 @@ TEST(every_class_is_divided_by_the_fractions)
         {1, 0, 0.001, 0, 100, 1, 0},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+        TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
         add_pictures(&f.tree, "a", cases[c].n, 0);
         add_pictures(&f.tree, "b", cases[c].n, 1000);
         open_fixture(&f, 1);
@@ -67,7 +67,7 @@ TEST(threads_names_and_folder_order_change_nothing)
 
 TEST(another_seed_gives_another_split)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 200, 0);
     open_fixture(&f, 1);
     split_or_fail(&f, nine_to_one);
@@ -85,7 +85,7 @@ TEST(another_seed_gives_another_split)
 
 TEST(hashes_are_of_the_content)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     tree_text(&f.tree, "a/1.ppm", "one");
     tree_text(&f.tree, "a/2.ppm", "two");
     open_fixture(&f, 1);
@@ -99,7 +99,7 @@ TEST(hashes_are_of_the_content)
 TEST(copies_stay_together)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
-        AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+        TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
         char name[100];
         for (uint32_t i = 0; i < 60; i++) {
             snprintf(name, sizeof name, "a/%u.ppm", i);
@@ -123,7 +123,7 @@ TEST(copies_stay_together)
 
 TEST(given_parts_are_kept)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "train/b", 10, 100);
     add_pictures(&f.tree, "val/a", 5, 200);
@@ -143,7 +143,7 @@ TEST(given_parts_are_kept)
 
 TEST(fewer_are_taken_of_each_given_part)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "val/a", 6, 200);
     open_fixture(&f, 1);
@@ -160,7 +160,7 @@ TEST(fewer_are_taken_of_each_given_part)
 
 TEST(validation_comes_from_train_where_only_test_is_given)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 20, 0);
     add_pictures(&f.tree, "test/a", 5, 18); /* two copies of train pictures */
     open_fixture(&f, 1);
@@ -186,7 +186,7 @@ static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *ite
 
 TEST(pictures_added_later_do_not_move_the_old_ones)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     add_pictures(&f.tree, "b", 40, 100);
     open_fixture(&f, 1);
@@ -222,7 +222,7 @@ TEST(pictures_added_later_do_not_move_the_old_ones)
 /* A stored assignment beats the seed: another seed alone moves nothing. */
 TEST(a_stored_split_is_repeated_under_any_seed)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 50, 0);
     open_fixture(&f, 1);
     struct tdmi_split_options options = nine_to_one;
@@ -247,7 +247,7 @@ TEST(a_stored_split_is_repeated_under_any_seed)
 
 TEST(a_smaller_fraction_takes_a_part_of_the_larger)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 100, 0);
     open_fixture(&f, 1);
     bool is_used[100] = {0};
@@ -269,7 +269,7 @@ TEST(a_smaller_fraction_takes_a_part_of_the_larger)
 
 TEST(unreadable_pictures_are_counted_and_left_out)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 10, 0);
     assert_int_equal(symlink("nowhere", tree_path(&f.tree, "a/gone.ppm")), 0);
     open_fixture(&f, 2);
@@ -334,7 +334,7 @@ TEST(what_makes_no_split_is_refused_with_a_sentence)
  * would let old validation pictures train. */
 TEST(the_split_never_changes)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     char name[100], content[100];
     for (int i = 0; i < 30; i++) {
         snprintf(name, sizeof name, "a/%02d.ppm", i);
@@ -357,7 +357,7 @@ TEST(the_split_never_changes)
 /* Each allocation fails in turn, those of the threads that hash too. */
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     open_fixture(&f, 2);
     bool has_passed = false;
@@ -384,7 +384,7 @@ TEST(a_third_part_is_what_the_others_leave)
                                              .fraction = 1,
                                              .seed = 42};
     struct tdmi_split_options two = three, less = three;
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     two.test_fraction = 0.0;
     less.test_fraction = 0.05;
     add_pictures(&f.tree, "a", 100, 1000);
@@ -417,7 +417,7 @@ TEST(a_stored_test_stays_the_test_when_pictures_are_added)
 {
     const struct tdmi_split_options three = {
         .train_fraction = 0.6, .val_fraction = 0.2, .test_fraction = 0.2, .fraction = 1, .seed = 5};
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     uint64_t test[20];
     tdm_error err = {0};
     add_pictures(&f.tree, "a", 50, 1000);
@@ -447,7 +447,7 @@ TEST(a_test_that_the_source_gives_is_the_test)
                                              .test_fraction = 0.1,
                                              .fraction = 1,
                                              .seed = 42};
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 40, 1000);
     add_pictures(&f.tree, "train/b", 40, 2000);
     add_pictures(&f.tree, "test/a", 7, 3000);
@@ -461,7 +461,7 @@ TEST(a_test_that_the_source_gives_is_the_test)
 
 TEST(copies_are_counted)
 {
-    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 20, 1000);
     add_pictures(&f.tree, "b", 20, 2000);
     add_pictures(&f.tree, "a/again", 3, 1000);

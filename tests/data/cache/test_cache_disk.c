@@ -80,7 +80,7 @@ static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
 
 static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t length_bytes)
 {
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     for (uint64_t i = from; i < to; i++) {
         uint64_t hash = fill(&bytes, i, length_bytes);
         tdmi_disk_cache_put(cache, content(hash), &bytes);
@@ -95,7 +95,7 @@ static void let_time_pass(void)
 
 TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     put(cache, 0, 20, 1000);
     assert_int_equal(tdmi_disk_cache_used(cache), 20000);
@@ -109,7 +109,7 @@ TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
 
 TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     tdmi_text bytes = {0};
     char name[64];
@@ -139,7 +139,7 @@ TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
 /* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
 TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
     tdmi_text file = {0}, row = {0}, found = {0};
     const uint64_t hash = fill(&file, 1, 100);
@@ -171,7 +171,7 @@ TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
 
 TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     put(cache, 0, 20, 1000);
     tdmi_disk_cache_close(cache);
@@ -188,7 +188,7 @@ TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
 /* A set of twice the limit: the half that was kept stays, epoch after epoch. */
 TEST_WITH(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     for (int epoch = 0; epoch < 3; epoch++) {
         put(cache, 0, 40, 1000);
@@ -222,7 +222,7 @@ TEST_WITH(a_disk_that_fills_keeps_its_share_free, empty_disk, NULL)
 TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
 {
     enum { processes = 4 };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -250,7 +250,7 @@ TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
 
 TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     tdm_error err = {0};
     tdmi_disk_cache *cache = NULL;
@@ -272,7 +272,7 @@ static tdm_status allocating(tdm_error *err)
 
 TEST_WITH(running_out_of_memory_is_an_error, empty_disk, NULL)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     memcpy(allocating_folder, tree.root, sizeof tree.root);
     assert_true(fail_each_allocation(allocating) > 0);
 }

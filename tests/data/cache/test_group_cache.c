@@ -9,9 +9,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-POINTER_RELEASE(tdmi_group_cache, tdmi_group_cache_free)
-POINTER_RELEASE(tdmi_pool, tdmi_pool_free)
-
 enum { GROUPS = 8, GROUP_BYTES = 100 };
 
 struct loads {
@@ -87,7 +84,7 @@ TEST(the_longest_unused_goes_first)
 TEST(what_is_held_stays)
 {
     struct loads loads = {0};
-    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1);
+    TDMI_AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1);
     const void *value;
     assert_int_equal(tdmi_group_cache_take(cache, 5, &value, NULL), TDM_OK);
     for (int64_t g = 0; g < 4; g++)
@@ -116,7 +113,7 @@ TEST(one_beyond_the_limit_is_not_loaded_for_each_of_its_items)
 TEST(a_failed_load_is_told_and_tried_again)
 {
     struct loads loads = {.failures_left = 1};
-    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
+    TDMI_AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
     const void *value;
     tdm_error err = {0};
     assert_int_equal(tdmi_group_cache_take(cache, 2, &value, &err), TDM_E_INPUT);
@@ -139,8 +136,8 @@ static tdm_status use_as_task(void *self, int index, int worker, tdm_error *err)
 TEST(threads_load_a_group_once)
 {
     struct loads loads = {.is_slow = true};
-    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
-    AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
+    TDMI_AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
     assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 500, use_as_task, cache, &err), TDM_OK);
@@ -163,8 +160,9 @@ static tdm_status churn(void *self, int index, int worker, tdm_error *err)
 TEST(threads_may_load_drop_and_fail_at_once)
 {
     struct loads loads = {.failures_left = 50};
-    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
-    AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
+    TDMI_AT_END(tdmi_group_cache_free_at)
+    tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
     assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 20000, churn, cache, &err), TDM_OK);

@@ -62,7 +62,7 @@ static void assert_no_table(const char *path, int64_t version, tdm_status code, 
 
 TEST(versions_are_replayed_in_order)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     log_text(&tree, "2.json", "{\"remove\":{\"path\":\"a\"}}\n");
@@ -85,7 +85,7 @@ TEST(versions_are_replayed_in_order)
 
 TEST(gaps_and_empty_logs_are_named)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     assert_no_table(tree.root, -1, TDM_E_INPUT, "cannot list the log");
     tree_folder(&tree, "_delta_log");
     assert_no_table(tree.root, -1, TDM_E_INPUT,
@@ -103,7 +103,7 @@ TEST(gaps_and_empty_logs_are_named)
 
 TEST(damaged_commits_are_named_with_file_and_line)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b") "{\"add\":{\"path\":\"c");
     assert_no_table(tree.root, -1, TDM_E_INPUT, "_delta_log/00000000000000000001.json, line 2");
@@ -117,7 +117,7 @@ TEST(damaged_commits_are_named_with_file_and_line)
 
 TEST(checkpoints_of_the_second_kind_may_be_json)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "3" SECOND ".json",
              "{\"checkpointMetadata\":{\"version\":3}}\n" PROTOCOL METADATA ADD("a"));
     log_text(&tree, "4.json", ADD("b"));
@@ -130,7 +130,7 @@ TEST(checkpoints_of_the_second_kind_may_be_json)
 
 TEST(checkpoints_in_parts_count_when_all_are_there)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.checkpoint.0000000001.0000000002.parquet", "x");
     log_text(&tree, "1.checkpoint.0000000003.0000000002.parquet", "x");
@@ -142,7 +142,7 @@ TEST(checkpoints_in_parts_count_when_all_are_there)
 
 TEST(a_path_may_name_a_version)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
     tdmi_arena arena;
@@ -320,7 +320,7 @@ TEST(damaged_checkpoints_are_survived)
 {
     if (tdmi_arrow_version()[0] == '\0')
         skip();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char from[] =
         CHECKOUT "/tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet";
     void *bytes = NULL;
@@ -349,7 +349,7 @@ TEST(damaged_checkpoints_are_survived)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0" SECOND ".json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     for (int64_t n = 1;; n++) {

@@ -67,7 +67,7 @@ static void put_plain_container(tdmi_text *text, uint32_t first, uint32_t n)
 TEST(rows_come_out_in_order_and_as_many_as_promised)
 {
     static const int64_t expected[] = {3, 4, 7, 11, 18, 29};
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", &bytes));
     assert_int_equal(bytes.length_bytes, 44);
     int64_t *rows = decode(&bytes, 6, 30, NULL);
@@ -83,7 +83,7 @@ TEST(every_form_of_container_is_read)
 {
     /* Three containers: sorted numbers, bits, all bits; in the second bucket one of runs. */
     static const uint32_t first[] = {7, 100, 0}, n[] = {3, 5000, 65536};
-    AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 2);
     put(&text, 0, 4);
     put(&text, 12346, 4);
@@ -133,7 +133,7 @@ TEST(every_form_of_container_is_read)
 
 TEST(an_empty_vector_is_one)
 {
-    AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 0);
     int64_t *rows = decode(&text, 0, 0, NULL);
     assert_non_null(rows);
@@ -190,7 +190,7 @@ TEST(bitmaps_that_cannot_be_are_refused)
 
 TEST(z85_is_five_characters_for_four_bytes)
 {
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("HelloWorld", &bytes));
     assert_int_equal(bytes.length_bytes, 8);
     assert_memory_equal(bytes.bytes, "\x86\x4f\xd2\x6f\xb5\x59\xf7\x5b", 8);
@@ -244,7 +244,7 @@ static void assert_unreadable(const char *folder, struct tdmi_delta_vector_place
 
 TEST(vectors_are_found_by_number_by_path_and_in_the_log)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char absolute[200];
     tree_file(&tree, NAME, one_row, sizeof one_row);
     tree_file(&tree, "ab/" NAME, one_row, sizeof one_row);
@@ -284,7 +284,7 @@ TEST(vectors_are_found_by_number_by_path_and_in_the_log)
 
 TEST(files_of_vectors_that_are_damaged_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_delta_vector_place place = {'u', NUMBER, 1, 34, 1};
     assert_unreadable(tree.root, place, 5, NAME);
     uint8_t bytes[sizeof one_row];
@@ -312,7 +312,7 @@ TEST(files_of_vectors_that_are_damaged_are_refused)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_file(&tree, NAME, one_row, sizeof one_row);
     const struct tdmi_delta_vector_place places[] = {
         {'u', NUMBER, 1, 34, 1},

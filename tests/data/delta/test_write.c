@@ -72,7 +72,7 @@ TEST(the_bytes_depend_on_the_commit_alone)
 
 TEST(what_is_written_is_read_back)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_table table;
     assert_int_equal(tdmi_delta_write(tree_path(&tree, "out/set"), &commit, &err), TDM_OK);
@@ -101,7 +101,7 @@ static void assert_not_written(const char *folder, const struct tdmi_delta_commi
 
 TEST(another_log_is_not_overwritten)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_commit other = commit;
     other.time_ms++;
@@ -116,7 +116,7 @@ TEST(another_log_is_not_overwritten)
 
 TEST(names_that_others_refuse_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const names[] = {"", "my label", "a=b", "a\tb", "f(x)"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tdmi_delta_column column = {names[i], "binary", true};
@@ -129,7 +129,7 @@ TEST(names_that_others_refuse_are_refused)
 
 TEST(running_out_of_memory_leaves_nothing)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int64_t n = 1;; n++) {
         assert_true(n < 1000);
         tdm_error err = {0};

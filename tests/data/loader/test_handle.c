@@ -1,13 +1,7 @@
 /* The loader that programs iterate over (tandem/data.h). */
 #include "tandem/data.h"
 #include "train/pictures.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static struct tree tree;
 
@@ -58,7 +52,7 @@ static uint64_t read_epoch(tdm_loader *loader, int epoch, int64_t items[14])
     return sum;
 }
 
-static void epochs_come_whole_and_equal_at_any_number_of_threads(void **state)
+TEST(epochs_come_whole_and_equal_at_any_number_of_threads)
 {
     int64_t items[2][2][14];
     uint64_t sums[2][2];
@@ -82,7 +76,7 @@ static void epochs_come_whole_and_equal_at_any_number_of_threads(void **state)
     assert_memory_not_equal(items[0][0], items[0][1], sizeof items[0][0]);
 }
 
-static void without_shuffling_images_come_as_the_source_lists_them(void **state)
+TEST(without_shuffling_images_come_as_the_source_lists_them)
 {
     struct tdm_loader_options options = usual();
     tdm_loader *loader = NULL;
@@ -96,7 +90,7 @@ static void without_shuffling_images_come_as_the_source_lists_them(void **state)
     tdm_loader_close(loader);
 }
 
-static void what_cannot_be_loaded_is_refused(void **state)
+TEST(what_cannot_be_loaded_is_refused)
 {
     static const struct {
         enum tdm_part part;
@@ -128,12 +122,4 @@ static void what_cannot_be_loaded_is_refused(void **state)
     tdm_loader_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(epochs_come_whole_and_equal_at_any_number_of_threads),
-        cmocka_unit_test(without_shuffling_images_come_as_the_source_lists_them),
-        cmocka_unit_test(what_cannot_be_loaded_is_refused),
-    };
-    return cmocka_run_group_tests(tests, paint, clear);
-}
+TEST_MAIN(paint, clear)

@@ -11,8 +11,6 @@
 #include "tandem/log.h"
 #include <pthread.h>
 
-POINTER_RELEASE(tdmi_loader, tdmi_loader_close)
-
 enum { N_PICTURES = 53, SIDE = 4 };
 
 struct fixture {
@@ -149,7 +147,7 @@ TEST(any_batch_of_any_epoch_can_be_begun_at)
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.threads = 3;
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     for (uint32_t turn = 0; turn < 200; turn++) {
         uint32_t epoch = turn * 7919 % 5;
         int64_t position = (int64_t)(turn * 104729 % 7) * options.batch;
@@ -171,7 +169,7 @@ TEST(only_batch_borders_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     static const int64_t positions[] = {-8, 3, N_PICTURES + 1, 56, 800};
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
         tdm_error err = {0};
@@ -184,7 +182,7 @@ TEST(nothing_comes_before_the_first_seek)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
     assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_BUG);
@@ -221,7 +219,7 @@ TEST(a_subset_and_a_label_map_are_followed)
     options.n_items = 4;
     options.label_map = label_map;
     options.order = NULL;
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     const struct tdmi_batch *batch = next(loader);
     static const int32_t labels[] = {7, -1, -1, -1};
@@ -238,7 +236,7 @@ TEST(no_items_make_an_empty_epoch)
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.n_items = 0;
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     assert_null(next(loader));
 }
@@ -278,7 +276,7 @@ TEST(skipped_pictures_are_named_once_in_order)
 
 TEST(the_first_hundred_skipped_pictures_are_kept)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 130; i++) {
         char name[32];
         snprintf(name, sizeof name, "a/%03d.ppm", i);
@@ -310,7 +308,7 @@ TEST(the_first_hundred_skipped_pictures_are_kept)
 /* Unlabelled pictures (prediction) have pixels although their label is -1. */
 TEST(unlabelled_pictures_are_loaded)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "1.ppm", 77);
     tdm_error err = {0};
     struct fixture f = {0};
@@ -361,7 +359,7 @@ TEST(after_the_first_epoch_nothing_is_allocated)
     const tdmi_order order = {.seed = 5, .n = n, .is_shuffled = true};
     options.order = &order;
     options.threads = 1; /* one scratch, warm after one picture */
-    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     while (next(loader) != NULL)
         ;

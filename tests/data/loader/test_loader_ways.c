@@ -9,7 +9,7 @@
 
 TEST(threads_depth_caches_and_memory_change_no_bit)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     uint64_t hashes[N];
     for (int channels = 1; channels <= 3; channels += 2) {
         for (int raw = 0; raw < 2; raw++) {
@@ -143,7 +143,7 @@ TEST(raw_pixels_of_another_shape_take_the_way_of_pictures)
 
 TEST(what_is_cached_is_read_once)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int kind = TDMI_CACHE_ENCODED; kind <= TDMI_CACHE_DISK; kind++) {
         struct virtual_source virtual = source_of(3, false);
         virtual.damaged_every = 0;
@@ -188,7 +188,7 @@ TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
         {300, 0, true, NULL, TDMI_CACHE_NONE},
         {300, 0, false, "s3://bucket/virtual", TDMI_CACHE_DISK},
     };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const uint64_t hashes[N] = {1};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct virtual_source virtual = source_of(3, cases[c].is_raw);

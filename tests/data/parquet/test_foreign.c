@@ -24,7 +24,7 @@ static tdm_status open_fixture(const char *name, const struct tdm_source_options
 /* What make.py says of picture i: 20 i and on. */
 static void assert_row(const tdmi_source *source, int i, const uint8_t expected[12])
 {
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_ok(tdmi_source_read(source, i, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, 23);
@@ -120,7 +120,7 @@ TEST_IF(has_arrow(), groups_begin_where_their_pages_do)
 /* BGR, grey, and BGRA over white. */
 TEST_IF(has_arrow(), pictures_of_spark_are_turned)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("spark_image.parquet"));
     assert_int_equal(tdmi_source_items(source), ROWS);
     assert_classes(source, "0 1 2");
@@ -132,7 +132,7 @@ TEST_IF(has_arrow(), pictures_of_spark_are_turned)
         if (i != 10)
             assert_row(source, i, expected);
     }
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 10, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, 11 + 4);
@@ -143,7 +143,7 @@ TEST_IF(has_arrow(), pictures_of_spark_are_turned)
 
 TEST_IF(has_arrow(), parts_are_taken_from_the_column)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("split.parquet"));
     for (int i = 0; i < ROWS; i++)
         assert_int_equal(tdmi_source_item(source, i).part,
@@ -152,9 +152,9 @@ TEST_IF(has_arrow(), parts_are_taken_from_the_column)
 
 TEST_IF(has_arrow(), nulls_are_named_when_they_are_read)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("nulls.parquet"));
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     char text[8000];
     assert_int_equal(tdmi_source_item(source, 7).label, -1);
@@ -489,7 +489,7 @@ TEST_IF(has_arrow(), a_wrong_checksum_is_named_by_row_and_offset)
 
 TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/cifar10-parquet"));
     assert_string_equal(tdmi_source_kind(source), "parquet");
     assert_classes(source, "airplane automobile bird cat deer dog frog horse ship truck");
@@ -501,7 +501,7 @@ TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
         n_of_class[tdmi_source_item(source, i).label]++;
     for (int c = 0; c < 10; c++)
         assert_int_equal(n_of_class[c], 5000);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     for (int64_t i = 0; i < 50000; i += 997) {
         assert_int_equal(tdmi_source_read(source, i, &bytes, &err), TDM_OK);

@@ -14,7 +14,7 @@ static tdmi_arrow_file *open_file(const char *path)
 
 TEST_IF(has_arrow(), every_picture_is_a_page)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(
         &tree, "a.parquet",
         &(struct written){.n_rows = 100, .n_classes = 3, .options.group_bytes = 4000});
@@ -55,7 +55,7 @@ TEST_IF(has_arrow(), every_picture_is_a_page)
 /* All rows as text, through the stream that every foreign file takes. */
 TEST_IF(has_arrow(), rows_come_back_through_the_stream)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet",
                        &(struct written){.n_rows = 7,
                                          .n_classes = 2,
@@ -114,8 +114,8 @@ TEST_IF(has_arrow(), equal_rows_give_equal_bytes)
  */
 TEST_IF(has_arrow(), a_page_costs_at_most_forty_bytes)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_text_release) tdmi_text file = {0};
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 1000, .n_classes = 2});
     tree_file(&tree, "a.parquet", file.bytes, file.length_bytes);
     tdmi_arrow_file *opened = open_file(tree_path(&tree, "a.parquet"));

@@ -122,7 +122,7 @@ TEST(archives_are_listed_like_folders)
 
 TEST(a_damaged_picture_is_listed_and_fails_when_read)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct pack_zip zip = {0};
     pack_zip_add(&zip, "cat/a.ppm", picture, PICTURE_BYTES);
     pack_zip_add(&zip, "dog/b.ppm", picture, PICTURE_BYTES);
@@ -130,8 +130,8 @@ TEST(a_damaged_picture_is_listed_and_fails_when_read)
     zip.bytes.bytes[30 + 9 + 12] ^= 1; /* a pixel of the first */
     tree_file(&tree, "x.zip", zip.bytes.bytes, zip.bytes.length_bytes);
     tdmi_text_release(&zip.bytes);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_items(source), 2);
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);

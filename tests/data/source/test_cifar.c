@@ -23,7 +23,7 @@ static void write_records(const struct tree *tree, const char *name, const char 
 
 TEST(ten_classes_and_their_parts_are_listed)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "data_batch_2.bin", "5", false);
     write_records(&tree, "test_batch.bin", "9", false);
@@ -48,7 +48,7 @@ TEST(ten_classes_and_their_parts_are_listed)
 
 TEST(a_hundred_classes_are_read_by_their_fine_labels)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "train.bin", "4o", true); /* 'o' is label 63 */
     write_records(&tree, "test.bin", "4", true);
     tdmi_source *source = open_source(tree.root);
@@ -70,7 +70,7 @@ TEST(a_hundred_classes_are_read_by_their_fine_labels)
 
 TEST(single_files_are_to_be_split)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1_first2.bin", "12", false);
     write_records(&tree, "any.bin", "12", false);
     write_records(&tree, "other.bin", "12", true);
@@ -137,12 +137,12 @@ TEST(compressed_files_are_read)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "test_batch.bin", "5", false);
     tree_gzip(&tree, "data_batch_1.bin");
     tree_gzip(&tree, "test_batch.bin");
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "data_batch_1.bin.gz#0 1 1, data_batch_1.bin.gz#1 0 1, "
                          "test_batch.bin.gz#0 2 3");
 }
@@ -168,7 +168,7 @@ TEST(names_that_do_not_fit_are_refused)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "12", false);
     assert_survives_lack_of_memory(tree.root);
     tree_text(&tree, "batches.meta.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");

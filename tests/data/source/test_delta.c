@@ -35,7 +35,7 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
     static const char *const parts[] = {"-", "train", "val", "test"};
     int64_t n = tdmi_source_items(source);
     char **lines = calloc((size_t)n + 1, sizeof *lines);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_non_null(lines);
     for (int64_t i = 0; i < n; i++) {
         tdm_error err = {0};
@@ -110,7 +110,7 @@ TEST(versions_that_are_not_there_are_refused)
 static void write_log(const struct tree *tree, const char *const *paths, const char *const *more,
                       int n, const char *features)
 {
-    AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     tdmi_text_printf(&text,
                      "{\"protocol\":{\"minReaderVersion\":3,\"minWriterVersion\":7,"
                      "\"readerFeatures\":[%s]}}\n{\"metaData\":{\"schemaString\":\"{\\\"fields\\\":"
@@ -136,7 +136,7 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 {
     uint8_t expected[150];
     size_t n = picture_of(row, expected);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_ok(tdmi_source_read(source, item, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, n);
@@ -216,7 +216,7 @@ TEST(a_class_without_rows_is_none)
 
 TEST(files_that_are_gone_or_changed_are_named)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
     static const char *const more[] = {""};
     tree_text(&tree, "a.parquet", "short");
@@ -267,7 +267,7 @@ static void write_log_of(const struct tree *tree, const char *path, long long si
 /* A log is data, perhaps of somebody else. */
 TEST(files_outside_of_the_table_need_follow)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct stat found;
     char table[100], absolute[100], uri[100];
     if (tdmi_arrow_version()[0] != '\0')

@@ -96,17 +96,17 @@ TEST(trees_are_listed)
 
 TEST(bytes_are_those_of_the_file)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     size_t length = 300000;
-    AT_END(free_at) char *content = malloc(length);
+    TDMI_AT_END(free_at) char *content = malloc(length);
     assert_non_null(content);
     for (size_t i = 0; i < length; i++)
         content[i] = (char)(i * 31 % 251);
     tree_file(&tree, "cat/large.ppm", content, length);
     tree_text(&tree, "cat/small.ppm", "few");
     tree_text(&tree, "cat/zero.ppm", "");
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, length);
@@ -140,13 +140,13 @@ TEST(links_in_circles_are_left_out_and_counted)
         {"cat/self", "self"},    {"cat/b.ppm", "b.ppm"},      {"cat/up", ".."},       {"all", "."},
         {"fox/again", "../fox"}, {"owl/deep/round", "round"}, {"owl/x.ppm", "x.ppm"},
     };
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     tree_path(&tree, "empty/");
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         assert_int_equal(symlink(links[i][1], tree_path(&tree, links[i][0])), 0);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_quietly(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog empty");
     assert_items(source, "cat/a.ppm 0 0, dog/a.ppm 1 0");
     assert_int_equal(tdmi_source_ignored(source), 7);
@@ -157,7 +157,7 @@ TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
 {
     enum { STEP = 100, STEPS = 40, END = 55 };
     char name[STEP + 1], last[END + 1];
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     int folder = open(tree_path(&tree, "cat"), O_RDONLY | O_DIRECTORY);
@@ -188,12 +188,12 @@ TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
 
 TEST(a_dangling_link_is_listed_and_fails_when_read)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_path(&tree, "cat/");
     assert_int_equal(symlink("nowhere", tree_path(&tree, "cat/a.ppm")), 0);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "cat/a.ppm"));
@@ -202,18 +202,18 @@ TEST(a_dangling_link_is_listed_and_fails_when_read)
 /* A pipe without a writer would block whoever opens it. */
 TEST(pipes_are_never_opened)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe"), 0666), 0);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe.ppm"), 0666), 0);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
     assert_int_equal(tdmi_source_ignored(source), 2);
 }
 
 TEST(what_is_no_data_set_is_refused_by_name)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
     assert_refused(tree.root, TDM_E_INPUT, "no picture");
     tree_text(&tree, "cat/words.txt", "x");
@@ -224,7 +224,7 @@ TEST(what_is_no_data_set_is_refused_by_name)
 
 TEST(an_unreadable_folder_is_an_error_that_names_it)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     tree_picture(&tree, "cat/locked/b.ppm", 2);
     assert_int_equal(chmod(tree.root, 0755), 0);
@@ -240,7 +240,7 @@ TEST(an_unreadable_folder_is_an_error_that_names_it)
 
 TEST(a_real_collection_opens)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/caltech101_10"));
     assert_int_equal(tdmi_source_items(source), 845);
     assert_classes(source,
@@ -250,7 +250,7 @@ TEST(a_real_collection_opens)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "train/cat/a.ppm", 1);
     tree_picture(&tree, "val/cat/deep/b.ppm", 1);
     tree_picture(&tree, "val/dog/c.ppm", 1);

@@ -22,14 +22,14 @@ static void write_labels(const struct tree *tree, const char *name, const char *
 
 TEST(a_train_and_a_test_pair_are_parts)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "709");
     write_images(&tree, "t10k-images-idx3-ubyte", 2);
     write_labels(&tree, "t10k-labels-idx1-ubyte", "07");
     tree_text(&tree, "README", "x");
     tree_text(&tree, "train-images-idx3-ubyte.gz", "passed over beside the plain one");
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "idx");
     assert_classes(source, "0 7 9");
     assert_items(source, "t10k-images-idx3-ubyte#0 0 3, t10k-images-idx3-ubyte#1 1 3, "
@@ -133,7 +133,7 @@ TEST(heads_that_cannot_be_are_refused)
 
 TEST(labels_that_do_not_fit_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     assert_refused(tree.root, TDM_E_INPUT, "expected beside it");
     assert_refused(tree.root, TDM_E_INPUT, "train-labels-idx1-ubyte");
@@ -178,7 +178,7 @@ TEST(damaged_compressed_files_are_refused)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "123");
     tree_gzip(&tree, "train-images-idx3-ubyte");
@@ -204,12 +204,12 @@ TEST(pairs_that_are_no_parts_of_one_set_are_refused)
 
 TEST(a_file_cut_short_later_fails_when_read)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "11");
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(truncate(tree_path(&tree, "images-idx3-ubyte"), 24), 0);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_E_INPUT);
@@ -220,7 +220,7 @@ TEST(real_clothes_open_compressed)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/fashion-mnist-idx"));
     assert_int_equal(tdmi_source_items(source), 70000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
@@ -228,14 +228,14 @@ TEST(real_clothes_open_compressed)
 
 TEST(real_digits_open)
 {
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/mnist-1000-idx"));
     assert_int_equal(tdmi_source_items(source), 1000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
     static const int first_labels[] = {7, 2, 1, 0, 4, 1, 4, 9};
     for (int i = 0; i < 8; i++)
         assert_int_equal(tdmi_source_item(source, i).label, first_labels[i]);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     tdmi_image image = {0};
     struct tdmi_image_limits no_limits = {0};
@@ -249,7 +249,7 @@ TEST(real_digits_open)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "12");
     assert_survives_lack_of_memory(tree.root);

@@ -86,14 +86,15 @@ TEST(errors_name_the_line)
 
 TEST(paths_are_relative_to_the_list)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char text[1024];
     tree_picture(&tree, "data/in/a.ppm", 1);
     tree_picture(&tree, "b.ppm", 2);
     snprintf(text, sizeof text, "in/a.ppm,x\n../b.ppm,x\n%s/b.ppm,y\nnone.ppm,y\n", tree.root);
     tree_text(&tree, "data/l.csv", text);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "data/l.csv"));
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_source_close_at)
+    tdmi_source *source = open_source(tree_path(&tree, "data/l.csv"));
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(tdmi_source_read(source, i, &bytes, &err), TDM_OK);
@@ -138,16 +139,17 @@ TEST(compressed_lists_are_read)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "l.csv", "a.ppm,x\n");
     tree_gzip(&tree, "l.csv");
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "l.csv.gz"));
+    TDMI_AT_END(tdmi_source_close_at)
+    tdmi_source *source = open_source(tree_path(&tree, "l.csv.gz"));
     assert_items(source, "a.ppm 0 0");
 }
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "a.ppm", 1);
     tree_text(&tree, "l.csv", "path,label\na.ppm,x\na.ppm,y\n");
     tree_text(&tree, "l.jsonl", "{\"path\": \"a.ppm\", \"label\": 1}\n");

@@ -118,11 +118,11 @@ TEST(rows_that_are_left_out_are_not_counted)
 
 TEST(pictures_that_are_files_are_not_counted)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdmi_lost_rows lost = {0};
     tree_picture(&tree, "a/0.ppm", 0);
     tree_picture(&tree, "b/1.ppm", 1);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, ""));
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, ""));
     for (int64_t i = 0; i < 2; i++)
         assert_int_equal(tdmi_lost_rows_add(&lost, source, i, NULL, NULL), TDM_OK);
     assert_int_equal(lost.n_files, 0);

@@ -9,7 +9,7 @@ static void assert_picture(const tdmi_source *source, int64_t index, int picture
 {
     uint8_t expected[150];
     size_t n = picture_of(picture, expected);
-    AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_ok(tdmi_source_read(source, index, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, n);
@@ -89,14 +89,14 @@ TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
 
 TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "label=cat%20and%20dog/a.parquet", &written);
     write_parquet_file(&tree, "label=10/b.parquet", &written);
     write_parquet_file(&tree, "label=9/deep/b.parquet", &written);
     write_parquet_file(&tree, "_old/b.parquet", &written);
     write_parquet_file(&tree, "label=__HIVE_DEFAULT_PARTITION__/z.parquet", &written);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(tdmi_source_items(source), 8);
     assert_int_equal(tdmi_source_classes(source), 3);
     assert_string_equal(tdmi_source_class(source, 0), "10");
@@ -111,11 +111,11 @@ TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
 
 TEST_IF(has_arrow(), names_of_files_say_the_part)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "data/train-00000-of-00001.parquet", &written);
     write_parquet_file(&tree, "data/test-00000-of-00001.parquet", &written);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source,
                  "c0/0.jpg 0 0, c0/1.jpg 0 0, c0/0.jpg 0 0, c0/1.jpg 0 0"); /* the column comes
                                                                                first: train alone */
@@ -125,8 +125,8 @@ TEST_IF(has_arrow(), names_of_files_say_the_part)
  * or a sentence names it. */
 TEST_IF(has_arrow(), a_flipped_byte_is_found_or_harmless)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_text_release) tdmi_text file = {0};
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
     int n_found = 0;
     write_parquet(&file, &(struct written){.n_rows = 4, .n_classes = 2});
     for (size_t at = 0; at < file.length_bytes; at += 3) {
@@ -166,8 +166,8 @@ TEST_IF(has_arrow(), a_flipped_byte_is_found_or_harmless)
 
 TEST_IF(has_arrow(), a_truncated_file_is_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
-    AT_END(tdmi_text_release) tdmi_text file = {0};
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 4, .n_classes = 2});
     for (size_t n = 0; n < file.length_bytes; n += 7) {
         tree_file(&tree, "a.parquet", file.bytes, n);
@@ -177,7 +177,7 @@ TEST_IF(has_arrow(), a_truncated_file_is_refused)
 
 TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 4, .n_classes = 2});
     static const struct {
         struct tdm_source_options options;
@@ -204,7 +204,7 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
     }
     struct tdm_source_options by_width = {.label_column = "width", .raw_shape = "5x5x1"};
     tdm_error err = {0};
-    AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
     assert_int_equal(tdmi_source_open(tree_path(&tree, "a.parquet"), &by_width, &source, &err),
                      TDM_OK);
     assert_classes(source, "10 11 12 13");
@@ -217,16 +217,16 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
 
 TEST_IF(has_arrow(), a_folder_of_pictures_is_no_table)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "a/1.ppm", 1);
     write_parquet_file(&tree, "b/x.parquet", &(struct written){.n_rows = 1, .n_classes = 1});
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "folder");
 }
 
 TEST_IF(has_arrow(), running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 3, .n_classes = 2});
     assert_survives_lack_of_memory(tree.root);
     write_parquet_file(
@@ -237,7 +237,7 @@ TEST_IF(has_arrow(), running_out_of_memory_is_an_error)
 
 TEST_IF(!has_arrow(), a_build_without_arrow_says_what_brings_it)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "a.parquet", "PAR1 and so on PAR1");
     assert_refused(tree_path(&tree, "a.parquet"), TDM_E_ABSENT, "tools/deps");
     assert_refused(tree.root, TDM_E_ABSENT, "has no Apache Arrow");

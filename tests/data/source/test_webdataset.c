@@ -9,7 +9,7 @@ static const uint8_t picture[] = "P6\n1 1\n255\nabc";
 /* "name" is a picture, "name=text" has that text. */
 static void write_shard(const struct tree *tree, const char *name, const char *const *files)
 {
-    AT_END(tdmi_text_release) tdmi_text tar = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text tar = {0};
     for (int f = 0; f < 12 && files[f] != NULL; f++) {
         char entry[200];
         snprintf(entry, sizeof entry, "%s", files[f]);
@@ -131,7 +131,7 @@ TEST(shards_are_found_by_folder_and_range)
 
 TEST(ranges_that_cannot_be_are_refused)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1"};
     write_shard(&tree, "0.tar", one);
     assert_refused(tree_path(&tree, "{0..1}.tar"), TDM_E_INPUT, "1.tar");
@@ -142,10 +142,10 @@ TEST(ranges_that_cannot_be_are_refused)
 
 TEST(class_folders_with_captions_are_no_shard)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const files[12] = {"cat/a.ppm", "cat/a.txt=a caption", "dog/b.ppm"};
     write_shard(&tree, "x.tar", files);
-    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.tar"));
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.tar"));
     assert_string_equal(tdmi_source_kind(source), "archive");
     assert_items(source, "cat/a.ppm 0 0, dog/b.ppm 1 0");
 }
@@ -154,7 +154,7 @@ TEST(a_real_shard_opens)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    AT_END(tdmi_source_close_at)
+    TDMI_AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("webdataset/sample.tgz"));
     assert_string_equal(tdmi_source_kind(source), "webdataset");
     assert_int_equal(tdmi_source_items(source), 90);
@@ -163,7 +163,7 @@ TEST(a_real_shard_opens)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1", "b.ppm", "b.json={\"label\":2}"};
     write_shard(&tree, "s/train/0.tar", one);
     write_shard(&tree, "s/val/0.tar", one);

@@ -5,6 +5,7 @@
 #include "image/pictures.h"
 #include "base/thread.h"
 #include "image/augment/ops.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -57,9 +58,8 @@ static struct tdmi_augment_key golden_key(size_t i)
         .seed = 42, .epoch = 7, .sample = golden[i].sample, .repeat = golden[i].repeat};
 }
 
-static void boxes_and_shifts_never_change(void **state)
+TEST(boxes_and_shifts_never_change)
 {
-    (void)state;
     const struct tdmi_augment part = read_spec("resized-crop"), shift = read_spec("crop:4:9"),
                               mirror = read_spec("flip");
     for (size_t i = 0; i < COUNT(golden); i++) {
@@ -84,9 +84,8 @@ static void boxes_and_shifts_never_change(void **state)
 }
 
 /* Rows of changed pictures are kept on disk by content and view: their draws stay, too. */
-static void draws_of_views_never_change(void **state)
+TEST(draws_of_views_never_change)
 {
-    (void)state;
     static const struct {
         uint64_t content;
         uint32_t view;
@@ -121,9 +120,8 @@ static void draws_of_views_never_change(void **state)
     }
 }
 
-static void cutouts_never_change(void **state)
+TEST(cutouts_never_change)
 {
-    (void)state;
     const struct tdmi_augment_shape shape = {32, 48, 1};
     const struct tdmi_augment augment = read_spec("cutout:9:200");
     for (size_t i = 0; i < COUNT(golden); i++) {
@@ -138,9 +136,8 @@ static void cutouts_never_change(void **state)
     }
 }
 
-static void shares_and_cuts_never_change(void **state)
+TEST(shares_and_cuts_never_change)
 {
-    (void)state;
     const struct tdmi_augment_shape shape = {32, 48, 3};
     const struct tdmi_augment blend = read_spec("mixup:0.2"), cut = read_spec("cutmix");
     struct tdmi_augment_key keys[COUNT(golden)];
@@ -236,9 +233,8 @@ static struct tdmi_augment randaugment_of(int n_operations, int magnitude)
     return augment;
 }
 
-static void randaugment_does_what_its_table_says(void **state)
+TEST(randaugment_does_what_its_table_says)
 {
-    (void)state;
     static uint8_t found[PICTURE], expected[PICTURE], spare[PICTURE], other[PICTURE];
     int counts[14] = {0};
     for (int i = 0; i < 620; i++) {
@@ -263,9 +259,8 @@ static void randaugment_does_what_its_table_says(void **state)
 }
 
 /* Every operation at every magnitude; a change is a change of format. */
-static void randaugment_never_changes(void **state)
+TEST(randaugment_never_changes)
 {
-    (void)state;
     static uint8_t pixels[PICTURE], spare[PICTURE];
     uint64_t digest = 0;
     for (int i = 0; i < 31 * 100; i++) {
@@ -281,9 +276,8 @@ static void randaugment_never_changes(void **state)
 }
 
 /* A side of 331 pixels is what the paper's 150 are of: a step of the magnitude is five pixels. */
-static void randaugment_shifts_whole_pixels_without_losing_one(void **state)
+TEST(randaugment_shifts_whole_pixels_without_losing_one)
 {
-    (void)state;
     enum { LONG = 331 };
     for (uint32_t wanted = 3; wanted <= 4; wanted++) /* x, y */
         for (int magnitude = 0; magnitude <= 30; magnitude++) {
@@ -310,9 +304,8 @@ static void randaugment_shifts_whole_pixels_without_losing_one(void **state)
 
 /* ---- distributions ------------------------------------------------------------------------- */
 
-static void boxes_keep_to_their_ranges(void **state)
+TEST(boxes_keep_to_their_ranges)
 {
-    (void)state;
     const struct tdmi_augment augment = read_spec("resized-crop:0.2:0.7:1.5");
     static const int sizes[][2] = {{500, 375}, {32, 32}, {7, 1000}, {1000, 7}, {1, 1}, {3, 2}};
     for (size_t s = 0; s < COUNT(sizes); s++)
@@ -340,9 +333,8 @@ static void boxes_keep_to_their_ranges(void **state)
 }
 
 /* Mean 1/2 and variance 1 / (4 (2 alpha + 1)) within five standard errors. */
-static void shares_follow_the_beta_distribution(void **state)
+TEST(shares_follow_the_beta_distribution)
 {
-    (void)state;
     static const double alphas[] = {0.01, 0.1, 0.2, 0.4, 1, 2, 8};
     enum { N = 20000 };
     static struct tdmi_augment_key keys[N];
@@ -366,9 +358,8 @@ static void shares_follow_the_beta_distribution(void **state)
     }
 }
 
-static void a_chance_is_kept(void **state)
+TEST(a_chance_is_kept)
 {
-    (void)state;
     static const double chances[] = {0, 0.1, 0.5, 1};
     for (size_t c = 0; c < COUNT(chances); c++) {
         struct tdmi_augment augment = read_spec("flip");
@@ -385,9 +376,8 @@ static void a_chance_is_kept(void **state)
     }
 }
 
-static void jitter_draws_each_factor_from_its_range(void **state)
+TEST(jitter_draws_each_factor_from_its_range)
 {
-    (void)state;
     const struct tdmi_augment augment = read_spec("jitter:0.4:0:0:0");
     double least = 1000, most = 0, sum = 0;
     for (int64_t i = 0; i < 2000; i++) {
@@ -430,9 +420,8 @@ static tdm_status change_one(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static void neither_threads_nor_the_order_of_calls_matter(void **state)
+TEST(neither_threads_nor_the_order_of_calls_matter)
 {
-    (void)state;
     static struct crowd forwards, backwards, threaded;
     forwards.augment = backwards.augment = threaded.augment = read_spec(everything);
     for (int i = 0; i < 200; i++)
@@ -455,9 +444,8 @@ static uint64_t digest_with(const struct tdmi_augment *augment, struct tdmi_augm
     return tdmi_xxh64_of(pixels, PICTURE, 0);
 }
 
-static void seed_and_epoch_and_sample_or_content_and_view_all_count(void **state)
+TEST(seed_and_epoch_and_sample_or_content_and_view_all_count)
 {
-    (void)state;
     const struct tdmi_augment augment = read_spec("jitter,crop:20");
     const struct tdmi_augment_key keys[] = {
         {1, 1, 1, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {1, 2, 1, 0, 0, 0},
@@ -469,9 +457,8 @@ static void seed_and_epoch_and_sample_or_content_and_view_all_count(void **state
                              i == j);
 }
 
-static void stages_know_whether_they_have_work(void **state)
+TEST(stages_know_whether_they_have_work)
 {
-    (void)state;
     const struct tdmi_augment none = {0}, part = read_spec("resized-crop"),
                               pixels = read_spec("cutout"), pairs = read_spec("cutmix");
     assert_false(tdmi_augment_changes(&none));
@@ -491,9 +478,8 @@ static void stages_know_whether_they_have_work(void **state)
 
 enum { SHARD = 8 };
 
-static void partners_are_neighbours_with_labels(void **state)
+TEST(partners_are_neighbours_with_labels)
 {
-    (void)state;
     const struct tdmi_augment augment = read_spec("mixup:1,cutmix");
     struct tdmi_augment_key keys[SHARD];
     struct tdmi_mix mixes[SHARD];
@@ -521,9 +507,8 @@ static void partners_are_neighbours_with_labels(void **state)
     tdmi_augment_pair(&augment, keys, one, 0, square, mixes);
 }
 
-static void mixing_in_place_equals_the_formula(void **state)
+TEST(mixing_in_place_equals_the_formula)
 {
-    (void)state;
     const struct tdmi_augment augment = read_spec("mixup:1,cutmix");
     static uint8_t before[SHARD * PICTURE], pixels[SHARD * PICTURE], spare[PICTURE];
     struct tdmi_augment_key keys[SHARD];
@@ -553,25 +538,4 @@ static void mixing_in_place_equals_the_formula(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_and_shifts_never_change),
-        cmocka_unit_test(draws_of_views_never_change),
-        cmocka_unit_test(cutouts_never_change),
-        cmocka_unit_test(shares_and_cuts_never_change),
-        cmocka_unit_test(randaugment_does_what_its_table_says),
-        cmocka_unit_test(randaugment_never_changes),
-        cmocka_unit_test(randaugment_shifts_whole_pixels_without_losing_one),
-        cmocka_unit_test(boxes_keep_to_their_ranges),
-        cmocka_unit_test(shares_follow_the_beta_distribution),
-        cmocka_unit_test(a_chance_is_kept),
-        cmocka_unit_test(jitter_draws_each_factor_from_its_range),
-        cmocka_unit_test(neither_threads_nor_the_order_of_calls_matter),
-        cmocka_unit_test(seed_and_epoch_and_sample_or_content_and_view_all_count),
-        cmocka_unit_test(stages_know_whether_they_have_work),
-        cmocka_unit_test(partners_are_neighbours_with_labels),
-        cmocka_unit_test(mixing_in_place_equals_the_formula),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

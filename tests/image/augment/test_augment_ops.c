@@ -4,6 +4,7 @@
  */
 #include "image/pictures.h"
 #include "image/augment/ops.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -84,9 +85,8 @@ static double mean_of(const struct scene *scene)
 }
 
 /* ImageEnhance: degenerate + factor (picture - degenerate). */
-static void blends_equal_pillows_formulas(void **state)
+TEST(blends_equal_pillows_formulas)
 {
-    (void)state;
     static void (*const changes[])(struct tdmi_canvas *,
                                    double) = {[TO_BLACK] = tdmi_colour_brightness,
                                               [TO_MEAN] = tdmi_colour_contrast,
@@ -135,9 +135,8 @@ static void turn(const uint8_t *from, double by, double *to)
         to[c] = table[sextant % 6][c] * 255;
 }
 
-static void hue_equals_torchvisions_formula(void **state)
+TEST(hue_equals_torchvisions_formula)
 {
-    (void)state;
     static const double turns[] = {0, 0.1, 0.25, 0.5, -0.5, -0.03, 1.0 / 3};
     static struct scene scene;
     static uint8_t expected[LARGEST];
@@ -159,9 +158,8 @@ static void hue_equals_torchvisions_formula(void **state)
 
 /* ---- tables: equal to Pillow's ------------------------------------------------------------- */
 
-static void posterize_and_solarize_equal_their_formulas(void **state)
+TEST(posterize_and_solarize_equal_their_formulas)
 {
-    (void)state;
     static struct scene scene;
     static uint8_t expected[LARGEST];
     for (int bits = 4; bits <= 8; bits++) {
@@ -181,9 +179,8 @@ static void posterize_and_solarize_equal_their_formulas(void **state)
     }
 }
 
-static void autocontrast_and_equalize_equal_pillows_formulas(void **state)
+TEST(autocontrast_and_equalize_equal_pillows_formulas)
 {
-    (void)state;
     static struct scene scene;
     static uint8_t stretched[LARGEST], flat[LARGEST];
     for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
@@ -234,9 +231,8 @@ static void autocontrast_and_equalize_equal_pillows_formulas(void **state)
  *     h.hexdigest()[:16]
  *
  * In 5,958 of the 32,640 ranges quotients of whole numbers would give something else. */
-static void autocontrast_equals_pillows_for_every_range(void **state)
+TEST(autocontrast_equals_pillows_for_every_range)
 {
-    (void)state;
     tdmi_sha256 sum;
     uint8_t raw[32];
     char found[65];
@@ -259,9 +255,8 @@ static void autocontrast_equals_pillows_for_every_range(void **state)
 
 /* ---- moving pixels ------------------------------------------------------------------------- */
 
-static void flip_and_shift_move_whole_pixels(void **state)
+TEST(flip_and_shift_move_whole_pixels)
 {
-    (void)state;
     static struct scene scene;
     static uint8_t expected[LARGEST];
     for (size_t s = 0; s < COUNT(shapes); s++)
@@ -325,9 +320,8 @@ static void assert_affine(struct scene *scene, const double m[6])
             }
 }
 
-static void affine_maps_and_rotations_equal_the_bilinear_formula(void **state)
+TEST(affine_maps_and_rotations_equal_the_bilinear_formula)
 {
-    (void)state;
     static const double maps[][6] = {{1, 0.3, 0, 0, 1, 0},      {1, 0, 0, -0.09, 1, 0},
                                      {0.5, 0, 3.3, 0, 0.5, -2}, {2, 0.1, -9, -0.2, 2, 4},
                                      {1, 0, 0.5, 0, 1, 0.25},   {-1, 0, 30, 0, 1, 0}};
@@ -355,26 +349,12 @@ static void affine_maps_and_rotations_equal_the_bilinear_formula(void **state)
 }
 
 /* Counter-clockwise: what was at the right is at the top. */
-static void a_quarter_turn_goes_against_the_clock(void **state)
+TEST(a_quarter_turn_goes_against_the_clock)
 {
-    (void)state;
     uint8_t pixels[9] = {0, 0, 0, 0, 0, 200, 0, 0, 0}, spare[9];
     struct tdmi_canvas canvas = {{3, 3, 1}, pixels, spare};
     tdmi_warp_rotate(&canvas, 90, 0);
     assert_int_equal(canvas.pixels[1], 200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blends_equal_pillows_formulas),
-        cmocka_unit_test(hue_equals_torchvisions_formula),
-        cmocka_unit_test(posterize_and_solarize_equal_their_formulas),
-        cmocka_unit_test(autocontrast_and_equalize_equal_pillows_formulas),
-        cmocka_unit_test(autocontrast_equals_pillows_for_every_range),
-        cmocka_unit_test(flip_and_shift_move_whole_pixels),
-        cmocka_unit_test(affine_maps_and_rotations_equal_the_bilinear_formula),
-        cmocka_unit_test(a_quarter_turn_goes_against_the_clock),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,6 +4,7 @@
  */
 #include "image/pictures.h"
 #include "image/augment/augment.h"
+#include "unit.h"
 
 static struct tdmi_augment read_spec(const char *spec)
 {
@@ -26,9 +27,8 @@ static void assert_written(const char *spec, const char *written)
     tdmi_text_release(&text);
 }
 
-static void a_spec_is_completed_and_reads_back(void **state)
+TEST(a_spec_is_completed_and_reads_back)
 {
-    (void)state;
     assert_written("", "none");
     assert_written("none", "none");
     assert_written("flip", "flip:0.5");
@@ -42,9 +42,8 @@ static void a_spec_is_completed_and_reads_back(void **state)
                    "resized-crop:0.35:0.9:1.5,rotate:7.5:255");
 }
 
-static void every_augmentation_is_read_by_its_name(void **state)
+TEST(every_augmentation_is_read_by_its_name)
 {
-    (void)state;
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
         const char *name = tdmi_augment_name((enum tdmi_augment_kind)kind);
         struct tdmi_augment augment = read_spec(name);
@@ -52,9 +51,8 @@ static void every_augmentation_is_read_by_its_name(void **state)
     }
 }
 
-static void a_wrong_spec_gets_one_sentence(void **state)
+TEST(a_wrong_spec_gets_one_sentence)
 {
-    (void)state;
     static const struct {
         const char *spec, *words;
     } cases[] = {
@@ -113,9 +111,8 @@ static tdm_status from_json(const char *text, struct tdmi_augment *augment, tdm_
     return status;
 }
 
-static void the_json_form_reads_back(void **state)
+TEST(the_json_form_reads_back)
 {
-    (void)state;
     static const char *const specs[] = {"none",
                                         "flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
                                         "resized-crop:0.123456789:0.9,rotate,cutmix:0.3"};
@@ -138,9 +135,8 @@ static void the_json_form_reads_back(void **state)
     assert_true(augment.arguments[TDMI_AUGMENT_JITTER][3] == 0.1);
 }
 
-static void other_json_says_what_is_wrong(void **state)
+TEST(other_json_says_what_is_wrong)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -165,14 +161,4 @@ static void other_json_says_what_is_wrong(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_spec_is_completed_and_reads_back),
-        cmocka_unit_test(every_augmentation_is_read_by_its_name),
-        cmocka_unit_test(a_wrong_spec_gets_one_sentence),
-        cmocka_unit_test(the_json_form_reads_back),
-        cmocka_unit_test(other_json_says_what_is_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

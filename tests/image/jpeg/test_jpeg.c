@@ -5,6 +5,7 @@
 #include "image/pictures.h"
 #include "base/clock.h"
 #include "tandem_features.h"
+#include "unit.h"
 
 #if TDM_HAVE_JPEG
 
@@ -56,9 +57,8 @@ static void refused_with(const void *bytes, size_t length, const char *words)
 }
 
 /* The two codings keep the same coefficients. */
-static void arithmetic_coding_gives_the_pixels_of_huffman_coding(void **state)
+TEST(arithmetic_coding_gives_the_pixels_of_huffman_coding)
 {
-    (void)state;
     tdmi_image image = {0}, decoded[2] = {{0}, {0}};
     draw_pattern(&image, 75, 50);
     for (int is_progressive = 0; is_progressive < 2; is_progressive++) {
@@ -78,9 +78,8 @@ static void arithmetic_coding_gives_the_pixels_of_huffman_coding(void **state)
     tdmi_image_release(&decoded[1]);
 }
 
-static void two_components_are_refused(void **state)
+TEST(two_components_are_refused)
 {
-    (void)state;
     tdmi_image image = {0};
     draw_pattern(&image, 8, 8);
     struct made made = make_jpeg(&image, 2, false, false);
@@ -107,9 +106,8 @@ static tdmi_text with_passes(int n)
 }
 
 /* A file that repeats its last pass would keep a decoder busy for as long as it likes. */
-static void passes_are_counted_before_the_first(void **state)
+TEST(passes_are_counted_before_the_first)
 {
-    (void)state;
     tdmi_text many = with_passes(1000);
     refused_with(many.bytes, many.length_bytes, "in 1009 scans; at most 500 are decoded");
     tdmi_text_release(&many);
@@ -125,9 +123,8 @@ static void passes_are_counted_before_the_first(void **state)
 }
 
 /* Passes over a large picture cost time, however few bytes they have. */
-static void many_passes_over_a_large_picture_run_out_of_time(void **state)
+TEST(many_passes_over_a_large_picture_run_out_of_time)
 {
-    (void)state;
     tdmi_image image = {0};
     assert_int_equal(tdmi_image_reshape(&image, 2000, 2000, NULL), TDM_OK);
     memset(image.pixels, 90, (size_t)3 * 2000 * 2000);
@@ -153,9 +150,8 @@ static void many_passes_over_a_large_picture_run_out_of_time(void **state)
     tdmi_image_release(&image);
 }
 
-static void other_precisions_and_processes_are_refused_by_name(void **state)
+TEST(other_precisions_and_processes_are_refused_by_name)
 {
-    (void)state;
     struct bytes file = read_corpus("rgb420.jpg");
     uint8_t *bytes = file.bytes;
     size_t frame = 0;
@@ -169,17 +165,7 @@ static void other_precisions_and_processes_are_refused_by_name(void **state)
     tdmi_free(file.bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic_coding_gives_the_pixels_of_huffman_coding),
-        cmocka_unit_test(two_components_are_refused),
-        cmocka_unit_test(passes_are_counted_before_the_first),
-        cmocka_unit_test(many_passes_over_a_large_picture_run_out_of_time),
-        cmocka_unit_test(other_precisions_and_processes_are_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
 
 #else
 

@@ -7,6 +7,7 @@
 #include "image/formats/codec.h"
 #include "image/jpeg/plain.h"
 #include "tandem_features.h"
+#include "unit.h"
 
 #if TDM_HAVE_JPEG
 
@@ -158,9 +159,8 @@ enum { N_SAMPLINGS = sizeof samplings / sizeof *samplings };
 
 /* ---- sound files ----------------------------------------------------------------------------- */
 
-static void every_size_is_the_same(void **state)
+TEST(every_size_is_the_same)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0};
     for (int s = 0; s < N_SAMPLINGS; s++)
@@ -175,9 +175,8 @@ static void every_size_is_the_same(void **state)
     release(&pair);
 }
 
-static void every_quality_is_the_same(void **state)
+TEST(every_quality_is_the_same)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0};
     for (int s = 0; s < N_SAMPLINGS; s++)
@@ -198,9 +197,8 @@ static void every_quality_is_the_same(void **state)
     release(&pair);
 }
 
-static void restarts_are_the_same_wherever_they_are(void **state)
+TEST(restarts_are_the_same_wherever_they_are)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0};
     for (int s = 0; s < N_SAMPLINGS; s++)
@@ -220,9 +218,8 @@ static void restarts_are_the_same_wherever_they_are(void **state)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-static void what_is_cut_is_left_alone(void **state)
+TEST(what_is_cut_is_left_alone)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0};
     draw(&image, 45, 37, SMOOTH);
@@ -244,9 +241,8 @@ static void what_is_cut_is_left_alone(void **state)
     release(&pair);
 }
 
-static void what_is_damaged_is_left_alone_or_the_same(void **state)
+TEST(what_is_damaged_is_left_alone_or_the_same)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0};
     uint32_t random = 7;
@@ -333,9 +329,8 @@ static bool check_cut(const struct made *made, size_t at, size_t n, int mcu_heig
 
 /* A segment may end early in its last row of MCUs or in its only one; both decoders then give the
  * same pixels. Where a whole row is missing the file is refused. */
-static void a_segment_that_ends_early_is_the_same_or_refused(void **state)
+TEST(a_segment_that_ends_early_is_the_same_or_refused)
 {
-    (void)state;
     struct pair pair = {0};
     tdmi_image image = {0}, whole = {0};
     int n_refused = 0;
@@ -367,9 +362,8 @@ static void a_segment_that_ends_early_is_the_same_or_refused(void **state)
 }
 
 /* Both decode to sound pictures by a lenient reader; libjpeg refuses them. */
-static void what_libjpeg_refuses_is_left_alone(void **state)
+TEST(what_libjpeg_refuses_is_left_alone)
 {
-    (void)state;
     static const uint8_t
         head[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0},
         tail[] = {0xff, 0xc0, 0, 11, 8,    0,    8, 0, 8, 1, 1, 0x11, 0,        /* 8 x 8 */
@@ -433,9 +427,8 @@ static void take_rows(void *self, const uint8_t *rows, size_t stride_bytes, cons
 }
 
 /* A file that proves unusual in its middle begins again, by the library. */
-static void rows_are_the_same_as_the_picture(void **state)
+TEST(rows_are_the_same_as_the_picture)
 {
-    (void)state;
     const struct tdmi_codec *codec = tdmi_codec_of(TDMI_IMAGE_JPEG);
     struct pair pair = {0};
     tdmi_image image = {0};
@@ -470,20 +463,7 @@ static void rows_are_the_same_as_the_picture(void **state)
     release(&pair);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_is_the_same),
-        cmocka_unit_test(every_quality_is_the_same),
-        cmocka_unit_test(restarts_are_the_same_wherever_they_are),
-        cmocka_unit_test(what_is_cut_is_left_alone),
-        cmocka_unit_test(what_is_damaged_is_left_alone_or_the_same),
-        cmocka_unit_test(a_segment_that_ends_early_is_the_same_or_refused),
-        cmocka_unit_test(what_libjpeg_refuses_is_left_alone),
-        cmocka_unit_test(rows_are_the_same_as_the_picture),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
 
 #else
 

@@ -3,11 +3,11 @@
  */
 #include "image/pictures.h"
 #include "image/resize/resize.h"
+#include "unit.h"
 #include <math.h>
 
-static void sizes_filters_and_boxes_give_pillows_pixels(void **state)
+TEST(sizes_filters_and_boxes_give_pillows_pixels)
 {
-    (void)state;
     struct bytes table = read_checkout("tests/fixtures/image/resize.txt");
     char *rest = table.bytes, *line;
     tdmi_image source = {0}, target = {0};
@@ -37,9 +37,8 @@ static void sizes_filters_and_boxes_give_pillows_pixels(void **state)
     tdmi_free(table.bytes);
 }
 
-static void a_part_equals_the_same_part_of_the_whole(void **state)
+TEST(a_part_equals_the_same_part_of_the_whole)
 {
-    (void)state;
     static const struct {
         int width, height, x, y, part_width, part_height;
     } cases[] = {
@@ -78,9 +77,8 @@ static void a_part_equals_the_same_part_of_the_whole(void **state)
     tdmi_image_release(&part);
 }
 
-static void one_colour_stays_that_colour(void **state)
+TEST(one_colour_stays_that_colour)
 {
-    (void)state;
     tdmi_image source = {0}, target = {0};
     for (int value = 0; value < 256; value += 15)
         for (int filter = TDMI_FILTER_LANCZOS; filter <= TDMI_FILTER_BILINEAR; filter++) {
@@ -97,9 +95,8 @@ static void one_colour_stays_that_colour(void **state)
     tdmi_image_release(&target);
 }
 
-static void a_used_target_takes_no_new_memory(void **state)
+TEST(a_used_target_takes_no_new_memory)
 {
-    (void)state;
     tdmi_image source = {0}, target = {0};
     draw_pattern(&source, 200, 150);
     const struct tdmi_box box = {0, 0, 200, 150};
@@ -115,9 +112,8 @@ static void a_used_target_takes_no_new_memory(void **state)
     tdmi_image_release(&target);
 }
 
-static void impossible_wishes_are_refused(void **state)
+TEST(impossible_wishes_are_refused)
 {
-    (void)state;
     static const struct {
         struct tdmi_box box;
         int width, height;
@@ -220,9 +216,8 @@ static struct tdmi_resize random_request(tdmi_image *source, uint64_t *seed)
     return how;
 }
 
-static void every_instruction_set_gives_the_bytes_of_the_specification(void **state)
+TEST(every_instruction_set_gives_the_bytes_of_the_specification)
 {
-    (void)state;
     enum { WISHES = 600 };
     uint64_t seed = 4;
     tdmi_image source = {0}, wanted = {0}, found = {0};
@@ -245,9 +240,8 @@ static void every_instruction_set_gives_the_bytes_of_the_specification(void **st
     tdmi_image_release(&found);
 }
 
-static void rows_as_they_come_give_the_bytes_of_the_whole(void **state)
+TEST(rows_as_they_come_give_the_bytes_of_the_whole)
 {
-    (void)state;
     enum { WISHES = 300 };
     uint64_t seed = 5;
     int n_fed = 0;
@@ -292,9 +286,8 @@ static void rows_as_they_come_give_the_bytes_of_the_whole(void **state)
  */
 
 /* A side of 15 million pixels takes 37 bytes for each of them, so the limit is never far. */
-static void needles_take_memory_in_proportion(void **state)
+TEST(needles_take_memory_in_proportion)
 {
-    (void)state;
     enum { LONG = 2000000 };
     uint64_t seed = 6;
     tdmi_image source = {0}, wanted = {0}, found = {0};
@@ -321,9 +314,8 @@ static void needles_take_memory_in_proportion(void **state)
 }
 
 /* Bad pictures, refused before memory is asked for: not the end of a run. */
-static void longer_ones_are_refused_as_input(void **state)
+TEST(longer_ones_are_refused_as_input)
 {
-    (void)state;
     static const struct {
         int width, height, target_width, target_height;
         const char *words;
@@ -355,18 +347,4 @@ static void longer_ones_are_refused_as_input(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_filters_and_boxes_give_pillows_pixels),
-        cmocka_unit_test(a_part_equals_the_same_part_of_the_whole),
-        cmocka_unit_test(one_colour_stays_that_colour),
-        cmocka_unit_test(a_used_target_takes_no_new_memory),
-        cmocka_unit_test(impossible_wishes_are_refused),
-        cmocka_unit_test(every_instruction_set_gives_the_bytes_of_the_specification),
-        cmocka_unit_test(rows_as_they_come_give_the_bytes_of_the_whole),
-        cmocka_unit_test(needles_take_memory_in_proportion),
-        cmocka_unit_test(longer_ones_are_refused_as_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

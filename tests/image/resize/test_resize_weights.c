@@ -4,6 +4,7 @@
  */
 #include "image/pictures.h"
 #include "image/resize/weights.h"
+#include "unit.h"
 #include <math.h>
 
 static double sinc(double x)
@@ -77,9 +78,8 @@ static void check_axis(const struct tdmi_axis *axis, enum tdmi_filter filter)
     free(weights.real);
 }
 
-static void they_are_the_definition_to_the_last_bit(void **state)
+TEST(they_are_the_definition_to_the_last_bit)
 {
-    (void)state;
     for (int filter = TDMI_FILTER_LANCZOS; filter <= TDMI_FILTER_BILINEAR; filter++) {
         for (int n_inputs = 1; n_inputs < 40; n_inputs++)
             for (int n_outputs = 1; n_outputs < 40; n_outputs += 3)
@@ -93,10 +93,4 @@ static void they_are_the_definition_to_the_last_bit(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_are_the_definition_to_the_last_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

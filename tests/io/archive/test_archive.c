@@ -6,6 +6,7 @@
 #include "io/archive/archive.h"
 #include "io/compress/inflate.h"
 #include "data/pack.h"
+#include "unit.h"
 #include <pthread.h>
 
 static void fail_with(const tdm_error *err)
@@ -63,9 +64,8 @@ static void assert_damaged(const struct tree *tree, const char *name, const tdmi
 
 /* ---- zip ------------------------------------------------------------------------------------- */
 
-static void zips_of_all_forms_are_read(void **state)
+TEST(zips_of_all_forms_are_read)
 {
-    (void)state;
     struct tree tree = tree_new();
     for (int form = 0; form < 16; form++) {
         struct pack_zip zip = {.method = form & 1 ? 8 : 0,
@@ -99,9 +99,8 @@ static void zips_of_all_forms_are_read(void **state)
     tree_free(&tree);
 }
 
-static void lent_bytes_are_read_in_place_where_they_are_not_compressed(void **state)
+TEST(lent_bytes_are_read_in_place_where_they_are_not_compressed)
 {
-    (void)state;
     struct pack_zip zip = {0};
     tdmi_archive *archive = NULL;
     tdmi_text text = {0};
@@ -138,9 +137,8 @@ static void lent_bytes_are_read_in_place_where_they_are_not_compressed(void **st
     tdmi_text_release(&zip.bytes);
 }
 
-static void an_entry_above_the_limit_is_not_read(void **state)
+TEST(an_entry_above_the_limit_is_not_read)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct pack_zip zip = {0};
     tdmi_text bytes = {0};
@@ -157,9 +155,8 @@ static void an_entry_above_the_limit_is_not_read(void **state)
     tree_free(&tree);
 }
 
-static void links_of_zips_are_left_out_and_backslashes_turned(void **state)
+TEST(links_of_zips_are_left_out_and_backslashes_turned)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct pack_zip zip = {.mode = 0120777};
     pack_zip_add(&zip, "link", "elsewhere", 9);
@@ -177,9 +174,8 @@ static void links_of_zips_are_left_out_and_backslashes_turned(void **state)
     tree_free(&tree);
 }
 
-static void a_zip_behind_other_bytes_is_read(void **state)
+TEST(a_zip_behind_other_bytes_is_read)
 {
-    (void)state;
     struct tree tree = tree_new();
     for (int is_64 = 0; is_64 < 2; is_64++) {
         struct pack_zip zip = {.is_64 = is_64 == 1};
@@ -197,9 +193,8 @@ static void a_zip_behind_other_bytes_is_read(void **state)
     tree_free(&tree);
 }
 
-static void zips_that_are_not_read_are_refused_by_name(void **state)
+TEST(zips_that_are_not_read_are_refused_by_name)
 {
-    (void)state;
     static const struct {
         int method, flags;
         const char *word;
@@ -221,9 +216,8 @@ static void zips_that_are_not_read_are_refused_by_name(void **state)
 
 /* Cut and flipped at every byte, or every seventh of a tar: an error with a sentence, or what was
  * written; never a crash, never other bytes. */
-static void cut_and_flipped_archives_are_errors(void **state)
+TEST(cut_and_flipped_archives_are_errors)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_text forms[3] = {{0}}, damaged = {0};
     static const char *const names[] = {"x.zip", "y.tar", "z.tgz"};
@@ -275,9 +269,8 @@ static void cut_and_flipped_archives_are_errors(void **state)
     tree_free(&tree);
 }
 
-static void hostile_zips_are_errors(void **state)
+TEST(hostile_zips_are_errors)
 {
-    (void)state;
     static const struct {
         size_t from_end; /* of the byte that is changed */
         uint8_t byte;
@@ -307,9 +300,8 @@ static void hostile_zips_are_errors(void **state)
 
 /* ---- tar ------------------------------------------------------------------------------------- */
 
-static void tars_of_all_forms_are_read(void **state)
+TEST(tars_of_all_forms_are_read)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_text tar = {0}, packed = {0};
     char long_name[300];
@@ -361,9 +353,8 @@ static void tars_of_all_forms_are_read(void **state)
     tree_free(&tree);
 }
 
-static void tars_that_cannot_be_are_refused_with_a_place(void **state)
+TEST(tars_that_cannot_be_are_refused_with_a_place)
 {
-    (void)state;
     static const struct {
         char type;
         const char *name, *body;
@@ -395,9 +386,8 @@ static void tars_that_cannot_be_are_refused_with_a_place(void **state)
     tree_free(&tree);
 }
 
-static void a_tar_without_its_end_was_cut_short(void **state)
+TEST(a_tar_without_its_end_was_cut_short)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_text tar = {0};
     pack_tar_add(&tar, "a", "1", 1);
@@ -406,9 +396,8 @@ static void a_tar_without_its_end_was_cut_short(void **state)
     tree_free(&tree);
 }
 
-static void compressed_tars_that_are_damaged_are_refused_with_a_place(void **state)
+TEST(compressed_tars_that_are_damaged_are_refused_with_a_place)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
     struct tree tree = tree_new();
@@ -431,9 +420,8 @@ static void compressed_tars_that_are_damaged_are_refused_with_a_place(void **sta
     tree_free(&tree);
 }
 
-static void what_is_compressed_is_read_or_the_missing_library_named(void **state)
+TEST(what_is_compressed_is_read_or_the_missing_library_named)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct pack_zip zip = {.method = 8};
     pack_zip_add(&zip, "a", "bytes", 5);
@@ -473,9 +461,8 @@ static void *read_all(void *self)
     return NULL;
 }
 
-static void any_thread_reads_any_entry(void **state)
+TEST(any_thread_reads_any_entry)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct pack_zip zip = {.method = tdmi_inflate_best() == NULL ? 0 : 8};
     tdmi_text tar = {0};
@@ -508,9 +495,8 @@ static void any_thread_reads_any_entry(void **state)
     tree_free(&tree);
 }
 
-static void other_files_are_no_archives(void **state)
+TEST(other_files_are_no_archives)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "words", "PK is not enough");
     assert_int_equal(tdmi_archive_form_of(tree_path(&tree, "words")), TDMI_ARCHIVE_NONE);
@@ -525,24 +511,4 @@ static void other_files_are_no_archives(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zips_of_all_forms_are_read),
-        cmocka_unit_test(lent_bytes_are_read_in_place_where_they_are_not_compressed),
-        cmocka_unit_test(an_entry_above_the_limit_is_not_read),
-        cmocka_unit_test(links_of_zips_are_left_out_and_backslashes_turned),
-        cmocka_unit_test(a_zip_behind_other_bytes_is_read),
-        cmocka_unit_test(zips_that_are_not_read_are_refused_by_name),
-        cmocka_unit_test(cut_and_flipped_archives_are_errors),
-        cmocka_unit_test(hostile_zips_are_errors),
-        cmocka_unit_test(tars_of_all_forms_are_read),
-        cmocka_unit_test(tars_that_cannot_be_are_refused_with_a_place),
-        cmocka_unit_test(a_tar_without_its_end_was_cut_short),
-        cmocka_unit_test(compressed_tars_that_are_damaged_are_refused_with_a_place),
-        cmocka_unit_test(what_is_compressed_is_read_or_the_missing_library_named),
-        cmocka_unit_test(any_thread_reads_any_entry),
-        cmocka_unit_test(other_files_are_no_archives),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

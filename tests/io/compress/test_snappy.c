@@ -2,16 +2,9 @@
  * Blocks that Snappy packed: streams are drawn element by element together with what they mean, so
  * that nothing but the format says what is right.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include "io/compress/snappy.h"
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 struct stream {
     uint8_t packed[TDMI_SNAPPY_MOST_BYTES], bytes[TDMI_SNAPPY_BLOCK_BYTES];
@@ -96,9 +89,8 @@ static int64_t unpack(const struct stream *stream, size_t n_packed, size_t n_wan
     return n;
 }
 
-static void every_element_is_unpacked(void **state)
+TEST(every_element_is_unpacked)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 300; seed++) {
         struct stream *stream = stream_of(seed, seed < 200 ? 1 + seed : 40000);
         uint8_t *out;
@@ -109,9 +101,8 @@ static void every_element_is_unpacked(void **state)
     }
 }
 
-static void a_part_may_be_wanted(void **state)
+TEST(a_part_may_be_wanted)
 {
-    (void)state;
     struct stream *stream = stream_of(5, 900);
     for (size_t n = 0; n <= stream->n_bytes; n++) {
         uint8_t *out;
@@ -122,9 +113,8 @@ static void a_part_may_be_wanted(void **state)
     free(stream);
 }
 
-static void what_ends_early_is_refused(void **state)
+TEST(what_ends_early_is_refused)
 {
-    (void)state;
     struct stream *stream = stream_of(6, 900);
     for (size_t n = 0; n < stream->n_packed; n++) {
         uint8_t *out;
@@ -134,9 +124,8 @@ static void what_ends_early_is_refused(void **state)
     free(stream);
 }
 
-static void a_block_stands_alone(void **state)
+TEST(a_block_stands_alone)
 {
-    (void)state;
     static const uint8_t before[] = {0x00, 'a', 0x05, 2},      /* two before one byte */
         nowhere[] = {0x00, 'a', 0x05, 0},                      /* no distance */
         beyond[] = {0x04, 'a', 'b', 0xfe, 1, 0},               /* 64 bytes where 3 are left */
@@ -150,9 +139,8 @@ static void a_block_stands_alone(void **state)
     assert_int_equal(tdmi_snappy_block(endless, sizeof endless, 5, out, 5), -1);
 }
 
-static void the_length_is_read(void **state)
+TEST(the_length_is_read)
 {
-    (void)state;
     static const uint8_t small[] = {0x40}, large[] = {0xfe, 0xff, 0xff, 0xff, 0x0f},
                          larger[] = {0xff, 0xff, 0xff, 0xff, 0x1f}, open[] = {0x80, 0x80};
     int64_t n;
@@ -165,12 +153,4 @@ static void the_length_is_read(void **state)
     assert_int_equal(tdmi_snappy_length(small, 0, &n), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_element_is_unpacked),  cmocka_unit_test(a_part_may_be_wanted),
-        cmocka_unit_test(what_ends_early_is_refused), cmocka_unit_test(a_block_stands_alone),
-        cmocka_unit_test(the_length_is_read),
-    };
-    return cmocka_run_group_tests_name("data/snappy", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,6 +4,7 @@
 #include "io/storage/storage.h"
 #include "tandem/error.h"
 #include "tandem/event.h"
+#include "unit.h"
 
 /* As another user, whom a closed folder keeps out; a test run as root would see everything. */
 static void become_nobody(void)
@@ -18,9 +19,8 @@ static void become_root_again(void)
         assert_int_equal(seteuid(0), 0);
 }
 
-static void missing_and_closed_are_two_answers(void **state)
+TEST(missing_and_closed_are_two_answers)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "closed/file", "12345");
     tree_text(&tree, "open/file", "12345");
@@ -65,9 +65,8 @@ static void missing_and_closed_are_two_answers(void **state)
     tree_free(&tree);
 }
 
-static void equal_folders_are_recognised(void **state)
+TEST(equal_folders_are_recognised)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdmi_place here, there, elsewhere;
     tree_folder(&tree, "a");
@@ -81,9 +80,8 @@ static void equal_folders_are_recognised(void **state)
     tree_free(&tree);
 }
 
-static void a_folder_is_listed_by_bytes_with_sizes_on_request(void **state)
+TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_arena arena;
@@ -113,9 +111,8 @@ static void a_folder_is_listed_by_bytes_with_sizes_on_request(void **state)
     tree_free(&tree);
 }
 
-static void files_are_read_at_an_offset(void **state)
+TEST(files_are_read_at_an_offset)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_storage_file *file = NULL;
@@ -147,9 +144,8 @@ static void files_are_read_at_an_offset(void **state)
     tree_free(&tree);
 }
 
-static void schemes_are_told_from_paths(void **state)
+TEST(schemes_are_told_from_paths)
 {
-    (void)state;
     static const char *const uris[] = {"s3://bucket/pets", "gs://x", "hdfs://host:9000/a",
                                        "a+b.c-d://"};
     static const char *const paths[] = {"",     "pets",    "/a/b",          "s3:/bucket", "1s://x",
@@ -161,9 +157,8 @@ static void schemes_are_told_from_paths(void **state)
 }
 
 /* What needs no server to be refused: a build without object stores refuses all of it alike. */
-static void a_uri_that_leads_nowhere_is_one_sentence(void **state)
+TEST(a_uri_that_leads_nowhere_is_one_sentence)
 {
-    (void)state;
     static const struct {
         const char *uri, *sentence;
     } cases[] = {
@@ -189,9 +184,8 @@ static void a_uri_that_leads_nowhere_is_one_sentence(void **state)
 }
 
 /* Making a store asks nothing of its server where the region is given. */
-static void a_bucket_takes_one_set_of_options(void **state)
+TEST(a_bucket_takes_one_set_of_options)
 {
-    (void)state;
     tdm_error err = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
@@ -214,16 +208,4 @@ static void a_bucket_takes_one_set_of_options(void **state)
     tdmi_arena_release(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_and_closed_are_two_answers),
-        cmocka_unit_test(equal_folders_are_recognised),
-        cmocka_unit_test(a_folder_is_listed_by_bytes_with_sizes_on_request),
-        cmocka_unit_test(files_are_read_at_an_offset),
-        cmocka_unit_test(schemes_are_told_from_paths),
-        cmocka_unit_test(a_uri_that_leads_nowhere_is_one_sentence),
-        cmocka_unit_test(a_bucket_takes_one_set_of_options),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* Training options: ranges, the record, and what may change when a run is resumed. */
 #include "train/config/options.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static struct tdm_train_options usual(void)
 {
@@ -90,7 +85,7 @@ CHANGE(negative_threads, threads = -1)
 CHANGE(many_threads, threads = 5000)
 CHANGE(negative_checkpoint, checkpoint_every = -1)
 
-static void what_is_out_of_range_is_refused_by_name(void **state)
+TEST(what_is_out_of_range_is_refused_by_name)
 {
     static const struct {
         change *make;
@@ -154,7 +149,7 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
     }
 }
 
-static void the_default_and_the_edges_are_accepted(void **state)
+TEST(the_default_and_the_edges_are_accepted)
 {
     struct tdm_train_options options = usual();
     (void)state;
@@ -200,7 +195,7 @@ static tdm_status match(const struct tdm_train_options *now, const struct tdm_tr
     return status;
 }
 
-static void options_match_their_own_record(void **state)
+TEST(options_match_their_own_record)
 {
     static const uint64_t seeds[] = {0,         42,         1ull << 53, (1ull << 53) + 1,
                                      INT64_MAX, 1ull << 63, UINT64_MAX};
@@ -247,7 +242,7 @@ CHANGE(new_augment, augment = "flip")
 CHANGE(new_step_limit, steps = 10)
 CHANGE(new_time_limit, minutes = 1.0)
 
-static void what_would_change_bits_is_refused_with_both_values(void **state)
+TEST(what_would_change_bits_is_refused_with_both_values)
 {
     static const struct {
         change *make;
@@ -308,7 +303,7 @@ CHANGE(other_place, source = "elsewhere")
 CHANGE(other_run, run = "elsewhere")
 CHANGE(resumed, resume = true)
 
-static void limits_may_grow_and_what_keeps_the_bits_may_change(void **state)
+TEST(limits_may_grow_and_what_keeps_the_bits_may_change)
 {
     static change *const changes[] = {more_epochs, no_epochs, other_threads, other_checkpoint,
                                       other_place, other_run, resumed};
@@ -331,14 +326,14 @@ static void limits_may_grow_and_what_keeps_the_bits_may_change(void **state)
     assert_int_equal(match(&now, &before, NULL), TDM_E_USAGE);
 }
 
-static void an_empty_record_matches_nothing(void **state)
+TEST(an_empty_record_matches_nothing)
 {
     struct tdm_train_options options = usual();
     (void)state;
     assert_int_equal(tdmi_options_match(&options, NULL, NULL), TDM_E_USAGE);
 }
 
-static void the_record_is_accepted_as_options(void **state)
+TEST(the_record_is_accepted_as_options)
 {
     struct tdm_train_options before = usual(), again = tdm_train_options_default();
     tdm_error err = {0};
@@ -363,7 +358,7 @@ static void the_record_is_accepted_as_options(void **state)
 }
 
 /* What nobody can have asked for is a damaged file, whoever asks for the run now. */
-static void a_record_with_values_that_cannot_be_is_bad_input(void **state)
+TEST(a_record_with_values_that_cannot_be_is_bad_input)
 {
     static const struct {
         const char *options, *words;
@@ -397,7 +392,7 @@ static void a_record_with_values_that_cannot_be_is_bad_input(void **state)
     tree_free(&tree);
 }
 
-static void null_is_what_is_left_to_others(void **state)
+TEST(null_is_what_is_left_to_others)
 {
     static const char text[] =
         "{\"momentum\":null,\"weight-decay\":null,\"warmup\":null,\"lr\":null,"
@@ -422,7 +417,7 @@ static void null_is_what_is_left_to_others(void **state)
 }
 
 /* Runs of before an option was there were begun with its default. */
-static void an_older_record_lacks_options_and_matches(void **state)
+TEST(an_older_record_lacks_options_and_matches)
 {
     static const char text[] =
         "{\"model\":\"convnet7\",\"epochs\":20,\"batch\":32,\"eval-every\":1,"
@@ -439,19 +434,4 @@ static void an_older_record_lacks_options_and_matches(void **state)
     tdm_json_document_free(document);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_out_of_range_is_refused_by_name),
-        cmocka_unit_test(the_default_and_the_edges_are_accepted),
-        cmocka_unit_test(options_match_their_own_record),
-        cmocka_unit_test(what_would_change_bits_is_refused_with_both_values),
-        cmocka_unit_test(limits_may_grow_and_what_keeps_the_bits_may_change),
-        cmocka_unit_test(an_empty_record_matches_nothing),
-        cmocka_unit_test(the_record_is_accepted_as_options),
-        cmocka_unit_test(a_record_with_values_that_cannot_be_is_bad_input),
-        cmocka_unit_test(null_is_what_is_left_to_others),
-        cmocka_unit_test(an_older_record_lacks_options_and_matches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 /* What the options on optimiser, learning rate and schedule come to. */
 #include "train/config/rates.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static struct tdmi_rates settled(const struct tdm_train_options *options, double network,
                                  double part)
@@ -24,7 +19,7 @@ static void near(double got, double wanted)
         fail_msg("%.15g, wanted %.15g", got, wanted);
 }
 
-static void the_usual_values_are_the_optimizers_own(void **state)
+TEST(the_usual_values_are_the_optimizers_own)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_rates rates = settled(&options, 0.025, 1.0);
@@ -47,7 +42,7 @@ static void the_usual_values_are_the_optimizers_own(void **state)
     near(rates.warmup_epochs, 2.0);
 }
 
-static void rates_are_scaled_as_their_owner_says(void **state)
+TEST(rates_are_scaled_as_their_owner_says)
 {
     static const struct {
         const char *optimizer, *scaling;
@@ -85,7 +80,7 @@ static void rates_are_scaled_as_their_owner_says(void **state)
 }
 
 /* Steps times rate are the same for any batch, and no step is over more than all pictures. */
-static void a_batch_above_all_pictures_counts_as_many_as_there_are(void **state)
+TEST(a_batch_above_all_pictures_counts_as_many_as_there_are)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_rates rates;
@@ -107,9 +102,8 @@ static void a_batch_above_all_pictures_counts_as_many_as_there_are(void **state)
     near(rates.learning_rate, 32.0);
 }
 
-static void few_pictures_want_a_high_rate(void **state)
+TEST(few_pictures_want_a_high_rate)
 {
-    (void)state;
     near(tdmi_rates_of_head(0), 0.01);
     near(tdmi_rates_of_head(200), 0.01);
     near(tdmi_rates_of_head(800), 0.0025);
@@ -118,7 +112,7 @@ static void few_pictures_want_a_high_rate(void **state)
     near(tdmi_rates_of_head(INT64_MAX), 0.001);
 }
 
-static void a_step_has_the_rate_of_its_place(void **state)
+TEST(a_step_has_the_rate_of_its_place)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_plateau plateau = {0};
@@ -139,9 +133,8 @@ static void a_step_has_the_rate_of_its_place(void **state)
     near(tdmi_rates_at(&rates, &options, 2, 5, &plateau), 0.5);
 }
 
-static void averages_keep_little_at_first(void **state)
+TEST(averages_keep_little_at_first)
 {
-    (void)state;
     near(tdmi_rates_average(0.999, 0), 0.1);
     near(tdmi_rates_average(0.999, 90), 0.91);
     near(tdmi_rates_average(0.999, 100000), 0.999);
@@ -149,15 +142,4 @@ static void averages_keep_little_at_first(void **state)
     near(tdmi_rates_average(0.0, 5), 0.0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_usual_values_are_the_optimizers_own),
-        cmocka_unit_test(rates_are_scaled_as_their_owner_says),
-        cmocka_unit_test(a_batch_above_all_pictures_counts_as_many_as_there_are),
-        cmocka_unit_test(few_pictures_want_a_high_rate),
-        cmocka_unit_test(a_step_has_the_rate_of_its_place),
-        cmocka_unit_test(averages_keep_little_at_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

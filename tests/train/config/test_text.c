@@ -3,8 +3,7 @@
  */
 #include "tandem/train.h"
 #include "train/pictures.h"
-
-#include <string.h>
+#include "unit.h"
 
 static tdm_json_document *must_read(const char *text)
 {
@@ -14,7 +13,7 @@ static tdm_json_document *must_read(const char *text)
     return document;
 }
 
-static void a_training_and_its_predictions_are_asked_for_in_text(void **state)
+TEST(a_training_and_its_predictions_are_asked_for_in_text)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
@@ -54,7 +53,7 @@ static void a_training_and_its_predictions_are_asked_for_in_text(void **state)
 }
 
 /* Nothing but the new limit has to be said again. */
-static void going_on_reads_what_the_run_recorded(void **state)
+TEST(going_on_reads_what_the_run_recorded)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
@@ -90,7 +89,7 @@ static void going_on_reads_what_the_run_recorded(void **state)
     tree_free(&tree);
 }
 
-static void what_is_wrong_is_answered_in_sentences(void **state)
+TEST(what_is_wrong_is_answered_in_sentences)
 {
     static const struct {
         const char *options, *words;
@@ -141,12 +140,4 @@ static void what_is_wrong_is_answered_in_sentences(void **state)
     tdm_text_free(answer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_training_and_its_predictions_are_asked_for_in_text),
-        cmocka_unit_test(going_on_reads_what_the_run_recorded),
-        cmocka_unit_test(what_is_wrong_is_answered_in_sentences),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

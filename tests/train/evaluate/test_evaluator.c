@@ -3,10 +3,9 @@
 #include "models/network.h"
 #include "sanitized.h"
 #include "train/evaluate/evaluated.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SIDE = 2, PICTURES = 11, GUARD = 4 };
 
@@ -35,9 +34,8 @@ static void is_untouched(const float *values)
         assert_int_equal(bytes[i], 0x55);
 }
 
-static void one_logit_is_handed_out_as_two(void **state)
+TEST(one_logit_is_handed_out_as_two)
 {
-    (void)state;
     tdmi_graph *graph = one_logit();
     float *params = calloc((size_t)graph->param_values, sizeof *params);
     uint8_t pixels[PICTURES * SIDE * SIDE];
@@ -149,9 +147,8 @@ static void in_any_company(const char *name, int size)
     part(&it);
 }
 
-static void a_picture_gives_the_same_bits_in_any_company(void **state)
+TEST(a_picture_gives_the_same_bits_in_any_company)
 {
-    (void)state;
     in_any_company("lenet5", 0);
     in_any_company("convnet7", 0);
     in_any_company("resnet20-cifar", 0);
@@ -162,11 +159,4 @@ static void a_picture_gives_the_same_bits_in_any_company(void **state)
     in_any_company("resnet18", 64);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_logit_is_handed_out_as_two),
-        cmocka_unit_test(a_picture_gives_the_same_bits_in_any_company),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

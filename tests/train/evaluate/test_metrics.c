@@ -4,16 +4,9 @@
 #include "base/memory.h"
 #include "weights/safetensors/safetensors.h"
 #include "tandem/json.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -50,7 +43,7 @@ static void four_classes(tdmi_outcomes *outcomes)
     add(outcomes, 18, 3, 3, 0.30f);
 }
 
-static void classes_and_pairs_are_counted(void **state)
+TEST(classes_and_pairs_are_counted)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -79,7 +72,7 @@ static void classes_and_pairs_are_counted(void **state)
 /* (3/4 + 1/2 + 1/2) / 3; class c has no picture. Of the interval: Wilson of 3 of 4 is 0.300642 to
  * 0.954413, of 1 of 2 0.094531 to 0.905469; below 0.583333 by the root of 0.201923 + 2 · 0.164405
  * over 3, above by that of 0.041785 + 2 · 0.164405. */
-static void balanced_accuracy_is_the_mean_of_recalls_that_exist(void **state)
+TEST(balanced_accuracy_is_the_mean_of_recalls_that_exist)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -95,7 +88,7 @@ static void balanced_accuracy_is_the_mean_of_recalls_that_exist(void **state)
 
 /* Bins: 0.90 twice in bin 13 (one right), 0.95 and 0.96 and 1.00 in 14 (two right), 0.50 in 7,
  * 0.40 in 6 (wrong), 0.30 in 4: distances 0.8, 0.91, 0.5, 0.4 and 0.7 of 8 pictures. */
-static void calibration_error_is_the_mean_distance_in_15_bins(void **state)
+TEST(calibration_error_is_the_mean_distance_in_15_bins)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -114,7 +107,7 @@ static void calibration_error_is_the_mean_distance_in_15_bins(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void a_label_among_the_five_likeliest_counts(void **state)
+TEST(a_label_among_the_five_likeliest_counts)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -134,7 +127,7 @@ static void a_label_among_the_five_likeliest_counts(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void only_what_is_right_has_rank_0(void **state)
+TEST(only_what_is_right_has_rank_0)
 {
     tdmi_outcomes outcomes;
     const float saturated[] = {1.0f, 1.0f, 0.0f};
@@ -147,7 +140,7 @@ static void only_what_is_right_has_rank_0(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void the_worst_come_first_and_fit_the_room(void **state)
+TEST(the_worst_come_first_and_fit_the_room)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -170,7 +163,7 @@ static void the_worst_come_first_and_fit_the_room(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void metrics_of_nothing_are_no_numbers_that_mislead(void **state)
+TEST(metrics_of_nothing_are_no_numbers_that_mislead)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -185,7 +178,7 @@ static void metrics_of_nothing_are_no_numbers_that_mislead(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void json_has_a_row_of_counts_for_every_class(void **state)
+TEST(json_has_a_row_of_counts_for_every_class)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
@@ -220,7 +213,7 @@ static void json_has_a_row_of_counts_for_every_class(void **state)
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-static void a_file_of_outcomes_reads_back(void **state)
+TEST(a_file_of_outcomes_reads_back)
 {
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
     tdmi_outcomes outcomes, read;
@@ -249,7 +242,7 @@ static void a_file_of_outcomes_reads_back(void **state)
     remove(path);
 }
 
-static void a_file_that_would_count_wrongly_is_refused(void **state)
+TEST(a_file_that_would_count_wrongly_is_refused)
 {
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
     (void)state;
@@ -285,7 +278,7 @@ static void a_file_that_would_count_wrongly_is_refused(void **state)
     remove(path);
 }
 
-static void another_safetensors_file_is_named_as_such(void **state)
+TEST(another_safetensors_file_is_named_as_such)
 {
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     tdmi_outcomes read;
@@ -302,20 +295,4 @@ static void another_safetensors_file_is_named_as_such(void **state)
     tdmi_safetensors_writer_free(writer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_and_pairs_are_counted),
-        cmocka_unit_test(balanced_accuracy_is_the_mean_of_recalls_that_exist),
-        cmocka_unit_test(calibration_error_is_the_mean_distance_in_15_bins),
-        cmocka_unit_test(a_label_among_the_five_likeliest_counts),
-        cmocka_unit_test(only_what_is_right_has_rank_0),
-        cmocka_unit_test(the_worst_come_first_and_fit_the_room),
-        cmocka_unit_test(metrics_of_nothing_are_no_numbers_that_mislead),
-        cmocka_unit_test(json_has_a_row_of_counts_for_every_class),
-        cmocka_unit_test(a_file_of_outcomes_reads_back),
-        cmocka_unit_test(a_file_that_would_count_wrongly_is_refused),
-        cmocka_unit_test(another_safetensors_file_is_named_as_such),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

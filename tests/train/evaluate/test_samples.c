@@ -3,6 +3,7 @@
 #include "train/pictures.h"
 #include "train/report/html.h"
 #include "train/evaluate/samples.h"
+#include "unit.h"
 
 enum { many = 40 };
 
@@ -23,7 +24,7 @@ static void fill(tdmi_outcomes *outcomes, int64_t n)
     }
 }
 
-static void the_surest_mistakes_and_the_smallest_hashes_are_chosen(void **state)
+TEST(the_surest_mistakes_and_the_smallest_hashes_are_chosen)
 {
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
@@ -44,7 +45,7 @@ static void the_surest_mistakes_and_the_smallest_hashes_are_chosen(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void the_choice_does_not_depend_on_the_order_of_entries(void **state)
+TEST(the_choice_does_not_depend_on_the_order_of_entries)
 {
     tdmi_outcomes outcomes, turned;
     tdmi_samples samples = {0}, again = {0};
@@ -69,7 +70,7 @@ static void the_choice_does_not_depend_on_the_order_of_entries(void **state)
     tdmi_outcomes_release(&outcomes);
 }
 
-static void a_picture_is_shown_once_and_an_unknown_one_never(void **state)
+TEST(a_picture_is_shown_once_and_an_unknown_one_never)
 {
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
@@ -101,7 +102,7 @@ static void name_all(tdmi_samples *samples)
     }
 }
 
-static void what_is_kept_comes_back(void **state)
+TEST(what_is_kept_comes_back)
 {
     struct tree tree = quick_tree_new();
     tdmi_outcomes outcomes;
@@ -126,7 +127,7 @@ static void what_is_kept_comes_back(void **state)
     tree_free(&tree);
 }
 
-static void samples_of_other_outcomes_are_refused(void **state)
+TEST(samples_of_other_outcomes_are_refused)
 {
     struct tree tree = quick_tree_new();
     tdmi_outcomes outcomes;
@@ -152,7 +153,7 @@ static void samples_of_other_outcomes_are_refused(void **state)
 /* ---- base64 ------------------------------------------------------------------------------ */
 
 /* The test vectors of RFC 4648, and bytes that need every digit. */
-static void bytes_become_base64(void **state)
+TEST(bytes_become_base64)
 {
     static const struct {
         const char *bytes, *wanted;
@@ -174,15 +175,4 @@ static void bytes_become_base64(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_surest_mistakes_and_the_smallest_hashes_are_chosen),
-        cmocka_unit_test(the_choice_does_not_depend_on_the_order_of_entries),
-        cmocka_unit_test(a_picture_is_shown_once_and_an_unknown_one_never),
-        cmocka_unit_test(what_is_kept_comes_back),
-        cmocka_unit_test(samples_of_other_outcomes_are_refused),
-        cmocka_unit_test(bytes_become_base64),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

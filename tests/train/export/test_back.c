@@ -1,6 +1,7 @@
 /* An export of ours opened again says of the same pictures what the run says. */
 #include "tandem/model.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -92,24 +93,24 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
     tdm_model_close(model);
 }
 
-static void lenet5_comes_back(void **state)
+TEST(lenet5_comes_back)
 {
     exports_answer_as_their_run(*state, "lenet5", 12);
 }
 
-static void convnet7_comes_back(void **state)
+TEST(convnet7_comes_back)
 {
     exports_answer_as_their_run(*state, "convnet7", 8);
 }
 
 /* Trained here it pads as Keras does and scales to -1…1: neither is what PyTorch publishes. */
-static void mobilenetv2_comes_back(void **state)
+TEST(mobilenetv2_comes_back)
 {
     exports_answer_as_their_run(*state, "mobilenetv2-0.35", 32);
 }
 
 /* Its shortcuts are widened by channels of zeros, which Keras says with Permute. */
-static void resnet20_comes_back(void **state)
+TEST(resnet20_comes_back)
 {
     exports_answer_as_their_run(*state, "resnet20-cifar", 32);
 }
@@ -120,13 +121,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lenet5_comes_back),
-        cmocka_unit_test(convnet7_comes_back),
-        cmocka_unit_test(mobilenetv2_comes_back),
-        cmocka_unit_test(resnet20_comes_back),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, end_with_tree);
-}
+TEST_MAIN(set_up, end_with_tree)

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "base/each_allocation.h"
+#include "unit.h"
 
 /* ---- models of values that are drawn ------------------------------------------------------- */
 
@@ -166,7 +167,7 @@ static void nodes_are(const struct onnx_file *file, const char *const *wanted)
     assert_null(wanted[n]);
 }
 
-static void every_op_has_its_words_in_onnx(void **state)
+TEST(every_op_has_its_words_in_onnx)
 {
     static const char *const wanted[] = {
         "Conv input,conv.weight,conv.bias > conv.out",
@@ -224,7 +225,7 @@ static const float *constant(const struct onnx_file *file, const char *name, siz
     return values;
 }
 
-static void weights_in_onnx_are_turned_as_its_ops_read_them(void **state)
+TEST(weights_in_onnx_are_turned_as_its_ops_read_them)
 {
     enum { in = 16, out = 4 };
     const struct tree *tree = *state;
@@ -246,7 +247,7 @@ static void weights_in_onnx_are_turned_as_its_ops_read_them(void **state)
     model_release(&model);
 }
 
-static void preprocessing_in_onnx_takes_bytes(void **state)
+TEST(preprocessing_in_onnx_takes_bytes)
 {
     static const char *const wanted[] = {
         "Transpose input > input.channels_first",
@@ -284,7 +285,7 @@ static void preprocessing_in_onnx_takes_bytes(void **state)
     model_release(&model);
 }
 
-static void one_logit_gives_both_probabilities(void **state)
+TEST(one_logit_gives_both_probabilities)
 {
     static const char *const wanted[] = {
         "Flatten input > input.flat",
@@ -320,7 +321,7 @@ static void refused(const tdm_model *model, struct tdm_export_options options, t
     assert_int_equal(tdmi_file_kind_of(options.path), TDMI_FILE_MISSING);
 }
 
-static void what_onnx_cannot_say_is_refused(void **state)
+TEST(what_onnx_cannot_say_is_refused)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(every_op(4), "every");
@@ -357,7 +358,7 @@ static const struct tdmi_tensor *tensor_of(const struct tdmi_tensor *tensors, in
     return NULL;
 }
 
-static void mobilenet_goes_under_torchvisions_names_with_its_epsilon(void **state)
+TEST(mobilenet_goes_under_torchvisions_names_with_its_epsilon)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("mobilenetv2-0.35", 32, 3), "mobilenetv2-0.35");
@@ -391,7 +392,7 @@ static void mobilenet_goes_under_torchvisions_names_with_its_epsilon(void **stat
     model_release(&model);
 }
 
-static void what_torchvision_would_compute_otherwise_is_noted(void **state)
+TEST(what_torchvision_would_compute_otherwise_is_noted)
 {
     const struct tree *tree = *state;
     const char *path = below(tree, "noted.safetensors");
@@ -414,7 +415,7 @@ static void what_torchvision_would_compute_otherwise_is_noted(void **state)
     model_release(&model);
 }
 
-static void networks_of_ours_keep_their_names_and_values(void **state)
+TEST(networks_of_ours_keep_their_names_and_values)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("xception", 71, 3), "xception");
@@ -445,7 +446,7 @@ static void classes_are(const char *text)
     tdm_json_document_free(document);
 }
 
-static void names_of_classes_come_through_whatever_they_are(void **state)
+TEST(names_of_classes_come_through_whatever_they_are)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("convnet7", 8, 3), "convnet7");
@@ -467,7 +468,7 @@ static void names_of_classes_come_through_whatever_they_are(void **state)
     model_release(&model);
 }
 
-static void the_same_model_gives_the_same_bytes(void **state)
+TEST(the_same_model_gives_the_same_bytes)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
@@ -480,7 +481,7 @@ static void the_same_model_gives_the_same_bytes(void **state)
     model_release(&model);
 }
 
-static void the_form_is_the_endings_or_the_one_that_is_named(void **state)
+TEST(the_form_is_the_endings_or_the_one_that_is_named)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
@@ -518,7 +519,7 @@ static tdm_status export_scene(tdm_error *err)
     return status;
 }
 
-static void without_memory_nothing_is_written(void **state)
+TEST(without_memory_nothing_is_written)
 {
     scene_tree = *state;
     scene_model = model_of(network_new("lenet5", 28, 3), "lenet5");
@@ -529,21 +530,4 @@ static void without_memory_nothing_is_written(void **state)
     model_release(&scene_model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_op_has_its_words_in_onnx),
-        cmocka_unit_test(weights_in_onnx_are_turned_as_its_ops_read_them),
-        cmocka_unit_test(preprocessing_in_onnx_takes_bytes),
-        cmocka_unit_test(one_logit_gives_both_probabilities),
-        cmocka_unit_test(what_onnx_cannot_say_is_refused),
-        cmocka_unit_test(mobilenet_goes_under_torchvisions_names_with_its_epsilon),
-        cmocka_unit_test(what_torchvision_would_compute_otherwise_is_noted),
-        cmocka_unit_test(networks_of_ours_keep_their_names_and_values),
-        cmocka_unit_test(names_of_classes_come_through_whatever_they_are),
-        cmocka_unit_test(the_same_model_gives_the_same_bytes),
-        cmocka_unit_test(the_form_is_the_endings_or_the_one_that_is_named),
-        cmocka_unit_test(without_memory_nothing_is_written),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, begin_with_tree, end_with_tree);
-}
+TEST_MAIN(begin_with_tree, end_with_tree)

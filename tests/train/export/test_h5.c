@@ -7,6 +7,7 @@
 #include "train/pictures.h"
 
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static const char *const classes[] = {"a \"b\"", "猫", "c"};
 
@@ -57,7 +58,7 @@ static size_t place_of(const tdmi_weights *weights, const char *name)
     return 0;
 }
 
-static void xception_has_the_layers_of_keras_in_its_order(void **state)
+TEST(xception_has_the_layers_of_keras_in_its_order)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("xception", 71, 3), "xception");
@@ -103,7 +104,7 @@ static void is_layer(const tdm_json_value *config, const char *name, const char 
     assert_string_equal(tdm_json_as_string(first, ""), input);
 }
 
-static void the_configuration_says_what_keras_has_no_word_for_in_layers(void **state)
+TEST(the_configuration_says_what_keras_has_no_word_for_in_layers)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("resnet20-cifar", 32, 3), "resnet20-cifar");
@@ -134,7 +135,7 @@ static void the_configuration_says_what_keras_has_no_word_for_in_layers(void **s
     model_release(&model);
 }
 
-static void what_keras_has_no_layer_for_is_refused_by_name(void **state)
+TEST(what_keras_has_no_layer_for_is_refused_by_name)
 {
     const struct tree *tree = *state;
     static const struct {
@@ -174,7 +175,7 @@ static void what_keras_has_no_layer_for_is_refused_by_name(void **state)
     }
 }
 
-static void the_same_model_gives_the_same_file_with_its_classes(void **state)
+TEST(the_same_model_gives_the_same_file_with_its_classes)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
@@ -219,7 +220,7 @@ static void comes_back(const struct tdm_model *model, const char *path)
 }
 
 /* Keras' ResNet-50 wants blue first; an export of ours by that name does not. */
-static void colours_stay_in_order_whatever_the_network_is_called(void **state)
+TEST(colours_stay_in_order_whatever_the_network_is_called)
 {
     const struct tree *tree = *state;
     static const enum tdmi_scale scales[] = {TDMI_SCALE_TORCH, TDMI_SCALE_CAFFE};
@@ -237,7 +238,7 @@ static void colours_stay_in_order_whatever_the_network_is_called(void **state)
 }
 
 /* Whose network has no rules of names has two layers where xception has one of two halves. */
-static void halves_of_separable_convolutions_come_back_as_layers(void **state)
+TEST(halves_of_separable_convolutions_come_back_as_layers)
 {
     const struct tree *tree = *state;
     const struct tdmi_preprocess preprocess = {
@@ -268,7 +269,7 @@ static tdm_status export_scene(tdm_error *err)
     return status;
 }
 
-static void without_memory_nothing_is_written(void **state)
+TEST(without_memory_nothing_is_written)
 {
     scene_tree = *state;
     scene_model = model_of(network_new("lenet5", 28, 3), "lenet5");
@@ -276,16 +277,4 @@ static void without_memory_nothing_is_written(void **state)
     model_release(&scene_model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xception_has_the_layers_of_keras_in_its_order),
-        cmocka_unit_test(the_configuration_says_what_keras_has_no_word_for_in_layers),
-        cmocka_unit_test(what_keras_has_no_layer_for_is_refused_by_name),
-        cmocka_unit_test(the_same_model_gives_the_same_file_with_its_classes),
-        cmocka_unit_test(colours_stay_in_order_whatever_the_network_is_called),
-        cmocka_unit_test(halves_of_separable_convolutions_come_back_as_layers),
-        cmocka_unit_test(without_memory_nothing_is_written),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, begin_with_tree, end_with_tree);
-}
+TEST_MAIN(begin_with_tree, end_with_tree)

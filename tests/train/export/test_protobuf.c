@@ -5,6 +5,7 @@
 #include "train/export/onnx_walk.h"
 
 #include "base/each_allocation.h"
+#include "unit.h"
 
 static struct message written(const struct tree *tree, const tdmi_protobuf *message, void **bytes)
 {
@@ -16,7 +17,7 @@ static struct message written(const struct tree *tree, const tdmi_protobuf *mess
     return (struct message){*bytes, length};
 }
 
-static void numbers_and_strings_are_as_the_form_has_them(void **state)
+TEST(numbers_and_strings_are_as_the_form_has_them)
 {
     static const uint8_t wanted[] = {8,   150, 1,  16, 255, 255, 255, 255, 255, 255, 255, 255,
                                      255, 1,   26, 2,  'h', 'i', 37,  0,   0,   192, 63};
@@ -37,7 +38,7 @@ static void numbers_and_strings_are_as_the_form_has_them(void **state)
 }
 
 /* Lengths of one, two and three bytes, with lent values before, in and behind them. */
-static void lengths_count_all_that_lies_between(void **state)
+TEST(lengths_count_all_that_lies_between)
 {
     static uint8_t large[20000];
     struct tree tree = tree_new();
@@ -93,13 +94,12 @@ static tdm_status write_much(tdm_error *err)
     return status;
 }
 
-static void without_memory_there_is_no_file(void **state)
+TEST(without_memory_there_is_no_file)
 {
-    (void)state;
     assert_true(fail_each_allocation(write_much) > 5);
 }
 
-static void misnested_messages_are_a_mistake_of_ours(void **state)
+TEST(misnested_messages_are_a_mistake_of_ours)
 {
     struct tree tree = tree_new();
     tdmi_protobuf message = {0};
@@ -113,13 +113,4 @@ static void misnested_messages_are_a_mistake_of_ours(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_and_strings_are_as_the_form_has_them),
-        cmocka_unit_test(lengths_count_all_that_lies_between),
-        cmocka_unit_test(without_memory_there_is_no_file),
-        cmocka_unit_test(misnested_messages_are_a_mistake_of_ours),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

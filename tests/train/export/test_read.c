@@ -14,9 +14,9 @@
 #include "train/model/model_import.h"
 #include "train/model/model_internal.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { PICTURES = 5, MOST_CLASSES = 4 };
 
@@ -136,7 +136,7 @@ static tdmi_graph *known(const char *name, int size, const struct tdmi_head *hea
     return graph;
 }
 
-static void heads_of_every_kind_come_back(void **state)
+TEST(heads_of_every_kind_come_back)
 {
     static const struct tdmi_head heads[] = {
         {.classes = 3, .hidden = 7},
@@ -161,7 +161,7 @@ static void heads_of_every_kind_come_back(void **state)
 
 static const struct tdmi_head three = {.classes = 3};
 
-static void both_publishers_mobilenets_come_back(void **state)
+TEST(both_publishers_mobilenets_come_back)
 {
     for (int form = TDMI_PUBLISHER_KERAS; form <= (int)TDMI_PUBLISHER_TORCH; form++)
         for (int padding = 0; padding <= (int)TDMI_PADDING_SYMMETRIC; padding++)
@@ -192,7 +192,7 @@ static void forget(const char *from, const char *to)
 }
 
 /* As Keras saves it again: it keeps no words of ours. Its layers still say epsilon and padding. */
-static void layers_say_more_than_a_name(void **state)
+TEST(layers_say_more_than_a_name)
 {
     const struct tree *tree = *state;
     const char *name = "mobilenetv2-0.1";
@@ -217,7 +217,7 @@ static void layers_say_more_than_a_name(void **state)
     }
 }
 
-static void hard_swish_comes_back(void **state)
+TEST(hard_swish_comes_back)
 {
     const struct tdmi_op_attrs none = {0};
     tdmi_graph *graph = tdmi_graph_new();
@@ -235,7 +235,7 @@ static void hard_swish_comes_back(void **state)
 }
 
 /* Norms of Keras under names of PyTorch, and a network that only the file knows. */
-static void a_network_of_nobodys_comes_back(void **state)
+TEST(a_network_of_nobodys_comes_back)
 {
     tdmi_graph *graph = tdmi_graph_new();
     int x = tdmi_add_conv(graph, "a", tdmi_add_input(graph, &small), 4, 3, 2, 1, false);
@@ -246,7 +246,7 @@ static void a_network_of_nobodys_comes_back(void **state)
 }
 
 /* Such come of networks that a Keras file describes. */
-static void dense_layers_behind_a_pool_are_head_under_any_name(void **state)
+TEST(dense_layers_behind_a_pool_are_head_under_any_name)
 {
     const char *path = below(*state, "dense.safetensors");
     tdmi_graph *graph = tdmi_graph_new();
@@ -277,15 +277,4 @@ static void dense_layers_behind_a_pool_are_head_under_any_name(void **state)
     tdmi_weights_close(weights);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads_of_every_kind_come_back),
-        cmocka_unit_test(both_publishers_mobilenets_come_back),
-        cmocka_unit_test(layers_say_more_than_a_name),
-        cmocka_unit_test(hard_swish_comes_back),
-        cmocka_unit_test(a_network_of_nobodys_comes_back),
-        cmocka_unit_test(dense_layers_behind_a_pool_are_head_under_any_name),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, begin_with_tree, end_with_tree);
-}
+TEST_MAIN(begin_with_tree, end_with_tree)

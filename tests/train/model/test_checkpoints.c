@@ -6,6 +6,7 @@
 #include "tandem/event.h"
 #include "train/model/model_file.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -47,7 +48,7 @@ static int count_of(const char *lines)
     return n;
 }
 
-static void epochs_of_milliseconds_share_a_checkpoint(void **state)
+TEST_WITH(epochs_of_milliseconds_share_a_checkpoint, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -75,7 +76,7 @@ static void kill_now(const struct tree *tree, const char *run)
 }
 
 /* Killed as soon as a checkpoint has its name: its line is there already. */
-static void a_checkpoint_that_is_there_has_its_line(void **state)
+TEST_WITH(a_checkpoint_that_is_there_has_its_line, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -120,7 +121,7 @@ static void stand_in_the_way(const struct tree *tree, const char *run)
 
 /* Stopped in the validation of its second epoch, its checkpoint stands at the epoch's last step;
  * the line of the epoch was written when the next sitting failed. */
-static void an_epoch_that_is_ended_twice_has_one_line(void **state)
+TEST_WITH(an_epoch_that_is_ended_twice_has_one_line, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -147,7 +148,7 @@ static void an_epoch_that_is_ended_twice_has_one_line(void **state)
 }
 
 /* Killed between its record and its name: what is whole and told gets its name now. */
-static void a_checkpoint_that_was_recorded_is_gone_on_from(void **state)
+TEST_WITH(a_checkpoint_that_was_recorded_is_gone_on_from, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     for (int is_first = 0; is_first < 2; is_first++) {
@@ -180,7 +181,7 @@ static void stand_where_it_is_to_be(const struct tree *tree, const char *run)
     assert_int_equal(mkdir(below(tree, name), 0777), 0);
 }
 
-static void who_has_not_written_a_checkpoint_begins_again(void **state)
+TEST_WITH(who_has_not_written_a_checkpoint_begins_again, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -207,7 +208,7 @@ static void take_pictures_away(const struct tree *tree, const char *run)
     assert_int_equal(rename(below(tree, "pictures"), below(tree, "elsewhere")), 0);
 }
 
-static void the_best_weights_are_kept_when_what_follows_fails(void **state)
+TEST_WITH(the_best_weights_are_kept_when_what_follows_fails, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -227,17 +228,4 @@ static void the_best_weights_are_kept_when_what_follows_fails(void **state)
     tdmi_model_file_release(&best);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-        CASE(epochs_of_milliseconds_share_a_checkpoint),
-        CASE(a_checkpoint_that_is_there_has_its_line),
-        CASE(an_epoch_that_is_ended_twice_has_one_line),
-        CASE(a_checkpoint_that_was_recorded_is_gone_on_from),
-        CASE(who_has_not_written_a_checkpoint_begins_again),
-        CASE(the_best_weights_are_kept_when_what_follows_fails),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

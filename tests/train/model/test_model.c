@@ -5,6 +5,7 @@
 #include "train/model/model_file.h"
 #include "train/pictures.h"
 #include "train/evaluate/predict.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -35,7 +36,7 @@ static tdm_model *opened(const char *path, int threads)
     return model;
 }
 
-static void a_model_knows_what_it_is(void **state)
+TEST(a_model_knows_what_it_is)
 {
     struct tree *tree = *state;
     static const char *const paths[] = {"run", "run/best.safetensors", "run/last.safetensors"};
@@ -66,7 +67,7 @@ static void refused(const char *path, const char *device, tdm_status status, con
     assert_null(model);
 }
 
-static void what_is_no_model_is_refused_in_a_sentence(void **state)
+TEST(what_is_no_model_is_refused_in_a_sentence)
 {
     struct tree *tree = *state;
     refused(below(tree, "nowhere"), "cpu", TDM_E_INPUT, "no such file");
@@ -76,7 +77,7 @@ static void what_is_no_model_is_refused_in_a_sentence(void **state)
     refused(below(tree, "run"), "tpu", TDM_E_USAGE, "tpu");
 }
 
-static void a_model_that_computes_otherwise_fails_its_own_test(void **state)
+TEST(a_model_that_computes_otherwise_fails_its_own_test)
 {
     struct tree *tree = *state;
     struct tdmi_model_file file;
@@ -93,7 +94,7 @@ static void a_model_that_computes_otherwise_fails_its_own_test(void **state)
     tdmi_model_file_release(&file);
 }
 
-static void a_model_that_lacks_memory_is_not_to_blame(void **state)
+TEST(a_model_that_lacks_memory_is_not_to_blame)
 {
     struct tree *tree = *state;
     const struct tdm_model_options options = {.device = "cpu", .threads = 1};
@@ -113,7 +114,7 @@ static void a_model_that_lacks_memory_is_not_to_blame(void **state)
 
 /* ---- evaluate -------------------------------------------------------------------------------- */
 
-static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(void **state)
+TEST(evaluation_recognises_copies_and_leaves_out_what_it_does_not_know)
 {
     struct tree *tree = *state;
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
@@ -150,7 +151,7 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
     tdm_model_close(model);
 }
 
-static void evaluations_that_make_no_sense_are_refused(void **state)
+TEST(evaluations_that_make_no_sense_are_refused)
 {
     struct tree *tree = *state;
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
@@ -229,7 +230,7 @@ static tdm_status take(void *self, const struct tdm_prediction *prediction, tdm_
     return TDM_OK;
 }
 
-static void predictions_sum_to_one_in_descending_order(void **state)
+TEST(predictions_sum_to_one_in_descending_order)
 {
     struct tree *tree = *state;
     for (int top = 1; top <= 4; top++) {
@@ -247,7 +248,7 @@ static void predictions_sum_to_one_in_descending_order(void **state)
     }
 }
 
-static void predictions_agree_with_evaluation(void **state)
+TEST(predictions_agree_with_evaluation)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
@@ -269,7 +270,7 @@ static void predictions_agree_with_evaluation(void **state)
     tdm_model_close(model);
 }
 
-static void every_picture_is_answered_in_the_order_asked(void **state)
+TEST(every_picture_is_answered_in_the_order_asked)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
@@ -294,7 +295,7 @@ static void every_picture_is_answered_in_the_order_asked(void **state)
 }
 
 /* As a source does: by content where the name does not say, without a run, and not in circles. */
-static void folders_are_searched_as_a_source_searches_them(void **state)
+TEST(folders_are_searched_as_a_source_searches_them)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
@@ -340,7 +341,7 @@ static tdm_status see(void *self, const struct tdm_prediction *prediction, tdm_e
     return TDM_OK;
 }
 
-static void pictures_in_memory_get_the_bits_that_their_files_get(void **state)
+TEST(pictures_in_memory_get_the_bits_that_their_files_get)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
@@ -401,7 +402,7 @@ static tdm_status take_status(void *self, const struct tdm_prediction *predictio
 }
 
 /* Each picture has limits of its own, and one that nobody wants any more is left out. */
-static void a_server_says_of_each_picture_what_it_may_take(void **state)
+TEST(a_server_says_of_each_picture_what_it_may_take)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 2);
@@ -429,7 +430,7 @@ static void a_server_says_of_each_picture_what_it_may_take(void **state)
     tdm_model_close(model);
 }
 
-static void predictions_that_make_no_sense_are_refused(void **state)
+TEST(predictions_that_make_no_sense_are_refused)
 {
     struct tree *tree = *state;
     tdm_model *model = opened(below(tree, "run"), 1);
@@ -457,22 +458,4 @@ static void predictions_that_make_no_sense_are_refused(void **state)
     tdm_model_close(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_knows_what_it_is),
-        cmocka_unit_test(what_is_no_model_is_refused_in_a_sentence),
-        cmocka_unit_test(a_model_that_computes_otherwise_fails_its_own_test),
-        cmocka_unit_test(a_model_that_lacks_memory_is_not_to_blame),
-        cmocka_unit_test(evaluation_recognises_copies_and_leaves_out_what_it_does_not_know),
-        cmocka_unit_test(evaluations_that_make_no_sense_are_refused),
-        cmocka_unit_test(predictions_sum_to_one_in_descending_order),
-        cmocka_unit_test(predictions_agree_with_evaluation),
-        cmocka_unit_test(every_picture_is_answered_in_the_order_asked),
-        cmocka_unit_test(folders_are_searched_as_a_source_searches_them),
-        cmocka_unit_test(pictures_in_memory_get_the_bits_that_their_files_get),
-        cmocka_unit_test(a_server_says_of_each_picture_what_it_may_take),
-        cmocka_unit_test(predictions_that_make_no_sense_are_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, end_with_tree);
-}
+TEST_MAIN(set_up, end_with_tree)

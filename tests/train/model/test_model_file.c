@@ -3,6 +3,7 @@
 #include "models/known_network.h"
 #include "weights/safetensors/safetensors.h"
 #include "train/pictures.h"
+#include "unit.h"
 
 #include <math.h>
 #include <signal.h>
@@ -147,7 +148,7 @@ static void same_progress(const struct tdmi_progress *a, const struct tdmi_progr
     same_score(&a->best_val, &b->best_val);
 }
 
-static void everything_comes_back_as_it_was_saved(void **state)
+TEST_WITH(everything_comes_back_as_it_was_saved, begin_with_tree, end_with_tree)
 {
     static const char *const networks[] = {"lenet5", "convnet7"};
     struct tree *tree = *state;
@@ -181,7 +182,7 @@ static void refused(const char *path, const char *says)
     assert_null(back.graph); /* released: nothing to release */
 }
 
-static void a_file_cut_short_is_refused(void **state)
+TEST_WITH(a_file_cut_short_is_refused, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     struct made made;
@@ -199,7 +200,7 @@ static void a_file_cut_short_is_refused(void **state)
     unmake(&made);
 }
 
-static void a_flipped_bit_anywhere_is_refused(void **state)
+TEST_WITH(a_flipped_bit_anywhere_is_refused, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     struct made made;
@@ -242,7 +243,7 @@ static const char *with_text(struct tree *tree, const char *text)
     "\"scale\":\"tf\"}},{\"name\":\"pool\",\"op\":\"global_pool\",\"input\":\"input\"},"        \
     "{\"name\":\"softmax\",\"op\":\"softmax\",\"input\":\"pool\"}]"
 
-static void what_is_no_model_is_refused_in_a_sentence(void **state)
+TEST_WITH(what_is_no_model_is_refused_in_a_sentence, begin_with_tree, end_with_tree)
 {
     static const struct {
         const char *text, *says;
@@ -263,7 +264,7 @@ static void what_is_no_model_is_refused_in_a_sentence(void **state)
 }
 
 /* A limit on the size of files stands for a full disk. */
-static void a_file_that_cannot_be_written_leaves_the_old_one(void **state)
+TEST_WITH(a_file_that_cannot_be_written_leaves_the_old_one, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     struct made old, new;
@@ -294,7 +295,7 @@ static void a_file_that_cannot_be_written_leaves_the_old_one(void **state)
 }
 
 /* Every allocation of saving and loading fails in turn. */
-static void running_out_of_memory_is_an_ordinary_error(void **state)
+TEST_WITH(running_out_of_memory_is_an_ordinary_error, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     struct made made;
@@ -322,7 +323,7 @@ static void running_out_of_memory_is_an_ordinary_error(void **state)
     unmake(&made);
 }
 
-static void a_score_follows_from_its_counts(void **state)
+TEST_WITH(a_score_follows_from_its_counts, begin_with_tree, end_with_tree)
 {
     tdm_score score = tdmi_score_of(200, 150, 50.0), none = tdmi_score_of(0, 0, 0.0);
     (void)state;
@@ -332,18 +333,4 @@ static void a_score_follows_from_its_counts(void **state)
     assert_true(none.low == 0.0 && none.high == 1.0 && none.loss == 0.0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin_with_tree, end_with_tree)
-        CASE(everything_comes_back_as_it_was_saved),
-        CASE(a_file_cut_short_is_refused),
-        CASE(a_flipped_bit_anywhere_is_refused),
-        CASE(what_is_no_model_is_refused_in_a_sentence),
-        CASE(a_file_that_cannot_be_written_leaves_the_old_one),
-        CASE(running_out_of_memory_is_an_ordinary_error),
-        CASE(a_score_follows_from_its_counts),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

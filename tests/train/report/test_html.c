@@ -1,13 +1,8 @@
 /* Pieces of a page: names that are other people's, and drawings of odd numbers. */
 #include "train/report/html.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
 
 static void becomes(const char *text, int most, const char *wanted)
 {
@@ -17,26 +12,23 @@ static void becomes(const char *text, int most, const char *wanted)
     tdmi_text_release(&out);
 }
 
-static void markup_in_names_is_text(void **state)
+TEST(markup_in_names_is_text)
 {
-    (void)state;
     becomes("<script>alert('x')</script>", 99, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;");
     becomes("a\"b&c", 99, "a&quot;b&amp;c");
     becomes("&lt;", 99, "&amp;lt;");
     becomes("Straße 東京", 99, "Straße 東京");
 }
 
-static void bytes_that_are_no_text_are_spelled(void **state)
+TEST(bytes_that_are_no_text_are_spelled)
 {
-    (void)state;
     becomes("a\x1b[31m\n\x7f", 99, "a\\x1b[31m\\x0a\\x7f");
     becomes("\xc2\x9b|\xe2\x80\xae", 99, "\\u009b|\\u202e");
     becomes("\xff<\xc3", 99, "\\xff&lt;\\xc3");
 }
 
-static void long_names_are_cut_between_characters(void **state)
+TEST(long_names_are_cut_between_characters)
 {
-    (void)state;
     becomes("äöüß", 4, "äöüß");
     becomes("äöüß", 3, "äöü…");
     becomes("<<<", 1, "&lt;…");
@@ -44,7 +36,7 @@ static void long_names_are_cut_between_characters(void **state)
 }
 
 /* Every number of a path is a whole one, and none of them is NaN's. */
-static void charts_of_odd_values_stay_drawings(void **state)
+TEST(charts_of_odd_values_stay_drawings)
 {
     static const double x[] = {1, 2, 3}, flat[] = {0.5, 0.5, 0.5}, tiny[] = {1e-9, 2e-9, 3e-9};
     const double gaps[] = {(double)NAN, 7.0, (double)NAN};
@@ -72,7 +64,7 @@ static void charts_of_odd_values_stay_drawings(void **state)
 
 /* 30 classes of which two are drawn: what is taken for others is one column, and nothing is lost.
  */
-static void classes_that_are_not_drawn_are_one_column(void **state)
+TEST(classes_that_are_not_drawn_are_one_column)
 {
     struct tdm_class_score classes[30];
     struct tdm_confusion pairs[] = {{3, 3, 11}, {3, 9, 12}, {3, 20, 13}, {3, 21, 14}, {9, 3, 15}};
@@ -93,14 +85,4 @@ static void classes_that_are_not_drawn_are_one_column(void **state)
     tdmi_text_release(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markup_in_names_is_text),
-        cmocka_unit_test(bytes_that_are_no_text_are_spelled),
-        cmocka_unit_test(long_names_are_cut_between_characters),
-        cmocka_unit_test(charts_of_odd_values_stay_drawings),
-        cmocka_unit_test(classes_that_are_not_drawn_are_one_column),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,6 +1,7 @@
 /* Runs looked at from outside: listed, read, and compared picture by picture. */
 #include "train/pictures.h"
 #include "train/report/review.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -82,7 +83,7 @@ static bool not_25_of_next(int64_t i)
 }
 
 /* 0 and 10 discordant: 2 · 2^-10. */
-static void a_clear_difference_is_better_and_turned_worse(void **state)
+TEST_WITH(a_clear_difference_is_better_and_turned_worse, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 2000, 1, not_first_10);
@@ -104,7 +105,7 @@ static void a_clear_difference_is_better_and_turned_worse(void **state)
 }
 
 /* 0 and 5: 2 · 2^-5 = 0.0625 is not enough, and the interval (-0.0054 at most) excludes a loss. */
-static void what_the_test_does_not_show_is_at_most_no_loss(void **state)
+TEST_WITH(what_the_test_does_not_show_is_at_most_no_loss, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 2000, 1, always);
@@ -116,7 +117,7 @@ static void what_the_test_does_not_show_is_at_most_no_loss(void **state)
 }
 
 /* 20 and 25 of 1,000: p is 0.55, and the interval reaches below -1 point. */
-static void a_wide_interval_says_that_nothing_can_be_told(void **state)
+TEST_WITH(a_wide_interval_says_that_nothing_can_be_told, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 1000, 1, not_next_20);
@@ -130,7 +131,7 @@ static void a_wide_interval_says_that_nothing_can_be_told(void **state)
     assert_true(*c.reason);
 }
 
-static void below_a_thousand_pictures_there_is_no_verdict(void **state)
+TEST_WITH(below_a_thousand_pictures_there_is_no_verdict, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 999, 1, not_first_40);
@@ -142,7 +143,7 @@ static void below_a_thousand_pictures_there_is_no_verdict(void **state)
     assert_non_null(strstr(c.reason, "999"));
 }
 
-static void other_pictures_or_labels_are_not_compared(void **state)
+TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 2000, 1, always);
@@ -161,7 +162,7 @@ static void other_pictures_or_labels_are_not_compared(void **state)
 }
 
 /* Content 2 is a dog in both, whatever number a dog has. */
-static void classes_are_matched_by_name(void **state)
+TEST_WITH(classes_are_matched_by_name, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 2, 1, always);    /* 1 cat, 2 dog */
@@ -180,7 +181,7 @@ static void classes_are_matched_by_name(void **state)
     assert_true(compared(tree, "g", "h").is_comparable);
 }
 
-static void runs_without_outcomes_are_shown_and_not_compared(void **state)
+TEST_WITH(runs_without_outcomes_are_shown_and_not_compared, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 1000, 1, always);
@@ -196,7 +197,7 @@ static void runs_without_outcomes_are_shown_and_not_compared(void **state)
     assert_non_null(strstr(c.reason, "the second run has no record"));
 }
 
-static void runs_are_found_below_a_folder_in_order(void **state)
+TEST_WITH(runs_are_found_below_a_folder_in_order, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     tdm_runs *runs = NULL;
@@ -224,7 +225,7 @@ static void runs_are_found_below_a_folder_in_order(void **state)
     assert_null(runs);
 }
 
-static void a_run_that_says_running_and_that_nobody_holds_was_killed(void **state)
+TEST_WITH(a_run_that_says_running_and_that_nobody_holds_was_killed, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     tdm_runs *runs = NULL;
@@ -242,7 +243,7 @@ static void a_run_that_says_running_and_that_nobody_holds_was_killed(void **stat
     tdm_runs_close(runs);
 }
 
-static void epochs_are_read_and_a_torn_line_is_not(void **state)
+TEST_WITH(epochs_are_read_and_a_torn_line_is_not, begin_with_tree, end_with_tree)
 {
     static const char lines[] =
         "{\"event\":\"note\",\"epoch\":0,\"text\":\"x\"}\n"
@@ -266,7 +267,7 @@ static void epochs_are_read_and_a_torn_line_is_not(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void epochs_of_a_run_without_a_result_are_counted(void **state)
+TEST_WITH(epochs_of_a_run_without_a_result_are_counted, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     tdm_runs *runs = NULL;
@@ -304,7 +305,7 @@ static tdm_status all_of_it(const struct tree *tree, tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_anywhere_is_told(void **state)
+TEST_WITH(running_out_of_memory_anywhere_is_told, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     static const char line[] = "{\"event\":\"epoch\",\"epoch\":1,\"learning_rate\":0.1,"
@@ -326,23 +327,4 @@ static void running_out_of_memory_anywhere_is_told(void **state)
     assert_true(n > 50);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin_with_tree, end_with_tree)
-        CASE(a_clear_difference_is_better_and_turned_worse),
-        CASE(what_the_test_does_not_show_is_at_most_no_loss),
-        CASE(a_wide_interval_says_that_nothing_can_be_told),
-        CASE(below_a_thousand_pictures_there_is_no_verdict),
-        CASE(other_pictures_or_labels_are_not_compared),
-        CASE(classes_are_matched_by_name),
-        CASE(runs_without_outcomes_are_shown_and_not_compared),
-        CASE(runs_are_found_below_a_folder_in_order),
-        CASE(a_run_that_says_running_and_that_nobody_holds_was_killed),
-        CASE(epochs_are_read_and_a_torn_line_is_not),
-        CASE(epochs_of_a_run_without_a_result_are_counted),
-        CASE(running_out_of_memory_anywhere_is_told),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,13 +2,7 @@
  * by name. */
 #include "tandem/bench.h"
 #include "train/selftest/checks.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 struct told {
     int passed, failed, gradients, determinism, networks;
@@ -29,7 +23,7 @@ static void hear(void *self, const char *group, const char *name, bool has_passe
     told->networks += strstr(name, "lenet5") || strstr(name, "convnet7");
 }
 
-static void everything_passes_on_the_reference(void **state)
+TEST(everything_passes_on_the_reference)
 {
     struct told told = {0};
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
@@ -48,7 +42,7 @@ static void everything_passes_on_the_reference(void **state)
     assert_true(told.networks >= 4);
 }
 
-static void every_op_has_cases(void **state)
+TEST(every_op_has_cases)
 {
     bool has_case[TDMI_OP_KINDS] = {false};
     const struct tdmi_case *it;
@@ -63,7 +57,7 @@ static void every_op_has_cases(void **state)
     assert_null(tdmi_case_at(-1));
 }
 
-static void a_device_that_is_not_there_is_an_error(void **state)
+TEST(a_device_that_is_not_there_is_an_error)
 {
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     (void)state;
@@ -108,9 +102,8 @@ static void drifting_forward(tdmi_stream *stream, const struct tdmi_op_desc *des
     call->y[0] += (float)(calls++ % 2) * 1e-5f;
 }
 
-static void a_backend_with_a_mistake_is_caught(void **state)
+TEST(a_backend_with_a_mistake_is_caught)
 {
-    (void)state;
     for (int kind = TDMI_OP_CONV; kind < TDMI_OP_KINDS; kind++) {
         const struct tdmi_kernel *kernels[TDMI_OP_KINDS];
         struct tdmi_kernel faulty = *tdmi_backend_ref.kernels[kind];
@@ -149,7 +142,7 @@ static void a_backend_with_a_mistake_is_caught(void **state)
     }
 }
 
-static void a_backend_that_lacks_an_op_fails_its_cases(void **state)
+TEST(a_backend_that_lacks_an_op_fails_its_cases)
 {
     const struct tdmi_kernel *kernels[TDMI_OP_KINDS] = {NULL};
     struct tdmi_backend backend = tdmi_backend_ref;
@@ -159,14 +152,4 @@ static void a_backend_that_lacks_an_op_fails_its_cases(void **state)
     assert_int_equal(tdmi_check_match(&backend, NULL, tdmi_case_at(0), &check, NULL), TDM_E_ABSENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_passes_on_the_reference),
-        cmocka_unit_test(every_op_has_cases),
-        cmocka_unit_test(a_device_that_is_not_there_is_an_error),
-        cmocka_unit_test(a_backend_with_a_mistake_is_caught),
-        cmocka_unit_test(a_backend_that_lacks_an_op_fails_its_cases),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -10,9 +10,9 @@
 #include "tandem/runs.h"
 #include "tandem/event.h"
 #include "train/hearing.h"
+#include "unit.h"
 
 #include <dirent.h>
-#include <string.h>
 
 enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, width = 84 };
 
@@ -22,7 +22,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static void what_a_frozen_base_makes_is_made_once(void **state)
+TEST_WITH(what_a_frozen_base_makes_is_made_once, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result first = {.struct_bytes = sizeof first},
@@ -44,7 +44,7 @@ static void what_a_frozen_base_makes_is_made_once(void **state)
     assert_heard(&heard, "features: 0 computed", true);
 }
 
-static void bits_are_those_of_computing_in_every_epoch(void **state)
+TEST_WITH(bits_are_those_of_computing_in_every_epoch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result stored = {.struct_bytes = sizeof stored},
@@ -65,7 +65,7 @@ static void bits_are_those_of_computing_in_every_epoch(void **state)
     same_runs(tree, "threads", "computed");
 }
 
-static void balanced_classes_draw_the_same_rows(void **state)
+TEST_WITH(balanced_classes_draw_the_same_rows, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -85,7 +85,7 @@ static void stop_at_step_11(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-static void an_interrupted_run_on_rows_ends_with_the_same_bits(void **state)
+TEST_WITH(an_interrupted_run_on_rows_ends_with_the_same_bits, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -111,7 +111,7 @@ static void stop_at_features(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-static void a_run_stopped_while_features_are_computed_is_gone_on_with(void **state)
+TEST_WITH(a_run_stopped_while_features_are_computed_is_gone_on_with, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -162,7 +162,7 @@ static void same_base(const char *a, const char *b)
     tdmi_weights_close(right);
 }
 
-static void what_is_frozen_keeps_its_bytes(void **state)
+TEST_WITH(what_is_frozen_keeps_its_bytes, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -192,7 +192,7 @@ static void evaluated_as(const struct tree *tree, const struct tdm_train_options
     tdm_model_close(model);
 }
 
-static void evaluation_of_pictures_is_validation_of_rows(void **state)
+TEST_WITH(evaluation_of_pictures_is_validation_of_rows, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};
@@ -206,7 +206,7 @@ static void evaluation_of_pictures_is_validation_of_rows(void **state)
     }
 }
 
-static void pictures_that_are_added_are_all_that_is_computed(void **state)
+TEST_WITH(pictures_that_are_added_are_all_that_is_computed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -282,7 +282,7 @@ static void falsify(const struct tree *tree)
     tdmi_store_close(store);
 }
 
-static void rows_that_are_not_what_is_computed_now_are_an_error(void **state)
+TEST_WITH(rows_that_are_not_what_is_computed_now_are_an_error, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -295,7 +295,7 @@ static void rows_that_are_not_what_is_computed_now_are_an_error(void **state)
     fails_with(&options, TDM_E_FAILED, store_folder(tree));
 }
 
-static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **state)
+TEST_WITH(without_a_place_for_rows_they_are_computed_in_every_epoch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -316,7 +316,7 @@ static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **sta
     same_runs(tree, "run", "kept");
 }
 
-static void a_picture_that_cannot_be_decoded_has_no_row(void **state)
+TEST_WITH(a_picture_that_cannot_be_decoded_has_no_row, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -331,7 +331,7 @@ static void a_picture_that_cannot_be_decoded_has_no_row(void **state)
 
 /* ---- the border ------------------------------------------------------------------------------ */
 
-static void rounded_rows_are_given_or_refused(void **state)
+TEST_WITH(rounded_rows_are_given_or_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_frozen_base(tree, "run");
@@ -343,7 +343,7 @@ static void rounded_rows_are_given_or_refused(void **state)
     fails_with(&options, TDM_E_USAGE, "because nothing is frozen; --features f32 is accepted");
 }
 
-static void so_many_layers_can_be_frozen(void **state)
+TEST_WITH(so_many_layers_can_be_frozen, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -362,24 +362,4 @@ static void so_many_layers_can_be_frozen(void **state)
     fails_with(&options, TDM_E_USAGE, "auto, base, none or a number of layers is accepted");
 }
 
-#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_TREE(what_a_frozen_base_makes_is_made_once),
-        WITH_TREE(bits_are_those_of_computing_in_every_epoch),
-        WITH_TREE(balanced_classes_draw_the_same_rows),
-        WITH_TREE(an_interrupted_run_on_rows_ends_with_the_same_bits),
-        WITH_TREE(a_run_stopped_while_features_are_computed_is_gone_on_with),
-        WITH_TREE(what_is_frozen_keeps_its_bytes),
-        WITH_TREE(evaluation_of_pictures_is_validation_of_rows),
-        WITH_TREE(pictures_that_are_added_are_all_that_is_computed),
-        WITH_TREE(rows_that_are_not_what_is_computed_now_are_an_error),
-        WITH_TREE(without_a_place_for_rows_they_are_computed_in_every_epoch),
-        WITH_TREE(a_picture_that_cannot_be_decoded_has_no_row),
-        WITH_TREE(rounded_rows_are_given_or_refused),
-        WITH_TREE(so_many_layers_can_be_frozen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,9 +4,9 @@
  */
 #include "train/pictures.h"
 #include "tandem/model.h"
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { per_class = 20 };
 
@@ -35,7 +35,7 @@ static void evaluated_as(const struct tree *tree, const struct tdm_train_options
     tdm_model_close(model);
 }
 
-static void two_classes_are_told_apart_by_one_logit(void **state)
+TEST(two_classes_are_told_apart_by_one_logit)
 {
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
@@ -53,7 +53,7 @@ static void two_classes_are_told_apart_by_one_logit(void **state)
     tree_free(&tree);
 }
 
-static void more_classes_get_a_yes_or_no_each(void **state)
+TEST(more_classes_get_a_yes_or_no_each)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
@@ -70,7 +70,7 @@ static void more_classes_get_a_yes_or_no_each(void **state)
 }
 
 /* Steps of training differ, what is judged with the same weights does not. */
-static void labels_are_smoothed_in_training_alone(void **state)
+TEST(labels_are_smoothed_in_training_alone)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
@@ -90,7 +90,7 @@ static void labels_are_smoothed_in_training_alone(void **state)
     tree_free(&tree);
 }
 
-static void classes_of_one_size_weigh_nothing_more(void **state)
+TEST(classes_of_one_size_weigh_nothing_more)
 {
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
@@ -129,7 +129,7 @@ static int64_t right_of_second(const struct tree *tree, const char *weights)
 }
 
 /* 4 pictures of one class beside 40 of the other: unweighed, all are called the large one. */
-static void small_classes_are_heard(void **state)
+TEST(small_classes_are_heard)
 {
     struct tree tree = quick_tree_new();
     (void)state;
@@ -144,7 +144,7 @@ static void small_classes_are_heard(void **state)
     tree_free(&tree);
 }
 
-static void words_that_are_none_are_refused(void **state)
+TEST(words_that_are_none_are_refused)
 {
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
@@ -171,15 +171,4 @@ static void words_that_are_none_are_refused(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_classes_are_told_apart_by_one_logit),
-        cmocka_unit_test(more_classes_get_a_yes_or_no_each),
-        cmocka_unit_test(labels_are_smoothed_in_training_alone),
-        cmocka_unit_test(classes_of_one_size_weigh_nothing_more),
-        cmocka_unit_test(small_classes_are_heard),
-        cmocka_unit_test(words_that_are_none_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

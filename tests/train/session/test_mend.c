@@ -5,6 +5,7 @@
 #include "train/pictures.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -41,7 +42,7 @@ static void damage(const struct tree *tree, bool is_head)
     globfree(&found);
 }
 
-static void damaged_rows_are_made_once_more(void **state)
+TEST_WITH(damaged_rows_are_made_once_more, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -108,7 +109,7 @@ static void spring(void *self, const tdm_event *event)
         damage(trap->tree, false);
 }
 
-static void rows_damaged_in_training_and_in_validation_are_made_once_more(void **state)
+TEST_WITH(rows_damaged_in_training_and_in_validation_are_made_once_more, set_up, end_with_tree)
 {
     static const char *const phases[] = {"training epoch 2", "validating"};
     struct tree *tree = *state;
@@ -126,7 +127,7 @@ static void rows_damaged_in_training_and_in_validation_are_made_once_more(void *
     }
 }
 
-static void rows_that_the_system_does_not_read_are_no_damage(void **state)
+TEST_WITH(rows_that_the_system_does_not_read_are_no_damage, set_up, end_with_tree)
 {
     static const char *const phases[] = {"training epoch 2", "validating", "computing features"};
     struct tree *tree = *state;
@@ -156,7 +157,7 @@ static void rows_that_the_system_does_not_read_are_no_damage(void **state)
     same_runs(tree, "whole", "next");
 }
 
-static void a_store_that_is_removed_while_it_is_filled_is_filled_again(void **state)
+TEST_WITH(a_store_that_is_removed_while_it_is_filled_is_filled_again, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -186,15 +187,4 @@ static void a_store_that_is_removed_while_it_is_filled_is_filled_again(void **st
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-        CASE(damaged_rows_are_made_once_more),
-        CASE(rows_damaged_in_training_and_in_validation_are_made_once_more),
-        CASE(rows_that_the_system_does_not_read_are_no_damage),
-        CASE(a_store_that_is_removed_while_it_is_filled_is_filled_again),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

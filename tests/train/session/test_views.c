@@ -7,8 +7,7 @@
 #include "tandem/model.h"
 #include "tandem/event.h"
 #include "train/hearing.h"
-
-#include <string.h>
+#include "unit.h"
 
 enum { n_classes = 4, per_class = 20, n_val = 8, n_train = n_classes * per_class - n_val };
 
@@ -31,7 +30,7 @@ static struct tdm_train_options with_views(const struct tree *tree, const char *
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 
-static void views_are_those_of_computing_them_in_every_epoch(void **state)
+TEST_WITH(views_are_those_of_computing_them_in_every_epoch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result stored = {.struct_bytes = sizeof stored},
@@ -65,7 +64,7 @@ static void views_are_those_of_computing_them_in_every_epoch(void **state)
     same_runs(tree, "nowhere", "computed");
 }
 
-static void balanced_classes_go_through_their_views(void **state)
+TEST_WITH(balanced_classes_go_through_their_views, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -90,7 +89,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-static void an_interrupted_run_on_views_ends_with_the_same_bits(void **state)
+TEST_WITH(an_interrupted_run_on_views_ends_with_the_same_bits, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -122,7 +121,7 @@ static void stop_at_second_sitting(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-static void a_run_stopped_while_a_view_is_made_is_gone_on_with(void **state)
+TEST_WITH(a_run_stopped_while_a_view_is_made_is_gone_on_with, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -167,7 +166,7 @@ static void forget_the_end(const struct tree *tree, const char *run)
 }
 
 /* Fewer epochs than views: the next one's view was never promised room. */
-static void a_run_that_is_over_is_gone_on_with_without_features(void **state)
+TEST_WITH(a_run_that_is_over_is_gone_on_with_without_features, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result whole = {.struct_bytes = sizeof whole},
@@ -201,7 +200,7 @@ static void a_run_that_is_over_is_gone_on_with_without_features(void **state)
 
 /* ---- what is made ---------------------------------------------------------------------------- */
 
-static void a_view_is_made_by_the_epoch_that_first_takes_it(void **state)
+TEST_WITH(a_view_is_made_by_the_epoch_that_first_takes_it, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -220,7 +219,7 @@ static void a_view_is_made_by_the_epoch_that_first_takes_it(void **state)
     assert_true(result.features.checked > 5 && result.features.checked < 80);
 }
 
-static void rows_of_views_are_found_in_a_renamed_and_grown_folder(void **state)
+TEST_WITH(rows_of_views_are_found_in_a_renamed_and_grown_folder, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -248,7 +247,7 @@ static void rows_of_views_are_found_in_a_renamed_and_grown_folder(void **state)
     assert_true(result.features.reused <= n_val + 3);
 }
 
-static void a_picture_that_cannot_be_decoded_is_told_once(void **state)
+TEST_WITH(a_picture_that_cannot_be_decoded_is_told_once, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -263,7 +262,7 @@ static void a_picture_that_cannot_be_decoded_is_told_once(void **state)
     assert_int_equal(result.features.rows, n_val + 3 * n_train);
 }
 
-static void what_judges_is_not_changed(void **state)
+TEST_WITH(what_judges_is_not_changed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};
@@ -287,7 +286,7 @@ static void what_judges_is_not_changed(void **state)
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-static void pictures_are_changed_anew_where_no_views_are_wanted(void **state)
+TEST_WITH(pictures_are_changed_anew_where_no_views_are_wanted, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -304,7 +303,7 @@ static void pictures_are_changed_anew_where_no_views_are_wanted(void **state)
     assert_int_equal(result.views, 0);
 }
 
-static void views_that_cannot_be_are_refused(void **state)
+TEST_WITH(views_that_cannot_be_are_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_views(tree, "run", 2);
@@ -317,22 +316,4 @@ static void views_that_cannot_be_are_refused(void **state)
     fails_with(&options, TDM_E_USAGE, "nothing is frozen; leave it out, or give --freeze base");
 }
 
-#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_TREE(views_are_those_of_computing_them_in_every_epoch),
-        WITH_TREE(balanced_classes_go_through_their_views),
-        WITH_TREE(an_interrupted_run_on_views_ends_with_the_same_bits),
-        WITH_TREE(a_run_stopped_while_a_view_is_made_is_gone_on_with),
-        WITH_TREE(a_run_that_is_over_is_gone_on_with_without_features),
-        WITH_TREE(a_view_is_made_by_the_epoch_that_first_takes_it),
-        WITH_TREE(rows_of_views_are_found_in_a_renamed_and_grown_folder),
-        WITH_TREE(a_picture_that_cannot_be_decoded_is_told_once),
-        WITH_TREE(what_judges_is_not_changed),
-        WITH_TREE(pictures_are_changed_anew_where_no_views_are_wanted),
-        WITH_TREE(views_that_cannot_be_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
  */
 #include "data/virtual_loader.h"
 #include "train/step/feed.h"
-
-#include <stdlib.h>
+#include "unit.h"
 
 static tdmi_feed *open_feed(const struct virtual_source *virtual, int depth)
 {
@@ -35,9 +34,8 @@ static uint64_t pictures_of(const struct tdmi_batch *batch)
     return tdmi_xxh64_of(batch->pixels, (size_t)batch->n * SIDE * SIDE * 3, 0);
 }
 
-static void who_looks_ahead_is_handed_the_same_batches(void **state)
+TEST(who_looks_ahead_is_handed_the_same_batches)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     for (int depth = 1; depth <= 3; depth++) {
@@ -72,7 +70,7 @@ static void who_looks_ahead_is_handed_the_same_batches(void **state)
 }
 
 /* What was looked ahead for belongs to where the feed stood. */
-static void a_seek_forgets_what_was_looked_ahead_for(void **state)
+TEST(a_seek_forgets_what_was_looked_ahead_for)
 {
     const struct tdmi_batch *batch;
     (void)state;
@@ -89,7 +87,7 @@ static void a_seek_forgets_what_was_looked_ahead_for(void **state)
     tdmi_source_close(virtual.source);
 }
 
-static void a_failure_ahead_is_told_in_its_turn(void **state)
+TEST(a_failure_ahead_is_told_in_its_turn)
 {
     const struct tdmi_batch *batch;
     tdm_error err = {0};
@@ -110,12 +108,4 @@ static void a_failure_ahead_is_told_in_its_turn(void **state)
     tdmi_source_close(virtual.source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_looks_ahead_is_handed_the_same_batches),
-        cmocka_unit_test(a_seek_forgets_what_was_looked_ahead_for),
-        cmocka_unit_test(a_failure_ahead_is_told_in_its_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

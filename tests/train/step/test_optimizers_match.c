@@ -8,6 +8,7 @@
 #include "graph/fixture.h"
 #include "models/known_network.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 #include <math.h>
 
@@ -130,7 +131,7 @@ static void check(const struct world *it, const char *option, const char *where,
     }
 }
 
-static void steps_end_where_other_programs_end(void **state)
+TEST(steps_end_where_other_programs_end)
 {
     struct fixture *fixture = fixture_open("optim/optimizers.txt");
     const int n_cases = (int)fixture_number(fixture, "cases");
@@ -175,10 +176,4 @@ static void steps_end_where_other_programs_end(void **state)
     fixture_close(fixture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_end_where_other_programs_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

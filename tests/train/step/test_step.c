@@ -8,14 +8,9 @@
 #include "train/step/step.h"
 #include "train/step/steps.h"
 #include "train/step/sums.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* hidden 3300: 264,000 weights, so that there are several segments. */
 static tdmi_graph *small_graph(int hidden)
@@ -172,7 +167,7 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
 
 /* One shard as large as the batch is what statistics over a batch must come to, whatever the shards
  * and with pictures left out; and threads change no bit of it. */
-static void statistics_of_a_batch_do_not_see_its_shards(void **state)
+TEST(statistics_of_a_batch_do_not_see_its_shards)
 {
     struct bench *it = *state;
     int64_t n = tdmi_graph_sums_values(it->graph);
@@ -205,7 +200,7 @@ static void statistics_of_a_batch_do_not_see_its_shards(void **state)
     memcpy(it->labels, kept, sizeof kept);
 }
 
-static void every_number_of_threads_gives_the_bits_of_one(void **state)
+TEST(every_number_of_threads_gives_the_bits_of_one)
 {
     struct bench *it = *state;
     for (int shard = 1; shard <= 8; shard++) {
@@ -221,7 +216,7 @@ static void every_number_of_threads_gives_the_bits_of_one(void **state)
     }
 }
 
-static void segments_one_by_one_give_the_bits_of_all_at_once(void **state)
+TEST(segments_one_by_one_give_the_bits_of_all_at_once)
 {
     struct bench large;
     (void)state;
@@ -245,7 +240,7 @@ static void segments_one_by_one_give_the_bits_of_all_at_once(void **state)
 }
 
 /* So large that shards go through fewer arrays than there are of them. */
-static void arrays_that_are_used_again_change_no_bit(void **state)
+TEST(arrays_that_are_used_again_change_no_bit)
 {
     struct bench large;
     int32_t labels[most_batch];
@@ -271,7 +266,7 @@ static void arrays_that_are_used_again_change_no_bit(void **state)
     close_bench(&large);
 }
 
-static void skipped_pictures_are_left_out_wherever_they_stand(void **state)
+TEST(skipped_pictures_are_left_out_wherever_they_stand)
 {
     struct bench *it = *state;
     for (int round = 0; round < 40; round++) {
@@ -294,7 +289,7 @@ static void skipped_pictures_are_left_out_wherever_they_stand(void **state)
     }
 }
 
-static void a_batch_leaves_nothing_behind_for_the_next(void **state)
+TEST(a_batch_leaves_nothing_behind_for_the_next)
 {
     struct bench *it = *state;
     struct tdmi_values values = {it->params, it->states};
@@ -350,7 +345,7 @@ static void evaluator(const struct bench *it, int piece, int threads,
     tdmi_plan_free(plan);
 }
 
-static void pictures_are_judged_alike_in_whatever_company(void **state)
+TEST(pictures_are_judged_alike_in_whatever_company)
 {
     struct bench *it = *state;
     struct verdict wanted, got;
@@ -364,7 +359,7 @@ static void pictures_are_judged_alike_in_whatever_company(void **state)
     }
 }
 
-static void verdicts_agree_with_each_other(void **state)
+TEST(verdicts_agree_with_each_other)
 {
     struct bench *it = *state;
     struct verdict verdict;
@@ -387,7 +382,7 @@ static void verdicts_agree_with_each_other(void **state)
     }
 }
 
-static void a_skipped_picture_does_not_disturb_the_others(void **state)
+TEST(a_skipped_picture_does_not_disturb_the_others)
 {
     struct bench *it = *state;
     struct verdict wanted, got;
@@ -445,7 +440,7 @@ static tdm_status open_all(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
+TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
 {
     tdm_status status = TDM_E_MEMORY;
     int64_t n = 1;
@@ -469,7 +464,7 @@ static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
 
 /* Mixing pairs pictures inside a shard, so no number of threads and no segmenting can change it;
  * another epoch and no mixing at all do. */
-static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
+TEST(mixed_shards_give_the_same_bits_on_any_threads)
 {
     const struct bench *it = *state;
     const size_t bytes = sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph);
@@ -516,7 +511,7 @@ static tdmi_graph *graph_with_dropout(void)
 }
 
 /* Masks belong to pictures: neither threads nor the place in a shard change a sample's gradient. */
-static void dropout_draws_by_seed_epoch_and_picture_alone(void **state)
+TEST(dropout_draws_by_seed_epoch_and_picture_alone)
 {
     struct bench *it = *state, dropping = *it;
     const struct tdmi_augment none = {0};
@@ -551,21 +546,4 @@ static void dropout_draws_by_seed_epoch_and_picture_alone(void **state)
     tdmi_graph_free(dropping.graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_of_threads_gives_the_bits_of_one),
-        cmocka_unit_test(statistics_of_a_batch_do_not_see_its_shards),
-        cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
-        cmocka_unit_test(arrays_that_are_used_again_change_no_bit),
-        cmocka_unit_test(mixed_shards_give_the_same_bits_on_any_threads),
-        cmocka_unit_test(dropout_draws_by_seed_epoch_and_picture_alone),
-        cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),
-        cmocka_unit_test(a_batch_leaves_nothing_behind_for_the_next),
-        cmocka_unit_test(pictures_are_judged_alike_in_whatever_company),
-        cmocka_unit_test(verdicts_agree_with_each_other),
-        cmocka_unit_test(a_skipped_picture_does_not_disturb_the_others),
-        cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

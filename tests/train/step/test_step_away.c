@@ -5,9 +5,9 @@
 #include "backend/away.h"
 #include "models/known_network.h"
 #include "train/trainings.h"
+#include "unit.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ static void compare(const struct bench *of, struct way way)
     end(&there);
 }
 
-static void one_shard_a_batch_gives_the_bits_of_the_host(void **state)
+TEST(one_shard_a_batch_gives_the_bits_of_the_host)
 {
     for (int threads = 1; threads <= 3; threads += 2)
         compare(*state, (struct way){.shard = most_batch,
@@ -75,13 +75,13 @@ static void one_shard_a_batch_gives_the_bits_of_the_host(void **state)
                                      .has_weights = threads == 3});
 }
 
-static void shards_one_after_another_are_added_in_the_same_tree(void **state)
+TEST(shards_one_after_another_are_added_in_the_same_tree)
 {
     for (int shard = 1; shard <= 8; shard++)
         compare(*state, (struct way){.shard = shard, .threads = 1 + shard % 3, .optimizer = "sgd"});
 }
 
-static void every_optimizer_steps_there(void **state)
+TEST(every_optimizer_steps_there)
 {
     const struct tdmi_optimizer *optimizer;
     for (int i = 0; (optimizer = tdmi_optimizer_at(i)) != NULL; i++)
@@ -91,7 +91,7 @@ static void every_optimizer_steps_there(void **state)
                                      .has_weights = true});
 }
 
-static void segments_are_final_one_by_one(void **state)
+TEST(segments_are_final_one_by_one)
 {
     struct bench large;
     (void)state;
@@ -102,7 +102,7 @@ static void segments_are_final_one_by_one(void **state)
 }
 
 /* Each batch is brought before it is begun, in memory that is another's afterwards. */
-static void pictures_that_are_brought_ahead_give_the_same_bits(void **state)
+TEST(pictures_that_are_brought_ahead_give_the_same_bits)
 {
     static const int sizes[] = {most_batch, 1, 12, most_batch, 4};
     const struct bench *of = *state;
@@ -184,7 +184,7 @@ static void end_rows(struct on_rows *it)
 }
 
 /* Some of them without a sample, in memory that holds others as soon as they are ready. */
-static void rows_that_are_made_ready_ahead_give_the_same_bits(void **state)
+TEST(rows_that_are_made_ready_ahead_give_the_same_bits)
 {
     const struct bench *of = *state;
     const tdmi_graph *graph = of->graph;
@@ -287,7 +287,7 @@ static int first_dense(const tdmi_graph *graph)
 }
 
 /* Whole batches and ragged ones, some samples left out, in shards; every fourth batch travels. */
-static void rows_that_are_kept_there_give_the_same_bits(void **state)
+TEST(rows_that_are_kept_there_give_the_same_bits)
 {
     const struct bench *of = *state;
     const tdmi_graph *graph = of->graph;
@@ -334,7 +334,7 @@ static void rows_that_are_kept_there_give_the_same_bits(void **state)
 }
 
 /* In one piece, and in several. */
-static void rows_that_are_kept_there_are_judged_alike(void **state)
+TEST(rows_that_are_kept_there_are_judged_alike)
 {
     const struct bench *of = *state;
     const tdmi_graph *graph = of->graph;
@@ -385,7 +385,7 @@ static void rows_that_are_kept_there_are_judged_alike(void **state)
     free(values);
 }
 
-static void verdicts_come_back(void **state)
+TEST(verdicts_come_back)
 {
     const struct bench *of = *state;
     for (int shard = 1; shard <= most_batch; shard += 8) {
@@ -415,9 +415,8 @@ static void verdicts_come_back(void **state)
 }
 
 /* The guard itself: the same look at memory from outside and from inside. */
-static void whoever_follows_a_pointer_of_the_device_is_caught(void **state)
+TEST(whoever_follows_a_pointer_of_the_device_is_caught)
 {
-    (void)state;
     for (int inside = 0; inside < 2; inside++) {
         volatile float *there = guarded_alloc(64);
         int ended = 0;
@@ -455,19 +454,4 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_follows_a_pointer_of_the_device_is_caught),
-        cmocka_unit_test(one_shard_a_batch_gives_the_bits_of_the_host),
-        cmocka_unit_test(shards_one_after_another_are_added_in_the_same_tree),
-        cmocka_unit_test(every_optimizer_steps_there),
-        cmocka_unit_test(segments_are_final_one_by_one),
-        cmocka_unit_test(pictures_that_are_brought_ahead_give_the_same_bits),
-        cmocka_unit_test(rows_that_are_made_ready_ahead_give_the_same_bits),
-        cmocka_unit_test(rows_that_are_kept_there_give_the_same_bits),
-        cmocka_unit_test(rows_that_are_kept_there_are_judged_alike),
-        cmocka_unit_test(verdicts_come_back),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -7,6 +7,7 @@
 #include "train/step/step.h"
 #include "train/step/steps.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 enum { frozen_steps = 3 };
 
@@ -139,7 +140,7 @@ static size_t check_frozen_steps(const struct bench *of, const struct tdmi_backe
     return packed;
 }
 
-static void steps_over_frozen_nodes_keep_what_does_not_change(void **state)
+TEST(steps_over_frozen_nodes_keep_what_does_not_change)
 {
     struct bench it;
     (void)state;
@@ -158,10 +159,4 @@ static void steps_over_frozen_nodes_keep_what_does_not_change(void **state)
     close_bench(&it);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_over_frozen_nodes_keep_what_does_not_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

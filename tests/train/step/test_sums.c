@@ -8,14 +8,9 @@
 #include "base/thread.h"
 #include "dist/tree.h"
 #include "train/step/sums.h"
+#include "unit.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* values: so many that arrays are worth using again from twelve shards on. */
 enum { values = 96 * 1024, most_shards = 70, most_threads = 9 };
@@ -123,7 +118,7 @@ static tdmi_sums *opened(int max_shards, int threads, bool runs_together)
     return sums;
 }
 
-static void every_order_gives_the_bits_of_the_tree(void **state)
+TEST(every_order_gives_the_bits_of_the_tree)
 {
     struct work work = {0};
     (void)state;
@@ -140,7 +135,7 @@ static void every_order_gives_the_bits_of_the_tree(void **state)
 }
 
 /* One thread, so the order is known: 2 of 12 shards at a time, the first of all the last to end. */
-static void a_shard_that_is_slow_keeps_few_waiting(void **state)
+TEST(a_shard_that_is_slow_keeps_few_waiting)
 {
     struct work work = {.sums = opened(12, 2, false), .batch = 1};
     int first, n_before = 0;
@@ -162,7 +157,7 @@ static void a_shard_that_is_slow_keeps_few_waiting(void **state)
     tdmi_sums_close(work.sums);
 }
 
-static void arrays_go_with_threads_and_levels(void **state)
+TEST(arrays_go_with_threads_and_levels)
 {
     struct tdmi_sums_options options = {.n_values = 23 << 20, .max_shards = 64, .n_threads = 2};
     (void)state;
@@ -188,7 +183,7 @@ static int bits_of(int number)
 }
 
 /* On a device: shards run one after another, and the last is given as a whole or by its ranges. */
-static void one_queue_needs_an_array_a_level(void **state)
+TEST(one_queue_needs_an_array_a_level)
 {
     struct tdmi_sums_options options = {.n_values = values, .is_queued = true};
     struct work work = {.batch = 3};
@@ -228,7 +223,7 @@ static void one_queue_needs_an_array_a_level(void **state)
     }
 }
 
-static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
+TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
 {
     tdm_status status = TDM_E_MEMORY;
     int64_t n = 1;
@@ -253,14 +248,4 @@ static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
     assert_true(n > 7);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_gives_the_bits_of_the_tree),
-        cmocka_unit_test(a_shard_that_is_slow_keeps_few_waiting),
-        cmocka_unit_test(arrays_go_with_threads_and_levels),
-        cmocka_unit_test(one_queue_needs_an_array_a_level),
-        cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,6 @@
 /* Networks that a program builds, and their training batch by batch. */
 #include "tandem/network.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { side = 8, n_images = 24, classes = 3 };
 
@@ -58,7 +52,7 @@ static tdm_score train(const tdm_network *network, int threads, float *probabili
     return after;
 }
 
-static void a_network_of_ones_own_learns_the_same_at_any_number_of_threads(void **state)
+TEST(a_network_of_ones_own_learns_the_same_at_any_number_of_threads)
 {
     static float one[n_images * classes], three[n_images * classes];
     tdm_network *network = small_network();
@@ -73,7 +67,7 @@ static void a_network_of_ones_own_learns_the_same_at_any_number_of_threads(void 
     tdm_network_close(network);
 }
 
-static void a_mistake_is_reported_when_the_network_is_finished(void **state)
+TEST(a_mistake_is_reported_when_the_network_is_finished)
 {
     tdm_network *network = NULL;
     tdm_trainer *trainer = NULL;
@@ -90,7 +84,7 @@ static void a_mistake_is_reported_when_the_network_is_finished(void **state)
     tdm_network_close(network);
 }
 
-static void batches_that_do_not_fit_are_refused(void **state)
+TEST(batches_that_do_not_fit_are_refused)
 {
     tdm_network *network = small_network();
     struct tdm_trainer_options options = tdm_trainer_options_default();
@@ -119,12 +113,4 @@ static void batches_that_do_not_fit_are_refused(void **state)
     tdm_network_close(network);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_network_of_ones_own_learns_the_same_at_any_number_of_threads),
-        cmocka_unit_test(a_mistake_is_reported_when_the_network_is_finished),
-        cmocka_unit_test(batches_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,14 +4,9 @@
 #include "base/hash/rng.h"
 #include "models/known_network.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 struct values {
     float *params, *states, *slot, *sums;
@@ -71,7 +66,7 @@ static void near(const char *name, float got, double wanted)
         fail_msg("%s: %.9g, wanted %.9g", name, (double)got, wanted);
 }
 
-static void every_tensor_follows_its_own_rule(void **state)
+TEST(every_tensor_follows_its_own_rule)
 {
     const struct tdmi_update_rates rates = {
         .learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.3f};
@@ -136,7 +131,7 @@ static float *stepped(const tdmi_graph *graph, const struct tdmi_optimizer *opti
 }
 
 /* A tensor that is due half of the rate is stepped as all are with half of it. */
-static void a_part_of_the_rate_is_that_rate(void **state)
+TEST(a_part_of_the_rate_is_that_rate)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *optimizer;
@@ -163,7 +158,7 @@ static void a_part_of_the_rate_is_that_rate(void **state)
     tdmi_graph_free(graph);
 }
 
-static void what_is_frozen_keeps_every_bit(void **state)
+TEST(what_is_frozen_keeps_every_bit)
 {
     const struct tdmi_update_rates rates = {
         .learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.3f};
@@ -187,7 +182,7 @@ static void what_is_frozen_keeps_every_bit(void **state)
     tdmi_graph_free(graph);
 }
 
-static void threads_change_no_bit(void **state)
+TEST(threads_change_no_bit)
 {
     const struct tdmi_update_rates rates = {
         .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
@@ -204,7 +199,7 @@ static void threads_change_no_bit(void **state)
     tdmi_graph_free(graph);
 }
 
-static void running_out_of_memory_is_an_ordinary_error(void **state)
+TEST(running_out_of_memory_is_an_ordinary_error)
 {
     const struct tdmi_optimizer *sgd;
     tdmi_graph *graph = network_new("lenet5", 28, 5);
@@ -226,7 +221,7 @@ static void running_out_of_memory_is_an_ordinary_error(void **state)
 }
 
 /* Behind every step the averages move by what is not kept; frozen values are their own. */
-static void averages_follow_weights_and_statistics(void **state)
+TEST(averages_follow_weights_and_statistics)
 {
     const struct tdmi_update_rates rates = {.learning_rate = 0.1f, .average = 0.75};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
@@ -270,7 +265,7 @@ static void averages_follow_weights_and_statistics(void **state)
 }
 
 /* A mean gradient that is short enough keeps its bits; a longer one becomes as long as is said. */
-static void a_gradient_is_made_as_long_as_is_said(void **state)
+TEST(a_gradient_is_made_as_long_as_is_said)
 {
     struct tdmi_update_rates rates = {.learning_rate = 1.0f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
@@ -297,16 +292,4 @@ static void a_gradient_is_made_as_long_as_is_said(void **state)
     tdmi_graph_free(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_tensor_follows_its_own_rule),
-        cmocka_unit_test(a_part_of_the_rate_is_that_rate),
-        cmocka_unit_test(what_is_frozen_keeps_every_bit),
-        cmocka_unit_test(threads_change_no_bit),
-        cmocka_unit_test(averages_follow_weights_and_statistics),
-        cmocka_unit_test(a_gradient_is_made_as_long_as_is_said),
-        cmocka_unit_test(running_out_of_memory_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

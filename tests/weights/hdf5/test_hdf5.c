@@ -6,13 +6,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "weights/hdf5/write.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static uint8_t *fixture(const char *name, size_t *n_bytes)
 {
@@ -43,9 +37,8 @@ static void assert_not_opened(const void *bytes, size_t n_bytes, const char *wor
         fail_msg("'%s' is not in: %s", words, tdm_error_sentence(&err, 0));
 }
 
-static void files_are_known_by_a_signature_behind_a_user_block(void **state)
+TEST(files_are_known_by_a_signature_behind_a_user_block)
 {
-    (void)state;
     size_t n_bytes = 0, n_plain = 0;
     uint8_t *bytes = fixture("userblock.h5", &n_bytes);
     uint8_t *plain = fixture("latest.h5", &n_plain);
@@ -66,9 +59,8 @@ static void files_are_known_by_a_signature_behind_a_user_block(void **state)
     tdmi_free(bytes);
 }
 
-static void damaged_beginnings_are_refused_with_what_is_wrong(void **state)
+TEST(damaged_beginnings_are_refused_with_what_is_wrong)
 {
-    (void)state;
     size_t n_old = 0, n_new = 0;
     uint8_t *old = fixture("split.h5", &n_old), *new = fixture("latest.h5", &n_new);
     old[8] = 9;
@@ -92,9 +84,8 @@ static void damaged_beginnings_are_refused_with_what_is_wrong(void **state)
 }
 
 /* Without checks the same file is read: what is behind a checksum can be fuzzed. */
-static void checksums_are_passed_over_when_asked(void **state)
+TEST(checksums_are_passed_over_when_asked)
 {
-    (void)state;
     size_t n_bytes = 0;
     tdm_error err = {0};
     tdmi_hdf5 *file = NULL;
@@ -113,9 +104,8 @@ static tdmi_hdf5 *of_writer(tdmi_hdf5_writer *writer, void **bytes, size_t *n_by
     return opened(*bytes, *n_bytes);
 }
 
-static void members_are_sorted_with_digits_as_numbers(void **state)
+TEST(members_are_sorted_with_digits_as_numbers)
 {
-    (void)state;
     static const char *const sorted[] = {"a",     "b02",    "b2", "b2c", "b10",
                                          "b10a2", "b10a10", "c",  "é"};
     enum { N = sizeof sorted / sizeof sorted[0] };
@@ -144,9 +134,8 @@ static void members_are_sorted_with_digits_as_numbers(void **state)
 }
 
 /* Every leaf of the tree is the first one: names come twice, and it ends. */
-static void branches_that_meet_again_are_refused(void **state)
+TEST(branches_that_meet_again_are_refused)
 {
-    (void)state;
     void *bytes = NULL;
     char name[16];
     size_t n_bytes = 0, n_links = 0;
@@ -171,9 +160,8 @@ static void branches_that_meet_again_are_refused(void **state)
     tdmi_free(bytes);
 }
 
-static void attributes_of_other_types_are_no_text(void **state)
+TEST(attributes_of_other_types_are_no_text)
 {
-    (void)state;
     size_t n_bytes = 0;
     bool is_there = false;
     tdm_error err = {0};
@@ -198,15 +186,4 @@ static void attributes_of_other_types_are_no_text(void **state)
     tdmi_free(bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_are_known_by_a_signature_behind_a_user_block),
-        cmocka_unit_test(damaged_beginnings_are_refused_with_what_is_wrong),
-        cmocka_unit_test(checksums_are_passed_over_when_asked),
-        cmocka_unit_test(members_are_sorted_with_digits_as_numbers),
-        cmocka_unit_test(branches_that_meet_again_are_refused),
-        cmocka_unit_test(attributes_of_other_types_are_no_text),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -8,14 +8,7 @@
 #include "weights/hdf5/hdf5.h"
 #include "weights/keras/h5_write.h"
 #include "weights/weights.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static const float values[6] = {1, -2, 0.5F, 3, 1e-30F, 7};
 static const int64_t table[] = {2, 3}, none[] = {0, 3};
@@ -63,9 +56,8 @@ static struct tdmi_hdf5_values attribute(tdmi_hdf5 *file, const char *path, cons
     return found;
 }
 
-static void arrays_and_attributes_are_read_back(void **state)
+TEST(arrays_and_attributes_are_read_back)
 {
-    (void)state;
     void *bytes = NULL;
     tdm_error err = {0};
     struct tdmi_hdf5_values found;
@@ -115,9 +107,8 @@ static void arrays_and_attributes_are_read_back(void **state)
 }
 
 /* 3,000 members: leaves of 8, nodes of 32, and two levels above. */
-static void large_groups_become_trees(void **state)
+TEST(large_groups_become_trees)
 {
-    (void)state;
     enum { N = 3000 };
     void *bytes = NULL;
     char name[32];
@@ -166,9 +157,8 @@ static void write_large(const char *path)
     assert_int_equal(tdmi_keras_h5_write(&file, path, NULL), TDM_OK);
 }
 
-static void keras_files_hold_any_number_of_layers_in_their_order(void **state)
+TEST(keras_files_hold_any_number_of_layers_in_their_order)
 {
-    (void)state;
     void *bytes = NULL, *again = NULL;
     size_t n_bytes = 0, n_again = 0;
     tdm_error err = {0};
@@ -194,9 +184,8 @@ static void keras_files_hold_any_number_of_layers_in_their_order(void **state)
     tdmi_free(again);
 }
 
-static void weights_alone_lie_at_the_root(void **state)
+TEST(weights_alone_lie_at_the_root)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
     const struct tdmi_keras_weight kernel = {"conv/kernel:0", 2, table, values};
@@ -223,9 +212,8 @@ static void assert_refused(tdmi_hdf5_writer *writer, const char *words)
     tdmi_hdf5_writer_free(writer);
 }
 
-static void what_cannot_be_written_is_said_by_finish(void **state)
+TEST(what_cannot_be_written_is_said_by_finish)
 {
-    (void)state;
     tdmi_hdf5_writer *writer = tdmi_hdf5_writer_new();
     tdmi_hdf5_writer_add(writer, "a", TDMI_DTYPE_F32, 0, NULL, values);
     tdmi_hdf5_writer_add(writer, "a", TDMI_DTYPE_F32, 0, NULL, values);
@@ -247,9 +235,8 @@ static void what_cannot_be_written_is_said_by_finish(void **state)
     assert_refused(writer, "to be a group");
 }
 
-static void without_memory_writing_fails_cleanly(void **state)
+TEST(without_memory_writing_fails_cleanly)
 {
-    (void)state;
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status == TDM_E_MEMORY; n++) {
         tdm_error err = {0};
@@ -264,15 +251,4 @@ static void without_memory_writing_fails_cleanly(void **state)
     assert_int_equal(status, TDM_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_and_attributes_are_read_back),
-        cmocka_unit_test(large_groups_become_trees),
-        cmocka_unit_test(keras_files_hold_any_number_of_layers_in_their_order),
-        cmocka_unit_test(weights_alone_lie_at_the_root),
-        cmocka_unit_test(what_cannot_be_written_is_said_by_finish),
-        cmocka_unit_test(without_memory_writing_fails_cleanly),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -11,10 +11,7 @@
 #include "weights/layouts.h"
 #include "weights/names.h"
 #include "weights/safetensors/safetensors.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 static const char network[] = "mobilenetv2-0.1";
 
@@ -256,22 +253,19 @@ static void by_name(bool is_keras)
     tree_free(&tree);
 }
 
-static void names_of_pytorch_are_read_in_every_form(void **state)
+TEST(names_of_pytorch_are_read_in_every_form)
 {
-    (void)state;
     by_name(false);
 }
 
-static void names_of_keras_are_read_in_every_form(void **state)
+TEST(names_of_keras_are_read_in_every_form)
 {
-    (void)state;
     by_name(true);
 }
 
 /* numpy.savez(file, *arrays) calls them arr_0, arr_1, …: nothing says which is which. */
-static void arrays_without_names_are_refused_with_what_to_do(void **state)
+TEST(arrays_without_names_are_refused_with_what_to_do)
 {
-    (void)state;
     static struct source source;
     struct tdmi_import import;
     tdm_error err = {0};
@@ -292,12 +286,4 @@ static void arrays_without_names_are_refused_with_what_to_do(void **state)
     release(&source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_pytorch_are_read_in_every_form),
-        cmocka_unit_test(names_of_keras_are_read_in_every_form),
-        cmocka_unit_test(arrays_without_names_are_refused_with_what_to_do),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

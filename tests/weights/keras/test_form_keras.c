@@ -8,8 +8,8 @@
 #include "io/compress/inflate.h"
 #include "graph/fixture.h"
 #include <inttypes.h>
-#include <stdbool.h>
 #include "test_data.h"
+#include "unit.h"
 
 struct expecting {
     char name[128]; /* of the file */
@@ -106,9 +106,8 @@ static bool needs_zlib(const char *name)
     return strncmp(name, "packed", 6) == 0 || strncmp(name, "deflated", 8) == 0;
 }
 
-static void files_hold_what_h5py_finds_in_them(void **state)
+TEST(files_hold_what_h5py_finds_in_them)
 {
-    (void)state;
     char line[1024], path[4096];
     struct expecting expecting = {.weights = NULL};
     path_of("expected.txt", path);
@@ -134,9 +133,8 @@ static void files_hold_what_h5py_finds_in_them(void **state)
     fclose(file);
 }
 
-static void layers_say_what_the_configuration_calls_them(void **state)
+TEST(layers_say_what_the_configuration_calls_them)
 {
-    (void)state;
     char path[4096];
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
@@ -149,9 +147,8 @@ static void layers_say_what_the_configuration_calls_them(void **state)
 }
 
 /* The lists say the order, not the alphabet; what an optimizer remembers is in neither file. */
-static void published_files_are_read_in_the_order_of_their_layers(void **state)
+TEST(published_files_are_read_in_the_order_of_their_layers)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
     const char *path = test_data("weights/tm_waste_4class_keras_model.h5");
@@ -220,9 +217,8 @@ static bool reads_cut(const void *bytes, size_t n_bytes)
     return is_read;
 }
 
-static void a_file_cut_short_at_any_byte_is_refused(void **state)
+TEST(a_file_cut_short_at_any_byte_is_refused)
 {
-    (void)state;
     static const char *const names[] = {"latest.h5", "split.h5", "packed-latest.h5"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t n_bytes;
@@ -233,9 +229,8 @@ static void a_file_cut_short_at_any_byte_is_refused(void **state)
     }
 }
 
-static void files_cut_short_at_every_percent_are_refused(void **state)
+TEST(files_cut_short_at_every_percent_are_refused)
 {
-    (void)state;
     static const char *const names[] = {"nested.h5",        "sequential.weights.h5",
                                         "sequential.keras", "deflated.keras",
                                         "userblock.h5",     "many.h5"};
@@ -249,9 +244,8 @@ static void files_cut_short_at_every_percent_are_refused(void **state)
 }
 
 /* Any byte may be wrong: what comes of it is a list or a sentence. */
-static void a_file_with_any_byte_changed_is_read_or_refused(void **state)
+TEST(a_file_with_any_byte_changed_is_read_or_refused)
 {
-    (void)state;
     static const char *const names[] = {"split.h5", "latest.h5", "kinds.h5", "packed-latest.h5"};
     int n_read = 0, n_refused = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -271,9 +265,8 @@ static void a_file_with_any_byte_changed_is_read_or_refused(void **state)
     assert_true(n_read > 1000 && n_refused > 1000);
 }
 
-static void without_memory_reading_fails_cleanly(void **state)
+TEST(without_memory_reading_fails_cleanly)
 {
-    (void)state;
     static const char *const names[] = {"nested.keras", "packed.h5"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[4096];
@@ -293,16 +286,4 @@ static void without_memory_reading_fails_cleanly(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_hold_what_h5py_finds_in_them),
-        cmocka_unit_test(layers_say_what_the_configuration_calls_them),
-        cmocka_unit_test(published_files_are_read_in_the_order_of_their_layers),
-        cmocka_unit_test(a_file_cut_short_at_any_byte_is_refused),
-        cmocka_unit_test(files_cut_short_at_every_percent_are_refused),
-        cmocka_unit_test(a_file_with_any_byte_changed_is_read_or_refused),
-        cmocka_unit_test(without_memory_reading_fails_cleanly),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,10 +3,10 @@
 #include "io/compress/inflate.h"
 #include "data/pack.h"
 #include "weights/weights_file.h"
+#include "unit.h"
 
-static void arrays_of_all_types_and_orders_are_read(void **state)
+TEST(arrays_of_all_types_and_orders_are_read)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum tdmi_dtype dtype;
@@ -34,9 +34,8 @@ static void arrays_of_all_types_and_orders_are_read(void **state)
     tdmi_weights_close(weights);
 }
 
-static void compressed_arrays_are_read(void **state)
+TEST(compressed_arrays_are_read)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
     tdmi_weights *weights = open_fixture("numpy/packed.npz");
@@ -45,9 +44,8 @@ static void compressed_arrays_are_read(void **state)
     tdmi_weights_close(weights);
 }
 
-static void stored_arrays_are_used_where_they_lie(void **state)
+TEST(stored_arrays_are_used_where_they_lie)
 {
-    (void)state;
     struct bytes bytes = fixture("numpy/stored.npz");
     tdmi_weights *weights = NULL;
     tdm_error err = {0};
@@ -58,9 +56,8 @@ static void stored_arrays_are_used_where_they_lie(void **state)
     tdmi_free(bytes.at);
 }
 
-static void a_single_array_of_any_version_is_one_tensor(void **state)
+TEST(a_single_array_of_any_version_is_one_tensor)
 {
-    (void)state;
     static const char *const names[][2] = {{"numpy/array.npy", "2,3"},
                                            {"numpy/version2.npy", "4"},
                                            {"numpy/version3.npy", "4"},
@@ -73,16 +70,14 @@ static void a_single_array_of_any_version_is_one_tensor(void **state)
     }
 }
 
-static void objects_are_refused_and_text_alone_is_no_weights(void **state)
+TEST(objects_are_refused_and_text_alone_is_no_weights)
 {
-    (void)state;
     assert_fixture_refused("numpy/object.npz", "Python objects, a pickle, which is not run");
     assert_fixture_refused("numpy/names.npz", "only w (<U3)");
 }
 
-static void cut_files_are_refused(void **state)
+TEST(cut_files_are_refused)
 {
-    (void)state;
     assert_refused_wherever_cut("numpy/stored.npz");
     assert_refused_wherever_cut("numpy/array.npy");
     assert_refused_wherever_cut("numpy/version3.npy");
@@ -103,9 +98,8 @@ static void assert_head_refused(const char *head, const char *words)
     tdmi_text_release(&text);
 }
 
-static void hostile_heads_are_refused(void **state)
+TEST(hostile_heads_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "not a type, an order and a shape"},
         {"{}", "not a type, an order and a shape"},
@@ -141,9 +135,8 @@ static void hostile_heads_are_refused(void **state)
 
 /* A directory that promises 100 MB of a small entry is refused before memory is asked for; so is
  * one that promises more than deflate can make. */
-static void bombs_are_refused(void **state)
+TEST(bombs_are_refused)
 {
-    (void)state;
     static const uint64_t promises[] = {100000000, 1000000000};
     static const char *const words[] = {"a bomb", "promises 1000000000 bytes"};
     static uint8_t zeros[100000];
@@ -160,25 +153,10 @@ static void bombs_are_refused(void **state)
     }
 }
 
-static void memory_that_runs_out_is_said_so(void **state)
+TEST(memory_that_runs_out_is_said_so)
 {
-    (void)state;
     assert_lives_without_memory("numpy/stored.npz");
     assert_lives_without_memory("numpy/array.npy");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_of_all_types_and_orders_are_read),
-        cmocka_unit_test(compressed_arrays_are_read),
-        cmocka_unit_test(stored_arrays_are_used_where_they_lie),
-        cmocka_unit_test(a_single_array_of_any_version_is_one_tensor),
-        cmocka_unit_test(objects_are_refused_and_text_alone_is_no_weights),
-        cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(hostile_heads_are_refused),
-        cmocka_unit_test(bombs_are_refused),
-        cmocka_unit_test(memory_that_runs_out_is_said_so),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,16 +6,9 @@
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "test_data.h"
+#include "unit.h"
 
 static const float weights[6] = {1, -2, 3.5F, 0, 1e-30F, 7};
 static const uint8_t pixels[5] = {1, 2, 3, 4, 255};
@@ -107,9 +100,8 @@ static void check_sample(const tdmi_safetensors *file)
         assert_int_equal((uintptr_t)tdmi_safetensors_at(file, i)->data % 64, 0);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
-    (void)state;
     tdm_error err = {0};
     char path[512];
     const char *base = getenv("TMPDIR");
@@ -134,9 +126,8 @@ static void what_is_written_is_read_back(void **state)
     unlink(path);
 }
 
-static void tensors_are_aligned_in_the_file_and_widest_first(void **state)
+TEST(tensors_are_aligned_in_the_file_and_widest_first)
 {
-    (void)state;
     size_t n_bytes = 0;
     uint8_t *bytes = sample_bytes(&n_bytes);
     size_t end = header_end(bytes);
@@ -148,9 +139,8 @@ static void tensors_are_aligned_in_the_file_and_widest_first(void **state)
     tdmi_free(bytes);
 }
 
-static void the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros(void **state)
+TEST(the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros)
 {
-    (void)state;
     size_t n_bytes = 0;
     uint8_t *bytes = sample_bytes(&n_bytes);
     static const char start[] = "{\"__metadata__\":{\"tandem.checksum\":\"";
@@ -165,9 +155,8 @@ static void the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros(void *
     tdmi_free(bytes);
 }
 
-static void a_writer_may_finish_again_after_the_data_changed(void **state)
+TEST(a_writer_may_finish_again_after_the_data_changed)
 {
-    (void)state;
     float value = 1;
     void *first = NULL, *second = NULL;
     size_t n_first = 0, n_second = 0;
@@ -185,9 +174,8 @@ static void a_writer_may_finish_again_after_the_data_changed(void **state)
     tdmi_safetensors_writer_free(writer);
 }
 
-static void a_needed_tensor_must_have_the_type_and_shape_asked_for(void **state)
+TEST(a_needed_tensor_must_have_the_type_and_shape_asked_for)
 {
-    (void)state;
     static const int64_t three_by_two[] = {3, 2};
     size_t n_bytes = 0;
     uint8_t *bytes = sample_bytes(&n_bytes);
@@ -227,9 +215,8 @@ static void a_needed_tensor_must_have_the_type_and_shape_asked_for(void **state)
 
 /* ---- mistakes of the caller ------------------------------------------------------------- */
 
-static void mistakes_in_what_is_added_are_reported_by_finish(void **state)
+TEST(mistakes_in_what_is_added_are_reported_by_finish)
 {
-    (void)state;
     static const int64_t negative[] = {-1}, huge[] = {INT64_MAX, 3};
     static const int64_t ranks[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     for (int i = 0; i < 9; i++) {
@@ -274,9 +261,8 @@ static void mistakes_in_what_is_added_are_reported_by_finish(void **state)
     }
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
     bool is_done = false;
     for (int64_t n = 1; !is_done; n++) {
         assert_true(n < 1000);
@@ -303,9 +289,8 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
 
 /* ---- damage ----------------------------------------------------------------------------- */
 
-static void a_file_cut_anywhere_is_refused(void **state)
+TEST(a_file_cut_anywhere_is_refused)
 {
-    (void)state;
     size_t n_bytes = 0;
     uint8_t *bytes = sample_bytes(&n_bytes);
     for (size_t n = 0; n < n_bytes; n++) {
@@ -318,9 +303,8 @@ static void a_file_cut_anywhere_is_refused(void **state)
     tdmi_free(bytes);
 }
 
-static void a_longer_file_is_refused(void **state)
+TEST(a_longer_file_is_refused)
 {
-    (void)state;
     size_t n_bytes = 0;
     tdm_error err = {0};
     uint8_t *bytes = sample_bytes(&n_bytes);
@@ -330,9 +314,8 @@ static void a_longer_file_is_refused(void **state)
     tdmi_free(bytes);
 }
 
-static void every_flipped_bit_is_found(void **state)
+TEST(every_flipped_bit_is_found)
 {
-    (void)state;
     size_t n_bytes = 0;
     uint8_t *bytes = sample_bytes(&n_bytes);
     for (size_t bit = 0; bit < 8 * n_bytes; bit++) {
@@ -349,9 +332,8 @@ static void every_flipped_bit_is_found(void **state)
     tdmi_free(bytes);
 }
 
-static void a_flipped_bit_in_the_data_is_found_by_the_checksum(void **state)
+TEST(a_flipped_bit_in_the_data_is_found_by_the_checksum)
 {
-    (void)state;
     size_t n_bytes = 0;
     tdm_error err = {0};
     uint8_t *bytes = sample_bytes(&n_bytes);
@@ -367,9 +349,8 @@ static void a_flipped_bit_in_the_data_is_found_by_the_checksum(void **state)
 #define T(dtype, shape, offsets) \
     "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-static void a_header_must_make_sense(void **state)
+TEST(a_header_must_make_sense)
 {
-    (void)state;
     static const struct {
         const char *header;
         size_t n_data;
@@ -428,9 +409,8 @@ static void a_header_must_make_sense(void **state)
     }
 }
 
-static void a_huge_header_length_takes_no_memory(void **state)
+TEST(a_huge_header_length_takes_no_memory)
 {
-    (void)state;
     static const uint8_t lengths[][8] = {
         {255, 255, 255, 255, 255, 255, 255, 255}, {0, 0, 0, 0, 0, 0, 0, 128}, {1}, {2, 0, 0, 1}};
     for (size_t i = 0; i < 4; i++) {
@@ -442,9 +422,8 @@ static void a_huge_header_length_takes_no_memory(void **state)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static void what_is_no_file_is_bad_input(void **state)
+TEST(what_is_no_file_is_bad_input)
 {
-    (void)state;
     static const char *const paths[] = {"/dev/null/x.safetensors", "/tmp", "/dev/null"};
     for (size_t i = 0; i < 3; i++) {
         tdm_error err = {0};
@@ -491,31 +470,10 @@ static void rewrite(const char *path, size_t n_tensors)
     tdmi_safetensors_close(file);
 }
 
-static void files_of_other_programs_open(void **state)
+TEST(files_of_other_programs_open)
 {
-    (void)state;
     rewrite(test_data("weights/mnist_cnn_tinygrad.safetensors"), 20);
     rewrite(test_data("weights/mobilenetv2_1.0_224_imagenet.safetensors"), 262);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(tensors_are_aligned_in_the_file_and_widest_first),
-        cmocka_unit_test(the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros),
-        cmocka_unit_test(a_writer_may_finish_again_after_the_data_changed),
-        cmocka_unit_test(a_needed_tensor_must_have_the_type_and_shape_asked_for),
-        cmocka_unit_test(mistakes_in_what_is_added_are_reported_by_finish),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-        cmocka_unit_test(a_file_cut_anywhere_is_refused),
-        cmocka_unit_test(a_longer_file_is_refused),
-        cmocka_unit_test(every_flipped_bit_is_found),
-        cmocka_unit_test(a_flipped_bit_in_the_data_is_found_by_the_checksum),
-        cmocka_unit_test(a_header_must_make_sense),
-        cmocka_unit_test(a_huge_header_length_takes_no_memory),
-        cmocka_unit_test(what_is_no_file_is_bad_input),
-        cmocka_unit_test(files_of_other_programs_open),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

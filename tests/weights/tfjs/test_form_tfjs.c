@@ -3,12 +3,12 @@
 #include "weights/weights_file.h"
 #include "data/tree.h"
 #include "tandem/json.h"
+#include "unit.h"
 
 #define FOLDER CHECKOUT "/tests/fixtures/weights/tfjs"
 
-static void a_model_is_read_by_its_file_and_by_its_folder(void **state)
+TEST(a_model_is_read_by_its_file_and_by_its_folder)
 {
-    (void)state;
     static const char *const names[] = {"tfjs/model.json", "tfjs", "tfjs/"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tdmi_weights *weights = open_fixture(names[i]);
@@ -39,9 +39,8 @@ static void assert_values(const tdmi_weights *weights, const char *name, const f
         assert_true(values[i] == wanted[i]);
 }
 
-static void quantised_values_become_what_they_stand_for(void **state)
+TEST(quantised_values_become_what_they_stand_for)
 {
-    (void)state;
     tdmi_weights *weights = open_fixture("tfjs/model.json");
     assert_values(weights, "q8", (const float[]){-1, 63, 126.5F}, 3);
     assert_values(weights, "q16", (const float[]){1, 16384.75F}, 2);
@@ -55,9 +54,8 @@ static void quantised_values_become_what_they_stand_for(void **state)
     tdmi_weights_close(weights);
 }
 
-static void the_network_is_a_fact(void **state)
+TEST(the_network_is_a_fact)
 {
-    (void)state;
     tdmi_weights *weights = open_fixture("tfjs/model.json");
     assert_fact(weights, "format", "layers-model");
     assert_fact(weights, "keras_version", "2.15.0");
@@ -90,9 +88,8 @@ static void assert_model_refused(const char *text, const char *words)
 #define MODEL(paths, weights) \
     "{\"weightsManifest\":[{\"paths\":[" paths "],\"weights\":[" weights "]}]}"
 
-static void paths_that_leave_the_folder_are_refused(void **state)
+TEST(paths_that_leave_the_folder_are_refused)
 {
-    (void)state;
     static const char *const paths[] = {
         "../outside.bin",   "/etc/passwd", "a/../../outside.bin", "",      ".",    "..",
         "./../outside.bin", "a.bin/",      "https://x/a.bin",     "\\\\a", "a//b", "./a.bin"};
@@ -103,9 +100,8 @@ static void paths_that_leave_the_folder_are_refused(void **state)
     }
 }
 
-static void models_that_do_not_fit_are_refused(void **state)
+TEST(models_that_do_not_fit_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {MODEL("\"a.bin\",\"a.bin\"", WEIGHT), "listed twice"},
         {MODEL("\"b.bin\"", WEIGHT), "b.bin"},
@@ -144,9 +140,8 @@ static void models_that_do_not_fit_are_refused(void **state)
         assert_model_refused(cases[i][0], cases[i][1]);
 }
 
-static void a_shard_is_named_once_in_the_whole_manifest(void **state)
+TEST(a_shard_is_named_once_in_the_whole_manifest)
 {
-    (void)state;
     static const char group[] = "{\"paths\":[\"a.bin\"],\"weights\":[{\"name\":\"%s\","
                                 "\"shape\":[4],\"dtype\":\"float32\"}]}";
     char first[200], second[200], text[500];
@@ -198,9 +193,8 @@ static tdm_status open_linked(int links, bool is_symbolic, bool is_apart, char f
     return status;
 }
 
-static void one_file_under_many_names_is_not_read_again_and_again(void **state)
+TEST(one_file_under_many_names_is_not_read_again_and_again)
 {
-    (void)state;
     char found[4000];
     for (int kind = 0; kind < 4; kind++) {
         const bool is_symbolic = (kind & 1) != 0, is_apart = (kind & 2) != 0;
@@ -214,9 +208,8 @@ static void one_file_under_many_names_is_not_read_again_and_again(void **state)
         fail_msg("%s", found);
 }
 
-static void a_cut_model_and_a_folder_without_one_are_refused(void **state)
+TEST(a_cut_model_and_a_folder_without_one_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
@@ -225,9 +218,8 @@ static void a_cut_model_and_a_folder_without_one_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void memory_that_runs_out_is_said_so(void **state)
+TEST(memory_that_runs_out_is_said_so)
 {
-    (void)state;
     for (int64_t n = 1;; n++) {
         tdm_error err = {0};
         tdmi_weights *weights = NULL;
@@ -241,18 +233,4 @@ static void memory_that_runs_out_is_said_so(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_is_read_by_its_file_and_by_its_folder),
-        cmocka_unit_test(quantised_values_become_what_they_stand_for),
-        cmocka_unit_test(the_network_is_a_fact),
-        cmocka_unit_test(paths_that_leave_the_folder_are_refused),
-        cmocka_unit_test(models_that_do_not_fit_are_refused),
-        cmocka_unit_test(a_shard_is_named_once_in_the_whole_manifest),
-        cmocka_unit_test(one_file_under_many_names_is_not_read_again_and_again),
-        cmocka_unit_test(a_cut_model_and_a_folder_without_one_are_refused),
-        cmocka_unit_test(memory_that_runs_out_is_said_so),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,6 +4,7 @@
 #include "data/pack.h"
 #include "weights/weights_file.h"
 #include "test_data.h"
+#include "unit.h"
 
 static void assert_network(const tdmi_weights *weights, const char *prefix)
 {
@@ -22,9 +23,8 @@ static void assert_network(const tdmi_weights *weights, const char *prefix)
     assert_int_equal(tdmi_weights_find(weights, name)->dtype, TDMI_DTYPE_I64);
 }
 
-static void a_state_dict_of_any_protocol_and_byte_order_is_read(void **state)
+TEST(a_state_dict_of_any_protocol_and_byte_order_is_read)
 {
-    (void)state;
     static const char *const names[] = {"torch/state.pth", "torch/protocol4.pth",
                                         "torch/big-endian.pth", "torch/legacy-protocol4.pth"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -37,9 +37,8 @@ static void a_state_dict_of_any_protocol_and_byte_order_is_read(void **state)
     }
 }
 
-static void of_a_checkpoint_the_model_is_read_and_the_rest_is_named(void **state)
+TEST(of_a_checkpoint_the_model_is_read_and_the_rest_is_named)
 {
-    (void)state;
     static const char *const names[] = {"torch/checkpoint.pth", "torch/legacy-checkpoint.pth"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tdmi_weights *weights = open_fixture(names[i]);
@@ -59,9 +58,8 @@ static void of_a_checkpoint_the_model_is_read_and_the_rest_is_named(void **state
     }
 }
 
-static void tensors_of_any_layout_and_type_lie_without_gaps(void **state)
+TEST(tensors_of_any_layout_and_type_lie_without_gaps)
 {
-    (void)state;
     static const char *const names[] = {"torch/layouts.pth", "torch/legacy-layouts.pth"};
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F64, TDMI_DTYPE_F16, TDMI_DTYPE_BF16,
                                             TDMI_DTYPE_I64, TDMI_DTYPE_I32, TDMI_DTYPE_I16,
@@ -106,9 +104,8 @@ static void tensors_of_any_layout_and_type_lie_without_gaps(void **state)
     tdmi_weights_close(weights);
 }
 
-static void stored_tensors_are_used_where_they_lie_in_the_bytes(void **state)
+TEST(stored_tensors_are_used_where_they_lie_in_the_bytes)
 {
-    (void)state;
     static const char *const names[] = {"torch/state.pth", "torch/legacy-protocol4.pth"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct bytes bytes = fixture(names[i]);
@@ -122,9 +119,8 @@ static void stored_tensors_are_used_where_they_lie_in_the_bytes(void **state)
     }
 }
 
-static void parts_of_a_model_keep_their_path(void **state)
+TEST(parts_of_a_model_keep_their_path)
 {
-    (void)state;
     tdmi_weights *weights = open_fixture("torch/parts.pth");
     assert_int_equal(tdmi_weights_count(weights), 3);
     assert_counted(weights, "encoder.w", "2");
@@ -141,9 +137,8 @@ static void parts_of_a_model_keep_their_path(void **state)
     tdmi_weights_close(weights);
 }
 
-static void programs_are_refused_and_not_run(void **state)
+TEST(programs_are_refused_and_not_run)
 {
-    (void)state;
     assert_fixture_refused("torch/evil.pth", "'posix.system', which is not run");
     assert_fixture_refused("torch/legacy-evil.pth", "'posix.system', which is not run");
     assert_fixture_refused("torch/evil.pkl", "'posix.system', which is not run");
@@ -152,17 +147,15 @@ static void programs_are_refused_and_not_run(void **state)
     assert_int_not_equal(access("executed", F_OK), 0);
 }
 
-static void what_holds_no_model_is_refused(void **state)
+TEST(what_holds_no_model_is_refused)
 {
-    (void)state;
     assert_fixture_refused("torch/optimizer.pth", "an optimizer's state");
     assert_fixture_refused("torch/plain.pkl", "none of PyTorch's");
     assert_fixture_refused("torch/complex.pth", "'torch.ComplexFloatStorage'");
 }
 
-static void cut_files_are_refused(void **state)
+TEST(cut_files_are_refused)
 {
-    (void)state;
     assert_refused_wherever_cut("torch/state.pth");
     assert_refused_wherever_cut("torch/checkpoint.pth");
     assert_refused_wherever_cut("torch/legacy-checkpoint.pth");
@@ -196,9 +189,8 @@ static void assert_pickle_refused(const void *pickle, size_t n, const char *word
 }
 #define REFUSED(text, words) assert_pickle_refused(text, sizeof(text) - 1, words)
 
-static void tensors_outside_of_their_storage_are_refused(void **state)
+TEST(tensors_outside_of_their_storage_are_refused)
 {
-    (void)state;
     static const char good[] = "\x80\x02}X\1\0\0\0w" TENSOR("K\4", "K\0K\4\x85K\1\x85") "s.";
     tdmi_weights *weights = NULL;
     tdm_error err = {0};
@@ -240,9 +232,8 @@ static void tensors_outside_of_their_storage_are_refused(void **state)
     REFUSED("\x80\x02}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n)Rs.", "not on a storage");
 }
 
-static void containers_that_hold_themselves_or_each_other_are_refused(void **state)
+TEST(containers_that_hold_themselves_or_each_other_are_refused)
 {
-    (void)state;
     tdmi_text text = {0};
     REFUSED("\x80\x02}q\0X\1\0\0\0wh\0s.", "holds itself");
     REFUSED("\x80\x02]q\0h\0a.", "holds itself");
@@ -270,9 +261,8 @@ static void containers_that_hold_themselves_or_each_other_are_refused(void **sta
     tdmi_text_release(&text);
 }
 
-static void long_names_and_many_facts_have_limits(void **state)
+TEST(long_names_and_many_facts_have_limits)
 {
-    (void)state;
     static const char tensor[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
     tdmi_text text = {0};
     tdmi_weights *weights = NULL;
@@ -356,9 +346,8 @@ static tdmi_text recalling(const char *item, int n_items, int n_keys)
     return pickle;
 }
 
-static void one_list_under_many_keys_is_not_written_again_and_again(void **state)
+TEST(one_list_under_many_keys_is_not_written_again_and_again)
 {
-    (void)state;
     tdmi_text zip;
     tdmi_text pickle = recalling("K\1", 10, 1);
     tdmi_weights *weights = open_pickle(&pickle, &zip);
@@ -381,9 +370,8 @@ static void one_list_under_many_keys_is_not_written_again_and_again(void **state
     tdmi_text_release(&pickle);
 }
 
-static void one_list_that_is_no_fact_is_not_gone_through_again_and_again(void **state)
+TEST(one_list_that_is_no_fact_is_not_gone_through_again_and_again)
 {
-    (void)state;
     tdmi_text zip;
     tdmi_text pickle = recalling("K\1", 25000, 1000);
     tdmi_weights *weights = open_pickle(&pickle, &zip);
@@ -394,9 +382,8 @@ static void one_list_that_is_no_fact_is_not_gone_through_again_and_again(void **
     tdmi_text_release(&pickle);
 }
 
-static void of_facts_with_one_key_the_last_counts_where_the_first_was(void **state)
+TEST(of_facts_with_one_key_the_last_counts_where_the_first_was)
 {
-    (void)state;
     static const char tensor[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
     static const char *const keys[] = {"rate", "epoch", "best", "rate", "epoch"};
     tdmi_text pickle = {0}, zip;
@@ -420,9 +407,8 @@ static void of_facts_with_one_key_the_last_counts_where_the_first_was(void **sta
     tdmi_text_release(&pickle);
 }
 
-static void damaged_zips_are_refused(void **state)
+TEST(damaged_zips_are_refused)
 {
-    (void)state;
     static const char good[] = "\x80\x02}X\1\0\0\0w" TENSOR("K\4", "K\0K\4\x85K\1\x85") "s.";
     static const uint8_t zeros[16];
     struct pack_zip zip = {0};
@@ -460,17 +446,15 @@ static void damaged_zips_are_refused(void **state)
     tdmi_text_release(&bomb);
 }
 
-static void memory_that_runs_out_is_said_so(void **state)
+TEST(memory_that_runs_out_is_said_so)
 {
-    (void)state;
     assert_lives_without_memory("torch/layouts.pth");
     assert_lives_without_memory("torch/big-endian.pth");
     assert_lives_without_memory("torch/legacy-checkpoint.pth");
 }
 
-static void published_files_are_read(void **state)
+TEST(published_files_are_read)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
     const char *path = test_data("weights/resnet20-cifar10-12fca82f.th");
@@ -489,26 +473,4 @@ static void published_files_are_read(void **state)
     tdmi_weights_close(weights);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_state_dict_of_any_protocol_and_byte_order_is_read),
-        cmocka_unit_test(of_a_checkpoint_the_model_is_read_and_the_rest_is_named),
-        cmocka_unit_test(tensors_of_any_layout_and_type_lie_without_gaps),
-        cmocka_unit_test(stored_tensors_are_used_where_they_lie_in_the_bytes),
-        cmocka_unit_test(parts_of_a_model_keep_their_path),
-        cmocka_unit_test(programs_are_refused_and_not_run),
-        cmocka_unit_test(what_holds_no_model_is_refused),
-        cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(tensors_outside_of_their_storage_are_refused),
-        cmocka_unit_test(containers_that_hold_themselves_or_each_other_are_refused),
-        cmocka_unit_test(long_names_and_many_facts_have_limits),
-        cmocka_unit_test(one_list_under_many_keys_is_not_written_again_and_again),
-        cmocka_unit_test(one_list_that_is_no_fact_is_not_gone_through_again_and_again),
-        cmocka_unit_test(of_facts_with_one_key_the_last_counts_where_the_first_was),
-        cmocka_unit_test(damaged_zips_are_refused),
-        cmocka_unit_test(memory_that_runs_out_is_said_so),
-        cmocka_unit_test(published_files_are_read),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,12 +3,7 @@
 #include "weights/torch/pickle.h"
 #include "base/memory.h"
 #include "base/text/text.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* The text of a pickle without its last zero; embedded ones count. */
 #define READ(arena, text, pickle, err) \
@@ -41,9 +36,8 @@ static void assert_refused(const char *bytes, size_t n, const char *words)
 }
 #define REFUSED(text, words) assert_refused(text, sizeof(text) - 1, words)
 
-static void numbers_and_texts_of_every_width_are_read(void **state)
+TEST(numbers_and_texts_of_every_width_are_read)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t n;
@@ -80,9 +74,8 @@ static void numbers_and_texts_of_every_width_are_read(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void containers_keep_their_order_and_memo_shares_values(void **state)
+TEST(containers_keep_their_order_and_memo_shares_values)
 {
-    (void)state;
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     /* {"a": [1, 2], "b": (1, [1, 2])} with the list in the memo */
@@ -114,9 +107,8 @@ static void containers_keep_their_order_and_memo_shares_values(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void known_calls_become_dicts_lists_bytes_or_are_written_down(void **state)
+TEST(known_calls_become_dicts_lists_bytes_or_are_written_down)
 {
-    (void)state;
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     const tdmi_pickle_value *value =
@@ -150,9 +142,8 @@ static void known_calls_become_dicts_lists_bytes_or_are_written_down(void **stat
     tdmi_arena_release(&arena);
 }
 
-static void other_names_are_refused_by_name(void **state)
+TEST(other_names_are_refused_by_name)
 {
-    (void)state;
     REFUSED("cposix\nsystem\nX\2\0\0\0id\x85R.", "byte 100 of its pickle: it names 'posix.system'");
     REFUSED("\x80\x04\x8c\5posix\x8c\6system\x93\x8c\2id\x85R.", "'posix.system'");
     REFUSED("\x80\x02"
@@ -180,9 +171,8 @@ static void other_names_are_refused_by_name(void **state)
             "does not end");
 }
 
-static void other_opcodes_are_refused_by_opcode(void **state)
+TEST(other_opcodes_are_refused_by_opcode)
 {
-    (void)state;
     REFUSED("(iposix\nsystem\n.", "opcode 'i' is not one");
     REFUSED("(cos\nsystem\no.", "'os.system'");
     REFUSED("\x80\x02S'x'\n.", "opcode 'S'");
@@ -193,9 +183,8 @@ static void other_opcodes_are_refused_by_opcode(void **state)
     REFUSED("\x80\x06N.", "its protocol is 6");
 }
 
-static void stacks_that_do_not_fit_are_refused(void **state)
+TEST(stacks_that_do_not_fit_are_refused)
 {
-    (void)state;
     REFUSED(".", "none is left");
     REFUSED("0.", "none is left");
     REFUSED("K\1(.", "none is left"); /* not through a mark */
@@ -219,9 +208,8 @@ static void stacks_that_do_not_fit_are_refused(void **state)
     REFUSED("c_codecs\nencode\nX\3\0\0\0\xe2\x82\xac\x85R.", "other characters");
 }
 
-static void bombs_stay_as_small_as_their_bytes(void **state)
+TEST(bombs_stay_as_small_as_their_bytes)
 {
-    (void)state;
     tdmi_arena arena;
     tdmi_text text = {0};
     struct tdmi_pickle pickle = {0};
@@ -265,9 +253,8 @@ static void bombs_stay_as_small_as_their_bytes(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void memory_that_runs_out_is_said_so(void **state)
+TEST(memory_that_runs_out_is_said_so)
 {
-    (void)state;
     for (int64_t n = 1;; n++) {
         tdmi_arena arena;
         struct tdmi_pickle pickle = {0};
@@ -287,17 +274,4 @@ static void memory_that_runs_out_is_said_so(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_and_texts_of_every_width_are_read),
-        cmocka_unit_test(containers_keep_their_order_and_memo_shares_values),
-        cmocka_unit_test(known_calls_become_dicts_lists_bytes_or_are_written_down),
-        cmocka_unit_test(other_names_are_refused_by_name),
-        cmocka_unit_test(other_opcodes_are_refused_by_opcode),
-        cmocka_unit_test(stacks_that_do_not_fit_are_refused),
-        cmocka_unit_test(bombs_stay_as_small_as_their_bytes),
-        cmocka_unit_test(memory_that_runs_out_is_said_so),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
