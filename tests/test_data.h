@@ -6,8 +6,7 @@
 #ifndef TEST_DATA_H
 #define TEST_DATA_H
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "unit.h"
 #include <unistd.h>
 
 /* The path of a file or folder below the test data; leaves the test as skipped when there is none.

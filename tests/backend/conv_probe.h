@@ -12,15 +12,9 @@
 #include "base/memory.h"
 #include "graph/op.h"
 #include "sanitized.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { conv_guard = 16 }; /* values behind each written array that must stay */
 

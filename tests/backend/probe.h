@@ -8,15 +8,9 @@
 #include "base/hash/rng.h"
 #include "graph/op.h"
 #include "train/selftest/op_run.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* An op at work: the case, what it read and wrote, and its output shape. */
 struct probe {

@@ -154,7 +154,6 @@ TEST(own_kernels_infer_by_the_formula)
 {
     static const enum tdmi_act acts[] = {TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6,
                                          TDMI_ACT_HSWISH};
-    (void)state;
     for (int isa = 0; isa <= (int)tdmi_isa_supported(); isa++)
         for (int i = 0; i < n_shapes; i++) {
             struct tdmi_op_desc desc = desc_of(&shapes[i]);
@@ -223,7 +222,6 @@ TEST(pools_without_a_loop_of_their_own_are_refused)
         {.in = 6, .out_h = 8, .out_w = 8, .out = 4, .kernel = 5, .pool = 5},
         {.in = 6, .out_h = 8, .out_w = 1, .out = 4, .kernel = 5, .pool = 2},
     };
-    (void)state;
     for (int i = 0; i < 5; i++)
         assert_int_equal(tdmi_conv_winners_can(&cases[i]), i == 0);
 }
@@ -247,7 +245,6 @@ TEST(sums_over_pixels_are_as_good_as_doubles)
     static const struct shape sides[] = {{2, 41, 41, 16, 48, 1, 1, 1, 0, 0, 0},  /* pointwise */
                                          {2, 41, 41, 5, 24, 3, 1, 1, 1, 1, 0},   /* a window */
                                          {2, 41, 41, 32, 32, 3, 1, 1, 1, 1, 0}}; /* tiles */
-    (void)state;
     for (int i = 0; i < 3 * (1 + (int)tdmi_isa_supported()); i++) {
         struct tdmi_op_desc desc = desc_of(&sides[i % 3]);
         const int in = desc.in[0].c, out = desc.out.c;

@@ -78,7 +78,6 @@ TEST(device_names_are_understood_or_refused_in_a_sentence)
         {":0", TDM_E_USAGE, "there is cpu, "},
         {"tpu", TDM_E_USAGE, "ref"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_backend *backend = NULL;
         int card = -1;
@@ -101,7 +100,6 @@ TEST(names_of_cards_are_known_on_machines_without_one)
 {
     static const char *const known[] = {"cuda", "cuda:0", "cuda:1023"};
     static const char *const others[] = {"cud", "cudax", "cuda1", "cuda:", "cuda:x", "cuda:1024"};
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         assert_true(tdmi_backend_knows(known[i]));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -114,7 +112,6 @@ TEST(a_card_that_is_not_there_is_told_in_a_sentence)
     const struct tdmi_backend *backend = NULL;
     int card;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_backend_find("cuda:1023", &backend, &card, &err), TDM_E_ABSENT);
     assert_null(backend);
     assert_true(err.n_frames >= 1);

@@ -36,7 +36,6 @@ TEST(without_momentum_a_step_is_plain_descent)
 {
     float params[3] = {1.0f, -2.0f, 0.5f}, velocity[3] = {9.0f, 9.0f, 9.0f};
     const float sums[3] = {10.0f, 0.0f, -30.0f};
-    (void)state;
     tdmi_ref_update.sgd(NULL, &(struct tdmi_update_call){.params = params,
                                                          .gradient_sums = sums,
                                                          .slots = {velocity},
@@ -53,7 +52,6 @@ TEST(running_statistics_move_by_momentum_towards_the_mean)
 {
     float states[2] = {10.0f, 0.0f};
     const float sums[2] = {6.0f, -8.0f};
-    (void)state;
     tdmi_ref_update.blend(NULL, states, sums, 2, 0.5f, 0.1f);
     near(states[0], 9.3);
     near(states[1], -0.4);
@@ -68,7 +66,6 @@ TEST(steps_are_those_of_pytorch)
 {
     struct fixture *fixture = fixture_open("nn/sgd.txt");
     int n_cases = (int)fixture_number(fixture, "cases");
-    (void)state;
     assert_true(n_cases >= 4);
     for (int c = 0; c < n_cases; c++) {
         double momentum = fixture_number(fixture, "momentum");

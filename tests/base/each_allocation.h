@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "tandem/error.h"
+#include "unit.h"
 
 typedef tdm_status allocating_scene(tdm_error *err);
 

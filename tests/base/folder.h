@@ -4,10 +4,8 @@
 #ifndef BASE_FOLDER_H
 #define BASE_FOLDER_H
 
+#include "unit.h"
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -31,7 +31,6 @@ TEST(a_chain_tells_the_outermost_first)
     static const char expected[] = "cannot load class cat\n"
                                    "  because: cannot decode a.jpg\n"
                                    "    because: byte 0 is 0x89, 0xff was expected\n";
-    (void)state;
     assert_int_equal(load(&err), TDM_E_INPUT);
     assert_int_equal(err.code, TDM_E_INPUT);
     assert_int_equal(err.n_frames, 3);
@@ -70,7 +69,6 @@ TEST(a_full_chain_keeps_its_causes)
 {
     tdm_error err = {0};
     tdm_status status = TDM_FAIL(&err, TDM_E_BUG, "cause");
-    (void)state;
     for (int i = 1; i < 20; i++)
         status = TDM_WRAP(&err, status, "view %d", i);
     assert_int_equal(status, TDM_E_BUG);
@@ -100,7 +98,6 @@ static void assert_cut_between_characters(const char *text, size_t length, size_
 TEST(a_sentence_that_does_not_fit_is_cut_between_characters)
 {
     char path[4 * TDM_ERROR_TEXT_BYTES];
-    (void)state;
     for (size_t shift = 0; shift < 4; shift++) {
         tdm_error err = {0};
         memset(path, 'x', shift);
@@ -117,7 +114,6 @@ TEST(long_sentences_share_the_room)
 {
     char path[3000], text[1200];
     tdm_error err = {0};
-    (void)state;
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     tdm_status status = TDM_FAIL(&err, TDM_E_INPUT, "cannot open %s: no such file", path);
@@ -149,7 +145,6 @@ TEST(every_status_has_its_words_and_exit)
         {TDM_E_PEER, "PEER", 5},     {TDM_E_STOPPED, "STOPPED", 1}, {TDM_E_FAILED, "FAILED", 1},
         {TDM_E_BUG, "BUG", 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_string_equal(tdm_status_name(cases[i].status), cases[i].name);
         assert_int_equal(tdm_status_exit(cases[i].status), cases[i].exit_status);
@@ -193,7 +188,6 @@ TEST(a_message_is_one_line_with_its_level)
         {TDM_LOG_SILENT, "never", ""},
     };
     char text[2000];
-    (void)state;
     assert_int_equal(tdm_log_level_now(), TDM_LOG_WARNING);
     tdm_log_set_level(TDM_LOG_INFO);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -209,7 +203,6 @@ TEST(a_message_is_one_line_with_its_level)
 TEST(a_long_message_is_cut_between_characters)
 {
     char message[3000], text[3000];
-    (void)state;
     for (size_t shift = 0; shift < 4; shift++) {
         memset(message, 'x', shift);
         for (size_t i = 0; i < 700; i++)
@@ -226,7 +219,6 @@ TEST(a_long_message_is_cut_between_characters)
 TEST(a_closed_standard_error_is_no_failure)
 {
     int kept = dup(STDERR_FILENO);
-    (void)state;
     close(STDERR_FILENO);
     tdm_log(TDM_LOG_ERROR, "nobody reads");
     assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);

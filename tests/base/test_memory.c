@@ -38,7 +38,6 @@ TEST(large_memory_comes_back_zeroed_and_on_whole_lines)
 {
     static const size_t sizes[] = {
         0, 1, 5000, (4 << 20) - 1, 4 << 20, (9 << 20) + 1, (9 << 20) + (1 << 19), (6 << 20) - 1};
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int round = 0; round < 2; round++) { /* the second finds what the first gave back */
             unsigned char *block = tdmi_alloc_large(sizes[i]);
@@ -61,7 +60,6 @@ TEST(sizes_that_overflow_are_refused)
         {SIZE_MAX, SIZE_MAX},  {(size_t)PTRDIFF_MAX + 1, 1},
     };
     tdmi_arena arena = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *kept = tdmi_alloc(1, 8);
         assert_null(tdmi_alloc(cases[i].count, cases[i].item_bytes));
@@ -82,7 +80,6 @@ TEST(more_than_any_machine_has_is_refused)
 {
     const size_t bytes = (size_t)1 << 51;
     char *kept = tdmi_alloc(1, 8);
-    (void)state;
     assert_null(tdmi_alloc(bytes / 8, 8));
     assert_null(tdmi_realloc(kept, bytes / 8, 8));
     assert_null(tdmi_alloc_aligned(bytes));
@@ -94,7 +91,6 @@ TEST(nothing_is_a_valid_block)
 {
     void *blocks[] = {tdmi_alloc(0, 8), tdmi_alloc(8, 0), tdmi_alloc_aligned(0),
                       tdmi_realloc(NULL, 0, 8)};
-    (void)state;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         assert_non_null(blocks[i]);
         tdmi_free(blocks[i]);
@@ -146,7 +142,6 @@ TEST(calls_are_counted_over_all_threads)
 {
     pthread_t threads[4];
     int64_t before = tdmi_memory_calls();
-    (void)state;
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, allocate_often, NULL), 0);
     for (int i = 0; i < 4; i++)
@@ -159,7 +154,6 @@ TEST(calls_are_counted_over_all_threads)
 TEST(an_arena_gives_zeroed_aligned_memory_of_any_size)
 {
     static const size_t block_sizes[] = {0, 64, 1000};
-    (void)state;
     for (size_t i = 0; i < sizeof block_sizes / sizeof block_sizes[0]; i++) {
         unsigned char *items[200];
         tdmi_arena arena;
@@ -184,7 +178,6 @@ TEST(an_arena_gives_zeroed_aligned_memory_of_any_size)
 TEST(a_large_request_does_not_waste_the_block_in_use)
 {
     tdmi_arena arena;
-    (void)state;
     tdmi_arena_init(&arena, 4096);
     tdmi_arena_alloc(&arena, 1, 1);
     int64_t before = tdmi_memory_calls();
@@ -198,7 +191,6 @@ TEST(a_large_request_does_not_waste_the_block_in_use)
 TEST(an_arena_keeps_text)
 {
     tdmi_arena arena = {0};
-    (void)state;
     char *copy = tdmi_arena_copy(&arena, "tandem"), *empty = tdmi_arena_copy(&arena, "");
     char *made = tdmi_arena_printf(&arena, "%s-%0*d", "run", 200, 7);
     assert_string_equal(copy, "tandem");
@@ -224,7 +216,6 @@ static tdm_status arena_scene(tdm_error *err)
 TEST(text_grows_and_stays_terminated)
 {
     tdmi_text text = {0};
-    (void)state;
     assert_string_equal(tdmi_text_string(&text), "");
     for (int i = 0; i < 1000; i++) {
         tdmi_text_add(&text, "ab\0", 2);
@@ -248,7 +239,6 @@ TEST(broken_text_stays_as_it_was_until_cleared)
 {
     tdmi_text text = {0};
     char large[1000] = "";
-    (void)state;
     memset(large, 'x', sizeof large - 1);
     tdmi_text_add(&text, "kept", 4);
     tdmi_memory_fail_from(1);

@@ -31,7 +31,6 @@ TEST(a_bar_fills_the_columns_it_has)
         {0, ""},
     };
     char text[TDMI_PROGRESS_BYTES];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_progress_bar(&half, cases[i].columns, text);
         assert_true(strlen(text) <= (size_t)cases[i].columns);
@@ -75,7 +74,6 @@ TEST(every_state_has_its_words)
          "t: 20 of 10 x (100%) in 1.0 s, 1.00 x/s"},
     };
     char text[TDMI_PROGRESS_BYTES];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_progress_bar(&cases[i].view, 60, text);
         assert_string_equal(text, cases[i].bar);
@@ -90,7 +88,6 @@ TEST(characters_are_cut_whole_and_long_words_end)
 {
     char note[5000], text[TDMI_PROGRESS_BYTES];
     struct tdmi_progress_view view = half;
-    (void)state;
     view.title = "\xc3\xa9\xc3\xa9\xc3\xa9";
     view.total = 0;
     tdmi_progress_bar(&view, 2, text);
@@ -131,7 +128,6 @@ static void watched(tdmi_progress_style style, int n, int ms, char *text, size_t
 TEST(lines_are_few_and_the_last_one_sums_up)
 {
     char text[4000];
-    (void)state;
     watched(TDMI_PROGRESS_LINES, 50, 22, text, sizeof text);
     assert_memory_equal(text, "reading: 50 of 50 images (100%) in 1.", 37);
     assert_non_null(strstr(text, " images/s, end\n"));
@@ -149,7 +145,6 @@ TEST(a_bar_is_redrawn_ten_times_a_second_and_cleared)
 {
     char text[20000];
     int n_drawn = 0;
-    (void)state;
     setenv("COLUMNS", "60", 1);
     watched(TDMI_PROGRESS_BAR, 100, 4, text, sizeof text);
     unsetenv("COLUMNS");
@@ -165,7 +160,6 @@ TEST(a_bar_is_redrawn_ten_times_a_second_and_cleared)
 TEST(quiet_and_absent_progress_says_nothing)
 {
     char text[100];
-    (void)state;
     watched(TDMI_PROGRESS_QUIET, 10, 0, text, sizeof text);
     assert_string_equal(text, "");
     tdmi_progress_display *progress = tdmi_progress_start(NULL, TDMI_PROGRESS_BAR, "t", "x", 1);
@@ -193,7 +187,6 @@ TEST(threads_report_together_and_numbers_only_rise)
     FILE *stream = tmpfile();
     tdmi_progress_display *progress =
         tdmi_progress_start(stream, TDMI_PROGRESS_LINES, "counting", "steps", 20000);
-    (void)state;
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, report, progress);
     for (int i = 0; i < 3; i++)

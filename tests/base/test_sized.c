@@ -27,7 +27,6 @@ TEST(init_writes_the_defaults_that_fit)
         unsigned char behind[8];
     } old;
     struct options_3 new;
-    (void)state;
     memset(&old, 0xee, sizeof old);
     memset(&new, 0xee, sizeof new);
     tdmi_options_init(&old.options, sizeof old.options, &usual, sizeof usual);
@@ -44,7 +43,6 @@ TEST(members_that_a_program_lacks_keep_their_defaults)
 {
     struct options_1 old = {sizeof old, 7};
     struct options_2 own = usual;
-    (void)state;
     assert_int_equal(tdmi_options_copy("options", &old, &own, sizeof own, NULL), TDM_OK);
     assert_true(own.struct_bytes == sizeof own && own.a == 7 && own.b == 2);
     assert_int_equal(tdmi_options_copy("options", NULL, &own, sizeof own, NULL), TDM_OK);
@@ -61,7 +59,6 @@ TEST(members_that_the_library_lacks_must_be_zero)
     struct options_3 new = {.struct_bytes = sizeof new, .a = 7, .b = 8};
     struct options_2 own = usual;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_options_copy("options", &new, &own, sizeof own, &err), TDM_OK);
     assert_true(own.a == 7 && own.b == 8);
     new.c[1] = 1;
@@ -85,7 +82,6 @@ TEST(results_are_written_as_far_as_the_program_has_room)
     struct options_1 old[2] = {{sizeof old[0], 0}, {1234, 5678}};
     struct options_3 new = {.struct_bytes = sizeof new, .c = {9}};
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(compute((void *)&old, &err), TDM_OK);
     assert_true(old[0].struct_bytes == sizeof old[0] && old[0].a == 5);
     assert_true(old[1].struct_bytes == 1234 && old[1].a == 5678);
@@ -103,7 +99,6 @@ TEST(a_result_without_a_size_is_refused_before_the_work)
     struct tdm_train_options options = tdm_train_options_default();
     struct tdm_train_result result = {.struct_bytes = 0};
     tdm_error err = {0};
-    (void)state;
     options.source = "nowhere";
     assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "struct tdm_train_result: struct_bytes"));

@@ -42,7 +42,6 @@ static tdm_status count(void *self, int index, int worker, tdm_error *err)
 TEST(every_task_runs_once)
 {
     static const int thread_counts[] = {1, 2, 3, 8};
-    (void)state;
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
         tdmi_pool *pool = new_pool(thread_counts[i], false);
         assert_int_equal(tdmi_pool_threads(pool), thread_counts[i]);
@@ -77,7 +76,6 @@ static tdm_status count_slowly(void *self, int index, int worker, tdm_error *err
 TEST(runs_begin_and_end_however_long_they_are_waited_for)
 {
     static const int64_t pauses_us[] = {0, 10, 400, 0, 2000, 50, 400};
-    (void)state;
     for (int threads = 2; threads <= 3; threads++) {
         tdmi_pool *pool = new_pool(threads, false);
         for (int round = 0; round < 140; round++) {
@@ -97,7 +95,6 @@ TEST(runs_begin_and_end_however_long_they_are_waited_for)
 TEST(the_failure_with_the_lowest_index_is_returned)
 {
     static const int thread_counts[] = {1, 2, 5};
-    (void)state;
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
         tdmi_pool *pool = new_pool(thread_counts[i], false);
         for (int round = 0; round < 200; round++) {
@@ -145,7 +142,6 @@ TEST(tasks_see_no_denormals_and_no_signals)
     tdmi_pool *pool = new_pool(3, false);
     struct tally tally = {.n_threads = 3};
     sigset_t blocked;
-    (void)state;
     assert_int_equal(tdmi_pool_run(pool, 500, look_around, &tally, NULL), TDM_OK);
     tdmi_pool_free(pool);
 #if defined(__SSE2__) || defined(__aarch64__)
@@ -181,7 +177,6 @@ TEST(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back)
     static int before[TDMI_CPUS_MAX], after[TDMI_CPUS_MAX];
     int n_before = tdmi_affinity_mask(before, TDMI_CPUS_MAX);
     struct places places = {0};
-    (void)state;
     tdmi_pool *pool = new_pool(n_before, true);
     assert_int_equal(tdmi_pool_run(pool, 500, note_place, &places, NULL), TDM_OK);
     assert_int_equal(places.n_wide, 0);
@@ -206,7 +201,6 @@ TEST(the_order_of_cpus_is_a_permutation_of_the_mask)
 {
     static int mask[TDMI_CPUS_MAX], order[TDMI_CPUS_MAX];
     int n_mask = tdmi_affinity_mask(mask, TDMI_CPUS_MAX);
-    (void)state;
     assert_true(n_mask >= 1);
     assert_int_equal(tdmi_affinity_order(order, TDMI_CPUS_MAX), n_mask);
     qsort(order, (size_t)n_mask, sizeof order[0], by_number);
@@ -222,7 +216,6 @@ TEST(impossible_thread_counts_are_refused)
 {
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_pool_new(-1, false, &pool, &err), TDM_E_USAGE);
     assert_int_equal(tdmi_pool_new(1000000, false, &pool, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "0 (all usable CPUs) to 8192"));

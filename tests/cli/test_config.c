@@ -50,7 +50,6 @@ TEST(reads_every_form_of_value)
         {"a = -1.5e+3", "1:.a=-1.5e+3;"},
         {"a = 512M", "1:.a=512M;"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct log log;
         tdm_error err = {0};
@@ -83,7 +82,6 @@ TEST(complains_about_the_line)
         {"[a] x", "a.toml, line 1: found a section of another form"},
         {"[[a]]", "a.toml, line 1: found a section of another form"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct log log;
         tdm_error err = {0};
@@ -98,7 +96,6 @@ TEST(refuses_zero_bytes)
     char text[] = "a = 1\nb\0 = 2\n";
     struct log log = {{0}};
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_config_read(text, sizeof text - 1, "a.toml",
                                       (struct tdmi_config_visitor){&log, write_down}, &err),
                      TDM_E_INPUT);

@@ -87,7 +87,6 @@ TEST(accepts_and_describes_every_type)
         {TDMI_OPTION_FRACTIONS, " 0.7 , 0.2,0.1 ", "0.7,0.2,0.1"},
         {TDMI_OPTION_FRACTIONS, "1", "1"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_option row = row_of(cases[i].type);
         struct tdmi_option_value value;
@@ -144,7 +143,6 @@ TEST(refuses_with_what_is_accepted_and_what_was_found)
          "--x takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
          "1; found '0.1,0.1,0.1,0.1'"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_option row = row_of(cases[i].type);
         struct tdmi_option_value value;
@@ -165,7 +163,6 @@ TEST(writes_every_type_to_json)
     tdm_json_writer *json = tdm_json_writer_new(0);
     const char *text;
     tdm_error err = {0};
-    (void)state;
     tdm_json_object_begin(json, NULL);
     for (int type = 0; type < (int)(sizeof rows / sizeof rows[0]); type++) {
         struct tdmi_option row = row_of((enum tdmi_option_type)type);
@@ -187,7 +184,6 @@ TEST(an_integer_may_have_a_word_for_zero)
     struct values values = {.integer = 7};
     tdm_error err = {0};
     char text[64];
-    (void)state;
     assert_int_equal(tdmi_option_parse(&row, "--epochs", "any", &value, NULL), TDM_E_USAGE);
     row.zero = "any";
     assert_int_equal(tdmi_option_parse(&row, "--epochs", "any", &value, NULL), TDM_OK);

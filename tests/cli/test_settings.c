@@ -38,7 +38,6 @@ TEST(the_stronger_source_wins)
         {"--time=6s", NULL, "TANDEM_TIME=4", "", 6, TDMI_FROM_COMMAND_LINE},
         {NULL, "TANDEM_DOCTOR_TIME=", NULL, "time = 2", 2, TDMI_FROM_CONFIG},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static struct tdmi_settings settings;
         char program[] = "tandem", command[] = "doctor", argument[64] = "";
@@ -74,7 +73,6 @@ TEST(options_may_stand_anywhere_until_two_dashes)
     char words[][16] = {"tandem", "--json", "help", "one", "--no-quiet", "--", "--two", "-"};
     char *argv[9] = {NULL};
     tdm_error err = {0};
-    (void)state;
     memset(&settings, 0, sizeof settings);
     for (int i = 0; i < 8; i++)
         argv[i] = words[i];

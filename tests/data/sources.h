@@ -11,6 +11,7 @@
 
 #include "data/pack.h"
 #include "data/tree.h"
+#include "unit.h"
 
 static inline tdmi_source *open_source(const char *path)
 {

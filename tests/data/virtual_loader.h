@@ -7,6 +7,7 @@
 #include "base/hash/hash.h"
 #include "data/loader/loader.h"
 #include "data/virtual_source.h"
+#include "unit.h"
 
 enum { N = 101, SIDE = 6 };
 

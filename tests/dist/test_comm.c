@@ -8,7 +8,6 @@ TEST(alone_every_sum_is_there_already)
     tdmi_comm *comm = NULL;
     float values[3] = {1.0f, -2.5f, 1e30f};
     const float before[3] = {1.0f, -2.5f, 1e30f};
-    (void)state;
     assert_int_equal(tdmi_comm_find("self", &self, NULL), TDM_OK);
     assert_string_equal(self->name, "self");
     assert_int_equal(self->open(&comm, NULL), TDM_OK);
@@ -25,7 +24,6 @@ TEST(an_unknown_transport_lists_the_known_ones)
 {
     const struct tdmi_comm_table *table = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_comm_find("pigeon", &table, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "'pigeon'"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "self"));

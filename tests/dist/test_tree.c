@@ -66,7 +66,6 @@ TEST(many_shards_are_added_in_blocks)
     struct tdmi_tree_addition *additions = calloc(n_shards, sizeof *additions);
     float *given = calloc(n_shards * n_values, sizeof *given);
     float *column = calloc(n_shards, sizeof(float[values]));
-    (void)state;
     assert_true(parts && additions && given && column);
     for (int s = 0; s < n_shards; s++) {
         tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 0, (uint64_t)s);
@@ -88,7 +87,6 @@ TEST(many_shards_are_added_in_blocks)
 TEST(ranges_are_added_on_their_own_in_any_order)
 {
     static const int64_t cuts[] = {0, 1, 7, 8, 30, values};
-    (void)state;
     for (int n = 1; n <= 17; n++) {
         float whole[most_shards][values], parts[most_shards][values];
         float *a[most_shards], *b[most_shards];
@@ -108,7 +106,6 @@ TEST(ranges_are_added_on_their_own_in_any_order)
 TEST(nothing_outside_the_range_is_touched)
 {
     float given[5][values], summed[5][values], *arrays[5];
-    (void)state;
     fill(given, 5);
     fill(summed, 5);
     for (int s = 0; s < 5; s++)

@@ -5,6 +5,7 @@
 #include "features/store.h"
 
 #include "data/tree.h"
+#include "unit.h"
 #include <dirent.h>
 
 enum { STORE_WIDTH = 37 };

@@ -6,13 +6,7 @@
 #ifndef TANDEM_TESTS_NN_FIXTURE_H
 #define TANDEM_TESTS_NN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 struct fixture {
     FILE *file;

@@ -11,15 +11,9 @@
 #include "models/network.h"
 #include "graph/packed.h"
 #include "graph/poison.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { most_images = 3, n_classes = 5 };
 

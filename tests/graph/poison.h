@@ -7,14 +7,9 @@
 
 #include "backend/backend.h"
 #include "base/memory.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 static inline void *poisoned(tdmi_device *device, size_t bytes)
 {

@@ -95,7 +95,6 @@ TEST(a_network_can_begin_with_the_rows_of_its_base)
     struct values values = values_of(graph);
     struct fusing fusing;
     int n_cuts = 0;
-    (void)state;
     fusing_init(&fusing);
     for (int first = 1; first + 1 < graph->n_nodes; first++) {
         if (!can_cut(graph, first))
@@ -126,7 +125,6 @@ TEST(where_more_than_one_tensor_crosses_nothing_is_cut)
     tdmi_plan *plan = NULL;
     tdm_error err;
     int first = 1;
-    (void)state;
     while (can_cut(graph, first))
         first++;
     const struct tdmi_plan_options request = {.max_images = 1, .first_node = first};

@@ -128,7 +128,6 @@ TEST(only_readers_of_their_inputs_are_links)
     tdmi_graph *graph = blocks();
     struct backends backends;
     tdmi_plan *plan, *training, *apart;
-    (void)state;
     backends_init(&backends);
     assert_int_equal(tdmi_plan_new(graph, &backends.with, most_images, false, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_plan_new(graph, &backends.with, most_images, true, &training, NULL),
@@ -160,7 +159,6 @@ TEST(frozen_nodes_are_links_and_trained_ones_are_not)
     tdmi_graph *graph = blocks();
     struct backends backends;
     tdmi_plan *plan;
-    (void)state;
     backends_init(&backends);
     struct tdmi_plan_options request = {.max_images = most_images, .is_training = true};
     request.first_trained = node_of(graph, "b_project"); /* what reads the frozen part trains */
@@ -180,7 +178,6 @@ TEST(a_network_gives_the_same_bits_with_chains)
     tdmi_plan *with, *without;
     float *params = tdmi_alloc((size_t)graph->param_values, sizeof *params);
     float *states = tdmi_alloc((size_t)graph->state_values, sizeof *states);
-    (void)state;
     assert_true(params && states);
     tdmi_graph_init_values(graph, 5, params, states);
     struct tdmi_values values = {params, states};

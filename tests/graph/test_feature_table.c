@@ -72,7 +72,6 @@ TEST(rows_are_found_by_their_numbers)
         int width, at_once;
         int64_t n;
     } sizes[] = {{1, 1, 3}, {7, 4, 30}, {84, 1000, 50}, {300000, 64, 9}}; /* the last: 1.2 MB */
-    (void)state;
     for (int t = 0; t < 3; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const struct tdmi_feature_table_options how = {.storage = types[t],
@@ -104,7 +103,6 @@ TEST(there_is_room_for_so_many)
     float values[5];
     int64_t number = 77;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_feature_table_bytes(&how), 5 * 5 * 4);
     for (int64_t row = 0; row < 5; row++)
         put(kept, 5, row, values);
@@ -130,7 +128,6 @@ TEST(a_device_without_so_much_memory_is_told)
     tdmi_feature_table *kept = NULL;
     tdm_error err = {0};
     char text[TDM_ERROR_TEXT_BYTES];
-    (void)state;
     full.memory.alloc = none;
     unpinned.memory.alloc_pinned = none;
     const struct tdmi_feature_table_options how = {

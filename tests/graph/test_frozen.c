@@ -83,7 +83,6 @@ TEST(gradients_through_branches_are_those_of_differences)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
-    (void)state;
     for (int first = 0; first < last_trainable(graph); first += 5)
         gradients_are_those_of_differences(graph, values, &tdmi_backend_ref, first, false);
     gradients_are_those_of_differences(graph, values, &tdmi_backend_ref, last_trainable(graph),
@@ -98,7 +97,6 @@ TEST(gradients_through_kept_statistics_are_those_of_differences)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
-    (void)state;
     for (int i = 0; tdmi_backend_at(i); i++) {
         if (!tdmi_backend_at(i)->device.is_host)
             continue;
@@ -163,7 +161,6 @@ TEST(what_is_frozen_runs_as_without_training)
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
     struct fusing fusing;
-    (void)state;
     fusing_init(&fusing);
     for (int first = 1; first <= last_trainable(graph); first++) {
         same_everywhere(graph, &fusing, first, false, values);
@@ -181,7 +178,6 @@ TEST(kept_statistics_give_what_inference_gives)
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
     tdmi_plan *evaluator;
-    (void)state;
     for (int i = 0; tdmi_backend_at(i); i++) {
         const struct tdmi_backend *backend = tdmi_backend_at(i);
         if (!backend->device.is_host)
@@ -210,7 +206,6 @@ TEST(kept_statistics_give_what_inference_gives)
 TEST(kept_statistics_cost_no_fusion)
 {
     tdmi_graph *graph = network_new("mobilenetv2", 64, n_classes);
-    (void)state;
     for (int i = 0; tdmi_backend_at(i); i++) {
         int n_virtual[2] = {0, 0};
         for (int keeps = 0; keeps < 2; keeps++) {
@@ -233,7 +228,6 @@ TEST(frozen_as_far_as_that_nothing_is_left)
         .max_images = 1, .is_training = true, .first_trained = last_trainable(graph) + 1};
     tdmi_plan *plan = NULL;
     tdm_error err;
-    (void)state;
     assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &request, &plan, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "nothing with weights is left to train"));
     assert_null(plan);

@@ -18,7 +18,6 @@ TEST(whatever_kernels_carry_the_numbers_are_the_same)
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
     struct fusing fusing;
-    (void)state;
     fusing_init(&fusing);
     for (int training = 0; training < 2; training++) {
         tdmi_plan *plan;
@@ -62,7 +61,6 @@ TEST(every_backend_gives_the_numbers_of_the_reference)
 {
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
-    (void)state;
     for (int training = 0; training < 2; training++) {
         tdmi_plan *plan;
         assert_int_equal(

@@ -27,7 +27,6 @@ TEST(groups_of_norms_give_the_numbers_of_ops_alone)
     tdmi_graph *graph = branches();
     struct values values = values_of(graph);
     struct fusing fusing;
-    (void)state;
     fusing_init(&fusing);
     norms_take_groups = true;
     for (int way = 0; way < 6; way++) {

@@ -218,7 +218,6 @@ TEST(a_convolution_can_give_what_the_pool_behind_it_makes)
     tdmi_graph *graph = pools();
     float *params = room(graph->param_values), *states = room(graph->state_values);
     const struct tdmi_values values = {params, states};
-    (void)state;
     paint(&pictures);
     tdmi_graph_init_values(graph, 5, params, states);
     memcpy(table, tdmi_backend_ref.kernels, sizeof table);
@@ -253,7 +252,6 @@ TEST(every_backend_gives_the_gradients_of_the_reference)
     static struct pictures pictures;
     struct tdmi_network network;
     tdmi_graph *graph;
-    (void)state;
     paint(&pictures);
     assert_int_equal(tdmi_network_find("lenet5", &network, NULL), TDM_OK);
     assert_int_equal(tdmi_network_build(&network, &network.preprocess, classes, &graph, NULL),

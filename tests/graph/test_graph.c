@@ -29,7 +29,6 @@ static void check_layout(const struct tdmi_tensor *tensors, int n, int64_t total
 TEST(tensors_lie_one_behind_the_other_on_cache_lines)
 {
     const struct tdmi_network *it;
-    (void)state;
     for (int i = 0; (it = tdmi_network_at(i)) != NULL; i++) {
         tdmi_graph *graph = network_new(it->name, it->preprocess.width, 7);
         check_layout(graph->params, graph->n_params, graph->param_values);
@@ -57,7 +56,6 @@ TEST(fresh_values_are_a_function_of_the_seed)
     float *a = fresh(graph, 7), *b = fresh(again, 7), *c = fresh(graph, 8);
     size_t bytes = sizeof(float) * (size_t)(graph->param_values + graph->state_values);
     int n_same = 0, n_he = 0;
-    (void)state;
     assert_memory_equal(a, b, bytes); /* the picture's size changes no weight here */
     for (int t = 0; t < graph->n_params; t++) {
         const struct tdmi_tensor *tensor = &graph->params[t];
@@ -88,7 +86,6 @@ TEST(biases_begin_at_zero_and_batch_norm_as_identity)
     tdmi_graph *graph = network_new("convnet7", 32, 4);
     float *values = fresh(graph, 7);
     int n_seen = 0;
-    (void)state;
     for (int t = 0; t < graph->n_params; t++) {
         const struct tdmi_tensor *tensor = &graph->params[t];
         if (tensor->spec.init == TDMI_INIT_HE)
@@ -265,7 +262,6 @@ TEST(mistakes_are_told_in_a_sentence_that_names_the_node)
         {huge_dense, "values", "'dense'"},
         {endless, "more than 4096 nodes", "'relu4095'"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_graph *graph = tdmi_graph_new();
         tdm_error err = {0};
@@ -287,7 +283,6 @@ TEST(after_a_mistake_nothing_more_is_added)
 {
     tdmi_graph *graph = tdmi_graph_new();
     tdm_error err = {0};
-    (void)state;
     assert_non_null(graph);
     no_channels(graph);
     int nodes = graph->n_nodes;
@@ -303,7 +298,6 @@ TEST(a_picture_too_small_for_a_network_is_refused_with_advice)
 {
     /* The others pad every window, and look at one pixel if they must. */
     static const char *const names[] = {"xception", "convnet7", "lenet5", "alexnet"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tdmi_network network;
         tdmi_graph *graph = NULL;

@@ -63,7 +63,6 @@ static void same_graph(const tdmi_graph *a, const tdmi_graph *b)
 TEST(every_network_is_read_back_as_it_was)
 {
     const struct tdmi_network *it;
-    (void)state;
     for (int i = 0; (it = tdmi_network_at(i)) != NULL; i++) {
         tdmi_graph *graph = network_new(it->name, it->preprocess.width + 3, 11), *back = NULL;
         char *text = written(graph);
@@ -84,7 +83,6 @@ TEST(every_attribute_of_every_op_survives)
 {
     tdmi_graph *graph = tdmi_graph_new(), *back = NULL;
     bool is_used[TDMI_OP_KINDS] = {false};
-    (void)state;
     assert_non_null(graph);
     int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = 31,
                                                             .height = 17,
@@ -228,7 +226,6 @@ TEST(what_is_no_graph_is_refused_in_a_sentence)
                "\"has_bias\":1}",
          "attribute 'has_bias'"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_text text = {0};
         tdmi_graph *graph = NULL;
@@ -248,7 +245,6 @@ TEST(what_is_no_graph_is_refused_in_a_sentence)
 TEST(the_text_of_these_cases_is_a_graph_but_for_the_mistake)
 {
     tdmi_graph *graph = NULL;
-    (void)state;
     assert_int_equal(
         read_text("{\"nodes\":[" INPUT CONV(",\"channels\":4" GOOD) END "]}", &graph, NULL),
         TDM_OK);
@@ -260,7 +256,6 @@ TEST(the_text_of_these_cases_is_a_graph_but_for_the_mistake)
 TEST(what_older_files_say_is_understood)
 {
     tdmi_graph *graph = NULL;
-    (void)state;
     assert_int_equal(read_text("{\"nodes\":[" INPUT CONV(
                                    ",\"channels\":4,\"kernel\":3,\"stride\":1,\"pad_before\":2,"
                                    "\"pad_after\":1,\"has_bias\":true") END "]}",
@@ -279,7 +274,6 @@ TEST(what_older_files_say_is_understood)
 TEST(a_missing_array_is_refused)
 {
     tdmi_graph *graph = NULL;
-    (void)state;
     assert_int_equal(read_text("{}", &graph, NULL), TDM_E_INPUT);
     assert_int_equal(read_text("{\"nodes\":{}}", &graph, NULL), TDM_E_INPUT);
     assert_int_equal(tdmi_graph_from_json(NULL, "nothing", &graph, NULL), TDM_E_INPUT);

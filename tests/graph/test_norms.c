@@ -117,7 +117,6 @@ TEST(training_with_measured_statistics_is_the_same_however_it_is_fused)
     struct values values;
     struct fusing fusing;
     tdmi_graph *graph = folded(&values, -1);
-    (void)state;
     give_back(graph, &tdmi_backend_ref, 0, values);
     tdmi_plan *plan = plan_of(graph, &tdmi_backend_ref, true, true);
     struct outcome wanted = run(plan, values);
@@ -145,7 +144,6 @@ TEST(norms_that_need_none_are_left_alone)
     const int kept = last_norm(graph);
     const struct tdmi_node *node = &graph->nodes[kept];
     const size_t bytes = sizeof(float) * (size_t)node->out.c;
-    (void)state;
     tdmi_graph_free(graph);
     graph = folded(&values, kept);
     node = &graph->nodes[kept];
@@ -175,7 +173,6 @@ TEST(slow_statistics_are_quickened_behind_the_border)
     struct values values;
     tdmi_graph *graph = folded(&values, -1);
     const int last = last_norm(graph), all = tdmi_norms_count(graph, 0);
-    (void)state;
     for (int i = 0; i < graph->n_nodes; i++)
         graph->nodes[i].attrs.momentum = i == last ? 0.5 : 0.001;
     assert_int_equal(tdmi_norms_quicken(graph, last, 0.01), 0);

@@ -69,7 +69,6 @@ TEST(buffers_that_never_meet_share_their_bytes)
 {
     struct tdmi_buffer a = {1000, 0, 0, 3}, b = {900, 0, 4, 7}, c = {64, 0, 3, 4};
     struct tdmi_buffer *places[] = {&a, &b, &c};
-    (void)state;
     assert_int_equal(tdmi_place_buffers(places, 3), 1024 + 64);
     assert_int_equal(a.offset, b.offset);
 }
@@ -77,7 +76,6 @@ TEST(buffers_that_never_meet_share_their_bytes)
 TEST(nothing_needs_nothing)
 {
     struct tdmi_buffer a = {0, 0, 0, 3}, *places[] = {&a};
-    (void)state;
     assert_int_equal(tdmi_place_buffers(places, 1), 0);
     assert_int_equal(tdmi_place_buffers(places, 0), 0);
 }

@@ -97,7 +97,6 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
 TEST(sharing_memory_changes_no_bit)
 {
     struct tdmi_backend backend = poisoned_backend(&tdmi_backend_ref);
-    (void)state;
     for (int i = 0; i < 2 * n_run; i++) {
         bool is_training = i >= n_run;
         tdmi_graph *graph = network_new(networks[i % n_run].network, networks[i % n_run].size, 5);
@@ -232,7 +231,6 @@ TEST(large_networks_hand_out_gradients_early)
 {
     tdmi_graph *graph = wide_graph();
     tdmi_plan *plan;
-    (void)state;
     assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, true, &plan, NULL), TDM_OK);
     check_segments(plan);
     assert_int_equal(plan->n_segments, 2);
@@ -251,7 +249,6 @@ TEST(a_network_without_parameters_has_one_segment_with_the_tail)
 {
     tdmi_graph *graph = tdmi_graph_new();
     tdmi_plan *plan;
-    (void)state;
     assert_non_null(graph);
     int x = tdmi_add_input(
         graph,
@@ -303,7 +300,6 @@ TEST(operations_count_what_is_computed)
                  {"dense3", "dense3", 2.0}};
     tdmi_graph *graph = network_new("lenet5", 28, 5);
     tdmi_plan *plan;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_plan_options request = {.max_images = 2, .is_training = true};
         while (cases[i].frozen_before &&
@@ -331,7 +327,6 @@ TEST(a_backend_that_lacks_an_op_is_named)
     struct tdmi_kernel picky = *tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
     struct tdmi_backend backend = tdmi_backend_ref;
     tdmi_graph *graph = network_new("lenet5", 28, 3);
-    (void)state;
     picky.can_run = never;
     for (int way = 0; way < 2; way++) {
         tdmi_plan *plan = NULL;

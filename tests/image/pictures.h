@@ -5,19 +5,11 @@
 #ifndef TESTS_IMAGE_PICTURES_H
 #define TESTS_IMAGE_PICTURES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "image/image.h"
+#include "unit.h"
 
 #define ENOUGH_BYTES ((size_t)64 << 20)
 

@@ -3,11 +3,7 @@
 #define TANDEM_TESTS_NN_KNOWN_NETWORK_H
 
 #include "models/network.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "unit.h"
 
 static inline tdmi_graph *network_new(const char *name, int size, int classes)
 {

@@ -72,7 +72,6 @@ TEST(what_follows_alone_stands_in_the_same_box)
     tdmi_graph *graph = network_new("resnet20-cifar", 32, 10);
     struct tdmi_drawing_layout layout;
     tdmi_arena arena;
-    (void)state;
     tdmi_arena_init(&arena, 0);
     assert_true(tdmi_layout_make(graph, &arena, &layout));
     /* input, stem, three stages of three blocks of three, four for two shortcuts, pool, head */

@@ -47,7 +47,6 @@ TEST(networks_have_the_parameters_and_the_work_that_were_published)
         {"resnet44-cifar", 10, 658586, 3168, 97.2, 1e-2},
         {"resnet56-cifar", 10, 853018, 4064, 125.5, 1e-2},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_network_totals totals = totals_of(cases[i].model, cases[i].classes, 0);
         double millions = totals.multiplications / 1e6;
@@ -97,7 +96,6 @@ TEST(activations_have_the_published_shapes)
         {"resnet20-cifar", 32, "layer2.0.shortcut.pad", {16, 16, 32}},
         {"resnet20-cifar", 32, "layer3.2.relu2", {8, 8, 64}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_graph *graph = network_new(cases[i].model, cases[i].size, 10);
         const struct tdmi_node *found = NULL;
@@ -133,7 +131,6 @@ TEST(same_padding_depends_on_the_size_and_symmetric_does_not)
         {224, TDMI_PADDING_SYMMETRIC, 1, 1},
         {225, TDMI_PADDING_SYMMETRIC, 1, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_network network;
         tdmi_graph *graph = NULL;
@@ -162,7 +159,6 @@ TEST(pools_of_xception_pad_as_tensorflow_does)
                  {"block4_pool", 1, 1},
                  {"block13_pool", 1, 1}};
     tdmi_graph *graph = network_new("xception", 299, 10);
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_op_attrs *attrs = &node_of(graph, cases[i].node)->attrs;
         assert_int_equal(attrs->pad_top, cases[i].top);
@@ -180,7 +176,6 @@ TEST(the_head_is_what_was_asked_for)
 {
     struct tdmi_network network;
     tdmi_graph *graph = NULL;
-    (void)state;
     assert_int_equal(tdmi_network_find("resnet20-cifar", &network, NULL), TDM_OK);
     struct tdmi_build what = tdmi_network_defaults(&network, 5);
     what.head =
@@ -213,7 +208,6 @@ TEST(a_logistic_head_has_one_logit_for_two_classes)
 TEST(no_two_dropouts_of_a_network_draw_the_same)
 {
     const struct tdmi_network *it;
-    (void)state;
     for (int i = 0; (it = tdmi_network_at(i)) != NULL; i++) {
         struct tdmi_build what = tdmi_network_defaults(it, 4);
         tdmi_graph *graph = NULL;
@@ -249,7 +243,6 @@ TEST(names_of_families_are_read_and_spelt_one_way)
         {"resnet110-cifar", "resnet110-cifar", 110.0},
         {"resnet998-cifar", "resnet998-cifar", 998.0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_network network;
         if (tdmi_network_find(cases[i].asked, &network, NULL) != TDM_OK)
@@ -283,7 +276,6 @@ TEST(other_names_are_refused_with_the_list_of_names_and_forms)
         "mobilenetv2-WIDTH (0.05 to 4)",
         "mobilenetv2-0.35000000000000000000000001",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tdmi_network network;
         tdm_error err = {0};
@@ -306,7 +298,6 @@ TEST(a_description_tells_every_node)
     struct tdm_network_options options = {
         .model = "mobilenetv2-0.5", .classes = 7, .size = 96, .hidden = 20, .dropout = 0.5};
     int64_t parameters = 0;
-    (void)state;
     assert_int_equal(tdm_network_open(&options, &network, NULL), TDM_OK);
     const struct tdm_network_totals *totals = tdm_network_totals(network);
     assert_string_equal(totals->name, "mobilenetv2-0.5");

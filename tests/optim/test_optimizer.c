@@ -9,7 +9,6 @@ TEST(sgd_keeps_one_slot_and_steps_on_the_backend)
     const struct tdmi_optimizer *sgd = NULL;
     float param = 1.0f, slot = 0.0f;
     const float sum = 4.0f;
-    (void)state;
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_string_equal(sgd->name, "sgd");
     assert_int_equal(sgd->n_slots, 1);
@@ -32,7 +31,6 @@ TEST(an_unknown_optimizer_lists_the_known_ones)
 {
     const struct tdmi_optimizer *optimizer = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_optimizer_find("adam2000", &optimizer, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "'adam2000'"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "sgd"));
@@ -42,7 +40,6 @@ TEST(an_unknown_optimizer_lists_the_known_ones)
 TEST(parameters_change_what_is_usual)
 {
     struct tdmi_optimizer_choice choice;
-    (void)state;
     assert_int_equal(tdmi_optimizer_read("adam", &choice, NULL), TDM_OK);
     assert_string_equal(choice.optimizer->name, "adam");
     assert_true(choice.values[0] == 0.9 && choice.values[1] == 0.999 && choice.values[2] == 1e-8);
@@ -70,7 +67,6 @@ TEST(what_is_not_accepted_is_refused_with_what_is)
         {"sgd:nesterov=0000000000000000000000000000000000000000000000000000000000000000000000001",
          "nesterov is ''"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_optimizer_choice choice;
         tdm_error err = {0};
@@ -90,7 +86,6 @@ TEST(what_is_not_accepted_is_refused_with_what_is)
 TEST(every_optimizer_says_what_it_is_and_takes)
 {
     const struct tdmi_optimizer *it;
-    (void)state;
     for (int i = 0; (it = tdmi_optimizer_at(i)) != NULL; i++) {
         struct tdmi_optimizer_choice choice;
         assert_true(strlen(it->summary) > 10);
@@ -113,7 +108,6 @@ TEST(nadam_makes_its_product_of_momenta_again)
     struct tdmi_optimizer_choice nadam;
     struct tdmi_momenta all = {0, 0.0}, none = {0, 0.0};
     struct tdmi_update_call walked = {0}, jumped = {0};
-    (void)state;
     assert_int_equal(tdmi_optimizer_read("nadam", &nadam, NULL), TDM_OK);
     for (int step = 1; step <= 50; step++)
         nadam.optimizer->prepare(nadam.values, step, &all, &walked);
@@ -129,7 +123,6 @@ TEST(rates_follow_the_batch_by_a_rule)
 {
     enum tdmi_scaling scaling = TDMI_SCALING_NONE;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_scaling_find("linear", &scaling, NULL), TDM_OK);
     assert_true(tdmi_scaling_factor(scaling, 128, 32) == 4.0);
     assert_int_equal(tdmi_scaling_find("sqrt", &scaling, NULL), TDM_OK);

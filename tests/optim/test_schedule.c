@@ -52,7 +52,6 @@ TEST(factors_are_those_worked_by_hand)
         {"ramp:ramp=0,hold=2,floor=0,decay=0.5", 3.9, 0, 0, 0.5},
         {"plateau", 7.0, 0, 0, 1.0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_schedule_choice choice = schedule_of(cases[i].name);
         double factor = tdmi_schedule_factor(
@@ -66,7 +65,6 @@ TEST(factors_are_those_worked_by_hand)
 TEST(those_that_aim_at_the_end_must_know_it)
 {
     const struct tdmi_schedule *it;
-    (void)state;
     for (int i = 0; (it = tdmi_schedule_at(i)) != NULL; i++) {
         const bool aims = strcmp(it->name, "cosine") == 0 || strcmp(it->name, "one-cycle") == 0;
         assert_int_equal(it->needs_total, aims);
@@ -84,7 +82,6 @@ TEST(a_rate_never_rises_after_the_warm_up)
 {
     static const char *const names[] = {
         "constant", "step", "exponential", "cosine", "plateau", "one-cycle:start=1", "ramp:ramp=0"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct tdmi_schedule_choice choice = schedule_of(names[i]);
         double before = 2.0;
@@ -101,7 +98,6 @@ TEST(an_unknown_schedule_lists_the_known_ones)
 {
     struct tdmi_schedule_choice choice;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_schedule_read("cosin", &choice, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "'cosin'"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "constant, step, exponential, cosine"));
@@ -121,7 +117,6 @@ TEST(factors_are_those_of_other_programs)
     const int n_cases = (int)fixture_number(fixture, "cases");
     const int positions = (int)fixture_number(fixture, "positions");
     double *wanted = calloc((size_t)positions, sizeof *wanted);
-    (void)state;
     assert_non_null(wanted);
     assert_true(n_cases >= 6 && positions > 10);
     for (int c = 0; c < n_cases; c++) {
@@ -147,7 +142,6 @@ TEST(plateau_reduces_when_pytorch_does)
     struct fixture *fixture = fixture_open("optim/schedules.txt");
     char word[64], option[64];
     int positions = 0, n_plateaus = 0;
-    (void)state;
     while (n_plateaus == 0) { /* past the other schedules */
         assert_int_equal(fscanf(fixture->file, "%63s", word), 1);
         if (strcmp(word, "positions") == 0)

@@ -9,6 +9,7 @@
 #include "tandem/event.h"
 
 #include "data/sources.h"
+#include "unit.h"
 
 #include <dirent.h>
 

@@ -35,7 +35,6 @@ TEST(values_become_floats_in_their_own_room)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
     enum { most = 9 };
-    (void)state;
     for (int t = 0; t < 3; t++)
         for (int n = 0; n <= most; n++) {
             float values[most], room[most + 1];

@@ -4,6 +4,7 @@
 
 #include "track/folder.h"
 #include "track/run.h"
+#include "unit.h"
 
 static inline tdmi_run *open_run(const char *path, enum tdmi_run_mode mode)
 {

@@ -5,9 +5,7 @@
 #define TANDEM_TESTS_TRAIN_HEARING_H
 
 #include "tandem/event.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 /* All that a training tells. */
 struct heard {

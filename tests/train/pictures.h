@@ -11,9 +11,7 @@
 #include "data/tree.h"
 #include "tandem/event.h"
 #include "tandem/train.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 enum { PICTURE_SIDE = 9, PICTURE_BYTES = 11 + PICTURE_SIDE * PICTURE_SIDE * 3 };
 

@@ -53,7 +53,6 @@ static void advises(const struct tdmi_advice_facts *facts, const char *step, con
 TEST(what_is_well_is_left_alone)
 {
     const struct tdmi_advice_facts facts = well();
-    (void)state;
     advises(&facts, "none",
             "98.5 % (97.5 to 99.1) of 1000 pictures that judge are right and up to 98.9 % of those "
             "that "
@@ -64,7 +63,6 @@ TEST(what_is_well_is_left_alone)
 TEST(pictures_that_are_no_good_come_before_all)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.n_unusable = 150;
     facts.n_torn = 50;
     advises(&facts, "none", "200 are no good"); /* two of a hundred, and no more */
@@ -80,7 +78,6 @@ TEST(pictures_that_are_no_good_come_before_all)
 TEST(weights_are_wanted_by_who_began_without)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.is_scratch = true;
     facts.is_head_alone = false;
     facts.network = "lenet5";
@@ -104,7 +101,6 @@ TEST(weights_are_wanted_by_who_began_without)
 TEST(a_base_that_is_computed_in_every_epoch_is_kept)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.base = TDMI_BASE_IS_UNWANTED;
     advises(&facts, "cache",
             "in each of 30 epochs, 2.0 s of training an epoch; --features f32 in "
@@ -123,7 +119,6 @@ TEST(a_base_that_is_computed_in_every_epoch_is_kept)
 TEST(who_waits_for_pictures_prepares_them)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.waited_seconds = 12.0; /* a fifth, and no more */
     advises(&facts, "none", "waited 20 %");
     facts.waited_seconds = 30.0;
@@ -137,7 +132,6 @@ TEST(who_waits_for_pictures_prepares_them)
 TEST(who_ends_while_it_rises_goes_on)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.ended_by = "epochs";
     facts.after_best = (struct tdm_after_best){.p = 1.0};
     facts.best_epoch = 30;
@@ -159,7 +153,6 @@ TEST(who_ends_while_it_rises_goes_on)
 TEST(who_goes_on_too_long_is_told_what_it_cost)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.ended_by = "epochs";
     facts.patience = 0;
     facts.epochs = 60;
@@ -176,7 +169,6 @@ TEST(who_goes_on_too_long_is_told_what_it_cost)
 TEST(what_is_learnt_by_heart_is_changed_or_joined_by_more)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.val = score(900, 1000);
     advises(&facts, "augment",
             "up to 98.9 % right on the 9000 pictures that train and 90.0 % (88.0 to "
@@ -195,7 +187,6 @@ TEST(what_is_learnt_by_heart_is_changed_or_joined_by_more)
 TEST(a_base_that_knows_too_little_is_trained)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.train = score(6300, 9000);
     facts.val = score(690, 1000);
     advises(&facts, "unfreeze",
@@ -226,7 +217,6 @@ TEST(a_base_that_knows_too_little_is_trained)
 TEST(who_learnt_next_to_nothing_from_scratch_is_told_of_weights)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.is_scratch = true;
     facts.is_head_alone = false;
     facts.network = "lenet5";
@@ -244,7 +234,6 @@ TEST(who_learnt_next_to_nothing_from_scratch_is_told_of_weights)
 TEST(a_training_that_has_just_begun_goes_on)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.epochs = facts.best_epoch = facts.epochs_limit = 2;
     facts.ended_by = "epochs";
     facts.after_best = (struct tdm_after_best){.p = 1.0};
@@ -271,7 +260,6 @@ TEST(a_training_that_has_just_begun_goes_on)
 TEST(who_diverged_goes_in_smaller_steps)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.guess_loss = 2.302585;
     facts.rate = 1000.0;
     facts.epochs = 1;
@@ -290,7 +278,6 @@ TEST(who_diverged_goes_in_smaller_steps)
 TEST(too_few_that_judge_are_told_with_their_interval)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.n_pictures = 1800;
     facts.n_train = 1620;
     facts.n_val = 180;
@@ -317,7 +304,6 @@ TEST(too_few_that_judge_are_told_with_their_interval)
 TEST(the_largest_part_wins)
 {
     struct tdmi_advice_facts facts = well();
-    (void)state;
     facts.waited_seconds = 30.0;  /* 30 of 100 s */
     facts.val = score(800, 1000); /* 19 points below what it trained on */
     advises(&facts, "stream", "");

@@ -21,7 +21,6 @@ TEST(the_smallest_batch_at_which_doubling_brings_little_is_taken)
 {
     static const double grows[] = {100.0, 200.0, 390.0}, ends[] = {100.0, 150.0, 160.0, 161.0},
                         falls[] = {100.0, 70.0};
-    (void)state;
     assert_int_equal(tdmi_batch_best(grows, 1), 0);
     assert_int_equal(tdmi_batch_best(grows, 3), 2);
     assert_false(tdmi_batch_is_flat(grows, 1));

@@ -75,7 +75,6 @@ TEST(what_cannot_be_planned_is_an_error)
     struct training training = {.is_broken = true};
     struct tdmi_needs_choice found;
     struct tdmi_needs needs;
-    (void)state;
     assert_int_equal(
         tdmi_needs_find(&(struct tdmi_needs_measure){.run = measure, .self = &training},
                         (struct tdmi_needs_choice){32, 8, 4}, 452, &found, &needs, NULL),
@@ -118,7 +117,6 @@ static void remove_folder(const char *root)
 TEST(the_tighter_of_container_and_machine_is_the_limit)
 {
     char root[] = "/tmp/tandem-needs-XXXXXX";
-    (void)state;
     assert_non_null(mkdtemp(root));
     assert_int_equal(tdmi_memory_limit(root).bytes, 0);
     put(root, "proc/self/cgroup", "0::/jobs/one\n");
@@ -138,7 +136,6 @@ TEST(swap_counts_as_far_as_a_container_allows_it)
 {
     char root[] = "/tmp/tandem-needs-XXXXXX";
     const int64_t memory = 700000, swap = 500 * 1024;
-    (void)state;
     assert_non_null(mkdtemp(root));
     put(root, "proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 500 kB\n");
     put(root, "proc/self/cgroup", "0::/jobs\n");
@@ -167,7 +164,6 @@ TEST(this_process_is_resident)
 {
     const size_t bytes = 32 << 20;
     const int64_t before = tdmi_memory_resident();
-    (void)state;
     char *block = tdmi_alloc_large(bytes);
     assert_non_null(block);
     memset(block, 1, bytes);
@@ -186,7 +182,6 @@ TEST(the_sentence_adds_up)
                                      .pictures = 7 * mib,
                                      .others = mib / 2};
     char text[300];
-    (void)state;
     tdmi_needs_describe(&needs, text, sizeof text);
     assert_non_null(strstr(text, "466 MiB"));
     assert_non_null(strstr(text, "activations 400, gradients 50"));

@@ -46,7 +46,6 @@ TEST(an_improvement_is_more_than_the_delta_since_the_last_one)
     const tdm_score slow[] = {score(50, 1.0), score(51, 0.9), score(52, 0.8), score(53, 0.7)};
     const tdm_score equal[] = {score(50, 1.0), score(50, 0.5), score(50, 0.1)};
     struct tdm_train_options options = tdm_train_options_default();
-    (void)state;
     assert_int_equal(waited(&options, slow, 4), 0);
     options.min_delta = 0.02; /* three pictures are needed: 53 against 50 */
     assert_int_equal(waited(&options, slow, 3), 2);
@@ -65,7 +64,6 @@ TEST(the_monitor_says_which_score_is_better)
 {
     struct tdm_train_options options = tdm_train_options_default();
     const tdm_score right = score(60, 0.9), sure = score(55, 0.4), surer = score(60, 0.8);
-    (void)state;
     assert_true(tdmi_stopping_is_better(&options, &right, &sure));
     assert_false(tdmi_stopping_is_better(&options, &sure, &right));
     assert_true(tdmi_stopping_is_better(&options, &surer, &right));
@@ -83,7 +81,6 @@ TEST(the_usual_patience_follows_the_planned_epochs)
         {-1, 20, 1, 10}, {-1, 40, 1, 10}, {-1, 60, 1, 15}, {-1, 401, 1, 101}, {-1, 0, 1, 10},
         {-1, 20, 3, 4},  {-1, 20, 50, 2}, {0, 20, 1, 0},   {7, 20, 3, 7},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_train_options options = tdm_train_options_default();
         options.patience = cases[i].given;

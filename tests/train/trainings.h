@@ -7,6 +7,7 @@
 #include "train/step/step.h"
 #include "train/step/steps.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 /* A training from the bench's values on a backend; its arrays are the device's. */
 struct training {

@@ -46,7 +46,6 @@ TEST(training_is_measured_with_its_ceiling)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
-    (void)state;
     assert_int_equal(tdm_bench_compute(&options, &result, NULL), TDM_OK);
     check_result(&result, true);
     assert_null(result.nodes);
@@ -57,7 +56,6 @@ TEST(features_are_measured_without_a_backward_pass)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_FEATURES);
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
-    (void)state;
     options.has_profile = true;
     assert_int_equal(tdm_bench_compute(&options, &result, NULL), TDM_OK);
     check_result(&result, false);
@@ -73,7 +71,6 @@ TEST(a_profile_names_the_nodes_and_shares_the_time)
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     double shares = 0.0, seconds = 0.0;
     bool has_conv = false;
-    (void)state;
     options.has_profile = true;
     assert_int_equal(tdm_bench_compute(&options, &result, NULL), TDM_OK);
     assert_true(result.n_nodes > 5);
@@ -110,7 +107,6 @@ static void refused(struct tdm_bench_compute_options options, const char *words)
 TEST(what_cannot_be_measured_is_refused_by_name)
 {
     struct tdm_bench_compute_options options = small(TDM_BENCH_TRAIN);
-    (void)state;
     options.precision = "bf16";
     refused(options, "bf16");
     options = small(TDM_BENCH_TRAIN);

@@ -14,7 +14,6 @@
 TEST(describes_a_machine_that_can_run_this_test)
 {
     static struct tdm_machine machine = {.struct_bytes = sizeof machine};
-    (void)state;
     tdm_machine_describe(&machine);
     assert_true(machine.cpu.usable >= 1);
     assert_true(machine.cpu.threads >= machine.cpu.cores);
@@ -36,7 +35,6 @@ TEST(measures_within_the_time_given)
     struct tdm_measure_options options = tdm_measure_options_default();
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
-    (void)state;
     options.seconds = 1;
     options.disk_bytes = (int64_t)4 << 20;
     assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_OK);
@@ -57,7 +55,6 @@ TEST(the_disk_probe_leaves_nothing_behind)
 {
     char folder[] = "probe-XXXXXX";
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
-    (void)state;
     assert_non_null(mkdtemp(folder));
     tdmi_probe_disk(folder, 0.2, (int64_t)8 << 20, &rates);
     assert_string_equal(rates.disk_problem, "");
@@ -69,7 +66,6 @@ TEST(the_disk_probe_leaves_nothing_behind)
 TEST(a_folder_that_is_none_is_a_noted_problem_of_the_probe)
 {
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
-    (void)state;
     tdmi_probe_disk("no/such/folder", 0.2, (int64_t)8 << 20, &rates);
     assert_non_null(strstr(rates.disk_problem, "no/such/folder: No such file or directory"));
     assert_true(rates.disk_read_bytes_per_s == 0);
@@ -80,7 +76,6 @@ TEST(the_plain_product_is_timed_and_has_no_bf16)
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_pool_new(2, false, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.2, &rates, &err), TDM_OK);
     tdmi_pool_free(pool);
@@ -109,7 +104,6 @@ static tdm_status probe_everything(tdm_error *err)
 TEST(every_failed_allocation_is_told_and_leaks_nothing)
 {
     int failures = 0;
-    (void)state;
     for (int n = 1; n < 100; n++) {
         tdm_error err = {0};
         tdmi_memory_fail_from(n);
@@ -129,7 +123,6 @@ TEST(refuses_options_out_of_range)
     struct tdm_measure_options default_options = tdm_measure_options_default(), options;
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
-    (void)state;
     options = default_options;
     options.seconds = 0.5;
     assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_USAGE);
@@ -146,7 +139,6 @@ TEST(stops_on_request)
     struct tdm_measure_options options = tdm_measure_options_default();
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdm_error err = {0};
-    (void)state;
     options.seconds = 60;
     tdm_stop_request();
     assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_STOPPED);

@@ -157,7 +157,6 @@ TEST(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told)
     const char *path = "large.safetensors";
     tdmi_weights *weights = NULL;
     tdm_error err = {0};
-    (void)state;
     for (int i = 0; i < large; i++)
         values[i] = (float)i;
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();

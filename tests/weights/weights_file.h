@@ -8,14 +8,8 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "weights/weights.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 #include <unistd.h>
-#include <cmocka.h>
 
 struct bytes {
     uint8_t *at;

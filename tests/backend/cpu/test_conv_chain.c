@@ -251,7 +251,6 @@ static bool check_drawn(const struct tdmi_op_desc *drawn, int n, tdmi_rng *rng)
 TEST(chains_give_the_bits_of_their_links)
 {
     int n_chained = 0;
-    (void)state;
     for (uint64_t i = 0; i < n_cases; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 8, i);
         struct tdmi_op_desc drawn[TDMI_CHAIN_LINKS];
@@ -270,7 +269,6 @@ TEST(seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both)
     static const struct tdmi_shape outs[] = {{14, 14, 256}, {19, 19, 272}, {13, 15, 288},
                                              {10, 11, 256}, {39, 5, 320},  {10, 19, 256}};
     int n_chained = 0;
-    (void)state;
     for (uint64_t i = 0; i < 12; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 10, i);
         struct tdmi_op_desc drawn[2] = {{.kind = TDMI_OP_CONV, .max_images = between(&rng, 1, 3)}};
@@ -307,7 +305,6 @@ TEST(other_rows_of_convolutions_are_no_chains)
     struct tdmi_op_desc narrow = product(&rng, wide.out, 16, 2);
     struct tdmi_op_desc deep = depthwise(&rng, wide.out, 2);
     const struct tdmi_op_desc *products[] = {&wide, &narrow}, *ends[] = {&wide, &deep};
-    (void)state;
     assert_false(conv()->chain->can_run(products, 2));
     assert_false(conv()->chain->can_run(ends, 2));
 }

@@ -126,7 +126,6 @@ TEST(rows_of_a_may_overlap)
 TEST(transposing_exchanges_rows_and_columns)
 {
     static const int sizes[][2] = {{1, 1}, {1, 7}, {7, 1}, {3, 5}, {16, 33}};
-    (void)state;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         int rows = sizes[s][0], columns = sizes[s][1];
         float *from = filled(rows * columns, 1), *to = filled(rows * columns, 2);

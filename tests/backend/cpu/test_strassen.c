@@ -146,7 +146,6 @@ TEST(halves_give_the_products_of_the_definition)
         {{10, 10, 256}, 256, 1, TDMI_ACT_NONE, true}, /* blocks that are too empty: one chain */
     };
     int n_split = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct product p;
         n_split += tdmi_strassen_is_for(tdmi_isa_best(), tdmi_shape_pixels(cases[i].in),
@@ -164,7 +163,6 @@ TEST(halves_give_the_products_of_the_definition)
 TEST(pictures_have_the_same_bits_alone)
 {
     struct product all, alone;
-    (void)state;
     begin(&all, (struct tdmi_shape){10, 11, 256}, 256, 3, TDMI_ACT_RELU, true);
     begin(&alone, (struct tdmi_shape){10, 11, 256}, 256, 1, TDMI_ACT_RELU, true);
     const int64_t x = tdmi_shape_values(all.desc.in[0]), y = tdmi_shape_values(all.desc.out);

@@ -124,7 +124,6 @@ TEST(every_set_has_the_bits_of_the_reference)
     };
     static const int lengths[] = {1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 1023, 2990};
     static struct world ours, theirs;
-    (void)state;
     for (size_t a = 0; a < sizeof acts / sizeof acts[0]; a++)
         for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
             for (int isa = 0; isa <= (int)tdmi_isa_best(); isa++) {
@@ -146,7 +145,6 @@ TEST(squares_are_added_in_double)
 {
     static float values[most];
     double sum = 0.0;
-    (void)state;
     for (int i = 0; i < most; i++)
         values[i] = i == 0 ? 1e15f : 3e10f;
     tdmi_cpu_updates(tdmi_isa_best())->squares(NULL, values, most, &sum);

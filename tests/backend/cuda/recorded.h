@@ -5,8 +5,8 @@
 #include "backend/cuda/shim/shim_backend.h"
 #include "models/known_network.h"
 #include "train/trainings.h"
+#include "unit.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 /* The shim's backend without recording. */

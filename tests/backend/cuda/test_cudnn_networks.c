@@ -161,7 +161,6 @@ TEST(cudnn_plans_every_convolution_of_our_networks)
 {
     tdmi_cudnn *cudnn;
     tdm_error err = {0};
-    (void)state;
     if (tdmi_cudnn_open(NULL, gpu, &cudnn, &err) != TDM_OK) {
         print_message("cuDNN is not asked: %s\n", tdm_error_sentence(&err, 0));
         skip();

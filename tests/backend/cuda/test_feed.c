@@ -158,7 +158,6 @@ TEST(augmenting_on_the_gpu_trains_to_the_same_bits)
         {"resized-crop,flip,mixup:0.2,cutmix", 3, 3, most_batch, 0},
         {"crop:2,flip,mixup:0.4", 3, 1, 3, 0}, /* in shards, each brought while one computes */
     };
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
@@ -198,7 +197,6 @@ TEST(validation_images_are_prefetched_too)
     const struct tdmi_backend plain = plain_backend();
     struct virtual_source virtual = source_of(3, false);
     struct bench of;
-    (void)state;
     virtual_open(&virtual);
     open_bench_of(&of, colour_graph(3));
     for (int shard = 3; shard <= 8; shard += 5)
@@ -234,7 +232,6 @@ TEST(validation_images_are_prefetched_too)
 TEST(unused_prefetched_images_are_discarded)
 {
     struct bench of;
-    (void)state;
     open_bench_of(&of, colour_graph(3));
     const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
     struct training host = begin(&of, &tdmi_backend_shim, way),
@@ -257,7 +254,6 @@ TEST(unused_prefetched_images_are_discarded)
 TEST(an_abandoned_step_is_waited_for)
 {
     struct bench of;
-    (void)state;
     open_bench_of(&of, colour_graph(3));
     const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
     struct training it = begin(&of, &tdmi_backend_shim, way);
@@ -297,7 +293,6 @@ TEST(batches_with_and_without_augmentation_are_recorded_apart)
     const struct tdmi_backend plain = plain_backend();
     struct tdmi_augment augment;
     struct bench of;
-    (void)state;
     open_bench_of(&of, colour_graph(3));
     assert_int_equal(tdmi_augment_read("crop:2:7,flip,jitter:0.4:0.4:0.4:0", &augment, NULL),
                      TDM_OK);

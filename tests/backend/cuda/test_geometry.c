@@ -32,7 +32,6 @@ TEST(columns_cover_all_pixels_and_channels)
                                      12544, 3137, 200704, 3211264, 1 << 24, (int64_t)5 << 30};
     static const int channels[] = {1,   2,   3,    8,    24,   32,     96,
                                    255, 728, 1000, 2048, 4103, 100003, 16000001};
-    (void)state;
     for (size_t p = 0; p < sizeof pixels / sizeof *pixels; p++)
         for (size_t c = 0; c < sizeof channels / sizeof *channels; c++)
             for (int lanes = 1; lanes <= 8; lanes *= 2) {
@@ -73,7 +72,6 @@ TEST(tiles_cover_all_pixels_and_channels)
     static const int64_t images[] = {1, 7, 256, 100000};
     static const int sizes[] = {1, 2, 7, 14, 17, 112, 147, 512, 40000};
     static const int vectors[] = {1, 8, 31, 33, 182, 514, 100003};
-    (void)state;
     for (int n = 0; n < 4; n++)
         for (int s = 0; s < 9; s++)
             for (int v = 0; v < 7; v++)
@@ -112,7 +110,6 @@ TEST(a_convolution_promises_only_the_fusion_that_it_has)
         {.in = {{.act = TDMI_ACT_SIGMOID}}},
     };
     struct tdmi_op_desc desc = depthwise;
-    (void)state;
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         desc.fusion = refused[k];
         assert_false(kernel->can_fuse(&desc));
@@ -138,7 +135,6 @@ TEST(a_dense_layer_promises_only_a_relu_without_training)
         {.act = TDMI_ACT_RELU, .gives_sums = true},
     };
     struct tdmi_op_desc desc = {.kind = TDMI_OP_DENSE, .fusion = {.act = TDMI_ACT_RELU}};
-    (void)state;
     assert_true(tdmi_cuda_dense.can_fuse(&desc));
     desc.is_training = true;
     assert_false(tdmi_cuda_dense.can_fuse(&desc));

@@ -17,6 +17,13 @@ static char message[fake_message_room];
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static int nothing_is_left(void **state)
+{
+    const struct fake_left left = fake_runtime_left(), none = {0};
+    (void)state;
+    return memcmp(&left, &none, sizeof left);
+}
+
 static void expect_refused(int index, const char *first, const char *second)
 {
     tdmi_device *device = NULL;
@@ -33,7 +40,6 @@ static void expect_refused(int index, const char *first, const char *second)
 TEST_WITH(a_missing_gpu_is_refused_with_a_reason, NULL, nothing_is_left)
 {
     struct fake_gpus gpus = fake_runtime_first_gpus();
-    (void)state;
     expect_refused(1, "opening GPU 1", "CUDA sees 1 of them");
     expect_refused(-1, "opening GPU -1", "CUDA says 101");
 
@@ -74,7 +80,6 @@ TEST_WITH(a_gpu_describes_itself, NULL, nothing_is_left)
     int64_t free_bytes = 0, total_bytes = 0;
     char text[1000];
     tdmi_device *device;
-    (void)state;
     assert_int_equal(cuda->device.count(), 1);
     assert_int_equal(cuda->device.open(0, &device, NULL), TDM_OK);
     assert_string_equal(device->uuid, "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf");
@@ -252,7 +257,6 @@ TEST_WITH(any_thread_may_use_any_gpu, NULL, nothing_is_left)
     struct fake_gpus gpus = fake_runtime_first_gpus();
     struct course both[2] = {{.device = NULL}, {.device = NULL}};
     pthread_t threads[2];
-    (void)state;
     gpus.n = 2;
     fake_runtime_gpus(gpus);
     fake_runtime_guard(true); /* a GPU's kernels reach no other GPU's memory */
@@ -293,7 +297,6 @@ TEST_WITH(new_memory_is_zero, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     const float zeros[n_values] = {0};
-    (void)state;
     fake_runtime_pace(FAKE_LATE);
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     assert_int_equal(fetch(&it, NULL), TDM_OK);
@@ -312,7 +315,6 @@ TEST_WITH(new_memory_is_zero, NULL, nothing_is_left)
 TEST_WITH(closing_a_queued_recording_waits_for_it, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     assert_int_equal(run_course(&it, NULL), TDM_OK);
     fake_runtime_pace(FAKE_LATE);
@@ -329,7 +331,6 @@ TEST_WITH(closing_a_queued_recording_waits_for_it, NULL, nothing_is_left)
 TEST_WITH(a_recording_that_was_never_replayed_can_be_closed, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
-    (void)state;
     fake_runtime_pace(FAKE_LATE);
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     assert_int_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
@@ -358,7 +359,6 @@ TEST_WITH(other_threads_may_allocate_during_a_recording, NULL, nothing_is_left)
     struct course it = {.device = NULL};
     pthread_t thread;
     void *result;
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     assert_int_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
     queue_step(&it);
@@ -379,7 +379,6 @@ TEST_WITH(a_wait_reports_the_first_failure, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     fake_runtime_hear(message);
     cuda->memory.clear(it.work, it.y + 1, bytes); /* one value too far */
@@ -410,7 +409,6 @@ TEST_WITH(a_lost_gpu_fails_every_later_call, NULL, nothing_is_left)
     struct course it = {.device = NULL};
     tdm_error err = {0};
     char nothing = 0;
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     fake_runtime_hear(message);
     fake_runtime_pace(FAKE_LATE);
@@ -439,7 +437,6 @@ TEST_WITH(late_copies_are_made_when_they_are_waited_for, NULL, nothing_is_left)
 {
     struct course it = {.device = NULL};
     float ordinary = 7.0f;
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     fake_runtime_pace(FAKE_LATE);
     (void)fake_runtime_copied();
@@ -472,7 +469,6 @@ TEST_WITH(broken_rules_of_cuda_are_reported, NULL, nothing_is_left)
     struct course it = {.device = NULL};
     cudaGraph_t graph;
     void *memory;
-    (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
     struct CUstream_st *queue = tdmi_cuda_queue(it.work);
     fake_runtime_hear(message);
@@ -500,13 +496,6 @@ TEST_WITH(broken_rules_of_cuda_are_reported, NULL, nothing_is_left)
     fake_runtime_hear(NULL);
     fake_runtime_pace(FAKE_AT_ONCE);
     close_course(&it);
-}
-
-static int nothing_is_left(void **state)
-{
-    const struct fake_left left = fake_runtime_left(), none = {0};
-    (void)state;
-    return memcmp(&left, &none, sizeof left);
 }
 
 TEST_MAIN(NULL, NULL)

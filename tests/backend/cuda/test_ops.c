@@ -157,7 +157,6 @@ static void free_off(tdmi_device *device, void *memory)
 TEST(ops_match_where_no_tensor_begins_on_16_bytes)
 {
     struct tdmi_backend off = tdmi_backend_shim;
-    (void)state;
     off.memory.alloc = alloc_off;
     off.memory.free = free_off;
     for (int t = 0; t < n_types; t++)
@@ -210,7 +209,6 @@ static int runs_of_products(const struct libraries *it)
 TEST(ops_match_by_libraries)
 {
     struct libraries it;
-    (void)state;
     open_libraries(&it, FAKE_CUDNN);
     for (int t = 0; t < 4; t += is_sanitized ? 3 : 1) { /* at last without activations in a graph */
         const int convs = runs_of_convs(&it), products = runs_of_products(&it);
@@ -225,7 +223,6 @@ TEST(ops_match_by_libraries)
 TEST(products_match_by_cublaslt_alone)
 {
     struct libraries it;
-    (void)state;
     open_libraries(&it, "/nowhere/libcudnn.so.9");
     for (int t = 0; t < n_types; t++) {
         const int products = runs_of_products(&it);
@@ -238,7 +235,6 @@ TEST(products_match_by_cublaslt_alone)
 TEST(gradients_of_libraries_are_those_of_central_differences)
 {
     struct libraries it;
-    (void)state;
     open_libraries(&it, FAKE_CUDNN);
     run_all((struct pass){&tdmi_backend_shim, tdmi_check_gradient, false, true, true});
     close_libraries(&it);

@@ -8,7 +8,6 @@ TEST(threads_meet_at_barriers_and_in_warps)
     int64_t sums[3];
     int from[3 * 100], to[3 * 100];
     uint32_t bits[2];
-    (void)state;
     for (int i = 0; i < 300; i++)
         from[i] = 7 * i;
     for (int reversed = 0; reversed < 2; reversed++) {
@@ -37,7 +36,6 @@ static void expect_problem(int code, const char *says)
 TEST(undefined_behaviour_of_kernels_fails)
 {
     float value = 0.0f;
-    (void)state;
     tdmi_shim_use((struct tdmi_shim_order){0});
     expect_problem(meet_apart(64), "wait at the barriers of lines");
     expect_problem(meet_alone(1), "lane 1 is gone");

@@ -132,7 +132,6 @@ TEST(every_optimizer_ends_where_it_ends_on_ref)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *it;
-    (void)state;
     for (int i = 0; (it = tdmi_optimizer_at(i)) != NULL; i++) {
         const bool adapts = it->measure != NULL;
         compare(graph, (struct how){.optimizer = it}, !adapts && has_same_arithmetic());
@@ -156,7 +155,6 @@ TEST(a_step_is_one_launch)
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct how how = {0};
     struct world it;
-    (void)state;
     open_world(&it, graph);
     assert_int_equal(tdmi_optimizer_find("adamw", &how.optimizer, NULL), TDM_OK);
     tdmi_shim_use((struct tdmi_shim_order){0});
@@ -179,7 +177,6 @@ TEST(too_little_memory_is_an_error)
     tdmi_device *device;
     tdmi_pool *pool;
     int n_refused = 0;
-    (void)state;
     open_world(&it, graph);
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);

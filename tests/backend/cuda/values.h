@@ -10,15 +10,9 @@
 #include "base/hash/rng.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 /* Cases of test_kernels.c, each in kernels/case_<name>.c */
 #define KERNEL_CASES(X) \

@@ -41,7 +41,6 @@ TEST(a_file_appears_whole_at_commit)
     const char *path = folder_path(&folder, "a.txt");
     tdmi_atomic_file *file = NULL;
     tdm_error err = {0};
-    (void)state;
     folder_put(&folder, "a.txt", "old");
     assert_int_equal(tdmi_atomic_open(path, &file, &err), TDM_OK);
     assert_int_equal(tdmi_atomic_write(file, "????, world", 11, &err), TDM_OK);
@@ -64,7 +63,6 @@ TEST(a_large_file_is_whole)
     void *read = NULL;
     size_t length = 0;
     tdm_error err = {0};
-    (void)state;
     uint32_t *words = tdmi_alloc(WORDS, sizeof *words);
     assert_non_null(words);
     assert_int_equal(tdmi_atomic_open(path, &file, &err), TDM_OK);
@@ -106,7 +104,6 @@ TEST(an_aborted_file_leaves_nothing)
     struct folder folder = folder_new();
     tdmi_atomic_file *file = NULL;
     tdm_error err = {0};
-    (void)state;
     folder_put(&folder, "a.txt", "old");
     assert_int_equal(tdmi_atomic_open(folder_path(&folder, "a.txt"), &file, &err), TDM_OK);
     assert_int_equal(tdmi_atomic_write(file, "new", 3, &err), TDM_OK);
@@ -130,7 +127,6 @@ TEST(modes_are_kept_and_new_files_honour_umask)
     static const mode_t modes[] = {0600, 0644, 0664, 0640, 0777};
     struct folder folder = folder_new();
     tdm_error err = {0};
-    (void)state;
     mode_t before = umask(027);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         folder_put(&folder, "old", "old");
@@ -148,7 +144,6 @@ TEST(missing_parents_are_made)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_file_write(folder_path(&folder, "a/b//c/d.txt"), "x", 1, &err), TDM_OK);
     assert_content(folder_path(&folder, "a/b/c/d.txt"), "x");
     /* A name without a folder goes into the current one. */
@@ -167,7 +162,6 @@ TEST(a_link_stays_a_link)
     struct folder folder = folder_new();
     struct stat facts;
     tdm_error err = {0};
-    (void)state;
     folder_put(&folder, "far/target", "old");
     assert_int_equal(symlink("far/target", folder_path(&folder, "link")), 0);
     assert_int_equal(tdmi_file_write(folder_path(&folder, "link"), "new", 3, &err), TDM_OK);
@@ -182,7 +176,6 @@ TEST(what_is_no_file_is_not_replaced)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_file_write(folder.path, "x", 1, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is a folder"));
     assert_int_equal(mkfifo(folder_path(&folder, "pipe"), 0600), 0);
@@ -199,7 +192,6 @@ TEST(refusals_of_the_system_name_path_and_reason)
     struct folder folder = folder_new();
     tdm_error err = {0};
     char text[1000], long_name[301];
-    (void)state;
     folder_put(&folder, "file", "x");
     assert_int_equal(tdmi_file_write(folder_path(&folder, "file/below"), "x", 1, &err),
                      TDM_E_SYSTEM);
@@ -238,7 +230,6 @@ TEST(a_write_that_fails_leaves_the_old_file)
     tdmi_atomic_file *file = NULL;
     tdm_error err = {0}, commit_err = {0};
     char block[4096] = "";
-    (void)state;
     folder_put(&folder, "a.txt", "old");
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
@@ -270,7 +261,6 @@ TEST(overwriting_beyond_the_end_is_a_mistake)
         size_t length;
     } cases[] = {{4, 0}, {0, 4}, {3, 1}, {UINT64_MAX, 1}, {1, SIZE_MAX}};
     struct folder folder = folder_new();
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_atomic_file *file = NULL;
         tdm_error err = {0};
@@ -297,7 +287,6 @@ TEST(threads_may_write_the_same_file)
     struct folder folder = folder_new();
     char path[200];
     pthread_t threads[4];
-    (void)state;
     snprintf(path, sizeof path, "%s", folder_path(&folder, "same"));
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, write_often, path);
@@ -319,7 +308,6 @@ TEST(reading_refuses_what_it_cannot_take)
     void *bytes = &folder;
     size_t length = 7;
     tdm_error err = {0};
-    (void)state;
     folder_put(&folder, "ten", "0123456789");
     assert_int_equal(tdmi_file_read(folder_path(&folder, "ten"), 9, &bytes, &length, &err),
                      TDM_E_INPUT);
@@ -350,7 +338,6 @@ TEST(files_without_a_size_are_read_whole)
     void *bytes = NULL;
     size_t length = 0;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_file_read("/proc/self/maps", SIZE_MAX, &bytes, &length, &err), TDM_OK);
     assert_true(length > 500);
     assert_int_equal(strlen(bytes), length);
@@ -379,7 +366,6 @@ TEST(a_folder_is_listed_by_bytes)
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
     tdm_error err = {0};
-    (void)state;
     folder_put(&folder, "a/inner", "");
     folder_put(&folder, "b", "");
     folder_put(&folder, "B", "");
@@ -411,7 +397,6 @@ TEST(folders_are_made_with_their_parents)
 {
     struct folder folder = folder_new();
     tdm_error err = {0};
-    (void)state;
     for (int twice = 0; twice < 2; twice++)
         assert_int_equal(tdmi_folder_make(folder_path(&folder, "a/b/../c/"), &err), TDM_OK);
     assert_int_equal(tdmi_file_kind_of(folder_path(&folder, "a/c")), TDMI_FILE_FOLDER);
@@ -432,7 +417,6 @@ TEST(paths_are_joined_and_named)
         const char *path, *name;
     } names[] = {{"a/b.c", "b.c"}, {"b", "b"}, {"/", ""}, {"a/b/", ""}, {"", ""}};
     tdmi_arena arena = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof joins / sizeof joins[0]; i++)
         assert_string_equal(tdmi_path_join(&arena, joins[i].folder, joins[i].name),
                             joins[i].joined);

@@ -76,7 +76,6 @@ TEST(cgroup_limits_are_the_tightest_on_the_way_up)
           {"sys/fs/cgroup/memory.max", "lots\n"}},
          {0.0, 0, -1, 0}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct folder root = folder_new();
         for (const struct made_file *file = cases[i].files; file->path; file++)
@@ -135,7 +134,6 @@ TEST(a_server_is_described_from_its_files)
 {
     struct folder root = server();
     struct tdmi_cpu cpu;
-    (void)state;
     tdmi_cpu_describe_files(root.path, &cpu);
     assert_string_equal(cpu.model, "A Processor 9 @ 2.4GHz");
     assert_int_equal(cpu.packages, 2);
@@ -152,7 +150,6 @@ TEST(workers_get_one_thread_of_every_core_first)
     static const int expected[] = {0, 1, 2, 3, 4, 5, 6, 7}, partly[] = {1, 2, 6, 5};
     struct folder root = server();
     int all[] = {7, 6, 5, 4, 3, 2, 1, 0}, some[] = {6, 5, 2, 1}, unknown[] = {9, 1};
-    (void)state;
     assert_int_equal(tdmi_sys_order(root.path, all, 8), 8);
     assert_memory_equal(all, expected, sizeof expected);
     assert_int_equal(tdmi_sys_order(root.path, some, 4), 4);
@@ -169,7 +166,6 @@ TEST(an_unknown_machine_is_all_zeros)
     struct folder root = folder_new();
     struct tdmi_cpu cpu;
     struct tdmi_topology topology = {.cores = 3};
-    (void)state;
     memset(&cpu, 0xa5, sizeof cpu);
     tdmi_cpu_describe_files(root.path, &cpu);
     assert_string_equal(cpu.model, "");
@@ -185,7 +181,6 @@ TEST(this_machine_makes_sense)
 {
     struct tdmi_cpu cpu;
     struct tdmi_topology topology;
-    (void)state;
     tdmi_cpu_describe(&cpu);
     assert_true(cpu.architecture[0] != '\0');
     assert_true(cpu.usable >= 1);
@@ -214,7 +209,6 @@ TEST(time_runs_forward_and_has_a_name)
     char text[21];
     int year, month, day, hour, minute, second;
     int64_t start = tdmi_clock_ns();
-    (void)state;
     for (int i = 0; i < 1000; i++)
         assert_true(tdmi_clock_ns() >= start);
     assert_true(tdmi_clock_seconds_since(start - 2000000000) >= 2.0);
@@ -238,7 +232,6 @@ TEST(the_home_follows_its_three_variables)
         {NULL, NULL, NULL, NULL},
     };
     tdmi_arena arena = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *names[] = {"TANDEM_HOME", "XDG_CACHE_HOME", "HOME"};
         const char *values[] = {cases[i].tandem_home, cases[i].cache_home, cases[i].home};

@@ -12,7 +12,6 @@ TEST(one_that_is_not_there_is_absent_by_name)
 {
     const void *table = "not NULL";
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdmi_plugin_open("none", "the part of tandem that is not", 8, 0, &table, &err),
                      TDM_E_ABSENT);
     assert_null(table);
@@ -33,7 +32,6 @@ TEST(one_of_this_version_with_another_table_is_of_another_build)
     const struct tdmi_arrow_table *known = NULL;
     const void *table = "not NULL";
     tdm_error err = {0};
-    (void)state;
     if (!TDM_HAVE_ARROW)
         skip(); /* no library of ours in this build */
     assert_int_equal(tdmi_arrow_load(&known, &err), TDM_OK);

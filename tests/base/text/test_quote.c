@@ -59,7 +59,6 @@ TEST(every_kind_of_character_has_its_form)
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
         {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "\\xf4\\x90\\x80\\x80\\xf5\\x80\\x80\\x80"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_quoted(cases[i].name, cases[i].quoted);
 }
@@ -68,7 +67,6 @@ TEST(every_kind_of_character_has_its_form)
 TEST(no_byte_gets_through)
 {
     char text[64];
-    (void)state;
     for (unsigned pair = 1; pair < 0x10000; pair++) {
         const char name[] = {(char)(pair >> 8 ? pair >> 8 : 'x'), (char)pair, '\0'};
         const size_t length = tdmi_quote_text(text, sizeof text, "%s%c", name, (char)pair);
@@ -111,7 +109,6 @@ TEST(conversions_are_those_of_printf)
 TEST(widths_count_characters)
 {
     char text[100];
-    (void)state;
     tdmi_quote_text(text, sizeof text, "%-6s|%6s|%-6s|", "Gr\xc3\xbcn", "\xe7\x8c\xab", "\x1b");
     assert_string_equal(text, "Gr\xc3\xbcn  |     \xe7\x8c\xab|\\x1b  |");
 }
@@ -119,7 +116,6 @@ TEST(widths_count_characters)
 TEST(a_precision_leaves_no_character_in_half)
 {
     char text[100];
-    (void)state;
     tdmi_quote_text(text, sizeof text, "%.3s|%.4s|%.2s|%.1s|%.1s", "ab\xc3\xbc", "ab\xc3\xbc",
                     "a\xff", "\xe7\x8c\xab", "\x9b");
     assert_string_equal(text, "ab|ab\xc3\xbc|a\\xff||\\x9b");
@@ -131,7 +127,6 @@ TEST(a_name_of_megabytes_leaves_the_sentence_whole)
 {
     enum { n = 5 << 20 };
     char *name = malloc(n + 1), text[1000];
-    (void)state;
     assert_non_null(name);
     memset(name, 'n', n);
     memcpy(name, "first", 5);
@@ -156,7 +151,6 @@ TEST(every_room_holds_whole_characters)
 {
     static const char name[] = "\xf0\x9f\x98\x80\x1b\xe7\x8c\xab\xc3\xbc-\xe2\x80\xae";
     char text[200], whole[200];
-    (void)state;
     const size_t needed = tdmi_quote_text(whole, sizeof whole, "<%s> %d", name, 12345);
     for (size_t room = 1; room < sizeof text; room++) {
         memset(text, '!', sizeof text);
@@ -194,7 +188,6 @@ static void TDM_PRINTF(3, 4) add_pieces(tdmi_text *text, size_t most_bytes, cons
 TEST(a_limit_cuts_the_middle_out)
 {
     tdmi_text text = {0};
-    (void)state;
     add_pieces(&text, 9, "%s %s %-9s|", "123456789", "1234567890",
                "1\xe7\x8c\xab\xe7\x8c\xab\xe7\x8c\xab");
     assert_string_equal(tdmi_text_string(&text),

@@ -11,7 +11,6 @@ TEST(plain_words_stay_as_they_are)
     static const char *const words[] = {"runs/first", "a-b_c.d",   "50%",
                                         "x=1,y:2",    "Übung/été", "@a+"};
     char text[100];
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_string_equal(tdmi_shell_word(words[i], text, sizeof text), words[i]);
 }
@@ -19,7 +18,6 @@ TEST(plain_words_stay_as_they_are)
 TEST(others_are_quoted)
 {
     char text[100];
-    (void)state;
     assert_string_equal(tdmi_shell_word("my pictures", text, sizeof text), "'my pictures'");
     assert_string_equal(tdmi_shell_word("it's", text, sizeof text), "'it'\\''s'");
     assert_string_equal(tdmi_shell_word("", text, sizeof text), "''");
@@ -54,7 +52,6 @@ TEST(a_shell_takes_them_for_one_word)
         "'",           "''",    "a\nb",  "\t'\\", "\001\1772", "\xe2\x80\xaegpj.\xff"};
     const bool has_bash = access("/bin/bash", X_OK) == 0;
     char said[100], wanted[100];
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const bool is_escaped = strpbrk(words[i], "\n\t\001\xff") != NULL;
         if (is_escaped && !has_bash)
@@ -68,7 +65,6 @@ TEST(a_shell_takes_them_for_one_word)
 TEST(what_does_not_fit_is_cut_between_characters)
 {
     char text[64];
-    (void)state;
     for (size_t room = 8; room < 24; room++) {
         memset(text, 'x', sizeof text);
         tdmi_shell_word("ä ä ä ä ä ä ä ä ä ä ä ä", text, room);

@@ -13,7 +13,6 @@ TEST(a_mistyped_name_is_answered_with_the_nearest)
         {"check", "checkpoint-every", "x", true}, {"lr", "model", "seed", false},
         {"zebra", "train", "doctor", false},      {"", "train", "doctor", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_suggestion suggestion = {.typed = cases[i].typed};
         char text[80], expected[80] = "";

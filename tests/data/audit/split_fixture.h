@@ -7,6 +7,7 @@
 #include "data/audit/split.h"
 #include "tandem/log.h"
 #include "data/tree.h"
+#include "unit.h"
 
 struct fixture {
     struct tree tree;

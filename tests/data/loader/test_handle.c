@@ -56,7 +56,6 @@ TEST(epochs_come_whole_and_equal_at_any_number_of_threads)
 {
     int64_t items[2][2][14];
     uint64_t sums[2][2];
-    (void)state;
     for (int run = 0; run < 2; run++) {
         struct tdm_loader_options options = usual();
         tdm_loader *loader = NULL;
@@ -81,7 +80,6 @@ TEST(without_shuffling_images_come_as_the_source_lists_them)
     struct tdm_loader_options options = usual();
     tdm_loader *loader = NULL;
     int64_t items[14];
-    (void)state;
     options.is_shuffled = false;
     assert_int_equal(tdm_loader_open(&options, &loader, NULL), TDM_OK);
     (void)read_epoch(loader, 3, items);
@@ -105,7 +103,6 @@ TEST(what_cannot_be_loaded_is_refused)
     };
     tdm_loader *loader = NULL;
     char text[1200];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_loader_options options = usual();
         tdm_error err = {0};

@@ -6,6 +6,7 @@
 
 #include "data/parquet/write.h"
 #include "io/arrow/bridge.h"
+#include "unit.h"
 
 static inline bool has_arrow(void)
 {

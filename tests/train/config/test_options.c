@@ -135,7 +135,6 @@ TEST(what_is_out_of_range_is_refused_by_name)
         {many_threads, "--threads", "0 to 4096"},
         {negative_checkpoint, "--checkpoint-every", "-1"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_train_options options = usual();
         tdm_error err = {0};
@@ -152,7 +151,6 @@ TEST(what_is_out_of_range_is_refused_by_name)
 TEST(the_default_and_the_edges_are_accepted)
 {
     struct tdm_train_options options = usual();
-    (void)state;
     assert_int_equal(tdmi_options_check(&options, NULL), TDM_OK);
     options.epochs = 0;
     options.steps = 1;
@@ -200,7 +198,6 @@ TEST(options_match_their_own_record)
     static const uint64_t seeds[] = {0,         42,         1ull << 53, (1ull << 53) + 1,
                                      INT64_MAX, 1ull << 63, UINT64_MAX};
     struct tdm_train_options options = usual();
-    (void)state;
     options.weight_decay = 1.0 / 3.0;
     options.warmup_epochs = 0.1;
     options.minutes = 1e-3;
@@ -277,7 +274,6 @@ TEST(what_would_change_bits_is_refused_with_both_values)
         {new_step_limit, "--steps", "10", "with no limit"},
         {new_time_limit, "--minutes", "1", "with no limit"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_train_options before = usual(), now = usual();
         tdm_error err = {0};
@@ -307,7 +303,6 @@ TEST(limits_may_grow_and_what_keeps_the_bits_may_change)
 {
     static change *const changes[] = {more_epochs, no_epochs, other_threads, other_checkpoint,
                                       other_place, other_run, resumed};
-    (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct tdm_train_options before = usual(), now = usual();
         tdm_error err = {0};
@@ -329,7 +324,6 @@ TEST(limits_may_grow_and_what_keeps_the_bits_may_change)
 TEST(an_empty_record_matches_nothing)
 {
     struct tdm_train_options options = usual();
-    (void)state;
     assert_int_equal(tdmi_options_match(&options, NULL, NULL), TDM_E_USAGE);
 }
 
@@ -337,7 +331,6 @@ TEST(the_record_is_accepted_as_options)
 {
     struct tdm_train_options before = usual(), again = tdm_train_options_default();
     tdm_error err = {0};
-    (void)state;
     before.seed = UINT64_MAX;
     before.balance = true;
     before.steps = 123456789012;
@@ -372,7 +365,6 @@ TEST(a_record_with_values_that_cannot_be_is_bad_input)
         {"{\"bn\":\"none\"}", "--bn is 'none', which this build lacks"},
     };
     struct tree tree = quick_tree_new();
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_train_options options = usual();
         tdm_json_document *words = NULL;
@@ -400,7 +392,6 @@ TEST(null_is_what_is_left_to_others)
     struct tdm_train_options options = usual();
     tdm_json_document *document = NULL;
     tdm_error err = {0};
-    (void)state;
     options.momentum = options.weight_decay = options.warmup_epochs = options.learning_rate = 0.5;
     options.size = 32;
     options.steps = 7;
@@ -425,7 +416,6 @@ TEST(an_older_record_lacks_options_and_matches)
     struct tdm_train_options options = usual();
     tdm_json_document *document = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdm_json_read(text, strlen(text), "record", &document, NULL), TDM_OK);
     if (tdmi_options_match(&options, tdm_json_root(document), &err) != TDM_OK)
         fail_msg("%s", tdm_error_sentence(&err, 0));

@@ -23,7 +23,6 @@ TEST(the_usual_values_are_the_optimizers_own)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_rates rates = settled(&options, 0.025, 1.0);
-    (void)state;
     near(rates.learning_rate, 0.025);
     near(rates.momentum, 0.9);
     near(rates.weight_decay, 5e-4);
@@ -61,7 +60,6 @@ TEST(rates_are_scaled_as_their_owner_says)
         {"adam", NULL, 0, 32, 32, 0.001, "adam, learning rate 0.001"},
         {"lamb", NULL, 0, 8, 32, 0.001, "times 0.5 by rule sqrt"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdm_train_options options = tdm_train_options_default();
         char text[200];
@@ -85,7 +83,6 @@ TEST(a_batch_above_all_pictures_counts_as_many_as_there_are)
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_rates rates;
     char text[200];
-    (void)state;
     options.batch = 2048;
     assert_int_equal(tdmi_rates_read(&options, &rates, NULL), TDM_OK);
     tdmi_rates_settle(&rates, &options, 256, 0.008, 1.0);
@@ -116,7 +113,6 @@ TEST(a_step_has_the_rate_of_its_place)
 {
     struct tdm_train_options options = tdm_train_options_default();
     struct tdmi_plateau plateau = {0};
-    (void)state;
     options.learning_rate = 1.0;
     options.epochs = 10;
     options.warmup_epochs = 0.0;

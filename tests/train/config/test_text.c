@@ -17,7 +17,6 @@ TEST(a_training_and_its_predictions_are_asked_for_in_text)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
-    (void)state;
     setenv("TANDEM_HOME", below(&tree, "home"), 1);
     paint_classes(&tree, 2, 10);
     snprintf(options, sizeof options,
@@ -57,7 +56,6 @@ TEST(going_on_reads_what_the_run_recorded)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
-    (void)state;
     setenv("TANDEM_HOME", below(&tree, "home"), 1);
     paint_classes(&tree, 2, 10);
     snprintf(options, sizeof options,
@@ -126,7 +124,6 @@ TEST(what_is_wrong_is_answered_in_sentences)
         {"[]", "options are one JSON object", TDM_E_USAGE},
         {"{\"source\"", "the options", TDM_E_INPUT},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *answer = NULL;
         assert_int_equal(tdm_text_train(cases[i].options, (tdm_sink){0}, &answer), cases[i].status);

@@ -5,12 +5,7 @@
 #include "train/evaluate/evaluator.h"
 #include "base/memory.h"
 #include "tandem_features.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { MOST_JUDGED = 16 };
 

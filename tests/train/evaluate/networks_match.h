@@ -24,13 +24,9 @@
 #include "train/evaluate/evaluator.h"
 #include "train/step/step.h"
 #include "train/step/update.h"
+#include "unit.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <cmocka.h>
 
 enum { most_images = 16, most_classes = 10, most_values = 64, most_steps = 100, most_batches = 4 };
 /* "Epochs" of the streams of TDMI_RNG_TEST. */

@@ -47,7 +47,6 @@ TEST(classes_and_pairs_are_counted)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
-    (void)state;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     static const int64_t n[] = {4, 2, 0, 2}, correct[] = {3, 1, 0, 1}, predicted[] = {4, 2, 1, 1};
@@ -76,7 +75,6 @@ TEST(balanced_accuracy_is_the_mean_of_recalls_that_exist)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
-    (void)state;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_true(fabs(metrics.balanced_accuracy - 1.75 / 3.0) < 1e-15);
@@ -92,7 +90,6 @@ TEST(calibration_error_is_the_mean_distance_in_15_bins)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
-    (void)state;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     static const int64_t n[] = {0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 2, 3};
@@ -113,7 +110,6 @@ TEST(a_label_among_the_five_likeliest_counts)
     struct tdm_metrics metrics;
     const float falling[] = {0.4f, 0.2f, 0.15f, 0.1f, 0.08f, 0.05f, 0.02f};
     const float equal[] = {0.5f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.0f};
-    (void)state;
     opened(&outcomes, 7, 9);
     for (int label = 0; label < 7; label++)
         tdmi_outcomes_add(&outcomes, 1, label, (struct tdmi_judgement){0.0f, 0}, falling);
@@ -131,7 +127,6 @@ TEST(only_what_is_right_has_rank_0)
 {
     tdmi_outcomes outcomes;
     const float saturated[] = {1.0f, 1.0f, 0.0f};
-    (void)state;
     opened(&outcomes, 3, 2);
     tdmi_outcomes_add(&outcomes, 1, 0, (struct tdmi_judgement){0.1f, 1}, saturated);
     tdmi_outcomes_add(&outcomes, 1, 1, (struct tdmi_judgement){0.1f, 1}, saturated);
@@ -146,7 +141,6 @@ TEST(the_worst_come_first_and_fit_the_room)
     struct tdm_metrics metrics;
     int classes[4];
     struct tdm_confusion pairs[2];
-    (void)state;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_int_equal(tdm_metrics_worst_classes(&metrics, 4, classes), 3);
@@ -167,7 +161,6 @@ TEST(metrics_of_nothing_are_no_numbers_that_mislead)
 {
     tdmi_outcomes outcomes;
     struct tdm_metrics metrics;
-    (void)state;
     opened(&outcomes, 3, 0);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_int_equal(metrics.score.n, 0);
@@ -185,7 +178,6 @@ TEST(json_has_a_row_of_counts_for_every_class)
     tdm_json_document *document;
     const char *text;
     size_t n_bytes;
-    (void)state;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     tdm_json_writer *writer = tdm_json_writer_new(0);
@@ -217,7 +209,6 @@ TEST(a_file_of_outcomes_reads_back)
 {
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
     tdmi_outcomes outcomes, read;
-    (void)state;
     assert_true(close(mkstemp(path)) == 0);
     four_classes(&outcomes);
     outcomes.epoch = 7;
@@ -245,7 +236,6 @@ TEST(a_file_of_outcomes_reads_back)
 TEST(a_file_that_would_count_wrongly_is_refused)
 {
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
-    (void)state;
     assert_true(close(mkstemp(path)) == 0);
     for (int kind = 0; kind < 6; kind++) {
         tdmi_outcomes outcomes, read;
@@ -286,7 +276,6 @@ TEST(another_safetensors_file_is_named_as_such)
     char text[2000];
     void *bytes;
     size_t n_bytes;
-    (void)state;
     assert_int_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, NULL), TDM_OK);
     assert_int_equal(tdmi_outcomes_read(bytes, n_bytes, "x", &read, &err), TDM_E_INPUT);
     tdm_error_format(&err, text, sizeof text);

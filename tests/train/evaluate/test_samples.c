@@ -28,7 +28,6 @@ TEST(the_surest_mistakes_and_the_smallest_hashes_are_chosen)
 {
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
-    (void)state;
     fill(&outcomes, many);
     tdmi_samples_choose(&outcomes, &samples);
     assert_int_equal(samples.n, TDMI_SAMPLES_MOST);
@@ -49,7 +48,6 @@ TEST(the_choice_does_not_depend_on_the_order_of_entries)
 {
     tdmi_outcomes outcomes, turned;
     tdmi_samples samples = {0}, again = {0};
-    (void)state;
     fill(&outcomes, many);
     for (int64_t i = 10; i < 20; i++) /* equally sure: the content decides */
         outcomes.confidences[i] = 0.9f;
@@ -74,7 +72,6 @@ TEST(a_picture_is_shown_once_and_an_unknown_one_never)
 {
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
-    (void)state;
     fill(&outcomes, 6);
     outcomes.contents[1] = outcomes.contents[3] = outcomes.contents[5] = 9;
     outcomes.contents[2] = 0;
@@ -107,7 +104,6 @@ TEST(what_is_kept_comes_back)
     struct tree tree = quick_tree_new();
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0}, back;
-    (void)state;
     fill(&outcomes, 4);
     tdmi_samples_choose(&outcomes, &samples);
     name_all(&samples);
@@ -132,7 +128,6 @@ TEST(samples_of_other_outcomes_are_refused)
     struct tree tree = quick_tree_new();
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0}, back;
-    (void)state;
     fill(&outcomes, 4);
     tdmi_samples_choose(&outcomes, &samples);
     name_all(&samples);
@@ -166,7 +161,6 @@ TEST(bytes_become_base64)
         {"fooba", "Zm9vYmE="},
         {"\xfb\xff\xbf", "+/+/"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_text out = {0};
         tdmi_html_base64(&out, (const uint8_t *)cases[i].bytes, (int64_t)strlen(cases[i].bytes));

@@ -4,13 +4,7 @@
 #ifndef TANDEM_TESTS_TRAIN_ONNX_WALK_H
 #define TANDEM_TESTS_TRAIN_ONNX_WALK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 struct message {
     const uint8_t *at;

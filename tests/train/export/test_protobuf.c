@@ -24,7 +24,6 @@ TEST(numbers_and_strings_are_as_the_form_has_them)
     struct tree tree = tree_new();
     tdmi_protobuf message = {0};
     void *bytes;
-    (void)state;
     tdmi_protobuf_integer(&message, 1, 150);
     tdmi_protobuf_integer(&message, 2, -1);
     tdmi_protobuf_string(&message, 3, "hi");
@@ -44,7 +43,6 @@ TEST(lengths_count_all_that_lies_between)
     struct tree tree = tree_new();
     tdmi_protobuf message = {0};
     void *bytes;
-    (void)state;
     memset(large, 'x', sizeof large);
     tdmi_protobuf_bytes(&message, 1, large, 3);
     tdmi_protobuf_begin(&message, 2);
@@ -103,7 +101,6 @@ TEST(misnested_messages_are_a_mistake_of_ours)
 {
     struct tree tree = tree_new();
     tdmi_protobuf message = {0};
-    (void)state;
     for (int i = 0; i <= TDMI_PROTOBUF_DEPTH; i++)
         tdmi_protobuf_begin(&message, 1);
     for (int i = 0; i <= TDMI_PROTOBUF_DEPTH; i++)

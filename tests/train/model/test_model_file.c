@@ -326,7 +326,6 @@ TEST_WITH(running_out_of_memory_is_an_ordinary_error, begin_with_tree, end_with_
 TEST_WITH(a_score_follows_from_its_counts, begin_with_tree, end_with_tree)
 {
     tdm_score score = tdmi_score_of(200, 150, 50.0), none = tdmi_score_of(0, 0, 0.0);
-    (void)state;
     assert_true(score.accuracy == 0.75 && score.loss == 0.25);
     assert_true(fabs(score.low - 0.6857) < 1e-4 && fabs(score.high - 0.8049) < 1e-4);
     assert_int_equal(none.n, 0);

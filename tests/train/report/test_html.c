@@ -43,7 +43,6 @@ TEST(charts_of_odd_values_stay_drawings)
     const double nothing[] = {(double)NAN, (double)NAN, (double)NAN};
     static const double large[] = {1e30, 1.0, -1e30};
     const double *const cases[] = {flat, tiny, gaps, large};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_text out = {0};
         const struct tdmi_series series = {"<i>", x, cases[i], 3};
@@ -72,7 +71,6 @@ TEST(classes_that_are_not_drawn_are_one_column)
         .n_classes = 30, .per_class = classes, .confusion = pairs, .n_confusion = 5};
     const int drawn[] = {3, 9};
     tdmi_text out = {0};
-    (void)state;
     for (int c = 0; c < 30; c++)
         classes[c] = (struct tdm_class_score){.label = "x", .n = 50};
     assert_int_equal(tdmi_chart_confusion(&out, &metrics, drawn, 2, NULL), TDM_OK);

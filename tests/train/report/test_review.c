@@ -257,7 +257,6 @@ TEST_WITH(epochs_are_read_and_a_torn_line_is_not, begin_with_tree, end_with_tree
     struct tdmi_review_epoch *epochs;
     size_t n;
     tdmi_arena arena;
-    (void)state;
     tdmi_arena_init(&arena, 0);
     assert_int_equal(tdmi_review_read_epochs(lines, sizeof lines - 1, &arena, &epochs, &n, NULL),
                      TDM_OK);

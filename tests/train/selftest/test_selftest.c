@@ -28,7 +28,6 @@ TEST(everything_passes_on_the_reference)
     struct told told = {0};
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     int n_cases = 0, n_inputs = 0;
-    (void)state;
     for (const struct tdmi_case *it; (it = tdmi_case_at(n_cases)) != NULL; n_cases++)
         n_inputs += it->kind == TDMI_OP_INPUT;
     assert_int_equal(tdm_selftest("ref", "all", (tdm_selftest_sink){.self = &told, .result = hear},
@@ -46,7 +45,6 @@ TEST(every_op_has_cases)
 {
     bool has_case[TDMI_OP_KINDS] = {false};
     const struct tdmi_case *it;
-    (void)state;
     for (int i = 0; (it = tdmi_case_at(i)) != NULL; i++) {
         has_case[it->kind] = true;
         assert_true(it->n >= 1 && it->n <= it->max_images);
@@ -60,7 +58,6 @@ TEST(every_op_has_cases)
 TEST(a_device_that_is_not_there_is_an_error)
 {
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
-    (void)state;
     assert_int_equal(tdm_selftest("tpu", "all", (tdm_selftest_sink){.self = NULL}, &result, NULL),
                      TDM_E_USAGE);
     assert_int_equal(tdm_selftest("cpu:7", "all", (tdm_selftest_sink){.self = NULL}, &result, NULL),
@@ -147,7 +144,6 @@ TEST(a_backend_that_lacks_an_op_fails_its_cases)
     const struct tdmi_kernel *kernels[TDMI_OP_KINDS] = {NULL};
     struct tdmi_backend backend = tdmi_backend_ref;
     struct tdmi_check check;
-    (void)state;
     backend.kernels = kernels;
     assert_int_equal(tdmi_check_match(&backend, NULL, tdmi_case_at(0), &check, NULL), TDM_E_ABSENT);
 }

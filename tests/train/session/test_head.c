@@ -40,7 +40,6 @@ TEST(two_classes_are_told_apart_by_one_logit)
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    (void)state;
     options.run = below(&tree, "run");
     options.loss = "binary";
     options.hidden = 24;
@@ -58,7 +57,6 @@ TEST(more_classes_get_a_yes_or_no_each)
     struct tree tree = open_tree(3);
     struct tdm_train_options options = small_training(&tree);
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    (void)state;
     options.run = below(&tree, "run");
     options.loss = "binary";
     options.epochs = 12;
@@ -76,7 +74,6 @@ TEST(labels_are_smoothed_in_training_alone)
     struct tdm_train_options options = small_training(&tree);
     struct tdm_train_result plain = {.struct_bytes = sizeof plain},
                             smooth = {.struct_bytes = sizeof smooth};
-    (void)state;
     options.run = below(&tree, "plain");
     options.epochs = 1;
     options.learning_rate = 1e-9; /* nothing is learnt: both judge the same weights */
@@ -96,7 +93,6 @@ TEST(classes_of_one_size_weigh_nothing_more)
     struct tdm_train_options options = small_training(&tree);
     struct tdm_train_result plain = {.struct_bytes = sizeof plain},
                             balanced = {.struct_bytes = sizeof balanced};
-    (void)state;
     options.run = below(&tree, "plain");
     must_train(&options, (tdm_sink){0}, &plain);
     options.run = below(&tree, "balanced");
@@ -132,7 +128,6 @@ static int64_t right_of_second(const struct tree *tree, const char *weights)
 TEST(small_classes_are_heard)
 {
     struct tree tree = quick_tree_new();
-    (void)state;
     setenv("TANDEM_HOME", below(&tree, "home"), 1);
     for (int i = 0; i < 44; i++) {
         char name[40];
@@ -151,7 +146,6 @@ TEST(words_that_are_none_are_refused)
     struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     char text[2000];
-    (void)state;
     options.run = below(&tree, "run");
     options.loss = "hinge";
     assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);

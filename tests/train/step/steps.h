@@ -6,13 +6,7 @@
 #include "base/hash/rng.h"
 #include "data/loader/loader.h"
 #include "graph/graph.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_batch = 17, classes = 3, size = 8 };
 

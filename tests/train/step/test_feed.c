@@ -73,7 +73,6 @@ TEST(who_looks_ahead_is_handed_the_same_batches)
 TEST(a_seek_forgets_what_was_looked_ahead_for)
 {
     const struct tdmi_batch *batch;
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     tdmi_feed *feed = open_feed(&virtual, 2);
@@ -91,7 +90,6 @@ TEST(a_failure_ahead_is_told_in_its_turn)
 {
     const struct tdmi_batch *batch;
     tdm_error err = {0};
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     tdmi_feed *feed = open_feed(&virtual, 1);

@@ -138,7 +138,6 @@ TEST(steps_end_where_other_programs_end)
     const int steps = (int)fixture_number(fixture, "steps");
     const int tensors = (int)fixture_number(fixture, "tensors");
     struct world it;
-    (void)state;
     open_world(&it);
     assert_int_equal(tensors, it.graph->n_params);
     double(*wanted)[5] = calloc((size_t)tensors, sizeof *wanted);

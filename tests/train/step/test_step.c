@@ -219,7 +219,6 @@ TEST(every_number_of_threads_gives_the_bits_of_one)
 TEST(segments_one_by_one_give_the_bits_of_all_at_once)
 {
     struct bench large;
-    (void)state;
     open_bench(&large, 3300);
     for (int n = 1; n <= most_batch; n += 8) {
         struct tdmi_batch batch = first_of(&large, n);
@@ -244,7 +243,6 @@ TEST(arrays_that_are_used_again_change_no_bit)
 {
     struct bench large;
     int32_t labels[most_batch];
-    (void)state;
     open_bench(&large, 3300);
     const struct tdmi_sums_options used = {
         .n_values = tdmi_graph_sums_values(large.graph), .max_shards = most_batch, .n_threads = 4};
@@ -444,7 +442,6 @@ TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
 {
     tdm_status status = TDM_E_MEMORY;
     int64_t n = 1;
-    (void)state;
     for (; status != TDM_OK; n++) {
         tdm_error err = {0};
         char text[2000];

@@ -94,7 +94,6 @@ TEST(every_optimizer_steps_there)
 TEST(segments_are_final_one_by_one)
 {
     struct bench large;
-    (void)state;
     open_bench_of(&large, small_graph(3300));
     compare(&large, (struct way){.shard = 6, .threads = 3, .optimizer = "sgd"});
     compare(&large, (struct way){.shard = most_batch, .threads = 1, .optimizer = "adamw"});

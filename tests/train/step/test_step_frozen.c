@@ -143,7 +143,6 @@ static size_t check_frozen_steps(const struct bench *of, const struct tdmi_backe
 TEST(steps_over_frozen_nodes_keep_what_does_not_change)
 {
     struct bench it;
-    (void)state;
     open_bench_of(&it, network_new("convnet7", 16, classes));
     int last_conv = it.graph->head;
     while (it.graph->nodes[last_conv].kind != TDMI_OP_CONV)

@@ -121,7 +121,6 @@ static tdmi_sums *opened(int max_shards, int threads, bool runs_together)
 TEST(every_order_gives_the_bits_of_the_tree)
 {
     struct work work = {0};
-    (void)state;
     for (int threads = 1; threads <= most_threads; threads += threads < 4 ? 1 : 5) {
         tdmi_pool *pool;
         assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
@@ -139,7 +138,6 @@ TEST(a_shard_that_is_slow_keeps_few_waiting)
 {
     struct work work = {.sums = opened(12, 2, false), .batch = 1};
     int first, n_before = 0;
-    (void)state;
     tdmi_sums_begin(work.sums, 12);
     first = tdmi_sums_take(work.sums, n_before);
     assert_int_equal(first, 0);
@@ -160,7 +158,6 @@ TEST(a_shard_that_is_slow_keeps_few_waiting)
 TEST(arrays_go_with_threads_and_levels)
 {
     struct tdmi_sums_options options = {.n_values = 23 << 20, .max_shards = 64, .n_threads = 2};
-    (void)state;
     assert_int_equal(tdmi_sums_arrays(&options), 3 + 6);
     options.max_shards = 65;
     assert_int_equal(tdmi_sums_arrays(&options), 3 + 7);
@@ -187,7 +184,6 @@ TEST(one_queue_needs_an_array_a_level)
 {
     struct tdmi_sums_options options = {.n_values = values, .is_queued = true};
     struct work work = {.batch = 3};
-    (void)state;
     for (int n = 1; n <= most_shards; n += n < 18 ? 1 : 13) {
         float *arrays[8] = {NULL};
         options.max_shards = n;
@@ -227,7 +223,6 @@ TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
 {
     tdm_status status = TDM_E_MEMORY;
     int64_t n = 1;
-    (void)state;
     for (; status != TDM_OK; n++) {
         tdmi_sums *sums = NULL;
         tdm_error err = {0};

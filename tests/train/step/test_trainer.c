@@ -56,7 +56,6 @@ TEST(a_network_of_ones_own_learns_the_same_at_any_number_of_threads)
 {
     static float one[n_images * classes], three[n_images * classes];
     tdm_network *network = small_network();
-    (void)state;
     assert_int_equal(tdm_network_totals(network)->classes, classes);
     assert_string_equal(tdm_network_node_at(network, 1)->op, "conv");
     const tdm_score score = train(network, 1, one);
@@ -72,7 +71,6 @@ TEST(a_mistake_is_reported_when_the_network_is_finished)
     tdm_network *network = NULL;
     tdm_trainer *trainer = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(tdm_network_new(0, 8, 3, &network, &err), TDM_E_USAGE);
     assert_int_equal(tdm_network_new(8, 8, 2, &network, &err), TDM_E_USAGE);
     assert_int_equal(tdm_network_new(4, 4, 3, &network, &err), TDM_OK);
@@ -93,7 +91,6 @@ TEST(batches_that_do_not_fit_are_refused)
     tdm_error err = {0};
     int32_t labels[2] = {0, classes};
     struct tdm_batch two = batch(2);
-    (void)state;
     options.learning_rate = 0;
     assert_int_equal(tdm_trainer_open(network, &options, &trainer, &err), TDM_E_USAGE);
     options.learning_rate = 0.01;

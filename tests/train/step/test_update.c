@@ -72,7 +72,6 @@ TEST(every_tensor_follows_its_own_rule)
         .learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.3f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct values before = make(graph), after = make(graph);
-    (void)state;
     run(graph, &after, 2, 8.0f, rates);
     for (int t = 0; t < graph->n_params; t++) {
         const struct tdmi_tensor *tensor = &graph->params[t];
@@ -136,7 +135,6 @@ TEST(a_part_of_the_rate_is_that_rate)
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *optimizer;
     float parts[100];
-    (void)state;
     assert_true(graph->n_params <= 100);
     for (int t = 0; t < graph->n_params; t++)
         parts[t] = t % 2 ? 0.5f : 1.0f;
@@ -167,7 +165,6 @@ TEST(what_is_frozen_keeps_every_bit)
     const struct tdmi_node *first = &graph->nodes[graph->head];
     const size_t frozen = (size_t)graph->params[first->first_param].offset;
     const size_t n = (size_t)graph->param_values;
-    (void)state;
     assert_true(frozen > 0 && frozen < n);
     run(graph, &all, 2, 8.0f, rates);
     run_from(graph, graph->head, &some, 2, 8.0f, rates);
@@ -188,7 +185,6 @@ TEST(threads_change_no_bit)
         .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct values one = make(graph), four = make(graph);
-    (void)state;
     run(graph, &one, 1, 7.0f, rates);
     run(graph, &four, 4, 7.0f, rates);
     assert_memory_equal(one.params, four.params, sizeof(float) * (size_t)graph->param_values);
@@ -205,7 +201,6 @@ TEST(running_out_of_memory_is_an_ordinary_error)
     tdmi_graph *graph = network_new("lenet5", 28, 5);
     struct values values = make(graph);
     float *slots[TDMI_OPTIMIZER_SLOTS] = {values.slot};
-    (void)state;
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     for (int n = 1; n <= 2; n++) {
         tdmi_update *update = NULL;
@@ -230,7 +225,6 @@ TEST(averages_follow_weights_and_statistics)
     tdmi_pool *pool;
     tdmi_update *update;
     float *slots[TDMI_OPTIMIZER_SLOTS] = {it.slot};
-    (void)state;
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(graph, graph->head, &tdmi_backend_ref, NULL, sgd, pool,
@@ -272,7 +266,6 @@ TEST(a_gradient_is_made_as_long_as_is_said)
     struct values before = make(graph), free_one = make(graph), long_one = make(graph),
                   short_one = make(graph);
     double squares = 0.0;
-    (void)state;
     run(graph, &free_one, 1, 8.0f, rates);
     rates.clip_norm = 1e6;
     run(graph, &long_one, 3, 8.0f, rates);

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/shim/shim_backend.h"
 #include "base/folder.h"
+#include "unit.h"
 
 /* GPUs keep choices below home; run: the folder of a run that keeps them too, or NULL. */
 static inline tdmi_device *open_gpu(const struct folder *home, const char *run)
