@@ -3,6 +3,7 @@
  * through the same two steps, a name and then its values, so they refuse the same things.
  */
 #include "image/augment/augment.h"
+#include "base/scope.h"
 
 #include "base/text/suggest.h"
 #include <math.h>
@@ -163,9 +164,7 @@ static tdm_status read_values(const char **rest, int kind, double *values, tdm_e
             return TDM_FAIL(err, TDM_E_USAGE, "'%s' has the %s '%s' (%s), which is no number",
                             entry->name, entry->arguments[i].name, word,
                             entry->arguments[i].meaning);
-        tdm_status status = check_value(entry, i, values[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_value(entry, i, values[i], err));
     }
     return complete(kind, values, err);
 }
@@ -262,9 +261,7 @@ static tdm_status read_members(const tdm_json_value *object, int kind, double *v
         if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
             return TDM_FAIL(err, TDM_E_INPUT, "the %s of '%s' is no number", key, entry->name);
         values[i] = tdm_json_as_number(value, NAN);
-        tdm_status status = check_value(entry, i, values[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_value(entry, i, values[i], err));
     }
     return complete(kind, values, err);
 }

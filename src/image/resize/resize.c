@@ -21,6 +21,7 @@
  * limit, and an image above it is a bad image, not a lack of memory.
  */
 #include "image/resize/resize.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include <math.h>
 #include <string.h>
@@ -114,14 +115,8 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     const size_t row_bytes = 3 * (size_t)how->part_width;
     const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
     const int rows_across = r->has_down && r->is_transposed ? how->part_height : r->source_height;
-    if (r->has_across) {
+    if (r->has_across)
         tdmi_weights_carve(base, used, across, how->filter, &r->across);
-        if (r->kernels->arranged_bytes != NULL)
-            r->across.arranged = tdmi_resize_carve(
-                base, used, 1,
-                r->kernels->arranged_bytes(across->part_output,
-                                           tdmi_weights_max_groups(across, how->filter)));
-    }
     if (r->has_down)
         tdmi_weights_carve(base, used, down, how->filter, &r->down);
     if (r->has_down) {
@@ -190,8 +185,6 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
     if (r->has_across) {
         tdmi_weights_fill(across, how->filter, TDMI_GROUPS_ANYWHERE, &r->across);
         r->kernels->pack(r->across.taps, (size_t)r->across.n_outputs * (size_t)r->across.n_groups);
-        if (r->kernels->arrange != NULL)
-            r->kernels->arrange(&r->across);
         r->columns = tdmi_weights_inputs(across, &r->across);
     }
     if (r->has_down) {
@@ -205,9 +198,7 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
 tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
                                 const struct tdmi_resize *how, tdmi_image *room, tdm_error *err)
 {
-    tdm_status status = check(width, height, how, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check(width, height, how, err));
     return plan(resampler, width, height, how, 0, room, err);
 }
 
@@ -412,17 +403,13 @@ static tdm_status run(const tdmi_image *source, const struct tdmi_resize *how, s
     struct tdmi_resampler resampler;
     struct tdmi_resize step = *how;
     tdmi_image small = {0};
-    tdm_status status = check(source->width, source->height, how, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check(source->width, source->height, how, err));
     if (is_reducing(how))
         plan_reduction(source, &step, &small);
     const tdmi_image *from = is_reducing(how) ? &small : source;
     const size_t small_bytes = 3 * (size_t)small.width * (size_t)small.height;
-    status =
-        plan(&resampler, from->width, from->height, &step, kept_bytes + small_bytes, room, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(
+        plan(&resampler, from->width, from->height, &step, kept_bytes + small_bytes, room, err));
     if (is_reducing(how)) {
         small.pixels = room->pixels + kept_bytes;
         tdmi_image_reduce(source, step.reduce_x, step.reduce_y, small.pixels);

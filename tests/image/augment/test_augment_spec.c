@@ -18,13 +18,12 @@ static struct tdmi_augment read_spec(const char *spec)
 static void assert_written(const char *spec, const char *written)
 {
     struct tdmi_augment augment = read_spec(spec);
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     tdmi_augment_write(&augment, &text);
     assert_string_equal(tdmi_text_string(&text), written);
     struct tdmi_augment again = read_spec(tdmi_text_string(&text));
     assert_memory_equal(again.is_on, augment.is_on, sizeof again.is_on);
     assert_memory_equal(again.arguments, augment.arguments, sizeof again.arguments);
-    tdmi_text_release(&text);
 }
 
 TEST(a_spec_is_completed_and_reads_back)
