@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "image/formats/codec.h"
+#include "image/jpeg/layout.h"
 #include "image/jpeg/plain.h"
 
 #include <string.h>
