@@ -126,4 +126,5 @@ static void vertical(const uint8_t *quads, size_t stride_bytes, const int32_t *t
     }
 }
 
-const struct tdmi_resize_kernels tdmi_resize_avx2 = {"avx2", pack, horizontal, vertical};
+const struct tdmi_resize_kernels tdmi_resize_avx2 = {"avx2", pack,       NULL,
+                                                     NULL,   horizontal, vertical};

@@ -20,6 +20,10 @@ struct tdmi_resize_kernels {
     const char *name;
     /* Bring groups of four weights into the form this set multiplies with, in place. */
     void (*pack)(int32_t *taps, size_t n_groups);
+    /* What horizontal wants to have ready besides: the size of its memory, and the work, after
+     * pack. Both NULL where there is nothing. */
+    size_t (*arranged_bytes)(int n_outputs, int max_groups);
+    void (*arrange)(struct tdmi_resize_weights *weights);
     /* 4 * n_quads rows of RGB -> n_quads quads of 3 * n_outputs columns, stride_bytes apart. */
     void (*horizontal)(const uint8_t *const *rows, int n_quads,
                        const struct tdmi_resize_weights *weights, uint8_t *quads,
@@ -34,6 +38,6 @@ const struct tdmi_resize_kernels *tdmi_resize_kernels_best(void);
 /* All kernels of this CPU, from the specification upwards; NULL past the last one. */
 const struct tdmi_resize_kernels *tdmi_resize_kernels_at(int index);
 
-extern const struct tdmi_resize_kernels tdmi_resize_scalar, tdmi_resize_avx2;
+extern const struct tdmi_resize_kernels tdmi_resize_scalar, tdmi_resize_avx2, tdmi_resize_avx512;
 
 #endif

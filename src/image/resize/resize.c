@@ -115,8 +115,14 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     const size_t row_bytes = 3 * (size_t)how->part_width;
     const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
     const int rows_across = r->has_down && r->is_transposed ? how->part_height : r->source_height;
-    if (r->has_across)
+    if (r->has_across) {
         tdmi_weights_carve(base, used, across, how->filter, &r->across);
+        if (r->kernels->arranged_bytes != NULL)
+            r->across.arranged = tdmi_resize_carve(
+                base, used, 1,
+                r->kernels->arranged_bytes(across->part_output,
+                                           tdmi_weights_max_groups(across, how->filter)));
+    }
     if (r->has_down)
         tdmi_weights_carve(base, used, down, how->filter, &r->down);
     if (r->has_down) {
@@ -185,6 +191,8 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
     if (r->has_across) {
         tdmi_weights_fill(across, how->filter, TDMI_GROUPS_ANYWHERE, &r->across);
         r->kernels->pack(r->across.taps, (size_t)r->across.n_outputs * (size_t)r->across.n_groups);
+        if (r->kernels->arrange != NULL)
+            r->kernels->arrange(&r->across);
         r->columns = tdmi_weights_inputs(across, &r->across);
     }
     if (r->has_down) {

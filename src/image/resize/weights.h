@@ -27,8 +27,10 @@ struct tdmi_span {
 struct tdmi_resize_weights {
     int n_outputs, n_groups; /* groups: room of each output */
     struct tdmi_span *spans; /* (n_outputs) */
-    int32_t *taps; /* (n_outputs, n_groups, 4), weights of 1 << TDMI_RESIZE_FRACTION_BITS */
-    double *real;  /* working memory */
+    int32_t *taps;    /* (n_outputs, n_groups, 4), weights of 1 << TDMI_RESIZE_FRACTION_BITS */
+    double *real;     /* working memory */
+    void *arranged;   /* the kernels' own form of them … */
+    bool is_arranged; /* … where they made one */
 };
 
 /* Where the groups of an output begin: anywhere, as long as they stay inside the inputs where these
