@@ -65,6 +65,20 @@ struct tdmi_command {
     tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
 };
 
+/* The command of a cmd_<name>.c, whose parts have these names; the description is last. */
+#define TDMI_COMMAND(name_, summary_, ...)             \
+    const struct tdmi_command tdmi_command_##name_ = { \
+        .name = #name_,                                \
+        .summary = summary_,                           \
+        .description = __VA_ARGS__,                    \
+        .arguments = arguments,                        \
+        .options = options,                            \
+        .examples = examples,                          \
+        .values_bytes = sizeof(struct values),         \
+        .defaults = defaults,                          \
+        .run = run,                                    \
+    }
+
 enum {
     TDMI_VALUES_BYTES = 1024, /* room for any command's struct */
     TDMI_OPTIONS_MAX = 96     /* rows of any option table */

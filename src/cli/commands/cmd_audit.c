@@ -321,39 +321,22 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "strict",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, audit.strict),
-     .group = "Verdicts",
-     .help = "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
-             "class or split; --quarantine then lists damaged files too"},
-    {.name = "near",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, audit.find_near),
-     .group = "Verdicts",
-     .help = "report only files of equal bytes as copies, not images that look alike"},
+    TDMI_ROW(FLAG, "strict", audit.strict, "Verdicts",
+             "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
+             "class or split; --quarantine then lists damaged files too"),
+    TDMI_ROW(FLAG, "near", audit.find_near, "Verdicts",
+             "report only files of equal bytes as copies, not images that look alike"),
 #define AT audit.how.
 #define HOW(member) member
 #define WITHOUT_QUARANTINE
 #include "tandem/source.def"
 #undef AT
-    {.name = "quarantine",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, audit.quarantine),
-     .value_name = "FILE",
-     .default_words = "none",
-     .group = "Result",
-     .help = "write a list of bad files, for train and prepare"},
-    {.name = "show",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, show),
-     .low = 0,
-     .high = 1e9,
-     .unit = "lines",
-     .group = "Result",
-     .help = "most lines of each list; --json has all"},
-    TDMI_ROW_THREADS(offsetof(struct values, audit.threads),
-                     "number of threads; never changes the verdicts"),
+    TDMI_ROW(PATH, "quarantine", audit.quarantine, "Result",
+             "write a list of bad files, for train and prepare", .value_name = "FILE",
+             .default_words = "none"),
+    TDMI_ROW(INTEGER, "show", show, "Result", "most lines of each list; --json has all",
+             .high = 1e9, .unit = "lines"),
+    TDMI_ROW_THREADS(audit.threads, "number of threads; never changes the verdicts"),
     {.name = NULL},
 };
 
@@ -367,15 +350,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_audit = {
-    .name = "audit",
-    .summary = "check every image of a data set and find copies",
-    .description = "Reads and decodes every image and reports which are corrupt, truncated, "
-                   "wrongly named, rotated or copies across classes or splits. Changes nothing.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(audit, "check every image of a data set and find copies",
+             "Reads and decodes every image and reports which are corrupt, truncated, "
+             "wrongly named, rotated or copies across classes or splits. Changes nothing.");

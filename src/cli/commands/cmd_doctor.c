@@ -408,32 +408,14 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
-    {.name = "measure",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, has_measurements),
-     .group = "Measurements",
-     .help = "look things up, measure nothing"},
-    {.name = "time",
-     .type = TDMI_OPTION_DURATION,
-     .offset = offsetof(struct values, measure.seconds),
-     .low = 1,
-     .high = 60,
-     .group = "Measurements",
-     .help = "time of all measurements together"},
-    {.name = "folder",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, measure.folder),
-     .value_name = "DIR",
-     .default_words = "the current folder",
-     .group = "Measurements",
-     .help = "folder whose disk is measured, with a file that is deleted afterwards"},
-    {.name = "disk-size",
-     .type = TDMI_OPTION_SIZE,
-     .offset = offsetof(struct values, measure.disk_bytes),
-     .low = 0x1p22,
-     .high = 0x1p40,
-     .group = "Measurements",
-     .help = "size of that file; smaller on a slow disk"},
+    TDMI_ROW(FLAG, "measure", has_measurements, "Measurements", "look things up, measure nothing"),
+    TDMI_ROW(DURATION, "time", measure.seconds, "Measurements", "time of all measurements together",
+             .low = 1, .high = 60),
+    TDMI_ROW(PATH, "folder", measure.folder, "Measurements",
+             "folder whose disk is measured, with a file that is deleted afterwards",
+             .value_name = "DIR", .default_words = "the current folder"),
+    TDMI_ROW(SIZE, "disk-size", measure.disk_bytes, "Measurements",
+             "size of that file; smaller on a slow disk", .low = 0x1p22, .high = 0x1p40),
     {.name = NULL},
 };
 
@@ -447,16 +429,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_doctor = {
-    .name = "doctor",
-    .summary = "show what this build and this machine can do",
-    .description = "Lists the CPU, memory, limits of the container, GPUs, MPI and NCCL, and the "
-                   "optional parts of this build with the command that installs a missing one; and "
-                   "measures memory, arithmetic, disk, and which precision is faster here.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(doctor, "show what this build and this machine can do",
+             "Lists the CPU, memory, limits of the container, GPUs, MPI and NCCL, and the "
+             "optional parts of this build with the command that installs a missing one; and "
+             "measures memory, arithmetic, disk, and which precision is faster here.");

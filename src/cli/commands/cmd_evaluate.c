@@ -102,38 +102,23 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "part",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, part),
-     .choices = "all|train|val|test",
-     .group = "Images",
-     .help = "images to evaluate, as the model's training split them"},
+    TDMI_ROW(CHOICE, "part", part, "Images",
+             "images to evaluate, as the model's training split them",
+             .choices = "all|train|val|test"),
 #define AT how.
 #define HOW(member) member
 #include "tandem/source.def"
 #undef AT
-    TDMI_ROW_SHOW(offsetof(struct values, show)),
-    TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
-                   "images evaluated at once; never changes the results"),
-    {.name = "memory",
-     .type = TDMI_OPTION_SIZE,
-     .offset = offsetof(struct values, memory),
-     .low = 0,
-     .high = INFINITY,
-     .default_words = "a part of what is free",
-     .group = "Machine",
-     .help = "memory for prefetching and caches"},
-    {.name = "cache",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, cache),
-     .choices = "auto|none|encoded|decoded|disk",
-     .group = "Machine",
-     .help = "what is kept of images once read; disk: the next run reads nothing from the store"},
+    TDMI_ROW_SHOW(show),
+    TDMI_ROW_BATCH(batch, 256, "Machine", "images evaluated at once; never changes the results"),
+    TDMI_ROW(SIZE, "memory", memory, "Machine", "memory for prefetching and caches",
+             .high = INFINITY, .default_words = "a part of what is free"),
+    TDMI_ROW(CHOICE, "cache", cache, "Machine",
+             "what is kept of images once read; disk: the next run reads nothing from the store",
+             .choices = "auto|none|encoded|decoded|disk"),
 #include "cli/foreign.def"
-    TDMI_ROW_THREADS(offsetof(struct values, model.threads),
-                     "number of threads; never changes the results"),
-    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
-                    "cpu, or one backend: cuda, cuda:1, ref"),
+    TDMI_ROW_THREADS(model.threads, "number of threads; never changes the results"),
+    TDMI_ROW_DEVICE(model.device, "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 
@@ -147,15 +132,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_evaluate = {
-    .name = "evaluate",
-    .summary = "measure the accuracy of a trained model",
-    .description = "Evaluates every image exactly once, with the preprocessing that the model was "
-                   "trained with. Accuracies come with n and a 95 % Wilson interval.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(evaluate, "measure the accuracy of a trained model",
+             "Evaluates every image exactly once, with the preprocessing that the model was "
+             "trained with. Accuracies come with n and a 95 % Wilson interval.");

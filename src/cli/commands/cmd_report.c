@@ -57,14 +57,8 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "out",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, out),
-     .value_name = "FILE",
-     .default_words = "report.html in the first run",
-     .group = "Result",
-     .help = "page to write"},
+    TDMI_ROW(PATH, "out", out, "Result", "page to write", .letter = 'o', .value_name = "FILE",
+             .default_words = "report.html in the first run"),
     {.name = NULL},
 };
 
@@ -76,15 +70,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_report = {
-    .name = "report",
-    .summary = "write an HTML page: curves, classes, confusions, calibration",
-    .description = "The page is one file: no network, no scripts, no other files. Each further run "
-                   "is compared with the first.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(report, "write an HTML page: curves, classes, confusions, calibration",
+             "The page is one file: no network, no scripts, no other files. Each further run "
+             "is compared with the first.");

@@ -292,7 +292,7 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    TDMI_ROW_SHOW(offsetof(struct values, show)),
+    TDMI_ROW_SHOW(show),
     {.name = NULL},
 };
 
@@ -306,18 +306,9 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_runs = {
-    .name = "runs",
-    .summary = "list, show and compare runs",
-    .description = "Compares two runs on each validation image of both. The verdict is 'better' "
-                   "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
-                   "interval of the paired difference (Tango's) excludes a loss of more than one "
-                   "point; below 1,000 images there is none. Runs validated on different images "
-                   "are shown side by side and not compared.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(runs, "list, show and compare runs",
+             "Compares two runs on each validation image of both. The verdict is 'better' "
+             "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
+             "interval of the paired difference (Tango's) excludes a loss of more than one "
+             "point; below 1,000 images there is none. Runs validated on different images "
+             "are shown side by side and not compared.");

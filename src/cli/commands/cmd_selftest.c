@@ -170,14 +170,10 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
-    TDMI_ROW_DEVICE(offsetof(struct values, device),
-                    "device to check: cpu, or one backend: cuda, cuda:1, ref"),
-    {.name = "part",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, part),
-     .choices = "all|ops",
-     .group = "Machine",
-     .help = "ops: only the cases of the operations, such as for a checker of GPU memory"},
+    TDMI_ROW_DEVICE(device, "device to check: cpu, or one backend: cuda, cuda:1, ref"),
+    TDMI_ROW(CHOICE, "part", part, "Machine",
+             "ops: only the cases of the operations, such as for a checker of GPU memory",
+             .choices = "all|ops"),
     {.name = NULL},
 };
 
@@ -187,16 +183,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_selftest = {
-    .name = "selftest",
-    .summary = "check that this build computes correctly on this machine",
-    .description =
-        "Checks every operation against the plain C reference and against central differences, "
-        "equal results at any thread count, golden training runs, and failing allocations.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    selftest, "check that this build computes correctly on this machine",
+    "Checks every operation against the plain C reference and against central differences, "
+    "equal results at any thread count, golden training runs, and failing allocations.");

@@ -48,32 +48,15 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "classes",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, synth.classes),
-     .low = 2,
-     .high = 1000,
-     .group = "Images",
-     .help = "number of classes, one folder each"},
-    {.name = "per-class",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, synth.per_class),
-     .low = 1,
-     .high = 1000000,
-     .group = "Images",
-     .help = "number of images per class"},
-    TDMI_ROW_SIZE(offsetof(struct values, synth.size), 16, 2048, "Images",
-                  "typical side; images vary around it"),
-    {.name = "format",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, synth.format),
-     .choices = "jpeg|png|bmp|ppm",
-     .group = "Images",
-     .help = "format of the files, if this build can write it"},
-    TDMI_ROW_SEED(offsetof(struct values, synth.seed), "Images",
-                  "the same seed gives the same bytes on any machine"),
-    TDMI_ROW_THREADS(offsetof(struct values, synth.threads),
-                     "number of threads; never changes the bytes"),
+    TDMI_ROW(INTEGER, "classes", synth.classes, "Images", "number of classes, one folder each",
+             .low = 2, .high = 1000),
+    TDMI_ROW(INTEGER, "per-class", synth.per_class, "Images", "number of images per class",
+             .low = 1, .high = 1000000),
+    TDMI_ROW_SIZE(synth.size, 16, 2048, "Images", "typical side; images vary around it"),
+    TDMI_ROW(CHOICE, "format", synth.format, "Images",
+             "format of the files, if this build can write it", .choices = "jpeg|png|bmp|ppm"),
+    TDMI_ROW_SEED(synth.seed, "Images", "the same seed gives the same bytes on any machine"),
+    TDMI_ROW_THREADS(synth.threads, "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 
@@ -83,15 +66,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_synth = {
-    .name = "synth",
-    .summary = "generate a synthetic data set of photo-like images",
-    .description = "Writes class folders of images with textures, shapes, clutter, changing light "
-                   "and sizes, which a small network can learn and a colour histogram cannot.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(synth, "generate a synthetic data set of photo-like images",
+             "Writes class folders of images with textures, shapes, clutter, changing light "
+             "and sizes, which a small network can learn and a colour histogram cannot.");

@@ -188,19 +188,10 @@ static const struct tdmi_argument arguments[] = {
 #define AT train.
 
 static const struct tdmi_option options[] = {
-    {.name = "out",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, train.run),
-     .value_name = "RUN",
-     .default_words = "runs/<model>-<time>",
-     .group = "Result",
-     .help = "run folder to make"},
-    {.name = "resume",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, train.resume),
-     .group = "Result",
-     .help = "resume RUN with its recorded options; start it if there is none"},
+    TDMI_ROW(PATH, "out", train.run, "Result", "run folder to make", .letter = 'o',
+             .value_name = "RUN", .default_words = "runs/<model>-<time>"),
+    TDMI_ROW(FLAG, "resume", train.resume, "Result",
+             "resume RUN with its recorded options; start it if there is none"),
 #include "tandem/train.def"
     {.name = NULL},
 };
@@ -215,17 +206,8 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_train = {
-    .name = "train",
-    .summary = "train a classifier from labelled images",
-    .description =
-        "Splits the images by their content, trains, validates, keeps the best weights, and leaves "
-        "a run folder that evaluate and predict read. The same source, options and seed give the "
-        "same bits at any number of threads and after any number of interruptions.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    train, "train a classifier from labelled images",
+    "Splits the images by their content, trains, validates, keeps the best weights, and leaves "
+    "a run folder that evaluate and predict read. The same source, options and seed give the "
+    "same bits at any number of threads and after any number of interruptions.");

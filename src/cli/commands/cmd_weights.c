@@ -282,21 +282,11 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "mirror",
-     .type = TDMI_OPTION_TEXT,
-     .offset = offsetof(struct values, mirror),
-     .value_name = "URL",
-     .default_words = "the publisher",
-     .group = "Fetch",
-     .help = "URL of a folder that has the file, on another server"},
-    {.name = "show",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, show),
-     .low = 0,
-     .high = 1e6,
-     .unit = "tensors",
-     .group = "Inspect",
-     .help = "tensors to print; --json has all"},
+    TDMI_ROW(TEXT, "mirror", mirror, "Fetch",
+             "URL of a folder that has the file, on another server", .value_name = "URL",
+             .default_words = "the publisher"),
+    TDMI_ROW(INTEGER, "show", show, "Inspect", "tensors to print; --json has all", .high = 1e6,
+             .unit = "tensors"),
     {.name = NULL},
 };
 
@@ -312,16 +302,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_weights = {
-    .name = "weights",
-    .summary = "fetch, inspect and convert published weights",
-    .description = "Keeps published weights in TANDEM_HOME/weights and compares them with the "
-                   "publisher's hash; if there is none, the first fetch prints the SHA-256 and "
-                   "remembers it. Files are only read: nothing in them is ever run.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(weights, "fetch, inspect and convert published weights",
+             "Keeps published weights in TANDEM_HOME/weights and compares them with the "
+             "publisher's hash; if there is none, the first fetch prints the SHA-256 and "
+             "remembers it. Files are only read: nothing in them is ever run.");
