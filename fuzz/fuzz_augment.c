@@ -1,6 +1,6 @@
 /*
- * Any text as a description of augmentation, in words or in JSON: it is refused with one sentence,
- * or what was understood is written, read and found to be the same.
+ * Any text as a description of augmentation: it is refused with one sentence, or what was
+ * understood is written, read and found to be the same.
  */
 #include "image/augment/augment.h"
 
@@ -19,22 +19,9 @@ static void survive(const struct tdmi_augment *augment)
         memcmp(again.arguments, augment->arguments, sizeof again.arguments) != 0)
         abort();
     tdmi_text_release(&text);
-
-    tdm_json_document *document = NULL;
-    tdm_json_writer *writer = tdm_json_writer_new(0);
-    const char *json;
-    size_t length;
-    tdmi_augment_to_json(augment, writer, NULL);
-    if (tdm_json_finish(writer, &json, &length, NULL) != TDM_OK ||
-        tdm_json_read(json, length, "written", &document, NULL) != TDM_OK ||
-        tdmi_augment_from_json(tdm_json_root(document), "written", &again, NULL) != TDM_OK ||
-        memcmp(again.arguments, augment->arguments, sizeof again.arguments) != 0)
-        abort();
-    tdm_json_document_free(document);
-    tdm_json_writer_free(writer);
 }
 
-/* Pictures of one pixel: nothing may be reached beyond them, whatever was asked for. */
+/* Images of one pixel: nothing beyond them may be touched. */
 static void use(const struct tdmi_augment *augment)
 {
     uint8_t pixels[3] = {1, 2, 3}, spare[3];
@@ -46,20 +33,9 @@ static void use(const struct tdmi_augment *augment)
         abort();
 }
 
-static void evaluator(tdm_status status, const struct tdmi_augment *augment, const tdm_error *err)
-{
-    if (status != TDM_OK && err->n_frames != 1)
-        abort(); /* a refusal without its sentence */
-    if (status == TDM_OK) {
-        survive(augment);
-        use(augment);
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     char *spec = malloc(length + 1);
-    tdm_json_document *document = NULL;
     struct tdmi_augment augment;
     tdm_error err = {0};
     if (!spec)
@@ -67,13 +43,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (length > 0)
         memcpy(spec, bytes, length);
     spec[length] = '\0';
-    evaluator(tdmi_augment_read(spec, &augment, &err), &augment, &err);
-    if (tdm_json_read(spec, length, "fuzz", &document, NULL) == TDM_OK) {
-        tdm_error_clear(&err);
-        evaluator(tdmi_augment_from_json(tdm_json_root(document), "fuzz", &augment, &err), &augment,
-                  &err);
+    if (tdmi_augment_read(spec, &augment, &err) == TDM_OK) {
+        survive(&augment);
+        use(&augment);
+    } else if (err.n_frames != 1) {
+        abort(); /* a refusal without its sentence */
     }
-    tdm_json_document_free(document);
     free(spec);
     return 0;
 }

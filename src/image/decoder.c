@@ -1,8 +1,9 @@
 /* Selects the JPEG files that a GPU decoder can take, and describes the resize of each to it. */
 #include "image/decoder.h"
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
+#include "image/jpeg/layout.h"
 #include "image/jpeg/plain.h"
 
 #include <string.h>
@@ -40,7 +41,6 @@ bool tdmi_decoder_describe(const void *bytes, size_t length_bytes, struct tdmi_i
 tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_image_limits limits,
                               tdmi_image *room, bool *is_sound, tdm_error *err)
 {
-    const struct tdmi_jpeg_kernels *kernels = tdmi_jpeg_kernels_best();
     const int64_t minute_ns = (int64_t)60 * 1000000000;
     const struct tdmi_codec_source source = {
         .bytes = file->bytes,
@@ -50,8 +50,7 @@ tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_
                        (limits.max_ns > 0 && limits.max_ns < minute_ns ? limits.max_ns : minute_ns),
         .orientation = 1,
     };
-    return tdmi_jpeg_plain_check(&source, kernels ? kernels : tdmi_jpeg_kernels_at(0), room,
-                                 is_sound, err);
+    return tdmi_jpeg_plain_check(&source, room, is_sound, err);
 }
 
 /* ---- the way into the input ------------------------------------------------------------------ */
@@ -107,9 +106,7 @@ tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_r
     const size_t bytes = carve_all(NULL, &passes, how->filter, &across, &down);
     if (bytes > TDMI_DECODER_MOST_WEIGHT_BYTES)
         return TDM_OK;
-    tdm_status status = make_room(room, bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(make_room(room, bytes, err));
     (void)carve_all(room->memory, &passes, how->filter, &across, &down);
     file->across_pass = file->down_pass = (struct tdmi_decoder_pass){0};
     if (passes.has_across)

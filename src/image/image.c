@@ -4,7 +4,7 @@
  */
 #include "image/image.h"
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include <limits.h>
 
@@ -34,9 +34,7 @@ tdm_status tdmi_image_reshape(tdmi_image *image, int width, int height, tdm_erro
     if (width < 1 || height < 1 || (size_t)width > SIZE_MAX / 3 / (size_t)height)
         return TDM_FAIL(err, TDM_E_USAGE, "a picture of %d x %d pixels cannot be made", width,
                         height);
-    tdm_status status = tdmi_image_reserve(image, 3 * (size_t)width * (size_t)height, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_image_reserve(image, 3 * (size_t)width * (size_t)height, err));
     image->width = width;
     image->height = height;
     return TDM_OK;
@@ -67,8 +65,6 @@ tdm_status tdmi_codec_check_shape(const struct tdmi_codec_source *source, int64_
 tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
                             tdmi_image *image, tdm_error *err)
 {
-    tdm_status status = tdmi_codec_check_shape(source, width, height, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_codec_check_shape(source, width, height, err));
     return tdmi_image_reshape(image, (int)width, (int)height, err);
 }

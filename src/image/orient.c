@@ -3,7 +3,7 @@
  * exchange width and height through a second half of the image's own memory, so that a loader
  * thread allocates nothing once that memory has grown.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include "image/image.h"
 #include <string.h>
@@ -54,9 +54,7 @@ static tdm_status transpose(tdmi_image *image, bool is_from_right, bool is_from_
     enum { TILE = 32 };
     const ptrdiff_t width = image->width, height = image->height;
     size_t picture_bytes = 3 * (size_t)width * (size_t)height;
-    tdm_status status = make_room(image, picture_bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(make_room(image, picture_bytes, err));
 
     const uint8_t *first = image->pixels + 3 * ((is_from_right ? width - 1 : 0) +
                                                 (is_from_bottom ? (height - 1) * width : 0));

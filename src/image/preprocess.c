@@ -5,6 +5,7 @@
  * torchvision's Resize truncates.
  */
 #include "image/preprocess.h"
+#include "base/scope.h"
 #include "base/file/far_copy.h"
 #include "image/formats/codec.h"
 #include "image/resize/resize.h"
@@ -143,13 +144,10 @@ static tdm_status plan(const struct tdmi_preprocess *preprocess, const struct dr
                                 .width = preprocess->width,
                                 .height = preprocess->height,
                                 .filter = preprocess->filter};
-    tdm_status status = TDM_OK;
     if (preprocess->fit == TDMI_FIT_PAD)
         size_inside(preprocess, width, height, how);
     else if (preprocess->fit == TDMI_FIT_CROP)
-        status = size_around(preprocess, width, height, how, err);
-    if (status != TDM_OK)
-        return status;
+        TDMI_TRY(size_around(preprocess, width, height, how, err));
     how->part_width = how->width < preprocess->width ? how->width : preprocess->width;
     how->part_height = how->height < preprocess->height ? how->height : preprocess->height;
     how->part_x = (how->width - how->part_width) / 2;

@@ -8,6 +8,7 @@
  * a model whose input is prepared by a guess would give wrong answers without a word.
  */
 #include "image/preprocess.h"
+#include "base/scope.h"
 #include <string.h>
 
 #define MAX_SIDE 65535
@@ -156,24 +157,16 @@ static tdm_status read_members(const tdm_json_value *object, struct tdmi_preproc
                             list(members, possible, sizeof possible));
     }
     int channels = 0, fit = 0, filter = 0, scale = 0;
-    tdm_status status = read_side(object, "width", &preprocess->width, err);
-    if (status == TDM_OK)
-        status = read_side(object, "height", &preprocess->height, err);
-    if (status == TDM_OK)
-        status = read_side(object, "channels", &channels, err);
-    if (status == TDM_OK && channels != 1 && channels != 3)
-        status = TDM_FAIL(err, TDM_E_INPUT, "\"channels\" is %d; 1 (grey) and 3 (RGB) are possible",
-                          channels);
-    if (status == TDM_OK)
-        status = read_word(object, "fit", fit_names, &fit, err);
-    if (status == TDM_OK)
-        status = read_word(object, "filter", filter_names, &filter, err);
-    if (status == TDM_OK)
-        status = read_word(object, "scale", scale_names, &scale, err);
-    if (status == TDM_OK)
-        status = read_draft(object, &preprocess->uses_draft, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_side(object, "width", &preprocess->width, err));
+    TDMI_TRY(read_side(object, "height", &preprocess->height, err));
+    TDMI_TRY(read_side(object, "channels", &channels, err));
+    if (channels != 1 && channels != 3)
+        return TDM_FAIL(err, TDM_E_INPUT, "\"channels\" is %d; 1 (grey) and 3 (RGB) are possible",
+                        channels);
+    TDMI_TRY(read_word(object, "fit", fit_names, &fit, err));
+    TDMI_TRY(read_word(object, "filter", filter_names, &filter, err));
+    TDMI_TRY(read_word(object, "scale", scale_names, &scale, err));
+    TDMI_TRY(read_draft(object, &preprocess->uses_draft, err));
     preprocess->channels = channels;
     preprocess->fit = (enum tdmi_fit)fit;
     preprocess->filter = (enum tdmi_filter)filter;

@@ -53,7 +53,7 @@ TEST(every_form_gives_the_expected_pixels)
 
 TEST(a_file_cut_anywhere_is_refused)
 {
-    tdmi_image drawn = {0}, image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image drawn = {0}, image = {0};
     draw_pattern(&drawn, 150, 110);
     for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++) {
         enum tdmi_image_format format = (enum tdmi_image_format)i;
@@ -73,8 +73,6 @@ TEST(a_file_cut_anywhere_is_refused)
         }
         tdmi_text_release(&file);
     }
-    tdmi_image_release(&drawn);
-    tdmi_image_release(&image);
 }
 
 /* Progressive and interlaced files have all pixels early, in a coarse form: still not whole. */
@@ -101,7 +99,7 @@ TEST(stored_files_without_their_end_are_refused)
         {"deep.ppm", 0},
         {"text.ppm", 2}, /* the last number's last digits */
     };
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bytes file = read_corpus(cases[i].name);
         if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length)))
@@ -111,7 +109,6 @@ TEST(stored_files_without_their_end_are_refused)
                              file.length);
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 static const struct tdmi_image_limits strictly = {.is_strict = true};
@@ -121,7 +118,7 @@ TEST(a_flipped_bit_in_a_png_is_refused_or_harmless)
     if (!tdmi_image_can_decode(TDMI_IMAGE_PNG))
         skip();
     static const char *const names[] = {"rgb8.png", "palette2-clear.png", "turned-left.png"};
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         char wanted[65], found[65];
@@ -144,7 +141,6 @@ TEST(a_flipped_bit_in_a_png_is_refused_or_harmless)
         assert_true(n_read >= 8); /* the checksums of the last two chunks */
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 /* pictures.txt has the pixels that Pillow makes of them. */
@@ -159,7 +155,7 @@ TEST(a_damaged_picture_is_read_unless_the_caller_is_strict)
         {"checksum-pixels.png", "it is damaged: invalid chunk checksum"},
         {"checksum-end.png", "it is damaged: invalid chunk checksum"},
     };
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bytes file = read_corpus(cases[i].name);
         if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
@@ -173,7 +169,6 @@ TEST(a_damaged_picture_is_read_unless_the_caller_is_strict)
         }
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 TEST(every_changed_byte_gives_a_picture_or_a_sentence)
@@ -183,7 +178,7 @@ TEST(every_changed_byte_gives_a_picture_or_a_sentence)
         "core24.bmp", "grey.jpg",         "progressive.jpg", "animated.gif", "animated-placed.webp",
         "lossy.webp", "turned-right.jpg", "palette4.bmp"};
     static const uint8_t flips[] = {0x01, 0x80, 0xff};
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         uint8_t *bytes = file.bytes;
@@ -201,7 +196,6 @@ TEST(every_changed_byte_gives_a_picture_or_a_sentence)
         }
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 TEST(refusals_say_what_was_found)
@@ -236,7 +230,7 @@ TEST(refusals_say_what_was_found)
         {"P1 2 1 02", 9, "damaged: sample 2 of 2"},
         {"BM", 2, "truncated"},
     };
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tdm_error err = {0};
         assert_int_equal(decode(cases[i].bytes, cases[i].length, &image, &err), TDM_E_INPUT);
@@ -245,7 +239,6 @@ TEST(refusals_say_what_was_found)
         assert_int_equal(err.n_frames, 2);
         assert_non_null(strstr(tdm_error_sentence(&err, 1), "\"test\""));
     }
-    tdmi_image_release(&image);
 }
 
 TEST(a_picture_above_the_limit_takes_no_memory)
@@ -371,7 +364,7 @@ TEST(a_used_image_takes_no_new_memory)
 {
     static const char *const names[] = {"rgb420.jpg", "cmyk.jpg", "turned-right.jpg",
                                         "rgb.ppm",    "rle8.bmp", "rgba32.bmp"};
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
@@ -382,7 +375,6 @@ TEST(a_used_image_takes_no_new_memory)
         }
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 TEST(each_failed_allocation_is_reported)

@@ -39,7 +39,7 @@ TEST(lossless_formats_keep_every_pixel)
     static const enum tdmi_image_format formats[] = {TDMI_IMAGE_PNG, TDMI_IMAGE_BMP,
                                                      TDMI_IMAGE_PPM};
     static const int sizes[][2] = {{1, 1}, {2, 3}, {3, 2}, {64, 48}, {257, 31}, {1, 500}, {500, 1}};
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             if (!tdmi_image_can_encode(formats[f]))
@@ -47,7 +47,6 @@ TEST(lossless_formats_keep_every_pixel)
             draw_pattern(&image, sizes[i][0], sizes[i][1]);
             assert_int_equal(loss_of(&image, formats[f], 0), 0);
         }
-    tdmi_image_release(&image);
 }
 
 /* Soft slopes, which JPEG is made for. */
@@ -67,12 +66,11 @@ TEST(jpeg_comes_close_and_closer_with_quality)
 {
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_slopes(&image, 99, 61);
     assert_in_range(loss_of(&image, TDMI_IMAGE_JPEG, 100), 1, 5);
     assert_in_range(loss_of(&image, TDMI_IMAGE_JPEG, 90), 1, 12);
     assert_in_range(loss_of(&image, TDMI_IMAGE_JPEG, 30), 6, 60);
-    tdmi_image_release(&image);
 }
 
 /* The digests are those of the files that Pillow 13 writes for the same pixels, quality and
@@ -90,7 +88,7 @@ TEST(jpeg_bytes_are_the_same_everywhere)
                  {100, "e83fd0897112d81b"}};
     if (!tdmi_image_can_encode(TDMI_IMAGE_JPEG))
         skip();
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_pattern(&image, 77, 53);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char digest[65];
@@ -99,12 +97,11 @@ TEST(jpeg_bytes_are_the_same_everywhere)
         assert_string_equal(digest, cases[i].digest);
         tdmi_text_release(&file);
     }
-    tdmi_image_release(&image);
 }
 
 TEST(encoding_twice_gives_the_same_bytes_behind_what_was_there)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_pattern(&image, 120, 90);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
         if (!tdmi_image_can_encode((enum tdmi_image_format)format))
@@ -119,7 +116,6 @@ TEST(encoding_twice_gives_the_same_bytes_behind_what_was_there)
         tdmi_text_release(&first);
         tdmi_text_release(&second);
     }
-    tdmi_image_release(&image);
 }
 
 TEST(what_cannot_be_written_is_refused)
@@ -148,7 +144,7 @@ TEST(what_cannot_be_written_is_refused)
 
 TEST(each_failed_allocation_is_reported)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_pattern(&image, 90, 90);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
         bool is_done = !tdmi_image_can_encode((enum tdmi_image_format)format);
@@ -169,7 +165,6 @@ TEST(each_failed_allocation_is_reported)
             tdmi_text_release(&out);
         }
     }
-    tdmi_image_release(&image);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -146,7 +146,7 @@ TEST(turning_there_and_back_changes_nothing)
 
 TEST(other_numbers_and_missing_memory_are_reported)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     tdm_error err = {0};
     draw_pattern(&image, 5, 4);
     assert_int_equal(tdmi_image_orient(&image, 0, &err), TDM_E_USAGE);
@@ -157,7 +157,6 @@ TEST(other_numbers_and_missing_memory_are_reported)
     tdmi_memory_fail_from(0);
     assert_int_equal(status, TDM_E_MEMORY);
     assert_int_equal(image.width, 5);
-    tdmi_image_release(&image);
 }
 
 TEST_MAIN(NULL, NULL)

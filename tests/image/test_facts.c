@@ -168,7 +168,7 @@ TEST(a_collected_picture_cut_at_any_hundredth_looks_cut)
         "other-formats/Core_1_Bit.bmp", "other-formats/pal8rle.bmp",
         "other-formats/rgba32.bmp",     "other-formats/basi0g16.png",
     };
-    tdmi_image whole = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image whole = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = {0};
         if (!find_file(names[i], &file))
@@ -183,13 +183,12 @@ TEST(a_collected_picture_cut_at_any_hundredth_looks_cut)
         }
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&whole);
 }
 
 TEST(a_damaged_file_does_not_look_cut)
 {
     static const char *const names[] = {"rgb420.jpg", "rgb8.png", "plain.gif", "lossy.webp"};
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         uint8_t *bytes = file.bytes;
@@ -210,7 +209,6 @@ TEST(a_damaged_file_does_not_look_cut)
             assert_int_not_equal(n_refused, 0);
         tdmi_free(file.bytes);
     }
-    tdmi_image_release(&image);
 }
 
 /* The broken ones of the test data that are refused: cut, damaged, or nothing at all. */

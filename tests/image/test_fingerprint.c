@@ -19,17 +19,16 @@ static uint64_t fingerprint_of(const tdmi_image *image)
 /* The numbers are part of stored audits: the same on every machine, for ever. */
 TEST(the_fingerprint_is_a_fixed_number)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_pattern(&image, 40, 25);
     assert_int_equal(fingerprint_of(&image), UINT64_C(0xd58fbca067634b48));
     draw_pattern(&image, 7, 300);
     assert_int_equal(fingerprint_of(&image), UINT64_C(0xf0e1144b99d4d89f));
-    tdmi_image_release(&image);
 }
 
 TEST(plain_pictures_have_none)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     static const int sizes[][2] = {{1, 1}, {31, 33}, {200, 3}};
     for (size_t i = 0; i < 3; i++)
         for (int value = 0; value <= 255; value += 51) {
@@ -47,7 +46,6 @@ TEST(plain_pictures_have_none)
     for (int i = 0; i < 64 * 64 * 3; i++)
         image.pixels[i] = (uint8_t)(100 + i / 3 % 64 / 8);
     assert_int_not_equal(fingerprint_of(&image), 0);
-    tdmi_image_release(&image);
 }
 
 TEST(the_distance_counts_bits)
@@ -59,15 +57,13 @@ TEST(the_distance_counts_bits)
 
 TEST(missing_memory_is_reported)
 {
-    tdmi_image image = {0}, scratch = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0}, scratch = {0};
     uint64_t found;
     draw_pattern(&image, 100, 80);
     tdmi_memory_fail_from(1);
     tdm_status status = tdmi_image_fingerprint(&image, &scratch, &found, NULL);
     tdmi_memory_fail_from(0);
     assert_int_equal(status, TDM_E_MEMORY);
-    tdmi_image_release(&image);
-    tdmi_image_release(&scratch);
 }
 
 /* ---- photographs ----------------------------------------------------------------------------- */
@@ -93,7 +89,7 @@ static void compare_copies(const tdmi_image *image, struct photos *photos)
 {
     const uint64_t whole = photos->whole[photos->n];
     uint64_t copies[3];
-    tdmi_image other = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image other = {0};
     tdmi_text file = {0};
     assert_int_equal(tdmi_image_encode(image, TDMI_IMAGE_JPEG, 60, &file, NULL), TDM_OK);
     copies[0] = of_bytes(file.bytes, file.length_bytes, &other);
@@ -115,7 +111,6 @@ static void compare_copies(const tdmi_image *image, struct photos *photos)
             photos->worst[i] = distance;
         photos->n_far[i] += distance > TDMI_FINGERPRINT_NEAR;
     }
-    tdmi_image_release(&other);
 }
 
 static void add_folder(const char *folder, struct photos *photos)

@@ -142,7 +142,7 @@ TEST(small_pictures_are_the_same_as_drafts)
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const names[] = {"rgb420.jpg", "orientation3.jpg", "orientation6.jpg"};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     uint8_t whole[12 * 11 * 3], draft[sizeof whole];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int fit = TDMI_FIT_PAD; fit <= TDMI_FIT_STRETCH; fit++) {
@@ -162,7 +162,6 @@ TEST(small_pictures_are_the_same_as_drafts)
             assert_memory_equal(whole, draft, sizeof whole);
             tdmi_free(file.bytes);
         }
-    tdmi_preprocess_scratch_release(&scratch);
 }
 
 /* At its own size, with margins, and resampled: into memory that is read soon, or not. */
@@ -171,7 +170,7 @@ TEST(where_a_picture_goes_changes_no_byte)
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
         skip();
     static const char *const names[] = {"rgb420.jpg", "orientation1.jpg", "orientation6.jpg"};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     enum { SIDE_MAX = 200 };
     static uint8_t near[SIDE_MAX * SIDE_MAX * 3], far[sizeof near];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -204,7 +203,6 @@ TEST(where_a_picture_goes_changes_no_byte)
         tdmi_image_release(&whole);
         tdmi_free(file.bytes);
     }
-    tdmi_preprocess_scratch_release(&scratch);
 }
 
 /* Rows are resampled while they are decoded; here the picture is made first. Cut files too. */
@@ -221,8 +219,8 @@ TEST(decoding_by_rows_gives_the_bytes_of_the_whole_picture)
         {.width = 12, .height = 10, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 0.8},
         {.width = 300, .height = 300, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 1},
     };
-    tdmi_image image = {0};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     static uint8_t wanted[300 * 300 * 3], found[300 * 300 * 3];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
@@ -245,14 +243,12 @@ TEST(decoding_by_rows_gives_the_bytes_of_the_whole_picture)
             }
         tdmi_free(file.bytes);
     }
-    tdmi_preprocess_scratch_release(&scratch);
-    tdmi_image_release(&image);
 }
 
 TEST(a_picture_of_the_right_size_is_not_resampled)
 {
     static const enum tdmi_fit fits[] = {TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH};
-    tdmi_image source = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0};
     struct tdmi_preprocess_scratch scratch = {0};
     uint8_t out[32 * 24 * 3];
     draw_pattern(&source, 32, 24);
@@ -263,7 +259,6 @@ TEST(a_picture_of_the_right_size_is_not_resampled)
         assert_memory_equal(out, source.pixels, sizeof out);
         assert_null(scratch.resized.pixels);
     }
-    tdmi_image_release(&source);
 }
 
 TEST(scales_are_their_formulas)
@@ -309,23 +304,21 @@ TEST(impossible_settings_are_refused)
         {.width = 4, .height = 4, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 0},
         {.width = 4, .height = 4, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 1.1},
     };
-    tdmi_image source = {0};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     uint8_t out[64];
     draw_pattern(&source, 9, 9);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(tdmi_preprocess_image(&cases[i], &source, &scratch, out, NULL),
                          TDM_E_USAGE);
-    tdmi_preprocess_scratch_release(&scratch);
-    tdmi_image_release(&source);
 }
 
 /* One row of two million pixels. */
 TEST(a_needle_is_fitted)
 {
     enum { LONG = 2000000, SIDE = 299, ROW = 3 * SIDE };
-    tdmi_image source = {0}, line = {0};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, line = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     static uint8_t out[SIDE * ROW];
     assert_int_equal(tdmi_image_reshape(&source, LONG, 1, NULL), TDM_OK);
     for (size_t i = 0; i < 3 * (size_t)LONG; i++)
@@ -344,9 +337,6 @@ TEST(a_needle_is_fitted)
     const uint8_t *middle = source.pixels + 3 * (LONG / 2);
     for (int i = 0; i < SIDE * ROW; i++)
         assert_int_equal(out[i], middle[i % 3]);
-    tdmi_preprocess_scratch_release(&scratch);
-    tdmi_image_release(&source);
-    tdmi_image_release(&line);
 }
 
 /* Such a picture is a bad one, whatever it is fitted into: it is not looked at. */
@@ -416,9 +406,9 @@ TEST(a_draft_of_what_cannot_be_cropped_is_refused_as_input)
                                                .crop_fraction = 0.01,
                                                .uses_draft = true};
     static uint8_t out[400 * 400 * 3];
-    tdmi_image image = {0};
-    tdmi_text file = {0};
-    struct tdmi_preprocess_scratch scratch = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_image_reshape(&image, 65500, 1, NULL), TDM_OK);
     memset(image.pixels, 90, 3 * 65500);
@@ -427,9 +417,6 @@ TEST(a_draft_of_what_cannot_be_cropped_is_refused_as_input)
                                           "needle.jpg", &scratch, out, &err),
                      TDM_E_INPUT);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "2620000000 x 40000; at most 2147483647"));
-    tdmi_preprocess_scratch_release(&scratch);
-    tdmi_image_release(&image);
-    tdmi_text_release(&file);
 }
 
 TEST_MAIN(NULL, NULL)

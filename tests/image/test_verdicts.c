@@ -119,7 +119,7 @@ TEST(every_file_stands_in_the_table)
 /* Nine shots of one scene, held in eight ways: upright, they differ by compression only. */
 TEST(turned_photographs_all_come_out_upright)
 {
-    tdmi_image first = {0}, other = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image first = {0}, other = {0};
     char name[100], path[1000];
     data_path("", path, sizeof path);
     if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
@@ -150,8 +150,6 @@ TEST(turned_photographs_all_come_out_upright)
         tdmi_image_release(&small);
         tdmi_image_release(&small_first);
     }
-    tdmi_image_release(&first);
-    tdmi_image_release(&other);
 }
 
 TEST_MAIN(NULL, NULL)

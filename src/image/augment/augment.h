@@ -14,7 +14,6 @@
 
 #include "base/text/text.h"
 #include "image/image.h"
-#include "tandem/json.h"
 
 enum { TDMI_AUGMENT_ARGUMENTS = 4 };
 
@@ -58,12 +57,6 @@ tdm_status tdmi_augment_read(const char *spec, struct tdmi_augment *augment,
 /* The spec with every value written out, names in the order of the list; appended to text. Reads
  * back to the same. */
 void tdmi_augment_write(const struct tdmi_augment *augment, tdmi_text *text);
-/* {"crop": {"pixels": 4, "fill": 0}, …} under key. */
-void tdmi_augment_to_json(const struct tdmi_augment *augment, tdm_json_writer *writer,
-                          const char *key);
-/* Left out arguments have their defaults; unknown members are refused. */
-tdm_status tdmi_augment_from_json(const tdm_json_value *object, const char *name,
-                                  struct tdmi_augment *augment, tdm_error *err) TDM_MUST_USE;
 
 const char *tdmi_augment_name(enum tdmi_augment_kind kind); /* "flip" */
 

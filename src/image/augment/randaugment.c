@@ -109,9 +109,8 @@ void tdmi_randaugment(struct tdmi_canvas *canvas, int n_operations, int magnitud
 {
     for (int i = 0; i < n_operations; i++) {
         uint32_t which = tdmi_rng_below(rng, sizeof operations / sizeof operations[0]);
-        bool is_transposed =
-            tdmi_rng_below(rng, 2) == 1; /* drawn for all: draws keep their places */
-        const bool is_negative = is_transposed && operations[which].has_directions;
+        bool is_opposite = tdmi_rng_below(rng, 2) == 1; /* drawn for all: draws keep their places */
+        const bool is_negative = is_opposite && operations[which].has_directions;
         operations[which].change(canvas, is_negative ? -magnitude : magnitude);
     }
 }

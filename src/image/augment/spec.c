@@ -1,8 +1,8 @@
 /*
- * The list of augmentations, and their description in words: "flip,crop:4" and JSON. Both forms go
- * through the same two steps, a name and then its values, so they refuse the same things.
+ * The list of augmentations, and their description in words: "flip,crop:4".
  */
 #include "image/augment/augment.h"
+#include "base/scope.h"
 
 #include "base/text/suggest.h"
 #include <math.h>
@@ -49,53 +49,24 @@ static const char *number_of(double value, char text[32])
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* "; did you mean …?", or nothing where no name of the list is near. */
-static const char *suggest(const char *typed, const char *(*name_of)(const void *list, int i),
-                           const void *list, char text[100])
-{
-    tdmi_suggestion suggestion = {.typed = typed};
-    for (int i = 0; name_of(list, i) != NULL; i++)
-        tdmi_suggest_consider(&suggestion, name_of(list, i));
-    return tdmi_suggest_words(&suggestion, "", text, 100);
-}
-
-static const char *entry_name(const void *list, int i)
-{
-    (void)list;
-    return i < TDMI_AUGMENTS ? entries[i].name : NULL;
-}
-
-static const char *argument_name(const void *list, int i)
-{
-    const struct entry *entry = list;
-    return i < TDMI_AUGMENT_ARGUMENTS ? entry->arguments[i].name : NULL;
-}
-
-/* Names with ", " between them. */
-static const char *list_names(const char *(*name_of)(const void *list, int i), const void *list,
-                              char text[200])
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; name_of(list, i) != NULL && used < 200; i++)
-        used +=
-            (size_t)snprintf(text + used, 200 - used, "%s%s", i > 0 ? ", " : "", name_of(list, i));
-    return text;
-}
-
 static tdm_status find_kind(const char *name, const struct tdmi_augment *augment, int *kind,
                             tdm_error *err)
 {
-    char near[100], all[200];
+    char near[100], all[200] = "";
+    size_t used = 0;
+    tdmi_suggestion suggestion = {.typed = name};
     for (*kind = 0; *kind < TDMI_AUGMENTS; (*kind)++) {
+        tdmi_suggest_consider(&suggestion, entries[*kind].name);
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", *kind > 0 ? ", " : "",
+                                 entries[*kind].name);
         if (strcmp(name, entries[*kind].name) != 0)
             continue;
         if (augment->is_on[*kind])
             return TDM_FAIL(err, TDM_E_USAGE, "'%s' is there twice; once is possible", name);
         return TDM_OK;
     }
-    return TDM_FAIL(err, TDM_E_USAGE, "'%s' is no augmentation (known are %s)%s", name,
-                    list_names(entry_name, NULL, all), suggest(name, entry_name, NULL, near));
+    return TDM_FAIL(err, TDM_E_USAGE, "'%s' is no augmentation (known are %s)%s", name, all,
+                    tdmi_suggest_words(&suggestion, "", near, sizeof near));
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -131,12 +102,6 @@ static tdm_status complete(int kind, double values[TDMI_AUGMENT_ARGUMENTS], tdm_
     return TDM_OK;
 }
 
-static void forget(double values[TDMI_AUGMENT_ARGUMENTS], int n)
-{
-    for (int i = 0; i < TDMI_AUGMENT_ARGUMENTS; i++)
-        values[i] = i < n ? NAN : 0;
-}
-
 /* ---- spec ---------------------------------------------------------------------------------- */
 
 /* Cuts the word before one of the ends off *rest; long ones are cut short, which no name is. */
@@ -152,7 +117,8 @@ static tdm_status read_values(const char **rest, int kind, double *values, tdm_e
 {
     const struct entry *entry = &entries[kind];
     char word[LONGEST_WORD + 1];
-    forget(values, count_of(entry));
+    for (int i = 0; i < TDMI_AUGMENT_ARGUMENTS; i++)
+        values[i] = i < count_of(entry) ? NAN : 0;
     for (int i = 0; **rest == ':'; i++) {
         (*rest)++;
         take_word(rest, ":,", word);
@@ -163,9 +129,7 @@ static tdm_status read_values(const char **rest, int kind, double *values, tdm_e
             return TDM_FAIL(err, TDM_E_USAGE, "'%s' has the %s '%s' (%s), which is no number",
                             entry->name, entry->arguments[i].name, word,
                             entry->arguments[i].meaning);
-        tdm_status status = check_value(entry, i, values[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_value(entry, i, values[i], err));
     }
     return complete(kind, values, err);
 }
@@ -182,11 +146,8 @@ static tdm_status read_spec(const char *rest, struct tdmi_augment *augment, tdm_
             return TDM_FAIL(err, TDM_E_USAGE,
                             "a name is missing; names stand with a comma between them, as in "
                             "flip,crop:4");
-        tdm_status status = find_kind(word, augment, &kind, err);
-        if (status == TDM_OK)
-            status = read_values(&rest, kind, augment->arguments[kind], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(find_kind(word, augment, &kind, err));
+        TDMI_TRY(read_values(&rest, kind, augment->arguments[kind], err));
         augment->is_on[kind] = true;
         if (*rest == '\0')
             return TDM_OK;
@@ -220,83 +181,4 @@ void tdmi_augment_write(const struct tdmi_augment *augment, tdmi_text *text)
     }
     if (is_first)
         tdmi_text_add(text, "none", 4);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-void tdmi_augment_to_json(const struct tdmi_augment *augment, tdm_json_writer *writer,
-                          const char *key)
-{
-    tdm_json_object_begin(writer, key);
-    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
-        if (!augment->is_on[kind])
-            continue;
-        tdm_json_object_begin(writer, entries[kind].name);
-        for (int i = 0; i < count_of(&entries[kind]); i++)
-            tdm_json_number(writer, entries[kind].arguments[i].name, augment->arguments[kind][i]);
-        tdm_json_object_end(writer);
-    }
-    tdm_json_object_end(writer);
-}
-
-static tdm_status read_members(const tdm_json_value *object, int kind, double *values,
-                               tdm_error *err)
-{
-    const struct entry *entry = &entries[kind];
-    char near[100], all[200];
-    if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is no object of values", entry->name);
-    forget(values, count_of(entry));
-    for (size_t m = 0; m < tdm_json_count(object); m++) {
-        const char *key = tdm_json_key_at(object, m);
-        const tdm_json_value *value = tdm_json_at(object, m);
-        char word[LONGEST_WORD + 1]; /* long keys are cut short, which no name is */
-        int i = 0;
-        snprintf(word, sizeof word, "%s", key);
-        while (i < count_of(entry) && strcmp(key, entry->arguments[i].name) != 0)
-            i++;
-        if (i == count_of(entry))
-            return TDM_FAIL(err, TDM_E_INPUT, "'%s' has no value '%s' (known are %s)%s",
-                            entry->name, word, list_names(argument_name, entry, all),
-                            suggest(word, argument_name, entry, near));
-        if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
-            return TDM_FAIL(err, TDM_E_INPUT, "the %s of '%s' is no number", key, entry->name);
-        values[i] = tdm_json_as_number(value, NAN);
-        tdm_status status = check_value(entry, i, values[i], err);
-        if (status != TDM_OK)
-            return status;
-    }
-    return complete(kind, values, err);
-}
-
-static tdm_status read_object(const tdm_json_value *object, struct tdmi_augment *augment,
-                              tdm_error *err)
-{
-    if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
-        return TDM_FAIL(err, TDM_E_INPUT, "it is missing or no object");
-    for (size_t m = 0; m < tdm_json_count(object); m++) {
-        char word[LONGEST_WORD + 1];
-        int kind;
-        snprintf(word, sizeof word, "%s", tdm_json_key_at(object, m));
-        tdm_status status = find_kind(word, augment, &kind, err);
-        if (status == TDM_OK)
-            status = read_members(tdm_json_at(object, m), kind, augment->arguments[kind], err);
-        if (status != TDM_OK)
-            return status;
-        augment->is_on[kind] = true;
-    }
-    return TDM_OK;
-}
-
-tdm_status tdmi_augment_from_json(const tdm_json_value *object, const char *name,
-                                  struct tdmi_augment *augment, tdm_error *err)
-{
-    struct tdmi_augment read = {0};
-    *augment = read;
-    tdm_error cause = {0};
-    if (read_object(object, &read, &cause) != TDM_OK)
-        return TDM_FAIL(err, TDM_E_INPUT, "cannot use the augmentation of \"%s\": %s", name,
-                        tdm_error_sentence(&cause, 0));
-    *augment = read;
-    return TDM_OK;
 }

@@ -8,6 +8,7 @@
  * mask but not the channel are common, and nobody stores an invisible image.
  */
 #include "base/bytes.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include "image/facts.h"
 #include <string.h>
@@ -174,9 +175,7 @@ static tdm_status read_header(const struct tdmi_codec_source *source, struct hea
                         header->bits, header->compression);
 
     size_t used = FILE_HEADER_BYTES + header_bytes, start = read_32(bytes + 10);
-    tdm_status status = read_masks(source, header_bytes, header, &used, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_masks(source, header_bytes, header, &used, err));
     if (start < used || start > source->length_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is damaged or truncated: pixels are said to begin at byte %zu, between "
@@ -286,9 +285,7 @@ static tdm_status read_rows(const struct header *header, size_t stride,
             for (size_t x = 0; x < width; x++)
                 for (size_t c = 0; c < 3; c++)
                     pixels[3 * x + c] = from[3 * x + 2 - c];
-        tdm_status status = tdmi_codec_check_time(source, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdmi_codec_check_time(source, err));
     }
     return TDM_OK;
 }
@@ -302,9 +299,7 @@ static tdm_status read_runs(const struct header *header, const struct tdmi_codec
                             tdmi_image *image, tdm_error *err)
 {
     const size_t width = (size_t)image->width, height = (size_t)image->height;
-    tdm_status status = tdmi_codec_check_time(source, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_codec_check_time(source, err));
     const uint8_t *at = header->pixels, *end = at + header->pixel_bytes;
     const bool is_rle4 = header->compression == RLE4;
     size_t x = 0, y = 0;

@@ -4,7 +4,7 @@
  * colour 0 of the palette, or is white when the frame has a transparent colour. Indices past the
  * palette's end are black; without any palette they are grey levels.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include <gif_lib.h>
 #include <string.h>
@@ -93,44 +93,36 @@ static tdm_status read_rows(GifFileType *gif, const struct tdmi_codec_source *so
     const GifImageDesc *frame = &gif->Image;
     const size_t left = (size_t)frame->Left, width = (size_t)frame->Width;
     const int n_passes = frame->Interlace ? 4 : 1;
-    tdm_status status = TDM_OK;
-    uint8_t *indices = tdmi_alloc(width, 1);
-    if (indices == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a row of %zu pixels", width);
-    for (int pass = 0; pass < n_passes && status == TDM_OK; pass++) {
+    TDMI_AT_END(tdmi_free_at) uint8_t *indices = NULL;
+    TDMI_TRY(TDMI_NEW(indices, width, err));
+    for (int pass = 0; pass < n_passes; pass++) {
         const int step = frame->Interlace ? steps[pass] : 1;
         int y = frame->Interlace ? starts[pass] : 0;
-        for (; y < frame->Height && status == TDM_OK; y += step) {
+        for (; y < frame->Height; y += step) {
             size_t row = (size_t)(frame->Top + y);
             uint8_t *pixels = image->pixels + 3 * (row * (size_t)image->width + left);
             if (DGifGetLine(gif, indices, frame->Width) != GIF_OK)
-                status = refuse(gif->UserData, gif->Error, "the rows of its picture", err);
-            else
-                status = tdmi_codec_check_time(source, err);
-            for (size_t x = 0; x < width && status == TDM_OK; x++)
+                return refuse(gif->UserData, gif->Error, "the rows of its picture", err);
+            TDMI_TRY(tdmi_codec_check_time(source, err));
+            for (size_t x = 0; x < width; x++)
                 memcpy(pixels + 3 * x, palette[indices[x]], 3);
         }
     }
-    tdmi_free(indices);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status decode_with(GifFileType *gif, const struct tdmi_codec_source *source,
                               tdmi_image *image, tdm_error *err)
 {
     int clear;
-    tdm_status status = find_frame(gif, &clear, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(find_frame(gif, &clear, err));
     const GifImageDesc *frame = &gif->Image;
     if (frame->Width < 1 || frame->Height < 1)
         return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: its first frame has %d x %d pixels",
                         frame->Width, frame->Height);
     const int right = frame->Left + frame->Width, bottom = frame->Top + frame->Height;
-    status = tdmi_codec_shape(source, gif->SWidth > right ? gif->SWidth : right,
-                              gif->SHeight > bottom ? gif->SHeight : bottom, image, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_codec_shape(source, gif->SWidth > right ? gif->SWidth : right,
+                              gif->SHeight > bottom ? gif->SHeight : bottom, image, err));
     uint8_t palette[256][3];
     read_palette(gif, clear, palette);
     const bool is_covered = frame->Width == image->width && frame->Height == image->height;

@@ -10,6 +10,7 @@
  * ends early passes unless the caller is strict, as long as no row of blocks is missing: libjpeg
  * fills what lacks with grey, or leaves it coarse in a progressive pass that only refines.
  */
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include "image/jpeg/plain.h"
 #include <setjmp.h>
@@ -234,19 +235,17 @@ static tdm_status make_room(struct reader *reader, tdm_error *err)
     int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
     const struct tdmi_row_sink *sink = reader->source->sink;
     const int orientation = reader->source->orientation;
-    tdm_status status = tdmi_codec_check_shape(reader->source, width, height, err);
+    TDMI_TRY(tdmi_codec_check_shape(reader->source, width, height, err));
     reader->divisor = 1;
-    if (status == TDM_OK && sink != NULL && sink->divisor != NULL) {
+    if (sink != NULL && sink->divisor != NULL) {
         const bool is_lying = orientation >= 5;
         reader->divisor = sink->divisor(sink->self, (int)(is_lying ? height : width),
                                         (int)(is_lying ? width : height), orientation);
         width = (width + reader->divisor - 1) / reader->divisor;
         height = (height + reader->divisor - 1) / reader->divisor;
     }
-    if (status == TDM_OK && sink != NULL && orientation == 1)
-        status = sink->begin(sink->self, (int)width, (int)height, &reader->is_handing, err);
-    if (status != TDM_OK)
-        return status;
+    if (sink != NULL && orientation == 1)
+        TDMI_TRY(sink->begin(sink->self, (int)width, (int)height, &reader->is_handing, err));
     if (!reader->is_handing)
         return tdmi_image_reshape(reader->image, (int)width, (int)height, err);
     /* Behind the last row of a strip there is room for readers that take more than they need. */
@@ -292,48 +291,38 @@ static tdm_status check_scans(struct reader *reader, tdm_error *err)
     return TDM_OK;
 }
 
+static void release(struct reader *reader)
+{
+    jpeg_destroy_decompress(&reader->decoder);
+}
+
 static tdm_status decode_any(const struct tdmi_codec_source *source, tdmi_image *image,
                              tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    struct reader reader;
+    TDMI_AT_END(release) struct reader reader;
     memset(&reader, 0, sizeof reader);
     reader.source = source;
     reader.image = image;
     reader.decoder.err = trap_set(&reader.trap);
     reader.trap.is_strict = source->is_strict;
-    if (!trap_run(&reader.trap, read_header, &reader)) {
-        status = refuse(&reader, err);
-        goto out;
-    }
+    if (!trap_run(&reader.trap, read_header, &reader))
+        return refuse(&reader, err);
     int n_components = reader.decoder.num_components;
-    if (n_components != 1 && n_components != 3 && n_components != 4) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "it has %d colour components; 1, 3 or 4 are read",
-                          n_components);
-        goto out;
-    }
-    status = check_scans(&reader, err);
-    if (status != TDM_OK)
-        goto out;
-    status = make_room(&reader, err);
-    if (status == TDM_OK && !trap_run(&reader.trap, read_pixels, &reader))
-        status = refuse(&reader, err);
-out:
-    jpeg_destroy_decompress(&reader.decoder);
-    return status;
+    if (n_components != 1 && n_components != 3 && n_components != 4)
+        return TDM_FAIL(err, TDM_E_INPUT, "it has %d colour components; 1, 3 or 4 are read",
+                        n_components);
+    TDMI_TRY(check_scans(&reader, err));
+    TDMI_TRY(make_room(&reader, err));
+    return trap_run(&reader.trap, read_pixels, &reader) ? TDM_OK : refuse(&reader, err);
 }
 
 tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
                             tdm_error *err)
 {
-    const struct tdmi_jpeg_kernels *kernels = source->by_library ? NULL : tdmi_jpeg_kernels_best();
     bool is_done = false;
-    if (kernels != NULL) {
-        tdm_status status = tdmi_jpeg_plain_decode(source, kernels, image, &is_done, err);
-        if (status != TDM_OK || is_done)
-            return status;
-    }
-    return decode_any(source, image, err);
+    if (!source->by_library)
+        TDMI_TRY(tdmi_jpeg_plain_decode(source, image, &is_done, err));
+    return is_done ? TDM_OK : decode_any(source, image, err);
 }
 
 /* ---- encode ---------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  * Opaque 8-bit images, by far the most, decode straight into the image. The others pass through
  * one row of RGBA (the whole image when it is interlaced).
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include <spng.h>
 
@@ -25,11 +25,14 @@ static void *grow(void *block, size_t size)
     return tdmi_realloc(block, size, 1);
 }
 
-static struct spng_alloc memory_table(void)
+static spng_ctx *new_context(int flags)
 {
-    return (struct spng_alloc){
+    struct spng_alloc memory = {
         .malloc_fn = take, .realloc_fn = grow, .calloc_fn = tdmi_alloc, .free_fn = tdmi_free};
+    return spng_ctx_new2(&memory, flags);
 }
+
+TDMI_POINTER_RELEASE(spng_ctx, spng_ctx_free)
 
 /* zlib's want of memory reaches us as an error of the stream: an image must not be called damaged
  * for it. Whether there is memory for zlib's window is found out by asking. */
@@ -97,9 +100,7 @@ static tdm_status read_rows(spng_ctx *context, const struct tdmi_codec_source *s
         code = spng_decode_row(context, row, row_bytes);
         if (done != NULL && (code == 0 || code == SPNG_EOI))
             done(row, info.row_num, image);
-        tdm_status status = tdmi_codec_check_time(source, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdmi_codec_check_time(source, err));
     }
     return code == SPNG_EOI ? TDM_OK : refuse(code, err); /* the last row comes with that news */
 }
@@ -126,17 +127,16 @@ static tdm_status decode_flattened(spng_ctx *context, const struct tdmi_codec_so
     const size_t row_bytes = width * (is_deep ? 8 : 4), n_rows = is_whole ? height : 1;
     void (*done)(const void *row, size_t y, tdmi_image *image) =
         is_deep ? flatten_row_16 : flatten_row_8;
-    uint8_t *rgba = tdmi_alloc(n_rows, row_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *rgba = tdmi_alloc(n_rows, row_bytes);
     if (rgba == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu rows of %zu bytes", n_rows,
                         row_bytes);
-    tdm_status status =
-        read_rows(context, source, is_deep ? SPNG_FMT_RGBA16 : SPNG_FMT_RGBA8, SPNG_DECODE_TRNS,
-                  rgba, row_bytes, n_rows, is_whole ? NULL : done, image, err);
-    for (size_t y = 0; is_whole && y < height && status == TDM_OK; y++)
+    TDMI_TRY(read_rows(context, source, is_deep ? SPNG_FMT_RGBA16 : SPNG_FMT_RGBA8,
+                       SPNG_DECODE_TRNS, rgba, row_bytes, n_rows, is_whole ? NULL : done, image,
+                       err));
+    for (size_t y = 0; is_whole && y < height; y++)
         done(rgba + row_bytes * y, y, image);
-    tdmi_free(rgba);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status decode_with(spng_ctx *context, const struct tdmi_codec_source *source,
@@ -153,23 +153,16 @@ static tdm_status decode_with(spng_ctx *context, const struct tdmi_codec_source 
         code = spng_get_ihdr(context, &header);
     if (code != 0)
         return refuse(code, err);
-    tdm_status status = tdmi_codec_shape(source, header.width, header.height, image, err);
-    if (status != TDM_OK)
-        return status;
-
+    TDMI_TRY(tdmi_codec_shape(source, header.width, header.height, image, err));
     code = spng_get_trns(context, &transparency);
     if (code != 0 && code != SPNG_ECHUNKAVAIL)
         return refuse(code, err);
     bool has_alpha = code == 0 || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
                      header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
-    if (has_alpha || header.bit_depth == 16) {
-        status = decode_flattened(context, source, &header, image, err);
-    } else {
-        status = read_rows(context, source, SPNG_FMT_RGB8, 0, image->pixels,
-                           3 * (size_t)header.width, header.height, NULL, image, err);
-    }
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(has_alpha || header.bit_depth == 16
+                 ? decode_flattened(context, source, &header, image, err)
+                 : read_rows(context, source, SPNG_FMT_RGB8, 0, image->pixels,
+                             3 * (size_t)header.width, header.height, NULL, image, err));
     code = spng_decode_chunks(context); /* up to IEND, so that a cut tail is noticed */
     return code == 0 ? TDM_OK : refuse(code, err);
 }
@@ -177,13 +170,9 @@ static tdm_status decode_with(spng_ctx *context, const struct tdmi_codec_source 
 tdm_status tdmi_png_decode(const struct tdmi_codec_source *source, tdmi_image *image,
                            tdm_error *err)
 {
-    struct spng_alloc memory = memory_table();
-    spng_ctx *context = spng_ctx_new2(&memory, 0);
-    if (context == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a PNG decoder");
-    tdm_status status = decode_with(context, source, image, err);
-    spng_ctx_free(context);
-    return status;
+    TDMI_AT_END(spng_ctx_free_at) spng_ctx *context = new_context(0);
+    return context != NULL ? decode_with(context, source, image, err)
+                           : TDM_FAIL(err, TDM_E_MEMORY, "no memory for a PNG decoder");
 }
 
 /* ---- encode ---------------------------------------------------------------------------------- */
@@ -200,8 +189,7 @@ static int append(spng_ctx *context, void *user, void *bytes, size_t length_byte
 tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
 {
     (void)quality; /* PNG keeps everything */
-    struct spng_alloc memory = memory_table();
-    spng_ctx *context = spng_ctx_new2(&memory, SPNG_CTX_ENCODER);
+    TDMI_AT_END(spng_ctx_free_at) spng_ctx *context = new_context(SPNG_CTX_ENCODER);
     if (context == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a PNG encoder");
     struct spng_ihdr header = {.width = (uint32_t)image->width,
@@ -219,12 +207,9 @@ tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out,
     if (code == 0)
         code = spng_encode_image(context, image->pixels, picture_bytes, SPNG_FMT_PNG,
                                  SPNG_ENCODE_FINALIZE);
-    tdm_status status = TDM_OK;
-    if (code != 0)
-        status = TDM_FAIL(err, is_want_of_memory(code) ? TDM_E_MEMORY : TDM_E_FAILED,
-                          "libspng stopped: %s", spng_strerror(code));
-    spng_ctx_free(context);
-    return status;
+    return code == 0 ? TDM_OK
+                     : TDM_FAIL(err, is_want_of_memory(code) ? TDM_E_MEMORY : TDM_E_FAILED,
+                                "libspng stopped: %s", spng_strerror(code));
 }
 
 void tdmi_png_write_decoder(tdmi_text *text)

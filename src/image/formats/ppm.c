@@ -4,6 +4,7 @@
  * last resort: every build reads and writes it.
  */
 #include "image/formats/codec.h"
+#include "base/scope.h"
 #include "image/facts.h"
 #include <string.h>
 
@@ -78,9 +79,7 @@ static tdm_status read_text(struct reader *reader, size_t n, const struct header
     const size_t copies = header->is_grey ? 3 : 1;
     for (size_t i = 0; i < n; i++) {
         if (i % SAMPLES_A_LOOK == 0) {
-            tdm_status status = tdmi_codec_check_time(source, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(tdmi_codec_check_time(source, err));
         }
         uint32_t sample;
         if (!read_sample(reader, header, &sample))
@@ -109,9 +108,7 @@ static tdm_status read_binary(struct reader *reader, size_t n, const struct head
                         left / sample_bytes, sample_bytes, n);
     for (size_t i = 0; i < n; i++) {
         if (i % SAMPLES_A_LOOK == 0) {
-            tdm_status status = tdmi_codec_check_time(source, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(tdmi_codec_check_time(source, err));
         }
         uint32_t sample = *reader->at++;
         if (sample_bytes == 2)
@@ -143,9 +140,7 @@ static tdm_status read_bits(struct reader *reader, const struct header *header,
                         "it is truncated: %zu rows of %zu bytes follow the header; it says %u",
                         n_rows, row_bytes, header->height);
     for (uint32_t y = 0; y < header->height; y++, reader->at += row_bytes) {
-        tdm_status status = tdmi_codec_check_time(source, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdmi_codec_check_time(source, err));
         for (uint32_t x = 0; x < header->width; x++, pixels += 3)
             memset(pixels, reader->at[x / 8] >> (7 - x % 8) & 1 ? 0 : 255, 3);
     }
@@ -181,12 +176,8 @@ tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *i
 {
     struct header header;
     struct reader reader;
-    tdm_status status = read_header(source->bytes, source->length_bytes, &header, &reader, err);
-    if (status != TDM_OK)
-        return status;
-    status = tdmi_codec_shape(source, header.width, header.height, image, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_header(source->bytes, source->length_bytes, &header, &reader, err));
+    TDMI_TRY(tdmi_codec_shape(source, header.width, header.height, image, err));
     size_t n = (size_t)header.width * header.height * (header.is_grey ? 1 : 3);
     if (header.is_text)
         return read_text(&reader, n, &header, source, image->pixels, err);

@@ -4,13 +4,15 @@
  * image. It is fed in steps, between which the time limit is looked at. Clear pixels and
  * canvas that the frame does not cover are white, as everything is that lies under an image.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include "image/formats/webp_layout.h"
 #include <string.h>
 #include <webp/decode.h>
 
 enum { STEP_BYTES = 1 << 16 };
+
+TDMI_POINTER_RELEASE(WebPIDecoder, WebPIDelete)
 
 static tdm_status refuse(VP8StatusCode code, tdm_error *err)
 {
@@ -34,22 +36,18 @@ static tdm_status read_pixels(const struct tdmi_codec_source *source,
 {
     const size_t row_bytes = (size_t)frame->width * (has_alpha ? 4 : 3);
     const size_t picture_bytes = row_bytes * (size_t)frame->height;
+    TDMI_AT_END(WebPIDelete_at)
     WebPIDecoder *decoder =
         WebPINewRGB(has_alpha ? MODE_RGBA : MODE_RGB, pixels, picture_bytes, (int)row_bytes);
     if (decoder == NULL)
         return refuse(VP8_STATUS_OUT_OF_MEMORY, err);
     VP8StatusCode code = VP8_STATUS_SUSPENDED;
-    tdm_status status = TDM_OK;
-    for (size_t given = 0;
-         given < frame->length_bytes && code == VP8_STATUS_SUSPENDED && status == TDM_OK;) {
+    for (size_t given = 0; given < frame->length_bytes && code == VP8_STATUS_SUSPENDED;) {
         size_t left = frame->length_bytes - given;
         given += left < STEP_BYTES ? left : STEP_BYTES;
         code = WebPIUpdate(decoder, frame->bytes, given);
-        status = tdmi_codec_check_time(source, err);
+        TDMI_TRY(tdmi_codec_check_time(source, err));
     }
-    WebPIDelete(decoder);
-    if (status != TDM_OK)
-        return status;
     return code == VP8_STATUS_OK ? TDM_OK : refuse(code, err);
 }
 
@@ -69,16 +67,12 @@ tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *
                             tdm_error *err)
 {
     struct tdmi_webp_layout layout;
-    tdm_status status = tdmi_webp_walk(source->bytes, source->length_bytes, &layout, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_webp_walk(source->bytes, source->length_bytes, &layout, err));
     if (layout.is_cut)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is truncated: its header says %llu bytes, %zu are there",
                         (unsigned long long)layout.claimed_bytes, source->length_bytes);
-    status = tdmi_codec_shape(source, layout.width, layout.height, image, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_codec_shape(source, layout.width, layout.height, image, err));
     const struct tdmi_webp_frame *frame = &layout.first;
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(frame->bytes, frame->length_bytes, &features);
@@ -92,18 +86,13 @@ tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *
     if (is_covered && !features.has_alpha)
         return read_pixels(source, frame, false, image->pixels, err);
 
-    uint8_t *rgba = tdmi_alloc((size_t)frame->width * (size_t)frame->height, 4);
-    if (rgba == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a frame of %d x %d pixels", frame->width,
-                        frame->height);
-    status = read_pixels(source, frame, true, rgba, err);
-    if (status == TDM_OK) {
-        if (!is_covered)
-            memset(image->pixels, 255, 3 * (size_t)image->width * (size_t)image->height);
-        lay(rgba, frame, image);
-    }
-    tdmi_free(rgba);
-    return status;
+    TDMI_AT_END(tdmi_free_at) uint8_t *rgba = NULL;
+    TDMI_TRY(TDMI_NEW(rgba, 4 * (size_t)frame->width * (size_t)frame->height, err));
+    TDMI_TRY(read_pixels(source, frame, true, rgba, err));
+    if (!is_covered)
+        memset(image->pixels, 255, 3 * (size_t)image->width * (size_t)image->height);
+    lay(rgba, frame, image);
+    return TDM_OK;
 }
 
 void tdmi_webp_write_decoder(tdmi_text *text)

@@ -1,21 +1,115 @@
 /*
  * Decoding with AVX2 and BMI2 (Haswell, Zen and later; compiled for them by CMakeLists.txt): two
  * blocks, or sixteen pixels, at a time.
+ *
+ * The numbers are those of libjpeg's slow integer transform (Loeffler, Ligtenberg and Moschytz
+ * 1989) in 13 bits of fraction, and of its conversion from YCbCr in 16. The original multiplies in
+ * steps that share products; these are the sums of those products, which in integers is the same.
+ *
+ *     even part   e0 = (x0 + x4) ONE + x2 C2A + x6 C2B     e3 = (x0 + x4) ONE - x2 C2A - x6 C2B
+ *                 e1 = (x0 - x4) ONE + x2 C6A + x6 C6B     e2 = (x0 - x4) ONE - x2 C6A - x6 C6B
+ *     odd part    oi = x1 O[i][0] + x3 O[i][1] + x5 O[i][2] + x7 O[i][3]
+ *     result      ei + oi, i = 0 … 3, then ei - oi, i = 3 … 0, rounded
  */
-#include "image/jpeg/lines.h"
-#include "image/jpeg/lines_avx2.h"
-#include "image/jpeg/transform.h"
+#include "image/jpeg/stream.h"
 #include <immintrin.h>
 
-static void pair(struct tdmi_jpeg_codes *codes)
+enum {
+    ONE = 8192,
+    C2A = 10703,
+    C2B = 4433,
+    C6A = 4433,
+    C6B = -10704,
+    DOWN_SHIFT = 11,   /* after columns: two bits of fraction stay */
+    ACROSS_SHIFT = 18, /* after rows: those, and a factor of 8 */
+    CENTRE = 128,
+    /* red = luma + 1.402 R, blue = luma + 1.772 B, green = luma - 0.34414 B - 0.71414 R */
+    RED = 91881,
+    BLUE = 116130,
+    GREEN_BLUE = -22554,
+    GREEN_RED = -46802
+};
+
+#define ODD(X)                       \
+    X(0, 11363, 9633, 6437, 2260)    \
+    X(1, 9633, -2259, -11362, -6436) \
+    X(2, 6437, -11362, 2261, 9633)   \
+    X(3, 2260, -6436, 9633, -11363)
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+/* n_streams is a constant; the second one goes into `ahead` more rows of MCUs, in memory behind the
+ * first one's. */
+TDMI_INLINE bool decode_runs(struct tdmi_jpeg_stream *streams, int n_streams,
+                             const struct tdmi_jpeg_band *bands, int n_components, int first, int n)
 {
-    tdmi_jpeg_make_pairs(codes);
+    struct tdmi_jpeg_bits bits[2] = {{0}};
+    const uint8_t *latest[2] = {0};
+    for (int i = 0; i < n_streams; i++) {
+        const struct tdmi_jpeg_stream *stream = &streams[i];
+        bits[i] = (struct tdmi_jpeg_bits){stream->window, stream->n_bits, stream->at};
+        latest[i] = stream->end + sizeof bits->window;
+    }
+    for (int mcu = first; mcu < first + n; mcu++)
+        for (int c = 0; c < n_components; c++) {
+            const struct tdmi_jpeg_band *band = &bands[c];
+            const struct tdmi_jpeg_codes *dc = band->codes[TDMI_JPEG_DC],
+                                         *ac = band->codes[TDMI_JPEG_AC];
+            for (int y = 0; y < band->down; y++)
+                for (int x = 0; x < band->across; x++) {
+                    const size_t column = (size_t)(mcu * band->across + x);
+                    const size_t pair = (size_t)y * band->n_pairs + column / 2;
+                    int16_t *block = band->coefficients + TDMI_JPEG_PAIR * pair + 8 * (column % 2);
+                    uint8_t *last = band->last + 2 * pair + column % 2;
+                    if (n_streams == 2
+                            ? !tdmi_jpeg_two_blocks(&bits[0], &bits[1], dc, ac,
+                                                    &streams[0].means[c], &streams[1].means[c],
+                                                    block, block + band->ahead * TDMI_JPEG_BLOCK,
+                                                    last, last + band->ahead)
+                            : !tdmi_jpeg_block(&bits[0], dc, ac, &streams[0].means[c], block, last))
+                        return false;
+                    if (bits[0].at > latest[0] || (n_streams == 2 && bits[1].at > latest[1]))
+                        return false;
+                }
+        }
+    for (int i = 0; i < n_streams; i++) {
+        streams[i].window = bits[i].window;
+        streams[i].n_bits = bits[i].n;
+        streams[i].at = bits[i].at;
+    }
+    return true;
 }
 
 static bool decode(struct tdmi_jpeg_stream *streams, int n_streams,
                    const struct tdmi_jpeg_band *bands, int n_components, int first, int n)
 {
-    return tdmi_jpeg_decode_run(streams, n_streams, bands, n_components, first, n);
+    return n_streams == 2 ? decode_runs(streams, 2, bands, n_components, first, n)
+                          : decode_runs(streams, 1, bands, n_components, first, n);
+}
+
+/* Rows, a block in each half; after transpose(), columns. */
+struct lines {
+    __m256i x[8];
+};
+
+/* Rows become columns, in each half. */
+TDMI_INLINE void transpose(struct lines *lines)
+{
+    __m256i *x = lines->x, a[8], b[8];
+    for (int i = 0; i < 4; i++) { /* pairs of rows 2 i, 2 i + 1 */
+        a[2 * i] = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
+        a[2 * i + 1] = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) { /* fours of rows 4 i … 4 i + 3 */
+        b[4 * i] = _mm256_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 1] = _mm256_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
+        b[4 * i + 2] = _mm256_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
+        b[4 * i + 3] = _mm256_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = _mm256_unpacklo_epi64(b[i], b[4 + i]);
+        x[2 * i + 1] = _mm256_unpackhi_epi64(b[i], b[4 + i]);
+    }
 }
 
 /* ---- transform ------------------------------------------------------------------------------- */
@@ -50,18 +144,17 @@ TDMI_INLINE __m256i shifted(struct sums sums, int shift)
 
 /* The transform of each of the sixteen lanes. n is how many of the eight may be other than zero: 8,
  * or 4, the first ones. */
-TDMI_INLINE void transform_lanes(struct tdmi_jpeg_lines *lines, int shift, int n)
+TDMI_INLINE void transform_lanes(struct lines *lines, int shift, int n)
 {
     __m256i *x = lines->x;
     const __m256i zero = _mm256_setzero_si256();
     const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
     const struct sums rounding = {half, half};
     const __m256i x4 = n > 4 ? x[4] : zero, x6 = n > 4 ? x[6] : zero;
-    const struct sums sum = plus(multiply(x[0], x4, TDMI_JPEG_ONE, TDMI_JPEG_ONE), rounding);
-    const struct sums difference =
-        n > 4 ? plus(multiply(x[0], x4, TDMI_JPEG_ONE, -TDMI_JPEG_ONE), rounding) : sum;
-    const struct sums second = multiply(x[2], x6, TDMI_JPEG_C2A, TDMI_JPEG_C2B);
-    const struct sums sixth = multiply(x[2], x6, TDMI_JPEG_C6A, TDMI_JPEG_C6B);
+    const struct sums sum = plus(multiply(x[0], x4, ONE, ONE), rounding);
+    const struct sums difference = n > 4 ? plus(multiply(x[0], x4, ONE, -ONE), rounding) : sum;
+    const struct sums second = multiply(x[2], x6, C2A, C2B);
+    const struct sums sixth = multiply(x[2], x6, C6A, C6B);
     const struct sums even[4] = {plus(sum, second), plus(difference, sixth),
                                  minus(difference, sixth), minus(sum, second)};
     const __m256i x1 = x[1], x3 = x[3], x5 = x[5], x7 = x[7];
@@ -73,14 +166,14 @@ TDMI_INLINE void transform_lanes(struct tdmi_jpeg_lines *lines, int shift, int n
         x[i] = shifted(plus(even[i], odd), shift);        \
         x[7 - (i)] = shifted(minus(even[i], odd), shift); \
     }
-    TDMI_JPEG_ODD(X)
+    ODD(X)
 #undef X
 }
 
 /* Columns of words -> rows of bytes, 16 each. */
-TDMI_INLINE void store(const struct tdmi_jpeg_lines *lines, uint8_t *samples, size_t stride_bytes)
+TDMI_INLINE void store(const struct lines *lines, uint8_t *samples, size_t stride_bytes)
 {
-    const __m256i *x = lines->x, centre = _mm256_set1_epi8((char)TDMI_JPEG_CENTRE);
+    const __m256i *x = lines->x, centre = _mm256_set1_epi8((char)CENTRE);
     __m256i a[4], b[4], c[4];
     for (int i = 0; i < 4; i++) { /* columns 4 (i / 2) + i % 2 and the next but one */
         const int first = i / 2 * 4 + i % 2;
@@ -115,7 +208,7 @@ TDMI_INLINE __m256i store_means(const int16_t *pair, int16_t divisor, uint8_t *s
         _mm_set_epi16(pair[8], pair[8], pair[8], pair[8], pair[0], pair[0], pair[0], pair[0]);
     const __m128i numbers = _mm_mullo_epi16(means, _mm_set1_epi16(divisor));
     __m128i row = _mm_srai_epi16(_mm_add_epi16(numbers, _mm_set1_epi16(4)), 3);
-    row = _mm_add_epi8(_mm_packs_epi16(row, row), _mm_set1_epi8((char)TDMI_JPEG_CENTRE));
+    row = _mm_add_epi8(_mm_packs_epi16(row, row), _mm_set1_epi8((char)CENTRE));
     row = _mm_shuffle_epi32(row, 0x50); /* 0 0 1 1 */
     for (int y = 0; y < 8; y++)
         _mm_storeu_si128((__m128i *)(samples + stride_bytes * (size_t)y), row);
@@ -126,16 +219,16 @@ TDMI_INLINE __m256i store_means(const int16_t *pair, int16_t divisor, uint8_t *s
 TDMI_INLINE __m256i transform_pair(const int16_t *pair, const __m256i *divisors, int n,
                                    uint8_t *samples, size_t stride_bytes)
 {
-    struct tdmi_jpeg_lines lines;
+    struct lines lines;
     __m256i sum = _mm256_setzero_si256();
     for (int y = 0; y < n; y++) {
         const __m256i row = _mm256_loadu_si256((const __m256i *)(pair + 16 * y));
         lines.x[y] = _mm256_mullo_epi16(row, divisors[y]);
         sum = _mm256_adds_epu16(sum, _mm256_abs_epi16(lines.x[y]));
     }
-    transform_lanes(&lines, TDMI_JPEG_DOWN_SHIFT, n);
-    tdmi_jpeg_turn(&lines);
-    transform_lanes(&lines, TDMI_JPEG_ACROSS_SHIFT, n);
+    transform_lanes(&lines, DOWN_SHIFT, n);
+    transpose(&lines);
+    transform_lanes(&lines, ACROSS_SHIFT, n);
     store(&lines, samples, stride_bytes);
     return sum;
 }
@@ -165,15 +258,35 @@ static bool transform(const int16_t *pairs, const uint8_t *last, size_t n, const
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
+/* Three parts of the near sample, one of the far one, in both directions; what is beyond an edge is
+ * the edge. sums[-1] and sums[n] are set here. Left and right halves are rounded differently, so
+ * that no step becomes brighter or darker on average. */
+TDMI_INLINE void widen_sums(int16_t *sums, size_t n, int left, int right, int shift, uint8_t *out)
+{
+    int16_t *before = sums - 1, *behind = sums + 1;
+    before[0] = sums[0];
+    sums[n] = sums[n - 1];
+    for (size_t i = 0; i < n; i++) {
+        const unsigned low = (unsigned)(3 * sums[i] + before[i] + left) >> shift;
+        const unsigned high = (unsigned)(3 * sums[i] + behind[i] + right) >> shift;
+        const uint16_t both = (uint16_t)(low | high << 8);
+        memcpy(out + 2 * i, &both, sizeof both);
+    }
+}
+
 static void widen(const uint8_t *row, size_t n, int16_t *sums, uint8_t *out)
 {
-    tdmi_jpeg_widen_row(row, n, sums, out);
+    for (size_t i = 0; i < n; i++)
+        sums[i + 1] = row[i];
+    widen_sums(sums + 1, n, 1, 2, 2, out);
 }
 
 static void widen_between(const uint8_t *row, const uint8_t *other, size_t n, int16_t *sums,
                           uint8_t *out)
 {
-    tdmi_jpeg_widen_two(row, other, n, sums, out);
+    for (size_t i = 0; i < n; i++)
+        sums[i + 1] = (int16_t)(3 * row[i] + other[i]);
+    widen_sums(sums + 1, n, 8, 7, 4, out);
 }
 
 /* x times a fraction of 16 bits, rounded half up: the floor of twice that, plus one, halved. */
@@ -224,17 +337,17 @@ static void colour(const uint8_t *luma, const uint8_t *blue, const uint8_t *red,
                    uint8_t *pixels)
 {
     enum { WHOLE = 1 << 16 };
-    const __m256i centre = _mm256_set1_epi16(TDMI_JPEG_CENTRE), half = _mm256_set1_epi32(1 << 15);
-    const __m256i greens = _mm256_set1_epi32(
-        (int32_t)((uint16_t)TDMI_JPEG_GREEN_BLUE | (uint32_t)(TDMI_JPEG_GREEN_RED + WHOLE) << 16));
+    const __m256i centre = _mm256_set1_epi16(CENTRE), half = _mm256_set1_epi32(1 << 15);
+    const __m256i greens =
+        _mm256_set1_epi32((int32_t)((uint16_t)GREEN_BLUE | (uint32_t)(GREEN_RED + WHOLE) << 16));
     for (size_t i = 0; i < n; i += 16) {
         const __m256i y = words_of(luma + i);
         const __m256i b = _mm256_sub_epi16(words_of(blue + i), centre);
         const __m256i r = _mm256_sub_epi16(words_of(red + i), centre);
         const __m256i red_words =
-            _mm256_add_epi16(_mm256_add_epi16(y, r), fraction(r, TDMI_JPEG_RED - WHOLE));
+            _mm256_add_epi16(_mm256_add_epi16(y, r), fraction(r, RED - WHOLE));
         const __m256i blue_words = _mm256_add_epi16(_mm256_add_epi16(y, _mm256_add_epi16(b, b)),
-                                                    fraction(b, TDMI_JPEG_BLUE - 2 * WHOLE));
+                                                    fraction(b, BLUE - 2 * WHOLE));
         const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(b, r), greens);
         const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(b, r), greens);
         const __m256i both =
@@ -254,11 +367,5 @@ static void grey(const uint8_t *luma, size_t n, uint8_t *pixels)
     }
 }
 
-const struct tdmi_jpeg_kernels tdmi_jpeg_avx2 = {.name = "AVX2",
-                                                 .pair = pair,
-                                                 .decode = decode,
-                                                 .transform = transform,
-                                                 .widen = widen,
-                                                 .widen_between = widen_between,
-                                                 .colour = colour,
-                                                 .grey = grey};
+const struct tdmi_jpeg_kernels tdmi_jpeg_avx2 = {tdmi_jpeg_make_pairs, decode, transform, widen,
+                                                 widen_between,        colour, grey};

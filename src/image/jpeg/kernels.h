@@ -1,7 +1,6 @@
 /*
- * The work of decoding a usual JPEG file, once for each set of instructions. All give the same
- * bytes, those of libjpeg-turbo with its slow integer transform and its "fancy" upsampling; the
- * scalar ones say which.
+ * The work of decoding a usual JPEG file. It gives the bytes of libjpeg-turbo with its slow integer
+ * transform and its "fancy" upsampling.
  *
  * Coefficients of two blocks that stand side by side lie woven into each other, 16 in a row: first
  * the eight of the left block, then those of the right one.
@@ -39,7 +38,6 @@ struct tdmi_jpeg_band {
 };
 
 struct tdmi_jpeg_kernels {
-    const char *name;
     /* Makes codes->pairs of what else is in codes. */
     void (*pair)(struct tdmi_jpeg_codes *codes);
     /* MCUs first … first + n of a row, or of two rows, each from a stream of its own, which keeps a
@@ -60,11 +58,9 @@ struct tdmi_jpeg_kernels {
     void (*grey)(const uint8_t *luma, size_t n, uint8_t *pixels);
 };
 
-/* Best kernels for this CPU; NULL where libjpeg-turbo is as fast. */
+/* NULL on a CPU without AVX2 and BMI2: libjpeg-turbo is as fast there. */
 const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_best(void);
-/* All kernels of this CPU, from the specification upwards; NULL past the last one. */
-const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_at(int index);
 
-extern const struct tdmi_jpeg_kernels tdmi_jpeg_scalar, tdmi_jpeg_avx2;
+extern const struct tdmi_jpeg_kernels tdmi_jpeg_avx2;
 
 #endif

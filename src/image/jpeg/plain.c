@@ -11,6 +11,8 @@
  * the same object again allocates nothing.
  */
 #include "image/jpeg/plain.h"
+#include "base/scope.h"
+#include "image/jpeg/kernels.h"
 #include <string.h>
 
 enum {
@@ -53,6 +55,15 @@ struct plain {
     int left;        /* MCUs of the one before */
     int n_done;      /* pixel rows */
 };
+
+const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_best(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+        return &tdmi_jpeg_avx2;
+#endif
+    return NULL;
+}
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
@@ -133,11 +144,9 @@ static tdm_status make_room(struct plain *plain, tdm_error *err)
     size_t used = 0;
     carve_all(plain, NULL, &used);
     /* The image itself begins where its memory does, wherever that is. */
-    tdm_status status = tdmi_image_reserve(image, used + ALIGNMENT, err);
-    if (status == TDM_OK && !plain->is_handing && !plain->is_checking)
-        status = tdmi_image_reshape(image, plain->layout.width, plain->layout.height, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_image_reserve(image, used + ALIGNMENT, err));
+    if (!plain->is_handing && !plain->is_checking)
+        TDMI_TRY(tdmi_image_reshape(image, plain->layout.width, plain->layout.height, err));
     used = 0;
     carve_all(plain, image->pixels + -(uintptr_t)image->pixels % ALIGNMENT, &used);
     plain->pixels = image->pixels;
@@ -350,11 +359,10 @@ static tdm_status work(struct plain *plain, bool *is_done, tdm_error *err)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
     plain->n_ahead = layout->interval == layout->n_mcus_across ? TDMI_JPEG_STREAMS : 1;
-    const tdm_status status = make_room(plain, err);
-    if (status == TDM_OK)
-        *is_done = make_tables(plain) && tdmi_jpeg_unstuff(layout, plain->bytes, plain->starts) &&
-                   decode_all(plain);
-    return status;
+    TDMI_TRY(make_room(plain, err));
+    *is_done = make_tables(plain) && tdmi_jpeg_unstuff(layout, plain->bytes, plain->starts) &&
+               decode_all(plain);
+    return TDM_OK;
 }
 
 /* Drafts are left to libjpeg-turbo. */
@@ -367,31 +375,31 @@ static bool is_wanted_small(const struct tdmi_codec_source *source, int width, i
                          source->orientation) > 1;
 }
 
-tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source,
-                                  const struct tdmi_jpeg_kernels *kernels, tdmi_image *image,
+tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source, tdmi_image *image,
                                   bool *is_done, tdm_error *err)
 {
-    struct plain plain = {.source = source, .kernels = kernels, .image = image};
+    struct plain plain = {.source = source, .kernels = tdmi_jpeg_kernels_best(), .image = image};
     const struct tdmi_jpeg_layout *layout = &plain.layout;
-    tdm_status status = TDM_OK;
     *is_done = false;
-    if (!tdmi_jpeg_lay_out(source->bytes, source->length_bytes, &plain.layout) ||
+    if (plain.kernels == NULL ||
+        !tdmi_jpeg_lay_out(source->bytes, source->length_bytes, &plain.layout) ||
         tdmi_codec_check_shape(source, layout->width, layout->height, NULL) != TDM_OK ||
         is_wanted_small(source, layout->width, layout->height))
         return TDM_OK;
     if (source->sink != NULL && source->orientation == 1)
-        status = source->sink->begin(source->sink->self, layout->width, layout->height,
-                                     &plain.is_handing, err);
-    return status == TDM_OK ? work(&plain, is_done, err) : status;
+        TDMI_TRY(source->sink->begin(source->sink->self, layout->width, layout->height,
+                                     &plain.is_handing, err));
+    return work(&plain, is_done, err);
 }
 
-tdm_status tdmi_jpeg_plain_check(const struct tdmi_codec_source *source,
-                                 const struct tdmi_jpeg_kernels *kernels, tdmi_image *room,
+tdm_status tdmi_jpeg_plain_check(const struct tdmi_codec_source *source, tdmi_image *room,
                                  bool *is_sound, tdm_error *err)
 {
-    struct plain plain = {.source = source, .kernels = kernels, .image = room, .is_checking = true};
+    struct plain plain = {
+        .source = source, .kernels = tdmi_jpeg_kernels_best(), .image = room, .is_checking = true};
     *is_sound = false;
-    if (!tdmi_jpeg_lay_out(source->bytes, source->length_bytes, &plain.layout) ||
+    if (plain.kernels == NULL ||
+        !tdmi_jpeg_lay_out(source->bytes, source->length_bytes, &plain.layout) ||
         tdmi_codec_check_shape(source, plain.layout.width, plain.layout.height, NULL) != TDM_OK)
         return TDM_OK;
     return work(&plain, is_sound, err);

@@ -1,6 +1,5 @@
 /*
- * Huffman decoding of a run of MCUs, written once and compiled for each set of instructions by the
- * kernels that include it.
+ * Huffman decoding of a run of MCUs, compiled for the instruction set of the file that includes it.
  *
  * The next bits are the highest of a 64-bit window, of which at least 56 count after a refill. The
  * way from one code to the next is short: look the window's first bits up, shift by the bits of the
@@ -96,7 +95,7 @@ TDMI_INLINE uint32_t tdmi_jpeg_look_up(struct tdmi_jpeg_bits *bits,
 }
 
 /* The entries of `pairs`, from those of `fast`. */
-TDMI_INLINE void tdmi_jpeg_make_pairs(struct tdmi_jpeg_codes *codes)
+static void tdmi_jpeg_make_pairs(struct tdmi_jpeg_codes *codes)
 {
     enum { N = 1 << TDMI_JPEG_PAIRED };
     uint32_t single[N]; /* value << 16 | step << 8 | bits; 0: of too many bits */

@@ -21,6 +21,7 @@
  * limit, and an image above it is a bad image, not a lack of memory.
  */
 #include "image/resize/resize.h"
+#include "base/scope.h"
 #include "image/formats/codec.h"
 #include <math.h>
 #include <string.h>
@@ -205,9 +206,7 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
 tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
                                 const struct tdmi_resize *how, tdmi_image *room, tdm_error *err)
 {
-    tdm_status status = check(width, height, how, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check(width, height, how, err));
     return plan(resampler, width, height, how, 0, room, err);
 }
 
@@ -412,17 +411,13 @@ static tdm_status run(const tdmi_image *source, const struct tdmi_resize *how, s
     struct tdmi_resampler resampler;
     struct tdmi_resize step = *how;
     tdmi_image small = {0};
-    tdm_status status = check(source->width, source->height, how, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check(source->width, source->height, how, err));
     if (is_reducing(how))
         plan_reduction(source, &step, &small);
     const tdmi_image *from = is_reducing(how) ? &small : source;
     const size_t small_bytes = 3 * (size_t)small.width * (size_t)small.height;
-    status =
-        plan(&resampler, from->width, from->height, &step, kept_bytes + small_bytes, room, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(
+        plan(&resampler, from->width, from->height, &step, kept_bytes + small_bytes, room, err));
     if (is_reducing(how)) {
         small.pixels = room->pixels + kept_bytes;
         tdmi_image_reduce(source, step.reduce_x, step.reduce_y, small.pixels);

@@ -25,11 +25,10 @@ static struct tdmi_augment read_spec(const char *spec)
 
 static void draw(uint8_t pixels[PICTURE], int which)
 {
-    tdmi_image image = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     draw_pattern(&image, SIDE, SIDE);
     for (int i = 0; i < PICTURE; i++)
         pixels[i] = (uint8_t)(image.pixels[i] + 37 * which);
-    tdmi_image_release(&image);
 }
 
 /* ---- draws --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * Descriptions of augmentation: what is written reads back, in words and in JSON, and what is wrong
+ * Descriptions of augmentation: what is written reads back, in words, and what is wrong
  * is answered by one sentence that says what would be right.
  */
 #include "image/pictures.h"
@@ -18,13 +18,12 @@ static struct tdmi_augment read_spec(const char *spec)
 static void assert_written(const char *spec, const char *written)
 {
     struct tdmi_augment augment = read_spec(spec);
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     tdmi_augment_write(&augment, &text);
     assert_string_equal(tdmi_text_string(&text), written);
     struct tdmi_augment again = read_spec(tdmi_text_string(&text));
     assert_memory_equal(again.is_on, augment.is_on, sizeof again.is_on);
     assert_memory_equal(again.arguments, augment.arguments, sizeof again.arguments);
-    tdmi_text_release(&text);
 }
 
 TEST(a_spec_is_completed_and_reads_back)
@@ -99,65 +98,6 @@ TEST(a_wrong_spec_gets_one_sentence)
             fail_msg("%s: %s", cases[i].spec, tdm_error_sentence(&err, 0));
         for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
             assert_false(augment.is_on[kind]);
-    }
-}
-
-static tdm_status from_json(const char *text, struct tdmi_augment *augment, tdm_error *err)
-{
-    tdm_json_document *document = NULL;
-    assert_int_equal(tdm_json_read(text, strlen(text), "test", &document, NULL), TDM_OK);
-    tdm_status status = tdmi_augment_from_json(tdm_json_root(document), "run", augment, err);
-    tdm_json_document_free(document);
-    return status;
-}
-
-TEST(the_json_form_reads_back)
-{
-    static const char *const specs[] = {"none",
-                                        "flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
-                                        "resized-crop:0.123456789:0.9,rotate,cutmix:0.3"};
-    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
-        struct tdmi_augment augment = read_spec(specs[i]), again;
-        tdm_json_writer *writer = tdm_json_writer_new(0);
-        const char *text = NULL;
-        tdmi_augment_to_json(&augment, writer, NULL);
-        assert_int_equal(tdm_json_finish(writer, &text, NULL, NULL), TDM_OK);
-        assert_int_equal(from_json(text, &again, NULL), TDM_OK);
-        assert_memory_equal(again.is_on, augment.is_on, sizeof again.is_on);
-        assert_memory_equal(again.arguments, augment.arguments, sizeof again.arguments);
-        tdm_json_writer_free(writer);
-    }
-    struct tdmi_augment augment;
-    assert_int_equal(from_json("{\"crop\": {}, \"jitter\": {\"hue\": 0.1}}", &augment, NULL),
-                     TDM_OK);
-    assert_true(augment.arguments[TDMI_AUGMENT_CROP][0] == 4);
-    assert_true(augment.arguments[TDMI_AUGMENT_JITTER][2] == 0.4);
-    assert_true(augment.arguments[TDMI_AUGMENT_JITTER][3] == 0.1);
-}
-
-TEST(other_json_says_what_is_wrong)
-{
-    static const struct {
-        const char *text, *words;
-    } cases[] = {
-        {"[]", "no object"},
-        {"{\"flip\": true}", "'flip' is no object of values"},
-        {"{\"flp\": {}}", "did you mean 'flip'?"},
-        {"{\"flip\": {\"chanse\": 1}}", "'flip' has no value 'chanse' (known are chance); did you "
-                                        "mean 'chance'?"},
-        {"{\"flip\": {\"chance\": \"1\"}}", "the chance of 'flip' is no number"},
-        {"{\"flip\": {\"chance\": 2}}", "numbers from 0 to 1"},
-        {"{\"crop\": {\"pixels\": 1.5}}", "whole numbers"},
-        {"{\"resized-crop\": {\"largest\": 0.01}}", "smallest area 0.08"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tdmi_augment augment;
-        tdm_error err = {0};
-        assert_int_equal(from_json(cases[i].text, &augment, &err), TDM_E_INPUT);
-        assert_int_equal(err.n_frames, 1);
-        assert_non_null(strstr(tdm_error_sentence(&err, 0), "augmentation of \"run\""));
-        if (strstr(tdm_error_sentence(&err, 0), cases[i].words) == NULL)
-            fail_msg("%s: %s", cases[i].text, tdm_error_sentence(&err, 0));
     }
 }
 

@@ -48,7 +48,7 @@ TEST(a_part_equals_the_same_part_of_the_whole)
         {40, 61, 0, 17, 40, 9}, {90, 20, 30, 3, 50, 15},   {83, 20, 11, 0, 60, 20},
         {80, 7, 1, 1, 5, 4},
     };
-    tdmi_image source = {0}, whole = {0}, part = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, whole = {0}, part = {0};
     draw_pattern(&source, 83, 61);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int filter = TDMI_FILTER_LANCZOS; filter <= TDMI_FILTER_BILINEAR; filter++) {
@@ -72,14 +72,11 @@ TEST(a_part_equals_the_same_part_of_the_whole)
                                         3 * ((how.part_y + y) * whole.width + how.part_x),
                                     3 * (size_t)part.width);
         }
-    tdmi_image_release(&source);
-    tdmi_image_release(&whole);
-    tdmi_image_release(&part);
 }
 
 TEST(one_colour_stays_that_colour)
 {
-    tdmi_image source = {0}, target = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, target = {0};
     for (int value = 0; value < 256; value += 15)
         for (int filter = TDMI_FILTER_LANCZOS; filter <= TDMI_FILTER_BILINEAR; filter++) {
             assert_int_equal(tdmi_image_reshape(&source, 41, 29, NULL), TDM_OK);
@@ -91,13 +88,11 @@ TEST(one_colour_stays_that_colour)
             for (size_t i = 0; i < 3 * 17 * 53; i++)
                 assert_int_equal(target.pixels[i], value);
         }
-    tdmi_image_release(&source);
-    tdmi_image_release(&target);
 }
 
 TEST(a_used_target_takes_no_new_memory)
 {
-    tdmi_image source = {0}, target = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, target = {0};
     draw_pattern(&source, 200, 150);
     const struct tdmi_box box = {0, 0, 200, 150};
     assert_int_equal(tdmi_image_resize(&source, box, 64, 48, TDMI_FILTER_LANCZOS, &target, NULL),
@@ -108,8 +103,6 @@ TEST(a_used_target_takes_no_new_memory)
             tdmi_image_resize(&source, box, 64 - i, 48, TDMI_FILTER_BICUBIC, &target, NULL),
             TDM_OK);
     assert_int_equal(tdmi_memory_calls(), before);
-    tdmi_image_release(&source);
-    tdmi_image_release(&target);
 }
 
 TEST(impossible_wishes_are_refused)
@@ -220,7 +213,7 @@ TEST(every_instruction_set_gives_the_bytes_of_the_specification)
 {
     enum { WISHES = 600 };
     uint64_t seed = 4;
-    tdmi_image source = {0}, wanted = {0}, found = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, wanted = {0}, found = {0};
     assert_string_equal(tdmi_resize_kernels_at(0)->name, "scalar");
     for (int i = 0; i < WISHES; i++) {
         struct tdmi_resize how = random_request(&source, &seed);
@@ -235,9 +228,6 @@ TEST(every_instruction_set_gives_the_bytes_of_the_specification)
                              at, found.pixels[at], wanted.pixels[at]);
         }
     }
-    tdmi_image_release(&source);
-    tdmi_image_release(&wanted);
-    tdmi_image_release(&found);
 }
 
 TEST(rows_as_they_come_give_the_bytes_of_the_whole)
@@ -245,7 +235,7 @@ TEST(rows_as_they_come_give_the_bytes_of_the_whole)
     enum { WISHES = 300 };
     uint64_t seed = 5;
     int n_fed = 0;
-    tdmi_image source = {0}, wanted = {0}, room = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image source = {0}, wanted = {0}, room = {0};
     for (int i = 0; i < WISHES; i++) {
         struct tdmi_resize how = random_request(&source, &seed);
         struct tdmi_resampler resampler;
@@ -277,9 +267,6 @@ TEST(rows_as_they_come_give_the_bytes_of_the_whole)
         free(target);
     }
     assert_in_range(n_fed, WISHES / 4, WISHES);
-    tdmi_image_release(&source);
-    tdmi_image_release(&wanted);
-    tdmi_image_release(&room);
 }
 
 /* ---- needles ---------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 /* A thread a pixel. */
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/cuda/kernels/image/planes.h"
-#include "image/jpeg/transform.h"
 
 enum { block_threads = 256, narrowest = 3 /* colours that are narrower are just doubled */ };
+
+/* red = luma + 1.402 R, blue = luma + 1.772 B, green = luma - 0.34414 B - 0.71414 R, in 16 bits of
+ * fraction: the numbers of image/jpeg/avx2.c. */
+enum { centre = 128, red = 91881, blue = 116130, green_blue = -22554, green_red = -46802 };
 
 /* Pixel (x, y) of the stored image goes to begin + x · step_x + y · step_y, in pixels. */
 struct orientation {
@@ -76,12 +79,11 @@ __global__ void mix(tdmi_cuda_planes it, orientation to, uint8_t *pixels)
         pixel[0] = pixel[1] = pixel[2] = (uint8_t)luma;
         return;
     }
-    const int b = colour_at(it, 1, x, y) - TDMI_JPEG_CENTRE;
-    const int r = colour_at(it, 2, x, y) - TDMI_JPEG_CENTRE;
-    pixel[0] = to_byte(luma + ((TDMI_JPEG_RED * r + rounding) >> 16));
-    pixel[1] =
-        to_byte(luma + ((TDMI_JPEG_GREEN_BLUE * b + TDMI_JPEG_GREEN_RED * r + rounding) >> 16));
-    pixel[2] = to_byte(luma + ((TDMI_JPEG_BLUE * b + rounding) >> 16));
+    const int b = colour_at(it, 1, x, y) - centre;
+    const int r = colour_at(it, 2, x, y) - centre;
+    pixel[0] = to_byte(luma + ((red * r + rounding) >> 16));
+    pixel[1] = to_byte(luma + ((green_blue * b + green_red * r + rounding) >> 16));
+    pixel[2] = to_byte(luma + ((blue * b + rounding) >> 16));
 }
 
 extern "C" int tdmi_cuda_planes_mix(struct CUstream_st *queue, const struct tdmi_cuda_planes *it,
