@@ -1,7 +1,7 @@
 /*
  * The table of commands and the options that all of them share.
  */
-#include "cli/command.h"
+#include "cli/settings.h"
 #include "base/text/suggest.h"
 
 #include <string.h>
@@ -47,4 +47,25 @@ tdm_status tdmi_command_find(const char *name, const struct tdmi_command **comma
     tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
     return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
                     *words ? words : "; 'tandem help' lists them all");
+}
+
+tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *verbs,
+                          const struct tdmi_verb **verb, tdm_error *err)
+{
+    const int n = call->n_arguments > 0 ? call->n_arguments : 1;
+    const char *command = call->settings->command->name, *name = verbs->name;
+    char names[100] = "";
+    if (call->n_arguments > 0)
+        name = call->arguments[0];
+    for (; verbs->name && strcmp(verbs->name, name) != 0; verbs++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", verbs->name);
+    }
+    if (!verbs->name)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s can: %s; found '%s'", command, names, name);
+    if (n < verbs->least || n > verbs->most)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s %s takes %s; found %d argument%s", command,
+                        name, verbs->takes, n - 1, n == 2 ? "" : "s");
+    *verb = verbs;
+    return TDM_OK;
 }

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/settings.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
 
@@ -20,10 +21,7 @@
 struct frame {
     struct tdmi_settings settings;
     struct tdmi_globals globals;
-    union {
-        unsigned char bytes[TDMI_VALUES_BYTES];
-        max_align_t align;
-    } values;
+    union tdmi_values values;
     struct tdmi_output out;
     int exit_status; /* of a run without error */
 };
@@ -148,7 +146,7 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 
 /* ---- one run ---------------------------------------------------------------------------- */
 
-/* A wrong argument ends the reading early; the environment may still say that errors are wanted as
+/* A wrong argument ends the reading early; the environment may still ask for errors as
  * JSON. Other mistakes are reported later. */
 static void learn_form(struct frame *frame)
 {
@@ -241,29 +239,18 @@ static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_er
 
 static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err)
 {
-    tdm_json_writer *json = NULL;
-    tdm_status status = gather(frame, argc, argv, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = NULL;
+    TDMI_TRY(gather(frame, argc, argv, err));
     set_log_level(frame);
-    if (frame->globals.json) {
-        json = tdm_json_writer_new(2);
-        if (!json) {
-            status = TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
-            goto out;
-        }
-    }
+    if (frame->globals.json && !(json = tdm_json_writer_new(2)))
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
     tdm_json_object_begin(json, NULL);
     if (!answer_about_tandem(frame, argc, json))
-        status = run_command(frame, json, err);
+        TDMI_TRY(run_command(frame, json, err));
     tdm_json_object_end(json);
-    if (status == TDM_OK && json)
-        status = print_json(json, &frame->out, err);
-    if (status == TDM_OK)
-        status = tdmi_output_check(&frame->out, err);
-out:
-    tdm_json_writer_free(json);
-    return status;
+    if (json)
+        TDMI_TRY(print_json(json, &frame->out, err));
+    return tdmi_output_check(&frame->out, err);
 }
 
 static void report_error(struct frame *frame, bool is_json, const tdm_error *err)

@@ -115,12 +115,15 @@ struct tdmi_option {
 #define SPLIT(name_, group_, help_) TDMI_ROW(FRACTIONS, name_, split, group_, help_),
 
 struct tdmi_option_value {
-    bool flag;
-    int64_t integer;
-    uint64_t seed;
-    double number;
-    const char *text; /* lent by argv, the environment or the config file's text */
-    struct tdmi_fractions fractions;
+    union {
+        bool flag;
+        int integer;
+        int64_t integer64;
+        uint64_t seed;
+        double number;
+        const char *text; /* lent by argv, the environment or the config file's text */
+        struct tdmi_fractions fractions;
+    };
 };
 
 /* where names the value in messages: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
@@ -130,13 +133,13 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
 void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
                        void *values);
 
-bool tdmi_option_takes_value(const struct tdmi_option *option);
 /* The row called name ('_' and '-' are the same here, for config keys), or NULL. */
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
-const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter);
 
 /* "N", "SIZE", "jpeg|png", …: the value's name in --help; "" for flags. */
 const char *tdmi_option_value_name(const struct tdmi_option *option);
+/* "integer", "size", …: its type in JSON. */
+const char *tdmi_option_type_name(const struct tdmi_option *option);
 /* Is its range a list of names, "one of a, b, c"? */
 bool tdmi_option_is_one_of(const struct tdmi_option *option);
 /* Length of a unit's singular or plural: "1 epoch", "2 epochs". */

@@ -97,6 +97,6 @@ const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_by
                  100 * score->accuracy, 100 * score->low, 100 * score->high,
                  (long long)score->correct, (long long)score->n);
     else
-        snprintf(text, text_bytes, "no pictures, so nothing to say");
+        snprintf(text, text_bytes, "no images, so nothing to say");
     return text;
 }

@@ -520,7 +520,7 @@ static tdm_status start(const struct tdmi_http_options *options, tdmi_http **htt
     made->handler = options->handler;
     made->request_ns = (int64_t)(options->request_seconds * 1e9);
     made->idle_ns = (int64_t)(options->idle_seconds * 1e9);
-    *http = made; /* the handler may want it before this returns */
+    *http = made; /* the handler may need it before this returns */
     tdm_status status = open_daemon(made, options, err);
     if (status != TDM_OK) {
         *http = NULL;

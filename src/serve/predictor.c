@@ -145,7 +145,7 @@ static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
     }
     tdmi_request_header(request, "Retry-After", "1");
     tdmi_request_refuse(request, 503,
-                        "%d of %d pictures were predicted in the %g s that a request has; send "
+                        "%d of %d images were predicted in the %g s that a request has; send "
                         "fewer or smaller ones, or come again when less is asked",
                         request->n_predicted, request->n_pictures,
                         request->server->options.seconds);

@@ -1,4 +1,4 @@
-/* GET /healthz: for monitoring; tells nothing about the model. */
+/* GET /healthz: for monitoring; reveals nothing about the model. */
 #include "base/clock.h"
 #include "serve/server.h"
 

@@ -25,7 +25,7 @@ static void look(struct tdmi_request *request, const struct tdmi_http_head *head
     if (!request->is_multipart && !begins(type, "image/") &&
         !begins(type, "application/octet-stream"))
         tdmi_request_refuse(request, 415,
-                            "the body is said to be %.60s; image/*, application/octet-stream and "
+                            "the Content-Type is %.60s; image/*, application/octet-stream and "
                             "multipart/form-data are accepted (curl: -H 'Content-Type: "
                             "application/octet-stream', or -F picture=@FILE)",
                             type);
@@ -76,10 +76,10 @@ static tdm_status list_parts(struct tdmi_request *request, struct tdmi_form_part
     if (status != TDM_OK)
         return status;
     if (request->n_pictures == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "the form has no picture");
+        return TDM_FAIL(err, TDM_E_INPUT, "the form has no image");
     request->pictures = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pictures);
     if (!request->pictures)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d images",
                         request->n_pictures);
     for (int i = 0; i < request->n_pictures; i++)
         request->pictures[i] =
@@ -90,7 +90,7 @@ static tdm_status list_parts(struct tdmi_request *request, struct tdmi_form_part
 static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
 {
     if (request->body.length_bytes == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; a picture is wanted");
+        return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; an image is required");
     if (request->is_multipart) {
         struct tdmi_form_part *parts = tdmi_alloc(pictures_most, sizeof *parts);
         tdm_status status = parts ? list_parts(request, parts, err)
@@ -100,7 +100,7 @@ static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
     }
     request->pictures = tdmi_alloc(1, sizeof *request->pictures);
     if (!request->pictures)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a picture");
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for an image");
     request->n_pictures = 1;
     request->pictures[0] =
         (struct tdm_picture){"-", tdmi_text_string(&request->body), request->body.length_bytes};
@@ -115,7 +115,7 @@ static tdm_status count_pixels(struct tdmi_request *request, tdm_error *err)
     struct tdmi_image_facts facts;
     request->pixels = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pixels);
     if (!request->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d images",
                         request->n_pictures);
     for (int i = 0; i < request->n_pictures; i++) {
         const struct tdm_picture *picture = &request->pictures[i];
@@ -134,7 +134,7 @@ static bool is_too_large(struct tdmi_request *request)
         left -= request->pixels[i];
     if (left < 0)
         tdmi_request_refuse(request, 413,
-                            "the %d pictures have more than the %lld pixels that are accepted of "
+                            "the %d images have more than the %lld pixels that are accepted of "
                             "one request; send fewer at a time",
                             request->n_pictures,
                             (long long)request->server->options.request_pixels);

@@ -42,12 +42,12 @@ static tdm_status check_numbers(const struct tdm_serve_options *o, tdm_error *er
                         (long long)o->body_bytes);
     if (o->pixels < 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "serving pictures up to %lld pixels; at least 1 is wanted",
+                        "serving images up to %lld pixels; at least 1 is accepted",
                         (long long)o->pixels);
     if (o->request_pixels < 0 || (o->request_pixels > 0 && o->request_pixels < o->pixels))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "serving requests up to %lld pixels with pictures up to %lld of them; as "
-                        "many at least are wanted for a request",
+                        "serving requests up to %lld pixels with images up to %lld pixels; a "
+                        "request must have room for one image",
                         (long long)o->request_pixels, (long long)o->pixels);
     if (!(o->seconds >= 0.1 && o->seconds <= 3600))
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -75,8 +75,8 @@ static tdm_status check(const struct tdm_serve_options *options, struct tdmi_add
         status = tdmi_guard_read(guard, options->token_file, err);
     if (status == TDM_OK && !address->is_loopback && !guard->has_token)
         status = TDM_FAIL(err, TDM_E_USAGE,
-                          "listening at %s, which others reach, wants a token; without one only "
-                          "127.0.0.1 and [::1] are listened at",
+                          "listening at %s, which others reach, requires a token; without one "
+                          "only 127.0.0.1 and [::1] are accepted",
                           options->address);
     return status == TDM_OK ? tdmi_http_load(layer, err) : status;
 }

@@ -96,7 +96,7 @@ tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **result, tdm_error *
     tdmi_nvml *nvml = tdmi_alloc(1, sizeof *nvml);
     *result = NULL;
     if (!nvml)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to look for NVIDIA cards");
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to look for NVIDIA GPUs");
     status = load(nvml, file, err);
     if (status != TDM_OK)
         goto out;
@@ -107,13 +107,13 @@ tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **result, tdm_error *
     if (code != 0) {
         status = TDM_FAIL(err, TDM_E_ABSENT,
                           code == driver_not_loaded
-                              ? "the NVIDIA driver is installed but not running (NVML says %d)"
-                              : "the NVIDIA driver does not answer (NVML says %d)",
+                              ? "the NVIDIA driver is installed but not running (NVML returns %d)"
+                              : "the NVIDIA driver does not answer (NVML returns %d)",
                           code);
         goto out;
     }
     if (nvml->n_devices == 0) {
-        status = TDM_FAIL(err, TDM_E_ABSENT, "the NVIDIA driver sees no card");
+        status = TDM_FAIL(err, TDM_E_ABSENT, "the NVIDIA driver sees no GPU");
         goto out;
     }
     if (!nvml->driver || nvml->driver(nvml->driver_version, sizeof nvml->driver_version) != 0)
@@ -172,7 +172,7 @@ static tdm_status find_gpu(const tdmi_nvml *nvml, int index, device_handle *hand
 {
     const int code = nvml->handle((unsigned)index, handle);
     if (code != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "card %d of %u cannot be reached (NVML says %d)", index,
+        return TDM_FAIL(err, TDM_E_ABSENT, "GPU %d of %u cannot be reached (NVML returns %d)", index,
                         nvml->n_devices, code);
     return TDM_OK;
 }

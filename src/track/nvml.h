@@ -1,6 +1,6 @@
 /*
- * NVIDIA cards through libnvidia-ml.so.1, opened at run time with a few prototypes of our own: a
- * build needs neither the header nor the library, and a machine without cards is nothing special.
+ * NVIDIA GPUs through libnvidia-ml.so.1, opened at run time with a few prototypes of our own: a
+ * build needs neither the header nor the library, and a machine without GPUs is nothing special.
  */
 #ifndef TANDEM_TRACK_NVML_H
 #define TANDEM_TRACK_NVML_H
@@ -26,7 +26,7 @@ enum tdmi_nvml_reason {
     TDMI_NVML_CLOCKS_ASKED = 2, /* set by a user */
     TDMI_NVML_POWER_CAP = 4,
     TDMI_NVML_HARDWARE = 8, /* one of those below that say hardware, or an unknown one */
-    TDMI_NVML_SYNCED = 16,  /* with other cards */
+    TDMI_NVML_SYNCED = 16,  /* with other GPUs */
     TDMI_NVML_HEAT = 32,
     TDMI_NVML_HARDWARE_HEAT = 64,
     TDMI_NVML_HARDWARE_POWER = 128,
@@ -42,7 +42,7 @@ struct tdmi_nvml_sample {
     double energy_joules; /* since the driver was loaded */
     int sm_mhz, memory_mhz;
     int temperature_celsius;
-    int64_t pcie_sent_kb_per_s, pcie_received_kb_per_s; /* of 20 ms; from the card, to it */
+    int64_t pcie_sent_kb_per_s, pcie_received_kb_per_s; /* of 20 ms; from the GPU, to it */
     int64_t reasons;                                    /* of enum tdmi_nvml_reason */
 };
 

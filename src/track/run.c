@@ -178,7 +178,7 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
     if (status == TDM_OK && has_record && mode == TDMI_RUN_NEW)
         status =
             TDM_FAIL(err, TDM_E_USAGE,
-                     "%s holds a run already: --resume goes on with it, or give another -o", path);
+                     "%s holds a run already: --resume continues it, or give another -o", path);
     else if (status == TDM_OK && !has_record && other != NULL)
         status = TDM_FAIL(err, TDM_E_USAGE,
                           "%s is no run folder but holds other files ('%s'): give another -o, or "

@@ -34,7 +34,7 @@ struct tdmi_sampler {
 static void warn(tdmi_sampler *sampler, const tdm_error *err)
 {
     if (!sampler->has_warned)
-        tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", sampler->path,
+        tdm_log(TDM_LOG_WARNING, "%s: GPUs are not watched: %s", sampler->path,
                 err->n_frames > 0 ? tdm_error_sentence(err, err->n_frames - 1)
                                   : tdm_status_text(err->code));
     sampler->has_warned = true;
@@ -186,13 +186,13 @@ static tdm_status make_meeting(tdmi_sampler *sampler, tdm_error *err)
 {
     pthread_condattr_t steady;
     if (pthread_condattr_init(&steady) != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "watching cards: the system gives no condition");
+        return TDM_FAIL(err, TDM_E_SYSTEM, "watching GPUs: the system gives no condition");
     sampler->has_lock = pthread_mutex_init(&sampler->lock, NULL) == 0;
     sampler->has_ended = pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) == 0 &&
                          pthread_cond_init(&sampler->ended, &steady) == 0;
     pthread_condattr_destroy(&steady);
     if (!sampler->has_lock || !sampler->has_ended)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "watching cards: the system gives no lock");
+        return TDM_FAIL(err, TDM_E_SYSTEM, "watching GPUs: the system gives no lock");
     return TDM_OK;
 }
 
@@ -201,7 +201,7 @@ tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_s
 {
     tdmi_sampler *made = tdmi_alloc(1, sizeof *made);
     if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "watching cards: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY, "watching GPUs: out of memory");
     made->path = copy_text(options->path);
     made->library = options->library ? copy_text(options->library) : NULL;
     made->every_ms = options->every_ms > 0 ? options->every_ms : usual_ms;
@@ -210,9 +210,9 @@ tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_s
     tdmi_lines_init(&made->lines, made->path);
     tdm_status status = made->path && (made->library || !options->library)
                             ? make_meeting(made, err)
-                            : TDM_FAIL(err, TDM_E_MEMORY, "watching cards: out of memory");
+                            : TDM_FAIL(err, TDM_E_MEMORY, "watching GPUs: out of memory");
     if (status == TDM_OK && pthread_create(&made->thread, NULL, watch, made) != 0)
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "watching cards: the system starts no thread");
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "watching GPUs: the system starts no thread");
     if (status != TDM_OK) {
         release(made);
         return status;

@@ -73,9 +73,9 @@ void tdmi_track_watch_gpus(tdmi_track *track, const char *library)
         .library = library};
     const tdm_status status =
         options.path ? tdmi_sampler_start(&options, &track->sampler, &problem)
-                     : TDM_FAIL(&problem, TDM_E_MEMORY, "watching cards: out of memory");
+                     : TDM_FAIL(&problem, TDM_E_MEMORY, "watching GPUs: out of memory");
     if (status != TDM_OK)
-        tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", tdmi_run_path(track->run),
+        tdm_log(TDM_LOG_WARNING, "%s: GPUs are not watched: %s", tdmi_run_path(track->run),
                 tdm_error_sentence(&problem, 0));
     tdmi_arena_release(&arena);
 }

@@ -34,7 +34,7 @@ tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track,
 /* Closes the run's sinks, not the run. Accepts NULL. */
 void tdmi_track_free(tdmi_track *track);
 
-/* From here on RUN/system.jsonl gets what the machine's NVIDIA cards do (track/sampler.h); library
+/* From here on RUN/system.jsonl gets the state of the machine's NVIDIA GPUs (track/sampler.h); library
  * is NULL for the driver's. What fails is logged. */
 void tdmi_track_watch_gpus(tdmi_track *track, const char *library);
 

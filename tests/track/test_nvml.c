@@ -113,12 +113,12 @@ TEST(libraries_that_are_of_no_use_are_named)
     expect_absent(FAKE_NVML_BROKEN, "lacks the function nvmlDeviceGetCount_v2");
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     fake->init_code = 9;
-    expect_absent(FAKE_NVML, "installed but not running (NVML says 9)");
+    expect_absent(FAKE_NVML, "installed but not running (NVML returns 9)");
     fake->init_code = 12;
-    expect_absent(FAKE_NVML, "does not answer (NVML says 12)");
+    expect_absent(FAKE_NVML, "does not answer (NVML returns 12)");
     fake->init_code = 0;
     fake->n_cards = 0;
-    expect_absent(FAKE_NVML, "sees no card");
+    expect_absent(FAKE_NVML, "sees no GPU");
     fake->n_cards = 2;
     fake->handle_code = 15; /* lost */
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
@@ -126,7 +126,7 @@ TEST(libraries_that_are_of_no_use_are_named)
     tdm_error err = {0};
     assert_int_equal(tdmi_nvml_sample(nvml, 1, &sample, &err), TDM_E_ABSENT);
     assert_non_null(
-        strstr(tdm_error_sentence(&err, 0), "card 1 of 2 cannot be reached (NVML says 15)"));
+        strstr(tdm_error_sentence(&err, 0), "GPU 1 of 2 cannot be reached (NVML returns 15)"));
     tdmi_nvml_close(nvml);
     dlclose(library);
 }
@@ -247,9 +247,9 @@ TEST(a_run_goes_on_without_a_driver)
     dup2(kept, STDERR_FILENO);
     close(kept);
     char *text = text_of(log);
-    const char *said = strstr(text, "cards are not watched");
+    const char *said = strstr(text, "GPUs are not watched");
     assert_non_null(said);
-    assert_null(strstr(said + 1, "cards are not watched"));
+    assert_null(strstr(said + 1, "GPUs are not watched"));
     free(text);
     assert_int_equal(access(file, F_OK), -1);
 }

@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "cli/settings.h"
+#include "base/scope.h"
 #include "tandem/bench.h"
 #include "tandem/train.h"
 
@@ -94,7 +95,7 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
                result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f), %s alone\n", "ceiling",
                result->ceiling.median, result->ceiling.low, result->ceiling.high, ceiling);
-    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of processor time\n", "",
+    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of CPU time\n", "",
                result->loader_processor.median, result->ceiling_processor.median);
     if (result->ceiling.median > 0.0)
         tdmi_print(
@@ -106,7 +107,7 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
     print_stage(out, "decode", &result->decode);
     print_stage(out, "augment", &result->augment);
     if (result->skipped > 0 || result->others > 0)
-        tdmi_print(out, "%lld of %lld pictures could not be used; %lld other %s\n",
+        tdmi_print(out, "%lld of %lld images could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
                    (long long)result->others, result->others == 1 ? "file" : "files");
 }
@@ -130,15 +131,16 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
 
 /* ---- compute ------------------------------------------------------------------------------- */
 
-static void write_way(tdm_json_writer *json, const char *key, const struct tdm_bench_way *way)
+static void write_algorithm(tdm_json_writer *json, const char *key,
+                            const struct tdm_bench_way *algorithm)
 {
-    if (!*way->by) {
+    if (!*algorithm->by) {
         tdm_json_null(json, key);
         return;
     }
     tdm_json_object_begin(json, key);
-    tdm_json_string(json, "by", way->by);
-    tdm_json_integer(json, "workspace_bytes", way->workspace_bytes);
+    tdm_json_string(json, "by", algorithm->by);
+    tdm_json_integer(json, "workspace_bytes", algorithm->workspace_bytes);
     tdm_json_object_end(json);
 }
 
@@ -155,9 +157,9 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
         tdm_json_number(json, "share", node->share);
         tdm_json_number(json, "operations_per_second", node->operations_per_s);
         tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
-        write_way(json, "forward", &node->forward_way);
-        write_way(json, "input_gradient", &node->input_gradient_way);
-        write_way(json, "weight_gradient", &node->weight_gradient_way);
+        write_algorithm(json, "forward", &node->forward_way);
+        write_algorithm(json, "input_gradient", &node->input_gradient_way);
+        write_algorithm(json, "weight_gradient", &node->weight_gradient_way);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -198,20 +200,20 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
         write_nodes(json, result);
 }
 
-static void print_way(struct tdmi_output *out, const char *node, const char *direction,
-                      const struct tdm_bench_way *way)
+static void print_algorithm(struct tdmi_output *out, const char *node, const char *direction,
+                            const struct tdm_bench_way *algorithm)
 {
     char workspace[32] = "", bytes[32];
-    if (!*way->by)
+    if (!*algorithm->by)
         return;
-    if (way->workspace_bytes > 0)
+    if (algorithm->workspace_bytes > 0)
         snprintf(workspace, sizeof workspace, ", %s",
-                 tdmi_format_bytes((double)way->workspace_bytes, bytes, sizeof bytes));
-    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
+                 tdmi_format_bytes((double)algorithm->workspace_bytes, bytes, sizeof bytes));
+    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, algorithm->by, workspace);
 }
 
 /* The algorithm chosen for each direction, if there was a choice. */
-static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
+static void print_algorithms(struct tdmi_output *out, const struct tdm_bench_compute *result)
 {
     bool has_title = false;
     for (int i = 0; i < result->n_nodes; i++) {
@@ -221,9 +223,9 @@ static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *
         if (!has_title)
             tdmi_print(out, "\n  %-28s %-16s %s\n", "node", "", "computed by, workspace");
         has_title = true;
-        print_way(out, node->name, "forward", &node->forward_way);
-        print_way(out, "", "input gradient", &node->input_gradient_way);
-        print_way(out, "", "weight gradient", &node->weight_gradient_way);
+        print_algorithm(out, node->name, "forward", &node->forward_way);
+        print_algorithm(out, "", "input gradient", &node->input_gradient_way);
+        print_algorithm(out, "", "weight gradient", &node->weight_gradient_way);
     }
 }
 
@@ -259,8 +261,7 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,
                result->milliseconds,
                tdmi_format_amount(result->operations_per_s, "FLOP/s", amount, sizeof amount));
-    tdmi_print(out, "  %-9s %10.1f images for a second of processor time\n", "",
-               result->processor_rate);
+    tdmi_print(out, "  %-9s %10.1f images for a second of CPU time\n", "", result->processor_rate);
     tdmi_print(out,
                "  %-9s %10.1f images/s, convolutions and dense layers alone, each at its best\n",
                "ceiling", result->ceiling);
@@ -271,7 +272,7 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
     if (result->nodes)
         print_nodes(out, result);
     if (result->nodes)
-        print_ways(out, result);
+        print_algorithms(out, result);
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
@@ -322,8 +323,8 @@ static tdm_status check_options(const struct tdmi_call *call, const struct measu
     const struct tdmi_option *rows = call->settings->command->options;
     for (int i = 0; rows[i].name; i++)
         for (int m = 0; m < n_measurements; m++)
-            if (call->settings->own[i].origin == TDMI_FROM_COMMAND_LINE && &measurements[m] != it &&
-                is_in(&measurements[m], rows[i].group))
+            if (call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE &&
+                &measurements[m] != it && is_in(&measurements[m], rows[i].group))
                 return TDM_FAIL(err, TDM_E_USAGE,
                                 "option --%s belongs to bench %s, not to bench %s", rows[i].name,
                                 measurements[m].name, it->name);
@@ -332,21 +333,20 @@ static tdm_status check_options(const struct tdmi_call *call, const struct measu
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const struct measurement *it = NULL;
-    for (int m = 0; m < n_measurements; m++)
-        if (strcmp(call->arguments[0], measurements[m].name) == 0)
-            it = &measurements[m];
-    if (!it)
+    const struct measurement *it = measurements;
+    while (it < measurements + n_measurements && strcmp(call->arguments[0], it->name) != 0)
+        it++;
+    if (it == measurements + n_measurements)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem bench measures: loader, compute; found '%s'",
                         call->arguments[0]);
     if (call->n_arguments < it->n_arguments)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "tandem bench loader needs SRC: a folder of pictures or another source");
+                        "tandem bench loader needs SRC: a folder of images or another source");
     if (call->n_arguments > it->n_arguments)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem bench compute takes no SRC; found '%s'",
                         call->arguments[1]);
-    tdm_status status = check_options(call, it, err);
-    return status == TDM_OK ? it->run(call, err) : status;
+    TDMI_TRY(check_options(call, it, err));
+    return it->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {

@@ -1,11 +1,12 @@
 /*
  * tandem doctor: what this build and this machine can do, looked up and measured. It exits 0
- * whatever it finds; a missing part comes with the command that brings it.
+ * whatever it finds; a missing part comes with the command that installs it.
  */
 #include "cli/command.h"
 #include "tandem/log.h"
 #include "tandem/machine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,21 +24,15 @@ static void defaults(void *values)
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/* 0 means "none" or "unknown" in tandem/machine.h; JSON has a word for that. */
+/* 0 means "none" or "unknown" in tandem/machine.h; JSON has null for that, as for "". */
 static void write_amount(tdm_json_writer *json, const char *key, double amount)
 {
-    if (amount > 0)
-        tdm_json_number(json, key, amount);
-    else
-        tdm_json_null(json, key);
+    tdm_json_number(json, key, amount > 0 ? amount : NAN);
 }
 
 static void write_text(tdm_json_writer *json, const char *key, const char *text)
 {
-    if (text && *text)
-        tdm_json_string(json, key, text);
-    else
-        tdm_json_null(json, key);
+    tdm_json_string(json, key, text && *text ? text : NULL);
 }
 
 static void write_cpu(tdm_json_writer *json, const struct tdm_machine_cpu *cpu)
@@ -225,7 +220,7 @@ static void print_cpu(struct tdmi_output *out, const struct tdm_machine *machine
 {
     const struct tdm_machine_cpu *cpu = &machine->cpu;
     char line[400], a[32], b[32], c[32];
-    print_line(out, "processor", *cpu->model ? cpu->model : "unknown", width);
+    print_line(out, "CPU", *cpu->model ? cpu->model : "unknown", width);
     snprintf(line, sizeof line, "%d core%s, %d thread%s, %d package%s, %d NUMA node%s; usable: %d",
              cpu->cores, cpu->cores == 1 ? "" : "s", cpu->threads, cpu->threads == 1 ? "" : "s",
              cpu->packages, cpu->packages == 1 ? "" : "s", cpu->numa_nodes,

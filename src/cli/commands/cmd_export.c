@@ -2,9 +2,12 @@
  * tandem export MODEL -o FILE: a trained model for other programs.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/model.h"
 
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
 struct values {
     struct tdm_model_options model;
@@ -54,20 +57,15 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_export_result result = {.struct_bytes = sizeof result};
-    tdm_model *model = NULL;
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
     if (!values->export.path)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "no file to write was given: --out FILE, such as model.onnx");
-    tdm_status status = check_extension(&values->export, err);
-    if (status == TDM_OK)
-        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
-    if (status != TDM_OK)
-        return status;
-    status = tdm_model_export(model, &values->export, &result, err);
-    if (status == TDM_OK)
-        print_result(call, model, &values->export, &result);
-    tdm_model_close(model);
-    return status;
+    TDMI_TRY(check_extension(&values->export, err));
+    TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
+    TDMI_TRY(tdm_model_export(model, &values->export, &result, err));
+    print_result(call, model, &values->export, &result);
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {

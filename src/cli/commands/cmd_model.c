@@ -2,9 +2,12 @@
  * tandem model show NAME: a network, node by node, with shapes, parameters and work; as a drawing.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/network.h"
 
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_network, tdm_network_close)
 
 struct values {
     struct tdm_network_options network;
@@ -121,18 +124,18 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_network_options options = values->network;
-    tdm_network *network;
+    TDMI_AT_END(tdm_network_close_at) tdm_network *network = NULL;
     if (strcmp(call->arguments[0], "show") != 0)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem model can: show; found '%s'", call->arguments[0]);
     options.model = call->arguments[1];
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
-    tdm_status status = values->svg ? tdm_network_draw(network, values->svg, err) : TDM_OK;
-    if (status == TDM_OK && call->json)
+    if (values->svg)
+        TDMI_TRY(tdm_network_draw(network, values->svg, err));
+    if (call->json)
         write_json(call->json, network);
-    else if (status == TDM_OK)
+    else
         print_people(call->out, network);
-    tdm_network_close(network);
-    return status;
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {

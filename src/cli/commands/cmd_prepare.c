@@ -2,6 +2,7 @@
  * tandem prepare SRC -o OUT: convert images to a table that loads fast.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "cli/watch.h"
 
@@ -46,16 +47,14 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
     double test = 0.0; /* the rest of both, whether given or not */
-    tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
-                                        &options->val_fraction, &test, err);
+    TDMI_TRY(tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
+                             &options->val_fraction, &test, err));
     const double sum = options->train_fraction + options->val_fraction + test;
-    if (status == TDM_OK && test > 0.0 && sum < 1.0 - 1e-9)
-        status = TDM_FAIL(err, TDM_E_USAGE,
-                          "--split %g,%g,%g leaves pictures over, and a table has all of them; "
-                          "three parts that sum to 1, or two, are accepted",
-                          options->train_fraction, options->val_fraction, test);
-    if (status != TDM_OK)
-        return status;
+    if (test > 0.0 && sum < 1.0 - 1e-9)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--split %g,%g,%g leaves images over, and a table has all of them; "
+                        "three parts that sum to 1, or two, are accepted",
+                        options->train_fraction, options->val_fraction, test);
     return values->slice == NULL ? TDM_OK : read_slice(values->slice, options, err);
 }
 
@@ -101,7 +100,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
         return;
     }
     tdmi_print(out, "%lld %s of %d %s in %s: %lld train, %lld val", (long long)result->images,
-               result->images == 1 ? "picture" : "pictures", result->classes,
+               result->images == 1 ? "image" : "images", result->classes,
                result->classes == 1 ? "class" : "classes", options->folder,
                (long long)result->train, (long long)result->val);
     if (result->test > 0)
@@ -117,10 +116,10 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
         tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
                    (long long)result->quarantined, options->folder);
     if (result->left_out > 0)
-        tdmi_print(out, "%lld left out: copies of test pictures\n", (long long)result->left_out);
+        tdmi_print(out, "%lld left out: copies of test images\n", (long long)result->left_out);
     if (result->sampled > 0)
         tdmi_print(out,
-                   "jpeg changed pixels by %.2f of 255 on average and %d at most (%lld pictures "
+                   "jpeg changed pixels by %.2f of 255 on average and %d at most (%lld images "
                    "compared)\n",
                    result->change_mean, result->change_max, (long long)result->sampled);
 }
@@ -130,14 +129,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_prepare_options options;
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     struct tdmi_watch watch;
-    tdm_status status = read_options(call, &options, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_options(call, &options, err));
     tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_prepare(&options, tdmi_watch_sink(&watch), &result, err);
+    tdm_status status = tdm_prepare(&options, tdmi_watch_sink(&watch), &result, err);
     tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(status);
     if (call->json) {
         write_json(call->json, &options, &result);
         return TDM_OK;
@@ -148,7 +144,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-/* ---- what one can say --------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------- */
 
 static const struct tdmi_argument arguments[] = {
     TDMI_ARGUMENT_SRC,

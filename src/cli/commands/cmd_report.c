@@ -1,8 +1,11 @@
 /* tandem report RUN…: one page of HTML that needs nothing else, to look at or to send. */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/runs.h"
 
 #include <stdio.h>
+
+TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
 
 struct values {
     const char *out;
@@ -17,7 +20,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     char beside[4096];
-    tdm_runs *runs = NULL;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     const char *path = values->out;
     if (!path) {
         const int length =
@@ -27,12 +30,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                             sizeof beside);
         path = beside;
     }
-    tdm_status status = tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err);
-    if (status == TDM_OK)
-        status = tdm_runs_report(runs, path, err);
-    tdm_runs_close(runs);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err));
+    TDMI_TRY(tdm_runs_report(runs, path, err));
     if (call->json) {
         tdm_json_string(call->json, "path", path);
         tdm_json_array_begin(call->json, "runs");

@@ -34,7 +34,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_json_number(call->json, "seconds", result.seconds);
         return TDM_OK;
     }
-    tdmi_print(call->out, "%lld pictures of %d classes in %s (%s, %.1f s)\n",
+    tdmi_print(call->out, "%lld images of %d classes in %s (%s, %.1f s)\n",
                (long long)result.images, result.classes, options.folder,
                tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);
     if (!call->globals->quiet)

@@ -3,6 +3,7 @@
  * Defaults are the library's; this file only spells the options and shows the result.
  */
 #include "cli/command.h"
+#include "base/text/json.h"
 #include "cli/settings.h"
 #include "tandem/train.h"
 #include "cli/watch.h"
@@ -53,7 +54,7 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
     tdmi_print(out, " took %.1f s", after->seconds);
     if (after->n > 0)
         tdmi_print(out,
-                   " and changed %+lld of %lld pictures (%lld no longer right, %lld now right; "
+                   " and changed %+lld of %lld images (%lld no longer right, %lld now right; "
                    "McNemar's p = %.2g)",
                    (long long)(after->only_last - after->only_best), (long long)after->n,
                    (long long)after->only_best, (long long)after->only_last, after->p);
@@ -71,7 +72,7 @@ static void print_then(const struct tdmi_call *call, const struct values *values
     tdmi_print(out, "%s --part val   (class by class)\n      tandem predict ",
                values->train.how.follow ? " --follow" : "");
     tdmi_print_word(out, result->run);
-    tdmi_print(out, " PICTURE…\n");
+    tdmi_print(out, " IMAGE…\n");
 }
 
 static void print_people(const struct tdmi_call *call, const struct values *values,
@@ -92,7 +93,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
         tdmi_print(out, "; stopped after %d validations with no more %s", result->patience,
-                   is_by_loss ? "improvement of the loss" : "of the pictures right");
+                   is_by_loss ? "improvement of the loss" : "of the images right");
     tdmi_print(out, "\n");
     print_after_best(out, result);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
@@ -107,10 +108,10 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
             result->n_tests_before + 1);
     if (result->test.n == 0)
         tdmi_print(out, "              it chose the epoch, so it is a little better than on new "
-                        "pictures; --split 0.8,0.1,0.1 keeps a test apart\n");
+                        "images; --split 0.8,0.1,0.1 keeps a test apart\n");
     if (result->features.rows > 0)
         tdmi_print(out,
-                   "  features    of %lld pictures%s, %lld of them found, %lld looked at again\n",
+                   "  features    of %lld images%s, %lld of them found, %lld looked at again\n",
                    (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
                    (long long)result->features.reused, (long long)result->features.checked);
     if (result->features.remade > 0)
@@ -122,7 +123,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
             result->layers_left, result->layers_left == 1 ? "layer" : "layers");
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
-                   (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
+                   (long long)result->skipped, result->skipped == 1 ? "image" : "images");
     if (result->batch_reason[0])
         tdmi_print(out, "  batch       %d, chosen: %s\n", result->batch, result->batch_reason);
     tdmi_print(out, "  run         %s\n", result->run);
@@ -154,13 +155,11 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
     struct tdm_train_options options = values->train;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdmi_watch watch;
-    tdm_status status = tdmi_split_take(&values->split, "is not used", &options.train_fraction,
-                                        &options.val_fraction, &options.test_fraction, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_split_take(&values->split, "is not used", &options.train_fraction,
+                             &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
     tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
+    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
         write_json(call, values, &result);
@@ -172,12 +171,10 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct values values;
-    tdm_json_document *words = NULL; /* strings of values that were read from the record */
-    tdm_status status = resolve(call, &values, &words, err);
-    if (status == TDM_OK)
-        status = train(call, &values, err);
-    tdm_json_document_free(words);
-    return status;
+    /* Strings of values that were read from the record. */
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
+    TDMI_TRY(resolve(call, &values, &words, err));
+    return train(call, &values, err);
 }
 
 static const struct tdmi_argument arguments[] = {
