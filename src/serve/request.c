@@ -61,6 +61,14 @@ void tdmi_request_answer(struct tdmi_request *request, int status, const char *t
     request->is_answered = true;
 }
 
+void tdmi_request_answer_text(struct tdmi_request *request)
+{
+    if (request->text.length_bytes == 0 || request->text.is_broken)
+        tdmi_request_refuse(request, 500, "there is no memory for the answer");
+    tdmi_request_answer(request, 200, "application/json", tdmi_text_string(&request->text),
+                        request->text.length_bytes);
+}
+
 void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
 {
     static const char nothing[] =

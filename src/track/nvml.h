@@ -5,6 +5,7 @@
 #ifndef TANDEM_TRACK_NVML_H
 #define TANDEM_TRACK_NVML_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdint.h>
 
@@ -46,11 +47,11 @@ struct tdmi_nvml_sample {
     int64_t reasons;                                    /* of enum tdmi_nvml_reason */
 };
 
-/* TDM_E_ABSENT when there is no driver or no supported GPU. */
-tdm_status tdmi_nvml_open(tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
-/* The same of another library file than the driver's. */
-tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
+/* file is the library; NULL: the driver's. TDM_E_ABSENT when there is no driver or no supported
+ * GPU. */
+tdm_status tdmi_nvml_open(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
 void tdmi_nvml_close(tdmi_nvml *nvml);
+TDMI_POINTER_RELEASE(tdmi_nvml, tdmi_nvml_close)
 
 int tdmi_nvml_count(const tdmi_nvml *nvml);
 const char *tdmi_nvml_driver(const tdmi_nvml *nvml); /* "550.54.15", lives as long as nvml */
