@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/settings.h"
+#include "cli/watch.h"
 #include "base/text/json.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
@@ -173,17 +174,19 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     if (globals->help || globals->version)
         return TDM_OK;
 
+    /* Values read before an error are kept: the form of the message depends on them. */
     status = tdmi_settings_read_environment(settings, (const char *const *)environ, err);
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status == TDM_OK && globals->config)
-        status = tdmi_settings_read_config(settings, globals->config, err);
+    TDMI_TRY(status);
+    status = globals->config ? tdmi_settings_read_config(settings, globals->config, err) : TDM_OK;
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status == TDM_OK && settings->command)
-        status = tdmi_settings_check_arguments(settings, err);
-    if (status == TDM_OK && globals->quiet && globals->verbose)
-        status =
-            TDM_FAIL(err, TDM_E_USAGE, "found both --quiet and --verbose; one of them is accepted");
-    return status;
+    TDMI_TRY(status);
+    if (settings->command)
+        TDMI_TRY(tdmi_settings_check_arguments(settings, err));
+    if (globals->quiet && globals->verbose)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "found both --quiet and --verbose; one of them is accepted");
+    return TDM_OK;
 }
 
 static void set_log_level(const struct frame *frame)
@@ -221,18 +224,21 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
 static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_error *err)
 {
     const struct tdmi_settings *settings = &frame->settings;
+    struct tdmi_watch watch = {.is_quiet = frame->globals.quiet, .unit = "images"};
     struct tdmi_call call = {
         .globals = &frame->globals,
         .settings = settings,
         .values = frame->values.bytes,
         .arguments = settings->arguments,
         .n_arguments = settings->n_arguments,
+        .watch = &watch,
         .out = &frame->out,
         .json = json,
     };
     if (!settings->command)
         return TDM_FAIL(err, TDM_E_USAGE, "a command is missing; 'tandem help' lists them all");
     tdm_status status = settings->command->run(&call, err);
+    tdmi_watch_stop(&watch);
     frame->exit_status = call.exit_status;
     return status;
 }

@@ -74,6 +74,13 @@ static void print_whole(struct tdmi_output *out, const struct tdm_metrics *metri
                100.0 * metrics->balanced.high, 100.0 * metrics->calibration_error);
 }
 
+void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score *score)
+{
+    char text[160];
+    if (score->n > 0)
+        tdmi_print(out, "  %-10s  %s\n", name, tdmi_format_score(score, text, sizeof text));
+}
+
 void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)
 {
     print_classes(out, metrics, most);

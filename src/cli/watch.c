@@ -73,12 +73,6 @@ static void on_event(void *self, const tdm_event *event)
     }
 }
 
-void tdmi_watch_start(struct tdmi_watch *watch, const struct tdmi_globals *globals,
-                      const char *unit)
-{
-    *watch = (struct tdmi_watch){.is_quiet = globals->quiet, .unit = unit};
-}
-
 tdm_sink tdmi_watch_sink(struct tdmi_watch *watch)
 {
     return (tdm_sink){watch, on_event};

@@ -2,6 +2,7 @@
  * tandem audit SRC: what is in a data set, before anything is made of it.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
@@ -292,14 +293,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_audit_options options = values->audit;
-    struct tdm_audit audit = {.struct_bytes = sizeof audit};
-    struct tdmi_watch watch;
+    TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = {.struct_bytes = sizeof audit};
     options.source = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_audit(&options, tdmi_watch_sink(&watch), &audit, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_audit(&options, tdmi_watch_sink(call->watch), &audit, err));
     if (call->json)
         write_json(call->json, &audit);
     else
@@ -308,7 +304,6 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_log(TDM_LOG_ERROR, "%s", audit.refusal);
     if (audit.refusal != NULL || (values->audit.strict && is_alarming(&audit)))
         call->exit_status = tdm_status_exit(TDM_E_INPUT);
-    tdm_audit_release(&audit);
     return TDM_OK;
 }
 

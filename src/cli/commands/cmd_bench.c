@@ -121,12 +121,12 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
-    tdm_status status = tdm_bench_loader(&options, &result, err);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_bench_loader(&options, &result, err));
+    if (call->json)
         write_loader(call->json, &result);
-    else if (status == TDM_OK)
+    else
         print_loader(call->out, &result);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- compute ------------------------------------------------------------------------------- */
@@ -279,19 +279,19 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_bench_compute_options options = values->compute;
+    TDMI_AT_END(tdm_bench_compute_release)
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
     options.has_frozen_base = strcmp(values->freeze, "base") == 0;
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
-    tdm_status status = tdm_bench_compute(&options, &result, err);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_bench_compute(&options, &result, err));
+    if (call->json)
         write_compute(call->json, values, &result);
-    else if (status == TDM_OK)
+    else
         print_compute(call->out, values, &result);
-    tdm_bench_compute_release(&result);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */

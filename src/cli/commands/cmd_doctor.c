@@ -3,6 +3,7 @@
  * whatever it finds; a missing part comes with the command that installs it.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/machine.h"
 
@@ -388,9 +389,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_machine_describe(&machine);
     if (values->has_measurements) {
         tdm_log(TDM_LOG_INFO, "measuring for about %.3g s", values->measure.seconds);
-        tdm_status status = tdm_machine_measure(&values->measure, &rates, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdm_machine_measure(&values->measure, &rates, err));
     }
     const struct tdm_machine_rates *measured = values->has_measurements ? &rates : NULL;
     if (call->json)

@@ -63,24 +63,19 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
     TDMI_AT_END(tdm_evaluation_release)
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
-    struct tdmi_watch watch;
     TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status =
-        tdm_model_evaluate(model,
-                           &(struct tdm_evaluate_options){.source = call->arguments[1],
-                                                          .how = values->how,
-                                                          .part = part_of(values->part),
-                                                          .batch = values->batch,
-                                                          .memory = values->memory,
-                                                          .cache = values->cache},
-                           tdmi_watch_sink(&watch), &evaluation, err);
-    tdmi_watch_stop(&watch);
-    if (status == TDM_OK && call->json)
+    const struct tdm_evaluate_options options = {.source = call->arguments[1],
+                                                 .how = values->how,
+                                                 .part = part_of(values->part),
+                                                 .batch = values->batch,
+                                                 .memory = values->memory,
+                                                 .cache = values->cache};
+    TDMI_TRY(tdm_model_evaluate(model, &options, tdmi_watch_sink(call->watch), &evaluation, err));
+    if (call->json)
         write_json(call->json, &evaluation);
-    else if (status == TDM_OK)
+    else
         print_people(call->out, &evaluation, values->show);
-    return status;
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {

@@ -128,12 +128,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_prepare_options options;
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
     TDMI_TRY(read_options(call, &options, err));
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_prepare(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    TDMI_TRY(status);
+    TDMI_TRY(tdm_prepare(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->json) {
         write_json(call->json, &options, &result);
         return TDM_OK;

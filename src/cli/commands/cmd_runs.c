@@ -128,13 +128,6 @@ static tdm_status list(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-static void print_score(struct tdmi_output *out, const char *name, const tdm_score *score)
-{
-    char text[160];
-    if (score->n > 0)
-        tdmi_print(out, "  %-10s  %s\n", name, tdmi_format_score(score, text, sizeof text));
-}
-
 static void print_run(struct tdmi_call *call, const struct tdm_run *run)
 {
     const struct values *values = call->values;
@@ -151,9 +144,9 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
     tdmi_print(out, "  network     %s\n  images      %s\n  started     %s\n", run->network,
                run->source, run->started);
-    print_score(out, "train", &run->train);
-    print_score(out, "validation", &run->val);
-    print_score(out, "test", &run->test);
+    tdmi_print_score(out, "train", &run->train);
+    tdmi_print_score(out, "validation", &run->val);
+    tdmi_print_score(out, "test", &run->test);
     if (run->tests_before > 0)
         tdmi_print(out, "              tested %d times\n", run->tests_before + 1);
     if (*run->next_step)

@@ -2,6 +2,7 @@
  * tandem selftest: does this build compute rightly on this machine?
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/bench.h"
 
@@ -152,8 +153,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_status status =
         tdm_selftest(values->device, values->part,
                      (tdm_selftest_sink){&results, on_result, on_computed}, &result, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(status);
     if (call->json) {
         tdm_json_array_end(call->json);
         write_groups(&results);

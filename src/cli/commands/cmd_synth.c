@@ -2,6 +2,7 @@
  * tandem synth OUT: a synthetic photo-like data set to try things with.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "cli/watch.h"
 
@@ -18,14 +19,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_synth_options options = ((const struct values *)call->values)->synth;
     struct tdm_synth_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
     char bytes[32];
     options.folder = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_synth(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_synth(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->json) {
         tdm_json_string(call->json, "folder", options.folder);
         tdm_json_integer(call->json, "images", result.images);

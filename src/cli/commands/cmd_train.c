@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "base/text/json.h"
+#include "cli/scores.h"
 #include "cli/settings.h"
 #include "tandem/train.h"
 #include "cli/watch.h"
@@ -98,8 +99,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     print_after_best(out, result);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
-    if (result->test.n > 0)
-        tdmi_print(out, "  test        %s\n", tdmi_format_score(&result->test, text, sizeof text));
+    tdmi_print_score(out, "test", &result->test);
     if (result->n_tests_before > 0)
         tdmi_print(
             out,
@@ -154,18 +154,15 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
 {
     struct tdm_train_options options = values->train;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
     TDMI_TRY(tdmi_split_take(&values->split, "is not used", &options.train_fraction,
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
+    if (call->json)
         write_json(call, values, &result);
-    else if (status == TDM_OK)
+    else
         print_people(call, values, &result);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)

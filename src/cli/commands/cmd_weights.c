@@ -213,12 +213,8 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     const char *name = call->arguments[1];
     struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    struct tdmi_watch watch;
-    tdmi_watch_start(&watch, call->globals, "bytes");
-    tdm_status status =
-        tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(&watch), &fetched, err);
-    tdmi_watch_stop(&watch);
-    TDMI_TRY(status);
+    call->watch->unit = "bytes";
+    TDMI_TRY(tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(call->watch), &fetched, err));
     if (call->json) {
         tdm_json_array_begin(call->json, "weights");
         tdm_json_object_begin(call->json, NULL);
