@@ -1,6 +1,6 @@
 /* Any bytes as a file of NumPy's: an array, or a zip of arrays. The first byte says: 0 a file, 1
  * the one array of a zip (whose checksum a fuzzer would hardly guess). */
-#include "data/pack.h"
+#include "../../tests/data/pack.h"
 #include "fuzz_weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)

@@ -1,6 +1,6 @@
 /* Any bytes as a PyTorch file, zip or legacy. The first byte is the kind of the rest: 0 a file, 1
  * the pickle of a zip with one storage (whose checksums a fuzzer would hardly guess). */
-#include "data/pack.h"
+#include "../../tests/data/pack.h"
 #include "fuzz_weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Of any struct of a program: a larger one was never initialized. */
+/* Largest size of a program's struct: a larger one was never initialized. */
 enum { most_bytes = 1 << 20 };
 
 static size_t smaller(size_t a, size_t b)

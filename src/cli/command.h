@@ -67,7 +67,7 @@ struct tdmi_command {
     tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
 };
 
-/* What a command can do, where its first argument says so; name NULL ends a table. */
+/* One of several actions of a command, named by its first argument; name NULL ends a table. */
 struct tdmi_verb {
     const char *name, *takes; /* "show", "one RUN" */
     int least, most;          /* arguments, the verb itself counted */
@@ -98,7 +98,7 @@ enum {
 };
 
 /* Storage for any command's struct. */
-union tdmi_values {
+union tdmi_command_values {
     unsigned char bytes[TDMI_VALUES_BYTES];
     max_align_t align;
 };

@@ -107,7 +107,7 @@ static void print_usage(struct tdmi_output *out, const struct tdmi_command *comm
 
 static void print_command(struct tdmi_output *out, const struct tdmi_command *command, int width)
 {
-    union tdmi_values values = {{0}};
+    union tdmi_command_values values = {{0}};
     struct tdmi_globals globals = {0};
     int column;
     if (command->defaults)
@@ -182,7 +182,7 @@ static void write_option(tdm_json_writer *json, const struct tdmi_option *option
 
 static void write_command(tdm_json_writer *json, const struct tdmi_command *command)
 {
-    union tdmi_values values = {{0}};
+    union tdmi_command_values values = {{0}};
     if (command->defaults)
         command->defaults(values.bytes);
     tdm_json_object_begin(json, NULL);

@@ -22,7 +22,7 @@
 struct frame {
     struct tdmi_settings settings;
     struct tdmi_globals globals;
-    union tdmi_values values;
+    union tdmi_command_values values;
     struct tdmi_output out;
     int exit_status; /* of a run without error */
 };

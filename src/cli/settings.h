@@ -1,5 +1,5 @@
 /*
- * What was asked for, gathered from four places. The stronger one wins:
+ * Options gathered from four places. The stronger one wins:
  *
  *     command line  >  TANDEM_<COMMAND>_<OPTION>, TANDEM_<OPTION>  >  config file  >  default
  *

@@ -1,6 +1,6 @@
 /*
- * What a person sees while a command works: the library's events as a progress bar, notes and a
- * table of epochs, all on standard error, nothing under --quiet.
+ * Display of the work of a command: the library's events as a progress bar, notes and a table of
+ * epochs, all on standard error, nothing under --quiet.
  */
 #ifndef TANDEM_CLI_WATCH_H
 #define TANDEM_CLI_WATCH_H

@@ -97,7 +97,7 @@ static void refuses(const char *type, const char *body, const char *says)
     int n;
     assert_int_equal(read(type, body, strlen(body), parts, &n, &copy, &err), TDM_E_INPUT);
     if (!strstr(tdm_error_sentence(&err, 0), says))
-        fail_msg("'%s' is wanted in: %s", says, tdm_error_sentence(&err, 0));
+        fail_msg("'%s' is not in: %s", says, tdm_error_sentence(&err, 0));
     free(copy);
 }
 

@@ -1,4 +1,4 @@
-/* Cards through a library that looks like the driver's, as far as it goes; and what a run's file
+/* GPUs through a library that looks like the driver's, as far as it goes; and what a run's file
  * says of them. */
 #include "unit.h"
 #include "track/nvml.h"
@@ -85,7 +85,7 @@ TEST(what_fails_or_is_missing_is_unsaid)
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     struct tdmi_nvml_sample sample;
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
-    fake->fails = 3; /* not supported by this card */
+    fake->fails = 3; /* not supported by this GPU */
     assert_int_equal(tdmi_nvml_sample(nvml, 0, &sample, NULL), TDM_OK);
     expect_unsaid(&sample);
     tdmi_nvml_close(nvml);
@@ -117,9 +117,9 @@ TEST(libraries_that_are_of_no_use_are_named)
     fake->init_code = 12;
     expect_absent(FAKE_NVML, "does not answer (NVML returns 12)");
     fake->init_code = 0;
-    fake->n_cards = 0;
+    fake->n_gpus = 0;
     expect_absent(FAKE_NVML, "sees no GPU");
-    fake->n_cards = 2;
+    fake->n_gpus = 2;
     fake->handle_code = 15; /* lost */
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
     struct tdmi_nvml_sample sample;
@@ -151,7 +151,7 @@ static void wait_for(const _Atomic int *count, int wanted)
     assert_true(*count >= wanted);
 }
 
-static void expect_line(const char *line, int64_t step, int card, double joules)
+static void expect_line(const char *line, int64_t step, int gpu, double joules)
 {
     tdm_json_document *document = NULL;
     tdm_error err = {0};
@@ -161,17 +161,17 @@ static void expect_line(const char *line, int64_t step, int card, double joules)
 #define NUMBER(name) tdm_json_as_number(tdm_json_member(root, name), -7.0)
     assert_true(NUMBER("seconds") >= 0.0);
     same(NUMBER("step"), (double)step);
-    same(NUMBER("card"), card);
+    same(NUMBER("card"), gpu);
     same(NUMBER("busy_percent"), 97);
     same(NUMBER("memory_busy_percent"), 41);
-    same(NUMBER("memory_used_bytes"), (double)(30ull << 30) + 1000 * card);
-    same(NUMBER("power_watts"), 612.5 + card);
+    same(NUMBER("memory_used_bytes"), (double)(30ull << 30) + 1000 * gpu);
+    same(NUMBER("power_watts"), 612.5 + gpu);
     same(NUMBER("energy_joules"), joules);
-    same(NUMBER("sm_mhz"), 1980 + 1000 * card);
-    same(NUMBER("memory_mhz"), 3201 + 1000 * card);
+    same(NUMBER("sm_mhz"), 1980 + 1000 * gpu);
+    same(NUMBER("memory_mhz"), 3201 + 1000 * gpu);
     same(NUMBER("temperature_celsius"), 63);
-    same(NUMBER("pcie_sent_kb_per_s"), 120 + 1000 * card);
-    same(NUMBER("pcie_received_kb_per_s"), 9000 + 1000 * card);
+    same(NUMBER("pcie_sent_kb_per_s"), 120 + 1000 * gpu);
+    same(NUMBER("pcie_received_kb_per_s"), 9000 + 1000 * gpu);
 #undef NUMBER
     const tdm_json_value *held = tdm_json_member(root, "clocks_held_by");
     assert_int_equal(tdm_json_count(held), 2);
