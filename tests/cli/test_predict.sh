@@ -30,7 +30,7 @@ from() {
 expect_exit 0 "$TANDEM" predict run "$picture" --json --logits
 sed "s|$picture|-|" "$out" >wanted.txt
 expect_exit 0 from "$picture" "$TANDEM" predict run - --json --logits
-expect_same "$(cat wanted.txt)" "$(cat "$out")" "standard input is answered as its file is, to the bit"
+expect_same "$(cat wanted.txt)" "$(cat "$out")" "the answer for standard input is bit-identical to that for the file"
 expect_exit 0 from "$picture" "$TANDEM" predict run - --top 1
 expect_stdout_matches '^-$'
 expect_exit 3 "$TANDEM" predict run -

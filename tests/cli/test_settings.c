@@ -14,7 +14,7 @@ static const struct tdmi_command *doctor(void)
     return command;
 }
 
-/* What --time (of doctor) came out as, and from where. */
+/* The setting of --time of doctor. */
 static const struct tdmi_setting *time_of(const struct tdmi_settings *settings)
 {
     const struct tdmi_option *row = tdmi_option_find(settings->command->options, "time");
