@@ -25,11 +25,8 @@ static void print_classes(struct tdmi_output *out, const struct tdm_metrics *met
     const int shown = tdm_metrics_worst_classes(metrics, most, worst);
     for (int c = 0; c < metrics->n_classes; c++)
         n += metrics->per_class[c].n > 0;
-    for (int i = 0; i < shown; i++) {
-        const int columns = tdmi_columns(metrics->per_class[worst[i]].label);
-        widest = columns > widest ? columns : widest;
-    }
-    widest = widest < widest_name ? widest : widest_name;
+    for (int i = 0; i < shown; i++)
+        widest = tdmi_widest(widest, metrics->per_class[worst[i]].label, widest_name);
     if (shown > 0)
         tdmi_print(out, "  %-*s  %7s  %7s  %8s  %-16s  %9s\n", widest, "class", "n", "right",
                    "accuracy", "95 % interval", "precision");

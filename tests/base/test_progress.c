@@ -157,16 +157,10 @@ TEST(a_bar_is_redrawn_ten_times_a_second_and_cleared)
         assert_true(strcspn(line + 1, "\r\x1b") <= 59);
 }
 
-TEST(quiet_and_absent_progress_says_nothing)
+TEST(progress_without_memory_prints_nothing)
 {
-    char text[100];
-    watched(TDMI_PROGRESS_QUIET, 10, 0, text, sizeof text);
-    assert_string_equal(text, "");
-    tdmi_progress_display *progress = tdmi_progress_start(NULL, TDMI_PROGRESS_BAR, "t", "x", 1);
-    tdmi_progress_update(progress, 1, "note");
-    tdmi_progress_stop(progress);
     tdmi_memory_fail_from(1);
-    progress = tdmi_progress_start(stderr, TDMI_PROGRESS_BAR, "t", "x", 1);
+    tdmi_progress_display *progress = tdmi_progress_start(stderr, TDMI_PROGRESS_BAR, "t", "x", 1);
     tdmi_memory_fail_from(0);
     assert_null(progress);
     tdmi_progress_update(NULL, 1, "note");

@@ -136,10 +136,9 @@ static void print_classes(struct tdmi_output *out, const struct tdm_audit *audit
     int widest = 5;
     for (int i = 0; i < audit->n_classes; i++) {
         const struct tdm_audit_class *class = &audit->classes[i];
-        const int columns = tdmi_columns(class->name);
         most = class->n > most ? class->n : most;
         least = class->n < least ? class->n : least;
-        widest = columns > widest && columns <= 40 ? columns : widest;
+        widest = tdmi_widest(widest, class->name, 40);
     }
     if (audit->n_classes == 0) {
         tdmi_print(out, "no class folders: the images are unlabelled\n");

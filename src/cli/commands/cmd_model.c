@@ -105,7 +105,7 @@ static void print_people(struct tdmi_output *out, const tdm_network *network)
     char flops[40], multiplications[40];
     int widest = 4;
     for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
-        widest = tdmi_columns(node->name) > widest ? tdmi_columns(node->name) : widest;
+        widest = tdmi_widest(widest, node->name, 1000);
     tdmi_print(out, "%s: %s\n\n  %-*s", totals->name, totals->summary, widest, "node");
     print_columns(out, "gives", "parameters", "work", "op");
     tdmi_print(out, "\n");

@@ -97,11 +97,8 @@ static void print_line(struct tdmi_output *out, const struct tdm_run *run, int w
 static void print_table(struct tdmi_output *out, const tdm_runs *runs)
 {
     int widest = 3;
-    for (size_t i = 0; i < tdm_runs_count(runs); i++) {
-        const int columns = tdmi_columns(tdm_runs_at(runs, i)->path);
-        widest = columns > widest ? columns : widest;
-    }
-    widest = widest < 60 ? widest : 60;
+    for (size_t i = 0; i < tdm_runs_count(runs); i++)
+        widest = tdmi_widest(widest, tdm_runs_at(runs, i)->path, 60);
     tdmi_print(out, "  %-*s  %-8s  %6s  %-16s  %12s  %s\n", widest, "run", "state", "epochs",
                "network", "time", "validation");
     for (size_t i = 0; i < tdm_runs_count(runs); i++)

@@ -155,9 +155,9 @@ static void print_file(struct tdmi_call *call, const char *path, tdm_weights_fil
     print_notes(call->out, file);
     tdmi_print(call->out, "\n");
     for (int64_t i = 0; i < values->show && (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
-        widest = tdmi_columns(tensor->name) > widest ? tdmi_columns(tensor->name) : widest;
+        widest = tdmi_widest(widest, tensor->name, 60);
     for (int64_t i = 0; i < values->show && (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
-        print_tensor(call->out, tensor, widest < 60 ? widest : 60);
+        print_tensor(call->out, tensor, widest);
     if (facts->tensors > values->show)
         tdmi_print(call->out, "  … and %lld more (--show)\n",
                    (long long)facts->tensors - values->show);
