@@ -5,16 +5,11 @@
 #ifndef TANDEM_FUZZ_FILES_H
 #define TANDEM_FUZZ_FILES_H
 
+#include "fuzz.h"
 #include "data/source/source.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 /* A failure here is no finding, but must not pass unseen. */
 static inline void fuzz_folder(char folder[64])

@@ -1,5 +1,5 @@
 /*
- * What this build and this machine can do: looked up (tdm_machine_describe) and measured
+ * Abilities of this build and this machine: looked up (tdm_machine_describe) and measured
  * (tdm_machine_measure). Plain structs, nothing to release.
  *
  * Numbers that could not be found are 0 and texts "": a container hides much, and that is no error.
@@ -32,7 +32,7 @@ struct tdm_machine_memory {
     int64_t total_bytes, available_bytes;
 };
 
-/* What a container or job scheduler allows; 0 where there is no limit. */
+/* Limits of a container or job scheduler; 0 where there is no limit. */
 struct tdm_machine_limits {
     double cpus;
     int64_t memory_bytes;

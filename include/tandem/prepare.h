@@ -151,9 +151,9 @@ struct tdm_prepare_result {
     int64_t bytes;       /* of the parts: of all, or of those made by this slice */
     int parts, made;     /* how many there are, how many this call made */
     bool is_complete;    /* the table is finished: false after a slice */
-    /* What an update of a finished table brought; a table that was made now has version 0. */
+    /* Changes by the update of a finished table; a table that was made now has version 0. */
     int64_t version, added, removed;
-    /* What jpeg changed in the pixels of one picture in 16, in steps of 255: */
+    /* Changes by jpeg in the pixels of one image in 16, in steps of 255: */
     int64_t sampled;
     double change_mean;
     int change_max;

@@ -61,7 +61,7 @@ struct tdm_weights_tensor {
     const char *name, *type; /* "F32" */
     int rank;
     int64_t shape[TDM_WEIGHTS_RANK], values;
-    /* Of float tensors; 0 for other types. */
+    /* Statistics of float tensors; 0 for other types. */
     double low, high, mean;
     int64_t not_finite;
 };
@@ -79,7 +79,7 @@ TDM_API const struct tdm_weights_facts *tdm_weights_facts(const tdm_weights_file
 /* NULL past the end; the values are looked through by this call. */
 TDM_API const struct tdm_weights_tensor *tdm_weights_tensor_at(tdm_weights_file *file,
                                                                int64_t index);
-/* What stands beside the tensors, as text; false past the end. */
+/* A note of the file, as text; false past the end. */
 TDM_API bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char **key,
                                  const char **value);
 

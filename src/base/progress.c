@@ -57,11 +57,11 @@ tdmi_progress_display *tdmi_progress_start(FILE *stream, tdmi_progress_style sty
     tdmi_progress_display *progress = tdmi_alloc(1, sizeof *progress);
     if (!progress)
         return NULL;
-    if (style == TDMI_PROGRESS_AUTO && stream)
+    if (style == TDMI_PROGRESS_AUTO)
         style = is_terminal(stream) ? TDMI_PROGRESS_BAR : TDMI_PROGRESS_LINES;
     pthread_mutex_init(&progress->lock, NULL);
     progress->stream = stream;
-    progress->style = stream ? style : TDMI_PROGRESS_QUIET;
+    progress->style = style;
     tdmi_quote_text(progress->title, sizeof progress->title, "%s", title);
     tdmi_quote_text(progress->unit, sizeof progress->unit, "%s", unit);
     progress->total = total > 0 ? total : 0;
@@ -111,7 +111,7 @@ static void draw(tdmi_progress_display *progress, int64_t now_ns)
 
 void tdmi_progress_update(tdmi_progress_display *progress, int64_t done, const char *note)
 {
-    if (!progress || progress->style == TDMI_PROGRESS_QUIET)
+    if (!progress)
         return;
     int64_t every_ns = progress->style == TDMI_PROGRESS_BAR ? bar_every_ns : line_every_ns;
     pthread_mutex_lock(&progress->lock);
@@ -133,8 +133,7 @@ void tdmi_progress_stop(tdmi_progress_display *progress)
     if (progress->style == TDMI_PROGRESS_BAR) {
         fputs("\r\x1b[K", progress->stream);
         fflush(progress->stream);
-    } else if (progress->style == TDMI_PROGRESS_LINES &&
-               tdmi_clock_ns() - progress->start_ns >= last_line_after_ns) {
+    } else if (tdmi_clock_ns() - progress->start_ns >= last_line_after_ns) {
         char text[TDMI_PROGRESS_BYTES];
         struct tdmi_progress_view view = look(progress, tdmi_clock_ns());
         view.per_s = view.seconds > 0.0 ? (double)view.done / view.seconds : 0.0;

@@ -1,6 +1,6 @@
 /*
  * Progress for people: a bar with rate and time left on a terminal, plain lines (at most one every
- * ten seconds) elsewhere, nothing when quiet. Always on the stream given, never standard output.
+ * ten seconds) elsewhere. Always on the stream given, never standard output.
  */
 #ifndef TANDEM_BASE_PROGRESS_H
 #define TANDEM_BASE_PROGRESS_H
@@ -12,8 +12,7 @@
 typedef enum tdmi_progress_style {
     TDMI_PROGRESS_AUTO, /* bar when the stream is a terminal, lines otherwise */
     TDMI_PROGRESS_BAR,
-    TDMI_PROGRESS_LINES,
-    TDMI_PROGRESS_QUIET
+    TDMI_PROGRESS_LINES
 } tdmi_progress_style;
 
 typedef struct tdmi_progress_display tdmi_progress_display;

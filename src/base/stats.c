@@ -10,15 +10,17 @@
 /* The 97.5 % point of the normal distribution. */
 static const double z = 1.959963984540054;
 
+static int64_t at_least_0(int64_t count)
+{
+    return count < 0 ? 0 : count;
+}
+
 tdm_interval tdm_wilson(int64_t correct, int64_t n)
 {
     /* Wilson, J. Am. Stat. Assoc. 22 (1927). */
     if (n <= 0)
         return (tdm_interval){0.0, 1.0};
-    if (correct < 0)
-        correct = 0;
-    if (correct > n)
-        correct = n;
+    correct = correct < 0 ? 0 : correct > n ? n : correct;
     double count = (double)n, p = (double)correct / count, q = (double)(n - correct) / count;
     double scale = 1.0 + z * z / count;
     double centre = (p + z * z / (2.0 * count)) / scale;
@@ -70,10 +72,8 @@ static double log_chance(int64_t k, int64_t n)
 
 double tdm_mcnemar_exact(int64_t only_a, int64_t only_b)
 {
-    if (only_a < 0)
-        only_a = 0;
-    if (only_b < 0)
-        only_b = 0;
+    only_a = at_least_0(only_a);
+    only_b = at_least_0(only_b);
     if (only_a == only_b)
         return 1.0;
     int64_t k = only_a < only_b ? only_a : only_b, n = only_a + only_b;
@@ -124,11 +124,8 @@ tdm_interval tdm_paired_interval(int64_t only_a, int64_t only_b, int64_t n)
 {
     if (n <= 0)
         return (tdm_interval){-1.0, 1.0};
-    if (only_a < 0)
-        only_a = 0;
-    if (only_b < 0)
-        only_b = 0;
-    const double up = (double)only_b, down = (double)only_a, count = (double)n;
+    const double up = (double)at_least_0(only_b), down = (double)at_least_0(only_a);
+    const double count = (double)n;
     const double middle = (up - down) / count;
     return (tdm_interval){
         .low = middle <= -1.0 ? -1.0 : paired_end(up, down, count, z, -1.0, middle),

@@ -104,9 +104,10 @@ static int TDM_PRINTF(1, 2) columns_of(const char *format, ...)
     return columns;
 }
 
-int tdmi_columns(const char *name)
+int tdmi_widest(int so_far, const char *name, int most)
 {
-    return columns_of("%s", name);
+    const int columns = columns_of("%s", name);
+    return columns <= so_far ? so_far : columns < most ? columns : most;
 }
 
 void tdmi_print_word(struct tdmi_output *out, const char *word)

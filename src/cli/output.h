@@ -27,7 +27,8 @@ void tdmi_print_raw(struct tdmi_output *out, const char *text);
 void tdmi_print_word(struct tdmi_output *out, const char *word);
 /* "next: COMMAND WORD". */
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word);
-int tdmi_columns(const char *name); /* that %s takes */
+/* The larger of so_far and the columns of name in %s, which count up to most. */
+int tdmi_widest(int so_far, const char *name, int most);
 /* Flushes, too. TDM_E_FAILED naming the cause when anything written so far was lost. */
 tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
 /* The last check: what only closing tells (a full network disk). */

@@ -157,7 +157,7 @@ TEST(every_status_has_its_words_and_exit)
 
 /* ---- the log ------------------------------------------------------------------------------ */
 
-/* What standard error receives from one message. */
+/* Text on standard error of one message. */
 static void logged(tdm_log_level level, const char *message, char *text, size_t text_bytes)
 {
     int ends[2], kept = dup(STDERR_FILENO);

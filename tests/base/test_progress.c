@@ -109,7 +109,7 @@ static void sleep_ms(int ms)
     nanosleep(&span, NULL);
 }
 
-/* What a stream receives while done is reported n times, a step every ms milliseconds. */
+/* Text that a stream receives while done is reported n times, a step every ms milliseconds. */
 static void watched(tdmi_progress_style style, int n, int ms, char *text, size_t text_bytes)
 {
     FILE *stream = tmpfile();
@@ -136,7 +136,7 @@ TEST(lines_are_few_and_the_last_one_sums_up)
     watched(TDMI_PROGRESS_AUTO, 50, 22, text, sizeof text);
     assert_null(strchr(text, '\r'));
     assert_memory_equal(text, "reading: 50 of 50", 17);
-    /* What was over at once is not worth a line. */
+    /* Work that is over at once gets no line. */
     watched(TDMI_PROGRESS_LINES, 50, 0, text, sizeof text);
     assert_string_equal(text, "");
 }
@@ -157,16 +157,10 @@ TEST(a_bar_is_redrawn_ten_times_a_second_and_cleared)
         assert_true(strcspn(line + 1, "\r\x1b") <= 59);
 }
 
-TEST(quiet_and_absent_progress_says_nothing)
+TEST(progress_without_memory_prints_nothing)
 {
-    char text[100];
-    watched(TDMI_PROGRESS_QUIET, 10, 0, text, sizeof text);
-    assert_string_equal(text, "");
-    tdmi_progress_display *progress = tdmi_progress_start(NULL, TDMI_PROGRESS_BAR, "t", "x", 1);
-    tdmi_progress_update(progress, 1, "note");
-    tdmi_progress_stop(progress);
     tdmi_memory_fail_from(1);
-    progress = tdmi_progress_start(stderr, TDMI_PROGRESS_BAR, "t", "x", 1);
+    tdmi_progress_display *progress = tdmi_progress_start(stderr, TDMI_PROGRESS_BAR, "t", "x", 1);
     tdmi_memory_fail_from(0);
     assert_null(progress);
     tdmi_progress_update(NULL, 1, "note");

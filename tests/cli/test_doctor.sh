@@ -8,7 +8,7 @@ expect_true "seconds are told" test "$(json_value measured.seconds)" != None
 
 expect_exit 0 "$TANDEM" doctor --time 1 --disk-size 4M
 expect_stdout_matches '^This machine$'
-expect_stdout_matches '^  processor +[^ ]'
+expect_stdout_matches '^  CPU +[^ ]'
 expect_stdout_matches '^  memory copy +[0-9.]+ .?B/s +on one thread, [0-9.]+ .?B/s +on [0-9]+ \(read \+ written\)$'
 expect_stdout_matches '^  f32 matmul +[0-9.]+ .?FLOP/s +on one thread'
 expect_stdout_matches '^  precision '
@@ -56,18 +56,18 @@ int ncclGetVersion(int *version)
 END
 cat >nvml.c <<'END'
 #include <string.h>
-typedef struct card *card;
+typedef struct gpu *gpu;
 struct memory { unsigned long long total, available, used; };
 int nvmlInit_v2(void) { return INIT; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, card *c) { *c = (card)(i + 1ul); return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu *c) { *c = (gpu)(i + 1ul); return 0; }
 int nvmlSystemGetDriverVersion(char *t, unsigned n) { strncpy(t, "123.45", n); return 0; }
 int nvmlSystemGetCudaDriverVersion_v2(int *v) { *v = 12040; return 0; }
-int nvmlDeviceGetName(card c, char *t, unsigned n) { strncpy(t, c == (card)1 ? "Pretend A" : "Pretend B", n); return 0; }
-int nvmlDeviceGetMemoryInfo(card c, struct memory *m) { m->total = 8ull << 30; m->available = 6ull << 30; return 0; }
-int nvmlDeviceGetCudaComputeCapability(card c, int *a, int *b) { *a = 9; *b = 0; return 0; }
-int nvmlDeviceGetNvLinkState(card c, unsigned l, unsigned *on) { *on = l < 2; return l < 4 ? 0 : 2; }
+int nvmlDeviceGetName(gpu c, char *t, unsigned n) { strncpy(t, c == (gpu)1 ? "Pretend A" : "Pretend B", n); return 0; }
+int nvmlDeviceGetMemoryInfo(gpu c, struct memory *m) { m->total = 8ull << 30; m->available = 6ull << 30; return 0; }
+int nvmlDeviceGetCudaComputeCapability(gpu c, int *a, int *b) { *a = 9; *b = 0; return 0; }
+int nvmlDeviceGetNvLinkState(gpu c, unsigned l, unsigned *on) { *on = l < 2; return l < 4 ? 0 : 2; }
 END
 cc -shared -fPIC -o fake/libmpi.so.40 mpi.c
 cc -shared -fPIC -o fake/libnccl.so.2 nccl.c
@@ -78,8 +78,8 @@ expect_stdout_matches '^  NCCL +NCCL 2.18.5 \(libnccl.so.2\)$'
 expect_stdout_matches '^  GPU driver +123.45, serves CUDA up to 12.4$'
 expect_stdout_matches '^  GPU 1 +Pretend B, 8.00 GiB \(6.00 GiB free\), compute 9.0, 2 NVLinks$'
 expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure --json
-expect_same 'Pretend A' "$(json_value gpus.0.name)" "the first card's name"
-expect_same 8589934592 "$(json_value gpus.1.memory_bytes)" "the second card's memory"
+expect_same 'Pretend A' "$(json_value gpus.0.name)" "the first GPU's name"
+expect_same 8589934592 "$(json_value gpus.1.memory_bytes)" "the second GPU's memory"
 expect_same None "$(json_value gpus.0.uuid)" "what the driver does not say is null"
 expect_same True "$(json_value mpi.found)" "MPI is found"
 

@@ -18,8 +18,8 @@ for source in "$SOURCE"/examples/*.c; do
         expect_stdout_matches "^$picture: .* \\([0-9.]+ %\\)"
         ;;
     evaluate)
-        expect_exit 0 "$TANDEM" train pictures -o judged --epochs 1
-        expect_exit 0 "$examples/evaluate" judged pictures
+        expect_exit 0 "$TANDEM" train pictures -o evaluated --epochs 1
+        expect_exit 0 "$examples/evaluate" evaluated pictures
         expect_stdout_matches '^.* [0-9]+ of 10 right \(95 % interval '
         expect_stdout_matches '^18 of these pictures were trained on'
         ;;

@@ -1,4 +1,4 @@
-/* Who may ask, and where a server listens. */
+/* Access control, and where a server listens. */
 #include "unit.h"
 #include "serve/address.h"
 #include "serve/guard.h"

@@ -8,7 +8,7 @@ struct line {
 
 static struct tdmi_http_head evaluated(const struct line *lines, bool is_old)
 {
-    static struct tdmi_headers headers; /* what is judged lends its problem */
+    static struct tdmi_headers headers; /* a checked head borrows its problem */
     struct tdmi_http_head head = {0};
     headers = (struct tdmi_headers){0};
     for (int i = 0; lines[i].name; i++)
@@ -17,13 +17,13 @@ static struct tdmi_http_head evaluated(const struct line *lines, bool is_old)
     return head;
 }
 
-#define JUDGED(is_old, ...) evaluated((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
+#define CHECKED(is_old, ...) evaluated((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
 
 TEST(headers_are_found_by_name_in_any_case)
 {
     struct tdmi_http_head head =
-        JUDGED(false, {"host", "h"}, {"ORIGIN", "o"}, {"Authorization", "a"}, {"X-Any", ""},
-               {"content-type", "t"}, {"Content-Length", "17"}, {"expect", "100-Continue"});
+        CHECKED(false, {"host", "h"}, {"ORIGIN", "o"}, {"Authorization", "a"}, {"X-Any", ""},
+                {"content-type", "t"}, {"Content-Length", "17"}, {"expect", "100-Continue"});
     assert_null(head.problem);
     assert_int_equal(head.problem_status, 0);
     assert_string_equal(head.host, "h");
@@ -32,22 +32,22 @@ TEST(headers_are_found_by_name_in_any_case)
     assert_string_equal(head.content_type, "t");
     assert_int_equal(head.length_bytes, 17);
     assert_true(head.wants_permission);
-    head = JUDGED(false, {"Host", "h"});
+    head = CHECKED(false, {"Host", "h"});
     assert_null(head.problem);
     assert_int_equal(head.length_bytes, 0);
     assert_false(head.wants_permission);
-    head = JUDGED(false, {"Host", "h"}, {"Transfer-Encoding", "Chunked"});
+    head = CHECKED(false, {"Host", "h"}, {"Transfer-Encoding", "Chunked"});
     assert_null(head.problem);
     assert_int_equal(head.length_bytes, -1);
-    assert_null(JUDGED(true, {"X", "y"}, {"X", "y"}).problem); /* HTTP/1.0 has no Host */
+    assert_null(CHECKED(true, {"X", "y"}, {"X", "y"}).problem); /* HTTP/1.0 has no Host */
 }
 
-#define REFUSED(status, is_old, ...)                               \
-    do {                                                           \
-        struct tdmi_http_head found = JUDGED(is_old, __VA_ARGS__); \
-        assert_int_equal(found.problem_status, status);            \
-        assert_non_null(found.problem);                            \
-        assert_true(strlen(found.problem) > 10);                   \
+#define REFUSED(status, is_old, ...)                                \
+    do {                                                            \
+        struct tdmi_http_head found = CHECKED(is_old, __VA_ARGS__); \
+        assert_int_equal(found.problem_status, status);             \
+        assert_non_null(found.problem);                             \
+        assert_true(strlen(found.problem) > 10);                    \
     } while (0)
 
 TEST(what_can_be_read_in_two_ways_is_refused)

@@ -97,7 +97,7 @@ static void refuses(const char *type, const char *body, const char *says)
     int n;
     assert_int_equal(read(type, body, strlen(body), parts, &n, &copy, &err), TDM_E_INPUT);
     if (!strstr(tdm_error_sentence(&err, 0), says))
-        fail_msg("'%s' is wanted in: %s", says, tdm_error_sentence(&err, 0));
+        fail_msg("'%s' is not in: %s", says, tdm_error_sentence(&err, 0));
     free(copy);
 }
 
@@ -114,9 +114,9 @@ TEST(what_is_no_form_is_refused_in_a_sentence)
         whole, "1 to 70 characters");
     refuses(TYPE, "", "is not in the body");
     refuses(TYPE, "--X", "is not in the body");
-    refuses(TYPE, "--XX", "goes on behind boundary 1");
-    refuses(TYPE, "--XXY\r\n" HEAD("a") "x\r\n--XX--", "goes on behind boundary 1");
-    refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--XXY--", "goes on behind boundary 2");
+    refuses(TYPE, "--XX", "continues behind boundary 1");
+    refuses(TYPE, "--XXY\r\n" HEAD("a") "x\r\n--XX--", "continues behind boundary 1");
+    refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--XXY--", "continues behind boundary 2");
     refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--X", "does not end with the boundary");
     refuses(TYPE, "--XX\r\nContent-Disposition: form-data", "ends before its head does");
     refuses(TYPE, "--XX\r\nContent-Type: image/png\r\n\r\nx\r\n--XX--", "no Content-Disposition");

@@ -1,10 +1,10 @@
-/* Whose pictures come into a turn. */
+/* Images that enter a batch. */
 #include "unit.h"
 #include "serve/share.h"
 
 static const int64_t plenty = INT64_C(1) << 60;
 
-/* Of pictures of one pixel each. */
+/* Share images of one pixel each. */
 static void share(const int *rests, int n, int room, int *shares)
 {
     static int64_t ones[300];
@@ -97,7 +97,7 @@ TEST(a_picture_larger_than_a_turn_has_one_alone)
     check_pixels(2, (int64_t[]){1, 101}, (int[]){4, 0});
 }
 
-/* Of one request pictures come in their order. */
+/* Images of one request keep their order. */
 TEST(what_does_not_fit_is_not_passed_over)
 {
     const int64_t pixels[] = {10, 95, 1, 1};

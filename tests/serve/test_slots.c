@@ -1,4 +1,4 @@
-/* Whose request has a slot, and who gives one up. */
+/* Requests that get a slot, and those that give one up. */
 #include "unit.h"
 #include "serve/slots.h"
 

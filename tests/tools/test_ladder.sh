@@ -4,7 +4,7 @@ command -v python3 >/dev/null || skip "python3 is not there"
 unset TANDEM_BENCH_DATA
 
 expect_exit 2 python3 "$SOURCE/bench/ladder" --tandem "$BUILD/tandem" fashion
-expect_stderr_matches "error: --data DIR .or TANDEM_BENCH_DATA. is wanted"
+expect_stderr_matches "error: --data DIR .or TANDEM_BENCH_DATA. is required"
 expect_exit 2 python3 "$SOURCE/bench/ladder" --data . --tandem ./none fashion
 expect_stderr_matches "./none is not built"
 mkdir empty

@@ -1,11 +1,11 @@
-/* What the fake library answers; a test finds it there by this name. */
+/* Answers of the fake library; a test finds them there by this name. */
 #ifndef TANDEM_TESTS_TRACK_FAKE_NVML_H
 #define TANDEM_TESTS_TRACK_FAKE_NVML_H
 
 struct fake_nvml {
     int fails; /* the answer of everything optional; 0: all is well */
     int init_code, handle_code;
-    unsigned n_cards;
+    unsigned n_gpus;
     unsigned long long millijoules, reasons;
     int n_started, n_ended;
     _Atomic int n_samples; /* a thread looks while the test waits for it */

@@ -146,7 +146,7 @@ TEST_WITH(a_folder_that_was_removed_is_not_made_again, make_folder, remove_folde
     tdmi_run_close(run);
     assert_int_equal(tdmi_run_save(other, TDMI_RUN_RUNNING, &err), TDM_OK);
     tdmi_run_close(other);
-    /* What was moved away can be gone on with. */
+    /* A folder that was moved away can be resumed. */
     run = open_run(moved, TDMI_RUN_RESUME);
     assert_int_equal(tdmi_run_found(run), TDMI_RUN_RUNNING);
     tdmi_run_close(run);

@@ -1,6 +1,6 @@
 /*
- * What a program is handed through a file or its standard input: one picture's bytes, or the list
- * of paths that another program (find, git ls-files) made.
+ * Input through a file or standard input: one image's bytes, or the list of paths that another
+ * program (find, git ls-files) made.
  */
 #ifndef TANDEM_BASE_INPUT_H
 #define TANDEM_BASE_INPUT_H
@@ -18,7 +18,7 @@ tdm_status tdmi_input_open(const char *path, tdmi_input **input, tdm_error *err)
 void tdmi_input_close(tdmi_input *input);
 TDMI_POINTER_RELEASE(tdmi_input, tdmi_input_close)
 
-/* What was read, followed by a zero; lives as long as the input. Not after tdmi_input_paths. */
+/* The bytes read, followed by a zero; lives as long as the input. Not after tdmi_input_paths. */
 const void *tdmi_input_bytes(const tdmi_input *input, size_t *length_bytes);
 
 /* The same as a list of paths: one a line, or, where a zero byte is in it (find -print0), one

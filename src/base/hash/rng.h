@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* What the numbers are for; streams of different purposes are independent. Values are part of the
+/* Purposes of the numbers; streams of different purposes are independent. Values are part of the
  * file format (a resumed run must draw the same), so add at the end and never renumber. */
 enum tdmi_rng_purpose {
     TDMI_RNG_INIT = 1, /* weights: epoch 0, sample = parameter index */

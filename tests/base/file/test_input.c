@@ -1,4 +1,4 @@
-/* What comes through files and standard input: bytes, and lists of paths. */
+/* Input from files and standard input: bytes, and lists of paths. */
 #include "base/memory.h"
 #include "base/file/path_list.h"
 #include "data/tree.h"

@@ -1,4 +1,4 @@
-/* What the machine is, told from made-up machines and checked for sense on this one; the clock, the
+/* Facts of the machine, from made-up machines and checked for sense on this one; the clock, the
  * environment and the stop flag beside it. */
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"

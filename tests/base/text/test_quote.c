@@ -63,7 +63,7 @@ TEST(every_kind_of_character_has_its_form)
         assert_quoted(cases[i].name, cases[i].quoted);
 }
 
-/* Whatever two bytes a name has: the text is UTF-8 and steers nothing. */
+/* Any two bytes of a name: the text is UTF-8 and controls no terminal. */
 TEST(no_byte_gets_through)
 {
     char text[64];
@@ -81,7 +81,7 @@ TEST(no_byte_gets_through)
 
 /* ---- the format ---------------------------------------------------------------------------- */
 
-/* What snprintf makes of names that need no quoting is what comes out here. */
+/* Names that need no quoting come out as from snprintf. */
 #define ASSERT_AS_PRINTF(...)                                                       \
     do {                                                                            \
         char expected[300], text[300];                                              \

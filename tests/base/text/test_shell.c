@@ -32,7 +32,7 @@ TEST(others_are_quoted)
                         "$'\\342\\200\\256gpj.\\377'");
 }
 
-/* What the shell makes of it, to its last byte. */
+/* Text that the shell prints for it, to its last byte. */
 static void said_by(const char *shell, const char *word, char *said, size_t said_bytes)
 {
     char quoted[200], command[400];

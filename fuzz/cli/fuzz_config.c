@@ -2,13 +2,8 @@
  * Any bytes as a config file: the reader must refuse or hand out terminated texts inside its
  * buffer, never read or write beside it.
  */
+#include "fuzz.h"
 #include "cli/config.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct bounds {
     const char *start, *end;

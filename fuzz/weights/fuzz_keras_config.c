@@ -1,15 +1,11 @@
 /* Any JSON text as the network description of a file with one tensor, as a model_config or node by
  * node as files of ours do: refused, or a network that plans. */
+#include "fuzz.h"
 #include "graph/plan.h"
 #include "weights/import/import.h"
 #include "weights/safetensors/safetensors.h"
 #include "base/memory.h"
 #include "tandem/log.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 /* One tensor, so that most networks that build lack theirs, and those without weights do not. */
 static tdmi_weights *file_with(const char *key, const char *config, void **file)

@@ -2,12 +2,9 @@
  * Deletion vectors: two bytes say how many rows are deleted and two how many the file has, then
  * comes the bitmap. What is taken is ascending and within the file.
  */
+#include "fuzz.h"
 #include "base/memory.h"
 #include "data/delta/vector.h"
-
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {

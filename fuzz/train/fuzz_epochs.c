@@ -1,10 +1,7 @@
 /* Any bytes as metrics.jsonl: what is no line of an epoch is passed over, and scores that come out
  * can be drawn. */
+#include "fuzz.h"
 #include "train/report/review.h"
-
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

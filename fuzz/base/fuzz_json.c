@@ -2,13 +2,8 @@
  * The JSON reader on any bytes: it must answer or refuse, and what it took must survive being
  * written, read and written again without a change.
  */
+#include "fuzz.h"
 #include "tandem/json.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void write_value(tdm_json_writer *writer, const char *key, const tdm_json_value *value)
 {

@@ -2,12 +2,8 @@
  * Any text as a description of augmentation: it is refused with one sentence, or what was
  * understood is written, read and found to be the same.
  */
+#include "fuzz.h"
 #include "image/augment/augment.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void survive(const struct tdmi_augment *augment)
 {

@@ -2,18 +2,9 @@
  * Any bytes as Keras's HDF5: refused with a sentence, or a list whose values can all be read; and
  * the same structure once more with checksums passed over, so that what lies behind them is met.
  */
+#include "fuzz.h"
 #include "weights/hdf5/hdf5.h"
 #include "weights/weights.h"
-#include <stdint.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
-
-static void require(int is_true)
-{
-    if (!is_true)
-        abort(); /* what a fuzzer takes for a finding */
-}
 
 static unsigned sum_of(const void *data, size_t n_bytes)
 {

@@ -2,12 +2,8 @@
  * Blocks of Snappy: any bytes, unpacked whole and in part. Input: two bytes of the block's length
  * (little endian), then what is packed. Whatever comes out whole must come out in part as well.
  */
+#include "fuzz.h"
 #include "io/compress/snappy.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

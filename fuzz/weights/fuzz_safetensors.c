@@ -2,21 +2,11 @@
  * Any bytes as a .safetensors file: refused or opened, and what was opened is written and opened
  * again with every tensor and every note equal.
  */
+#include "fuzz.h"
 #include "weights/safetensors/safetensors.h"
 #include "base/memory.h"
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static const char checksum[] = "tandem.checksum";
-
-static void require(int is_true)
-{
-    if (!is_true)
-        abort(); /* what a fuzzer takes for a finding */
-}
 
 static void compare(const tdmi_safetensors *a, const tdmi_safetensors *b)
 {

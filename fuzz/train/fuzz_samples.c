@@ -1,10 +1,7 @@
 /* Any bytes as sample pictures of four outcomes: refused, or each of one of the four and with bytes
  * that are there. */
+#include "fuzz.h"
 #include "train/evaluate/samples.h"
-
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

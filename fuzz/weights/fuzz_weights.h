@@ -3,15 +3,10 @@
 #ifndef TANDEM_FUZZ_WEIGHTS_H
 #define TANDEM_FUZZ_WEIGHTS_H
 
+#include "fuzz.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "weights/weights.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static inline void fuzz_tensor(const tdmi_weights *weights,
                                const struct tdmi_weights_tensor *tensor)

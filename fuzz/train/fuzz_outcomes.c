@@ -1,10 +1,7 @@
 /* Any bytes as a file of outcomes: refused, or counted without leaving an array, and counted to as
  * many pictures as it has. */
+#include "fuzz.h"
 #include "train/evaluate/metrics.h"
-
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

@@ -4,13 +4,10 @@
  * comes out must be a picture or a sentence, and a picture must be as large as its description
  * said.
  */
+#include "fuzz.h"
 #include "image/facts.h"
 #include "image/fingerprint.h"
 #include "image/preprocess.h"
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static void check_sentence(const tdm_error *err)
 {

@@ -3,14 +3,10 @@
  * parser behind it is reached; what is taken is in order, and writes back to the same bytes or to
  * bytes that read the same.
  */
+#include "fuzz.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "prepare/look.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void check(const tdmi_prepare_look *look, int64_t n_items)
 {

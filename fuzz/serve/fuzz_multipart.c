@@ -2,15 +2,10 @@
  * Forms: the first line is the Content-Type, the rest the body. Every part lies in the body, behind
  * the one before it, and its name ends there too.
  */
+#include "fuzz.h"
 #include "serve/multipart.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST = 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

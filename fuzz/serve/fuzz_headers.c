@@ -2,14 +2,10 @@
  * Headers: the first byte says HTTP/1.0 or 1.1, then lines of name, colon, value. What is let
  * through has one host, one length and one encoding at most; what is not has a sentence.
  */
+#include "fuzz.h"
 #include "serve/headers.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

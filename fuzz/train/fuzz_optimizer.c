@@ -2,14 +2,11 @@
  * Any text as an optimiser and as a schedule: it is refused with one sentence, or its values are
  * inside of what is accepted, and factors and coefficients are numbers.
  */
+#include "fuzz.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void check(const struct tdmi_parameter *parameters, const double *values)
 {

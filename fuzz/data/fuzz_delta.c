@@ -2,15 +2,11 @@
  * The log of a Delta table: the input is its commits, each ended by byte 0x1e. It must be refused
  * with a sentence or give a table that is consistent in itself.
  */
+#include "fuzz.h"
 #include "data/delta/replay.h"
 #include "data/delta/state.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { END_OF_COMMIT = 0x1e };
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void check(const struct tdmi_delta_table *table)
 {

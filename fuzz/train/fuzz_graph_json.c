@@ -1,11 +1,7 @@
 /* A network from a model file: any JSON text as its nodes. What is accepted must plan, and come out
  * of writing and reading as it went in. */
+#include "fuzz.h"
 #include "graph/plan.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static char *written(const tdmi_graph *graph)
 {

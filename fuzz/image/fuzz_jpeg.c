@@ -2,13 +2,10 @@
  * Any bytes as a JPEG file, for our own decoder: a file that it takes gives the pixels of
  * libjpeg-turbo, whole and row by row.
  */
+#include "fuzz.h"
 #include "base/memory.h"
 #include "image/formats/codec.h"
 #include "image/jpeg/plain.h"
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 enum { MOST_PIXELS = 1 << 16 };
 

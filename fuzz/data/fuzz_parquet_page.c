@@ -3,13 +3,9 @@
  * byte with the highest definition level (two bits) and whether values are fixed (one), then two
  * pages, each as two bytes of length (little endian), head and body together.
  */
+#include "fuzz.h"
 #include "base/memory.h"
 #include "data/parquet/page.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 /* Touches every byte that a page says its values have. */
 static unsigned sum_of(const struct tdmi_page *page)
