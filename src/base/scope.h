@@ -60,6 +60,10 @@ static inline void *tdmi_take(void *pointer)
 tdm_status tdmi_new(void *pointer, size_t count, size_t item_bytes, const char *file, int line,
                     tdm_error *err);
 
+/* TDM_OK, or the error "no memory" where a call that allocates (of an arena, a path) gave NULL. */
+#define TDMI_NOT_NULL(pointer, err) \
+    ((pointer) != NULL ? TDM_OK : TDM_FAIL((err), TDM_E_MEMORY, "no memory"))
+
 /* TDMI_GROW with an error of the same form. */
 #define TDMI_MAKE_ROOM(array, capacity, n, err) \
     tdmi_make_room(&(array), &(capacity), (int64_t)(n), sizeof *(array), __FILE__, __LINE__, (err))

@@ -1,6 +1,6 @@
 /*
- * The log of a Delta table: which commits and checkpoints lie in _delta_log, which of them make the
- * version asked for, and their replay.
+ * The log of a Delta table: which commits and checkpoints lie in _delta_log, which of them make a
+ * version, and their replay.
  */
 #ifndef TANDEM_DATA_DELTA_LOG_H
 #define TANDEM_DATA_DELTA_LOG_H

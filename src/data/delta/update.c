@@ -6,15 +6,9 @@
 #include "data/delta/write.h"
 
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "data/delta/log.h"
 #include <stdlib.h>
 #include <string.h>
-
-static tdm_status out_of_memory(const char *folder, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the next version of '%s'", folder);
-}
 
 static int compare_names(const void *a, const void *b)
 {
@@ -45,16 +39,15 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
                                    tdm_error *err)
 {
     struct tdmi_delta_commit next = *commit;
-    const char **planned = tdmi_alloc((size_t)commit->n_parts, sizeof *planned);
-    const char **held = tdmi_alloc((size_t)table->n_files, sizeof *held);
-    const char **removed = tdmi_alloc((size_t)table->n_files, sizeof *removed);
-    struct tdmi_delta_part *added = tdmi_alloc((size_t)commit->n_parts, sizeof *added);
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_free_at) const char **planned = NULL;
+    TDMI_AT_END(tdmi_free_at) const char **held = NULL;
+    TDMI_AT_END(tdmi_free_at) const char **removed = NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_delta_part *added = NULL;
+    TDMI_TRY(TDMI_NEW(planned, commit->n_parts, err));
+    TDMI_TRY(TDMI_NEW(held, table->n_files, err));
+    TDMI_TRY(TDMI_NEW(removed, table->n_files, err));
+    TDMI_TRY(TDMI_NEW(added, commit->n_parts, err));
     next.n_parts = next.n_removed = 0;
-    if (planned == NULL || held == NULL || removed == NULL || added == NULL) {
-        status = out_of_memory(folder, err);
-        goto out;
-    }
     for (int64_t p = 0; p < commit->n_parts; p++)
         planned[p] = commit->parts[p].path;
     for (int64_t f = 0; f < table->n_files; f++)
@@ -68,83 +61,59 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
             added[next.n_parts++] = commit->parts[p];
     *version = table->version;
     if (next.n_parts == 0 && next.n_removed == 0)
-        goto out;
+        return TDM_OK;
     next.version = ++*version;
     next.parts = added;
     next.removed = removed;
-    status = tdmi_delta_write(folder, &next, err);
-out:
-    tdmi_free(planned);
-    tdmi_free(held);
-    tdmi_free(removed);
-    tdmi_free(added);
-    return status;
-}
-
-static tdm_status has_log(const char *folder, bool *is_there, tdm_error *err)
-{
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    const char *first = tdmi_path_join(&arena, folder, "_delta_log/00000000000000000000.json");
-    tdm_status status = first ? TDM_OK : out_of_memory(folder, err);
-    *is_there = first && tdmi_file_kind_of(first) == TDMI_FILE_REGULAR;
-    tdmi_arena_release(&arena);
-    return status;
+    return tdmi_delta_write(folder, &next, err);
 }
 
 tdm_status tdmi_delta_write_next(const char *folder, const struct tdmi_delta_commit *commit,
                                  bool (*is_ours)(const char *path), int64_t *version,
                                  tdm_error *err)
 {
-    struct tdmi_delta_table table = {0};
-    bool is_there = false;
+    TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    const char *first = tdmi_path_join(&arena, folder, "_delta_log/00000000000000000000.json");
     *version = 0;
-    tdm_status status = has_log(folder, &is_there, err);
-    if (status == TDM_OK && !is_there)
+    TDMI_TRY(TDMI_NOT_NULL(first, err));
+    if (tdmi_file_kind_of(first) != TDMI_FILE_REGULAR)
         return tdmi_delta_write(folder, commit, err);
-    if (status == TDM_OK)
-        status = tdmi_delta_log_read(folder, -1, &table, err);
-    if (status == TDM_OK)
-        status = check_ours(folder, &table, is_ours, err);
-    if (status == TDM_OK)
-        status = write_difference(folder, commit, &table, version, err);
-    tdmi_delta_table_release(&table);
-    return status;
+    TDMI_TRY(tdmi_delta_log_read(folder, -1, &table, err));
+    TDMI_TRY(check_ours(folder, &table, is_ours, err));
+    return write_difference(folder, commit, &table, version, err);
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static tdm_status add_names(const char *folder, const struct tdmi_delta_table *table,
-                            tdmi_arena *arena, const char ***names, int64_t *n, tdm_error *err)
+static tdm_status add_names(const struct tdmi_delta_table *table, tdmi_arena *arena,
+                            const char ***names, int64_t *n, tdm_error *err)
 {
     const char **more = tdmi_arena_alloc(arena, (size_t)(*n + table->n_files) + 1, sizeof *more);
-    if (more == NULL)
-        return out_of_memory(folder, err);
+    TDMI_TRY(TDMI_NOT_NULL(more, err));
     if (*n > 0)
         memcpy(more, *names, (size_t)*n * sizeof *more);
     *names = more;
-    for (int64_t f = 0; f < table->n_files; f++)
-        if ((more[(*n)++] = tdmi_arena_copy(arena, table->files[f].path)) == NULL)
-            return out_of_memory(folder, err);
+    for (int64_t f = 0; f < table->n_files; f++) {
+        more[*n] = tdmi_arena_copy(arena, table->files[f].path);
+        TDMI_TRY(TDMI_NOT_NULL(more[(*n)++], err));
+    }
     return TDM_OK;
 }
 
 tdm_status tdmi_delta_names(const char *folder, int64_t version, tdmi_arena *arena,
                             const char ***names, int64_t *n, bool *is_whole, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     *names = NULL;
     *n = 0;
     *is_whole = true;
-    for (int64_t v = 0; v <= version && status == TDM_OK && *is_whole; v++) {
-        struct tdmi_delta_table table = {0};
-        status = tdmi_delta_log_read(folder, v, &table, err);
+    for (int64_t v = 0; v <= version; v++) {
+        TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+        tdm_status status = tdmi_delta_log_read(folder, v, &table, err);
         *is_whole = status == TDM_OK;
-        if (*is_whole)
-            status = add_names(folder, &table, arena, names, n, err);
-        else if (status == TDM_E_INPUT)
-            status = TDM_OK;
-        tdmi_delta_table_release(&table);
+        if (status != TDM_OK)
+            return status == TDM_E_INPUT ? TDM_OK : status;
+        TDMI_TRY(add_names(&table, arena, names, n, err));
     }
-    return status;
+    return TDM_OK;
 }
