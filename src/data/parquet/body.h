@@ -25,17 +25,16 @@ void tdmi_body_release(struct tdmi_body *body);
 /* Bytes that it holds in memory. */
 int64_t tdmi_body_held_bytes(const struct tdmi_body *body);
 
-/* Reads here and there in one body and keeps the block it was in. One thread at a time. */
+/* Reads here and there in one body and keeps the block it was in. One thread at a time. Start with
+ * body and file and release it at the end. */
 struct tdmi_body_reader {
     const struct tdmi_body *body;
     const tdmi_storage_file *file;
     uint8_t *packed, *block;
     int64_t held;     /* index of the block that is unpacked */
-    size_t n_held;    /* number of its bytes that are unpacked */
+    size_t n_held;    /* number of its bytes that are unpacked; 0: none is held */
     bool goes_onward; /* the next read continues in the same block */
 };
-void tdmi_body_reader_init(struct tdmi_body_reader *reader, const struct tdmi_body *body,
-                           const tdmi_storage_file *file);
 void tdmi_body_reader_release(struct tdmi_body_reader *reader);
 /* n_bytes from `from` on, all of which are the body's. */
 tdm_status tdmi_body_read(struct tdmi_body_reader *reader, int64_t from, void *to, size_t n_bytes,

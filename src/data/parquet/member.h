@@ -27,7 +27,7 @@ struct tdmi_parquet_file {
     int64_t first_row, n_rows, first_unit;
 };
 
-/* Height, width and channels of one of Spark's pictures. */
+/* Height, width and channels of one of Spark's images. */
 struct tdmi_spark_shape {
     int32_t height, width, channels;
 };
@@ -47,7 +47,7 @@ struct tdmi_parquet_table {
     struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
     uint64_t *hashes;                /* NULL: not known */
     struct tdmi_spark_shape *spark_shapes;
-    int64_t extra_capacity; /* of the two arrays above */
+    int64_t hash_capacity, shape_capacity;
     tdmi_group_cache *cache;
 };
 
@@ -56,8 +56,6 @@ struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
     const struct tdm_source_options *options;
     struct tdmi_parquet_labels labels;
-    const char **class_names; /* from the metadata; in the arena of labels */
-    int n_class_names;
     bool is_ours;
     int64_t n_null_labels, n_unknown_splits;
     const char *null_label_at; /* the first item without label */
@@ -68,12 +66,7 @@ tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
                                   const struct tdmi_parquet_member *member,
                                   const struct tdmi_parquet_file *file,
                                   tdm_error *err) TDM_MUST_USE;
-/* parquet/features.c: class names and the column of classes from the metadata that Hugging Face's
- * data sets carry; without it nothing is set. *class_label is in the arena of labels. */
-tdm_status tdmi_parquet_read_features(const char *json, const char *label_column,
-                                      struct tdmi_parquet_opening *opening,
-                                      const char **class_label, tdm_error *err) TDM_MUST_USE;
-/* parquet/units.c: what the cache loads; self is the table. */
+/* parquet/units.c: for the cache; self is the table. */
 tdm_status tdmi_parquet_load_unit(void *self, int64_t unit, void **value, int64_t *n_bytes,
                                   tdm_error *err);
 void tdmi_parquet_drop_unit(void *self, void *value);
@@ -91,9 +84,9 @@ struct tdmi_parquet_group *tdmi_parquet_group_of_row(const struct tdmi_parquet_f
                                                      int64_t row);
 void tdmi_parquet_group_of_unit(const struct tdmi_parquet_table *table, int64_t unit,
                                 struct tdmi_parquet_file **file, struct tdmi_parquet_group **group);
-/* The file's bytes, opened for this call where it is not kept open; give back what was taken. */
-tdm_status tdmi_parquet_take_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **bytes,
-                                   tdm_error *err) TDM_MUST_USE;
-void tdmi_parquet_give_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file *bytes);
+/* The bytes of the file. Where it is not kept open they are opened into *own, which the caller
+ * closes. */
+tdm_status tdmi_parquet_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **own,
+                              const tdmi_storage_file **bytes, tdm_error *err) TDM_MUST_USE;
 
 #endif

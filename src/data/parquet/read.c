@@ -1,10 +1,9 @@
-/* One picture of an opened table, as bytes of a file or as raw pixels; and what else a source asks.
+/* One image of an opened table, as bytes of a file or as raw pixels, and the queries of a source.
  */
 #include "data/parquet/member.h"
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
 #include "data/parquet/write.h"
 #include "io/storage/records.h"
 #include <string.h>
@@ -50,13 +49,12 @@ static tdm_status fail_null(tdm_error *err)
 
 static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_error *err)
 {
-    tdmi_storage_file *bytes = NULL;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    const tdmi_storage_file *bytes;
     bool is_null = false;
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    tdm_status status =
-        tdmi_pages_read_single(&place->group->pages, bytes, place->page, text, &is_null, err);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status == TDM_OK && is_null ? fail_null(err) : status;
+    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &bytes, err));
+    TDMI_TRY(tdmi_pages_read_single(&place->group->pages, bytes, place->page, text, &is_null, err));
+    return is_null ? fail_null(err) : TDM_OK;
 }
 
 /* Provide the memory for a value of n_bytes; fails where it does not fit. */
@@ -66,18 +64,14 @@ static tdm_status read_span(const struct place *place, const struct tdmi_body *b
                             struct tdmi_page_span span, find_room room_for, void *self,
                             tdm_error *err)
 {
-    tdmi_storage_file *bytes = NULL;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    TDMI_AT_END(tdmi_body_reader_release) struct tdmi_body_reader reader = {.body = body};
     uint8_t *room = NULL;
     if (span.n_bytes < 0)
         return fail_null(err);
-    TDM_TRY(room_for(self, span.n_bytes, &room, err), err, "cannot read a picture");
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    struct tdmi_body_reader reader;
-    tdmi_body_reader_init(&reader, body, bytes);
-    tdm_status status = tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
-    tdmi_body_reader_release(&reader);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status;
+    TDMI_TRY(room_for(self, span.n_bytes, &room, err));
+    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &reader.file, err));
+    return tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
 }
 
 /* The value of a unit of several rows, copied or read to where it goes. */
@@ -106,9 +100,7 @@ static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const s
 static tdm_status room_in_text(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
 {
     *room = (uint8_t *)tdmi_text_room(self, (size_t)n_bytes);
-    return *room == NULL ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %lld bytes",
-                                    (long long)n_bytes)
-                         : TDM_OK;
+    return TDMI_NOT_NULL(*room, err);
 }
 
 static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
@@ -152,12 +144,11 @@ static tdm_status read_pixels(const struct tdmi_parquet_table *table, const stru
         struct pixels pixels = {target, &table->raw};
         return read_from_unit(table, place, row, room_for_pixels, &pixels, err);
     }
-    tdmi_storage_file *bytes = NULL;
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    tdm_status status = tdmi_pages_read_single_raw(&place->group->pages, bytes, place->page, target,
-                                                   raw_bytes(&table->raw), err);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    const tdmi_storage_file *bytes;
+    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &bytes, err));
+    return tdmi_pages_read_single_raw(&place->group->pages, bytes, place->page, target,
+                                      raw_bytes(&table->raw), err);
 }
 
 /* A head of Netpbm, then the pixels. */
@@ -168,9 +159,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
     const struct tdmi_raw_shape *shape = &table->raw;
     tdmi_records_picture_head(text, shape->channels, shape->width, shape->height);
     char *room = tdmi_text_room(text, raw_bytes(shape));
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes",
-                        raw_bytes(shape));
+    TDMI_TRY(TDMI_NOT_NULL(room, err));
     return read_pixels(table, place, row, (uint8_t *)room, err);
 }
 
@@ -193,8 +182,8 @@ static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t 
 static tdm_status read_spark(const struct tdmi_parquet_table *table, const struct place *place,
                              int64_t row, tdmi_text *text, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_text_release) tdmi_text raw = {0};
     struct tdmi_spark_shape shape = table->spark_shapes[row];
-    tdmi_text raw = {0};
     if (shape.height < 1 || shape.height > LARGEST_SPARK_SIDE || shape.width < 1 ||
         shape.width > LARGEST_SPARK_SIDE ||
         (shape.channels != 1 && shape.channels != 3 && shape.channels != 4))
@@ -203,21 +192,16 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
             "its shape is %d × %d × %d; expected sides from 1 to %d and 1, 3 or 4 channels",
             shape.height, shape.width, shape.channels, LARGEST_SPARK_SIDE);
     size_t n = (size_t)shape.height * (size_t)shape.width, n_bytes = n * (size_t)shape.channels;
-    tdm_status status = read_bytes(table, place, row, &raw, err);
-    if (status == TDM_OK && raw.length_bytes != n_bytes)
-        status = TDM_FAIL(err, TDM_E_INPUT, "it has %zu bytes; its shape %d × %d × %d needs %zu",
-                          raw.length_bytes, shape.height, shape.width, shape.channels, n_bytes);
-    if (status == TDM_OK) {
-        int channels = shape.channels == 1 ? 1 : 3;
-        tdmi_records_picture_head(text, channels, shape.width, shape.height);
-        uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
-        if (room == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes", n_bytes);
-        else
-            convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
-    }
-    tdmi_text_release(&raw);
-    return status;
+    TDMI_TRY(read_bytes(table, place, row, &raw, err));
+    if (raw.length_bytes != n_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT, "it has %zu bytes; its shape %d × %d × %d needs %zu",
+                        raw.length_bytes, shape.height, shape.width, shape.channels, n_bytes);
+    int channels = shape.channels == 1 ? 1 : 3;
+    tdmi_records_picture_head(text, channels, shape.width, shape.height);
+    uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
+    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
+    return TDM_OK;
 }
 
 /* ---- the table's entries ----------------------------------------------------------------- */
@@ -227,14 +211,13 @@ tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *b
 {
     const struct tdmi_parquet_table *table = self;
     struct place place = place_of(table, index);
-    tdm_status status;
+    tdm_status (*read)(const struct tdmi_parquet_table *, const struct place *, int64_t,
+                       tdmi_text *, tdm_error *) = read_bytes;
     if (table->columns.form == TDMI_PICTURE_SPARK)
-        status = read_spark(table, &place, index, bytes, err);
+        read = read_spark;
     else if (table->raw.channels > 0)
-        status = read_raw_picture(table, &place, index, bytes, err);
-    else
-        status = read_bytes(table, &place, index, bytes, err);
-    return blame(&place, index, status, err);
+        read = read_raw_picture;
+    return blame(&place, index, read(table, &place, index, bytes, err), err);
 }
 
 tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t *pixels,

@@ -1,9 +1,8 @@
-/* Rows of prepared pictures: the picture goes through, the rest waits for the end of its row group.
- */
+/* Rows of prepared images: the image is written at once, the rest waits for the end of its row
+ * group. */
 #include "data/parquet/write.h"
 
-#include "base/arena.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,11 +30,6 @@ struct tdmi_parquet_writer {
 static size_t value_bytes(int column)
 {
     return columns[column].type == TDMI_ARROW_INT32 ? sizeof(int32_t) : sizeof(const char *);
-}
-
-static tdm_status out_of_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write Parquet");
 }
 
 /* json owns the text of the geometry. */
@@ -72,35 +66,27 @@ tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
                                     const struct tdmi_parquet_write_options *options,
                                     tdmi_parquet_writer **writer, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_parquet_writer_free_at) tdmi_parquet_writer *opened = NULL;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     *writer = NULL;
-    tdmi_parquet_writer *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return out_of_memory(err);
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->options = *options;
     if (opened->options.group_bytes <= 0)
         opened->options.group_bytes = GROUP_BYTES;
-    tdmi_arena_init(&opened->texts, 0);
     opened->options.geometry = NULL; /* is the caller's */
-    tdm_json_writer *json = options->geometry != NULL ? tdm_json_writer_new(0) : NULL;
-    tdm_status status = open_file(sink, options, json, &opened->file, err);
-    tdm_json_writer_free(json);
-    if (status != TDM_OK) {
-        tdmi_parquet_writer_free(opened);
-        return status;
-    }
-    *writer = opened;
+    TDMI_TRY(open_file(sink, options, json, &opened->file, err));
+    *writer = tdmi_take(&opened);
     return TDM_OK;
 }
 
-static tdm_status grow(tdmi_parquet_writer *writer, tdm_error *err)
+static tdm_status make_room(tdmi_parquet_writer *writer, tdm_error *err)
 {
     if (writer->n_rows < writer->capacity)
         return TDM_OK;
     int64_t capacity = writer->capacity == 0 ? 1024 : 2 * writer->capacity;
     for (int c = 0; c < COLUMNS; c++) {
         void *grown = tdmi_realloc(writer->values[c], (size_t)capacity, value_bytes(c));
-        if (grown == NULL)
-            return out_of_memory(err);
+        TDMI_TRY(TDMI_NOT_NULL(grown, err));
         writer->values[c] = grown;
     }
     writer->capacity = capacity;
@@ -120,7 +106,6 @@ static tdm_status end_group(tdmi_parquet_writer *writer, tdm_error *err)
     writer->n_rows_before += writer->n_rows;
     writer->n_rows = writer->group_bytes = 0;
     tdmi_arena_release(&writer->texts);
-    tdmi_arena_init(&writer->texts, 0);
     return TDM_OK;
 }
 
@@ -128,8 +113,7 @@ static tdm_status set_text(tdmi_parquet_writer *writer, enum column column, cons
                            tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(&writer->texts, text);
-    if (copy == NULL)
-        return out_of_memory(err);
+    TDMI_TRY(TDMI_NOT_NULL(copy, err));
     ((const char **)writer->values[column])[writer->n_rows] = copy;
     return TDM_OK;
 }
@@ -151,23 +135,28 @@ static tdm_status check_row(const tdmi_parquet_writer *writer, const struct tdmi
     return TDM_OK;
 }
 
-tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
-                                   tdm_error *err)
+static tdm_status add_row(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
+                          tdm_error *err)
 {
     char hash[17];
     snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
-    TDM_TRY(check_row(writer, row, err), err, "cannot write row %lld",
-            (long long)tdmi_parquet_writer_rows(writer));
-    TDM_TRY(grow(writer, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, CLASS, row->class_name, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, PATH, row->path, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, SPLIT, row->split, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, HASH, hash, err), err, "cannot write '%s'", row->path);
+    TDMI_TRY(make_room(writer, err));
+    TDMI_TRY(set_text(writer, CLASS, row->class_name, err));
+    TDMI_TRY(set_text(writer, PATH, row->path, err));
+    TDMI_TRY(set_text(writer, SPLIT, row->split, err));
+    TDMI_TRY(set_text(writer, HASH, hash, err));
     set_number(writer, LABEL, row->label);
     set_number(writer, WIDTH, row->width);
     set_number(writer, HEIGHT, row->height);
-    TDM_TRY(tdmi_arrow_writer_picture(writer->file, row->image, row->image_bytes, err), err,
-            "cannot write '%s'", row->path);
+    return tdmi_arrow_writer_picture(writer->file, row->image, row->image_bytes, err);
+}
+
+tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
+                                   tdm_error *err)
+{
+    TDM_TRY(check_row(writer, row, err), err, "cannot write row %lld",
+            (long long)tdmi_parquet_writer_rows(writer));
+    TDM_TRY(add_row(writer, row, err), err, "cannot write '%s'", row->path);
     writer->n_rows++;
     writer->group_bytes += (int64_t)row->image_bytes;
     if (writer->group_bytes >= writer->options.group_bytes || writer->n_rows == LARGEST_GROUP_ROWS)

@@ -372,7 +372,7 @@ static void compare_column(const tdmi_arrow_file *file, const char *path, const 
     assert_int_equal(stream.get_schema(&stream, &schema), 0);
     int64_t row = 0, at = 0;
     for (int64_t p = 0; p < pages.n_pages; p++) {
-        struct tdmi_page page, dictionary;
+        struct tdmi_page page = {0}, dictionary = {0};
         assert_ok(tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err), &err);
         for (int32_t v = 0; v < page.n_values; v++, row++, at++) {
             struct tdmi_arrow_cell cell;
