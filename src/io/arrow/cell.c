@@ -5,6 +5,7 @@
  */
 #include "io/arrow/cell.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,6 +250,18 @@ bool tdmi_arrow_cell_number(struct tdmi_arrow_cell cell, double *value)
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */
+
+tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *path,
+                                  struct ArrowArray *array, tdm_error *err)
+{
+    *array = (struct ArrowArray){0};
+    int code = stream->get_next(stream, array);
+    if (code == 0)
+        return TDM_OK;
+    const char *why = stream->get_last_error(stream);
+    return TDM_FAIL(err, code == ENOMEM ? TDM_E_MEMORY : TDM_E_INPUT,
+                    "cannot read the rows of '%s': %s", path, why != NULL ? why : strerror(code));
+}
 
 tdm_status tdmi_arrow_each_row(const tdmi_arrow_file *file, const char *path,
                                const char *const *columns, int n_columns,

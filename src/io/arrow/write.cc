@@ -71,10 +71,14 @@ struct tdmi_arrow_writer {
     int64_t n_rows = 0;                           // of the row group
 };
 
-// What the sink said, or what Arrow says.
-static tdm_status failed(tdmi_arrow_writer *writer, const Status &status, tdm_error *err)
+// Runs call as tandem::attempt() does; the error is that of the sink, or else Arrow's.
+template <class Call>
+static tdm_status attempt(const tdmi_arrow_writer *writer, tdm_error *err, Call &&call) noexcept
 {
-    if (writer->sink->problem.code != TDM_OK) {
+    const Status status = guarded(call);
+    if (status.ok())
+        return TDM_OK;
+    if (writer != nullptr && writer->sink != nullptr && writer->sink->problem.code != TDM_OK) {
         if (err != nullptr)
             *err = writer->sink->problem;
         return TDM_WRAP(err, writer->sink->problem.code, "cannot write Parquet");
@@ -135,10 +139,10 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
                                   const struct tdmi_arrow_write_options *options,
                                   tdmi_arrow_writer **writer, tdm_error *err)
 {
-    *writer = nullptr;
-    std::unique_ptr<tdmi_arrow_writer> opened;
-    Status status = guarded([&] {
-        opened = std::make_unique<tdmi_arrow_writer>();
+    std::unique_ptr<tdmi_arrow_writer> opened(new (std::nothrow) tdmi_arrow_writer);
+    tdm_status status = attempt(opened.get(), err, [&] {
+        if (opened == nullptr)
+            return Status::OutOfMemory("no memory");
         opened->sink = std::make_shared<SinkStream>(*sink);
         for (int c = 0; c < options->n_columns; c++)
             opened->types.push_back(options->columns[c].type);
@@ -149,14 +153,8 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
                                                         properties_of(*options), pairs);
         return Status::OK();
     });
-    if (status.ok()) {
-        *writer = opened.release();
-        return TDM_OK;
-    }
-    return opened != nullptr && opened->sink != nullptr
-               ? failed(opened.get(), status, err)
-               : TDM_FAIL(err, tandem::code_of(status), "cannot write Parquet: %s",
-                          status.message().c_str());
+    *writer = status == TDM_OK ? opened.release() : nullptr;
+    return status;
 }
 
 tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *bytes, size_t n_bytes,
@@ -165,7 +163,7 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
     if (n_bytes > std::numeric_limits<int32_t>::max() / 2)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "a picture of %zu bytes is too large for a page of Parquet", n_bytes);
-    Status status = guarded([&] {
+    return attempt(writer, err, [&] {
         if (writer->group == nullptr) {
             writer->group = writer->file->AppendRowGroup();
             writer->pictures = static_cast<parquet::ByteArrayWriter *>(writer->group->NextColumn());
@@ -176,7 +174,6 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
         writer->n_rows++;
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 static void write_column(parquet::ColumnWriter *column, tdmi_arrow_type type, const void *values,
@@ -204,7 +201,7 @@ tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
                         static_cast<long long>(values->n_rows));
     if (writer->group == nullptr)
         return TDM_OK;
-    Status status = guarded([&] {
+    return attempt(writer, err, [&] {
         for (size_t c = 0; c < writer->types.size(); c++)
             write_column(writer->group->NextColumn(), writer->types[c], values->columns[c],
                          values->n_rows);
@@ -213,18 +210,16 @@ tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
         writer->n_rows = 0;
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 tdm_status tdmi_arrow_writer_finish(tdmi_arrow_writer *writer, tdm_error *err)
 {
     if (writer->group != nullptr)
         return TDM_FAIL(err, TDM_E_BUG, "a Parquet file was finished within a row group");
-    Status status = guarded([&] {
+    return attempt(writer, err, [&] {
         writer->file->Close();
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 void tdmi_arrow_writer_free(tdmi_arrow_writer *writer)
