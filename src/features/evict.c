@@ -5,7 +5,6 @@
  */
 
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "features/inside.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,29 +32,23 @@ struct keys_found {
 /* A folder that vanishes meanwhile counts as empty. */
 static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
 {
-    tdmi_arena names;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena names = {0};
     struct tdmi_folder_entry *entries = NULL;
     struct stat facts;
     size_t n = 0;
-    tdmi_arena_init(&names, 4096);
     tdm_status status = tdmi_folder_list(key->folder, &names, &entries, &n, err);
-    if (status == TDM_E_INPUT)
-        status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    if (status != TDM_E_INPUT)
+        TDMI_TRY(status);
+    for (size_t i = 0; i < n; i++) {
         const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
-        if (path == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
-        else if (tdmi_store_is_reservation_name(entries[i].name))
+        TDMI_TRY(TDMI_NOT_NULL(path, err));
+        if (tdmi_store_is_reservation_name(entries[i].name))
             key->reserved_bytes += tdmi_store_reserved_bytes(path);
         else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
             key->size_bytes += facts.st_size;
     }
-    tdmi_arena_release(&names);
-    if (status != TDM_OK)
-        return status;
     key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-    if (key->lock_path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+    TDMI_TRY(TDMI_NOT_NULL(key->lock_path, err));
     if (stat(key->lock_path, &facts) == 0)
         key->used = facts.st_mtim;
     return TDM_OK;
@@ -66,25 +59,21 @@ static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    tdm_status status = tdmi_folder_list(root, arena, &entries, &n, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_folder_list(root, arena, &entries, &n, err));
     keys->of = tdmi_arena_alloc(arena, n, sizeof *keys->of);
-    if (keys->of == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    TDMI_TRY(TDMI_NOT_NULL(keys->of, err));
+    for (size_t i = 0; i < n; i++) {
         if (entries[i].kind != TDMI_FILE_FOLDER || !tdmi_store_is_key_name(entries[i].name))
             continue;
         struct key_found *key = &keys->of[keys->n++];
         *key = (struct key_found){.name = entries[i].name, .lock = -1};
         key->folder = tdmi_path_join(arena, root, key->name);
-        if (key->folder == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
-        status = look_at_key(key, arena, err);
+        TDMI_TRY(TDMI_NOT_NULL(key->folder, err));
+        TDMI_TRY(look_at_key(key, arena, err));
         keys->size_bytes += key->size_bytes;
         keys->reserved_bytes += key->reserved_bytes;
     }
-    return status;
+    return TDM_OK;
 }
 
 static int by_use(const void *a, const void *b)
@@ -173,9 +162,7 @@ static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena
                             tdm_error *err)
 {
     struct keys_found keys = {0};
-    tdm_status status = look_through(request->root, arena, &keys, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(look_through(request->root, arena, &keys, err));
     const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
     const int64_t limit = limit_of(request, &keys, free_bytes),
                   left = left_of(free_bytes, keys.reserved_bytes);
@@ -193,13 +180,10 @@ static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena
 tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
                                 struct tdmi_store_reservation *reservation, tdm_error *err)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    const int lock = tdmi_store_counting_begin(request->root);
-    const tdm_status status = make_room(request, &arena, err);
-    if (status == TDM_OK)
-        tdmi_store_reserve(reservation, request->folder, request->bytes);
-    tdmi_store_counting_end(lock);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_store_counting_end) int lock = tdmi_store_counting_begin(request->root);
+    (void)lock; /* held until here returns */
+    TDMI_TRY(make_room(request, &arena, err));
+    tdmi_store_reserve(reservation, request->folder, request->bytes);
+    return TDM_OK;
 }

@@ -38,6 +38,7 @@ tdm_status tdmi_store_file_open(const char *path, const struct tdmi_store_form *
                                 struct tdmi_store_file **file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_store_file_close(struct tdmi_store_file *file);
+TDMI_POINTER_RELEASE(struct tdmi_store_file, tdmi_store_file_close)
 /* width floats, whatever the precision. */
 tdm_status tdmi_store_file_read(const struct tdmi_store_file *file, int64_t row, float *values,
                                 tdm_error *err) TDM_MUST_USE;
@@ -70,5 +71,6 @@ tdm_status tdmi_store_writer_commit(tdmi_store_writer *writer, char **path,
                                     tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_store_writer_abort(tdmi_store_writer *writer);
+TDMI_POINTER_RELEASE(tdmi_store_writer, tdmi_store_writer_abort)
 
 #endif

@@ -85,7 +85,7 @@ int64_t tdmi_store_reserved_bytes(const char *path);
 /* A lock held while space is counted and reserved, so that two processes do not reserve the same
  * space. -1: not available within a few seconds, or the file system has no locks. */
 int tdmi_store_counting_begin(const char *root);
-void tdmi_store_counting_end(int lock);
+void tdmi_store_counting_end(const int *lock);
 
 /* ---- evict ---- */
 
