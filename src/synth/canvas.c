@@ -3,7 +3,7 @@
  * distance, then surface, then colour): short loops without branches that become vector code.
  */
 #include "synth/canvas.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/hash/rng.h"
 #include <assert.h>
 #include <float.h>
@@ -14,12 +14,8 @@ _Static_assert(FLT_EVAL_METHOD == 0, "pictures are promised bit for bit: f32 mus
 
 tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **tables, tdm_error *err)
 {
-    struct tdmi_synth_tables *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "cannot hold the tables of the synthetic data set: no "
-                        "%zu bytes of memory",
-                        sizeof *made);
+    struct tdmi_synth_tables *made;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     tdmi_synth_shapes_fill(&made->shapes);
     /* Pictures take epoch 0 of the same purpose, so they are independent of the grain. */
     tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_SYNTH, 1, 0);
@@ -34,11 +30,6 @@ tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **table
     return TDM_OK;
 }
 
-void tdmi_synth_tables_free(struct tdmi_synth_tables *tables)
-{
-    tdmi_free(tables);
-}
-
 tdm_status tdmi_synth_canvas_reshape(struct tdmi_synth_canvas *canvas, int width, int height,
                                      tdm_error *err)
 {
@@ -47,11 +38,7 @@ tdm_status tdmi_synth_canvas_reshape(struct tdmi_synth_canvas *canvas, int width
     if (needed > canvas->capacity) {
         tdmi_synth_canvas_release(canvas);
         canvas->memory = tdmi_alloc_aligned(needed * sizeof(float));
-        if (!canvas->memory)
-            return TDM_FAIL(err, TDM_E_MEMORY,
-                            "cannot draw a picture of %d x %d pixels: no %zu "
-                            "bytes of memory",
-                            width, height, needed * sizeof(float));
+        TDMI_TRY(TDMI_NOT_NULL(canvas->memory, err));
         canvas->capacity = needed;
     }
     canvas->width = width;
@@ -68,11 +55,6 @@ void tdmi_synth_canvas_release(struct tdmi_synth_canvas *canvas)
 {
     tdmi_free(canvas->memory);
     *canvas = (struct tdmi_synth_canvas){0};
-}
-
-static inline float limit(float x)
-{
-    return x < 0.0F ? 0.0F : x > 1.0F ? 1.0F : x;
 }
 
 /* ---- background ---------------------------------------------------------------------------- */
@@ -128,9 +110,9 @@ void tdmi_synth_paint_background(struct tdmi_synth_canvas *canvas,
                       line, clouds[k]);
         float from = 0.5F + background->slope_y * ((float)y * px - 0.5F);
         for (int x = 0; x < width; x++) {
-            clouds[0][x] = limit(from + background->slope_x * ((float)x * px - 0.5F) +
-                                 background->clouds[0].strength * clouds[0][x]);
-            clouds[1][x] = limit(background->clouds[1].strength * clouds[1][x]);
+            clouds[0][x] = tdmi_synth_limit(from + background->slope_x * ((float)x * px - 0.5F) +
+                                            background->clouds[0].strength * clouds[0][x]);
+            clouds[1][x] = tdmi_synth_limit(background->clouds[1].strength * clouds[1][x]);
             clouds[2][x] = 1.0F + background->clouds[2].strength * clouds[2][x];
         }
         for (int c = 0; c < 3; c++) {
@@ -234,12 +216,12 @@ void tdmi_synth_paint_thing(struct tdmi_synth_canvas *canvas,
         tdmi_synth_texture(&thing->surface, n, u, v, d, mix);
         for (int i = 0; i < n; i++) {
             /* The surface is flat inside and bends down over the outer third: lit on one side. */
-            float bend = limit(1.0F + 3.0F * d[i]);
+            float bend = tdmi_synth_limit(1.0F + 3.0F * d[i]);
             float gu = u[i] - 0.4F * light_u, gv = v[i] - 0.4F * light_v;
             shade[i] = 1.0F + thing->relief * bend * (du[i] * light_u + dv[i] * light_v) +
                        thing->slope * (u[i] * light_u + v[i] * light_v);
-            gloss[i] = thing->gloss * limit(1.0F - 5.0F * (gu * gu + gv * gv));
-            cover[i] = limit(0.5F - d[i] * thing->place.unit_px);
+            gloss[i] = thing->gloss * tdmi_synth_limit(1.0F - 5.0F * (gu * gu + gv * gv));
+            cover[i] = tdmi_synth_limit(0.5F - d[i] * thing->place.unit_px);
         }
         for (int c = 0; c < 3; c++) {
             float *row = canvas->planes[c] + (size_t)y * (size_t)canvas->width + from;
@@ -267,7 +249,7 @@ void tdmi_synth_paint_shadow(struct tdmi_synth_canvas *canvas,
         int n = outline_row(canvas, tables, thing, &place, y, &from);
         /* Nothing is left of it at the border of the table, 0.15 or more outside of any outline. */
         for (int i = 0; i < n; i++)
-            cover[i] = 1.0F - strength * limit(0.4F - d[i] * sharpness);
+            cover[i] = 1.0F - strength * tdmi_synth_limit(0.4F - d[i] * sharpness);
         for (int c = 0; c < 3; c++) {
             float *row = canvas->planes[c] + (size_t)y * (size_t)canvas->width + from;
             for (int i = 0; i < n; i++)

@@ -8,8 +8,7 @@
 #ifndef TANDEM_SYNTH_CANVAS_H
 #define TANDEM_SYNTH_CANVAS_H
 
-#include "synth/shape.h"
-#include "synth/texture.h"
+#include "synth/object.h"
 #include "image/image.h"
 #include "tandem/error.h"
 #include <stddef.h>
@@ -24,9 +23,9 @@ struct tdmi_synth_tables {
     float grain[TDMI_SYNTH_GRAIN]; /* independent, mean 0, variance 1: noise and clouds */
 };
 
+/* *tables is of tdmi_alloc. */
 tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **tables,
                                  tdm_error *err) TDM_MUST_USE;
-void tdmi_synth_tables_free(struct tdmi_synth_tables *tables);
 
 /* ---- the canvas ---------------------------------------------------------------------------- */
 

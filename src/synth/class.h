@@ -22,10 +22,9 @@ enum tdmi_synth_arrangement {
 };
 
 struct tdmi_synth_class {
-    int shape;   /* index for synth/shape.h */
-    int texture; /* index for synth/texture.h */
+    int shape, texture; /* indices for synth/object.h */
     enum tdmi_synth_arrangement arrangement;
-    int scheme; /* in [0, TDMI_SYNTH_SCHEMES), or TDMI_SYNTH_ANY_SCHEME: another one each picture */
+    int scheme; /* in [0, TDMI_SYNTH_SCHEMES), or TDMI_SYNTH_ANY_SCHEME: another one each image */
 };
 
 /* index in [0, TDMI_SYNTH_CLASSES). */

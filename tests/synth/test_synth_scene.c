@@ -156,7 +156,7 @@ static struct painter painter_new(void)
 
 static void painter_free(struct painter *painter)
 {
-    tdmi_synth_tables_free(painter->tables);
+    tdmi_free(painter->tables);
     tdmi_synth_canvas_release(&painter->canvas);
     tdmi_image_release(&painter->image);
 }
