@@ -60,9 +60,13 @@ static inline void *tdmi_take(void *pointer)
 tdm_status tdmi_new(void *pointer, size_t count, size_t item_bytes, const char *file, int line,
                     tdm_error *err);
 
-/* TDM_OK, or the error "no memory" where a call that allocates (of an arena, a path) gave NULL. */
-#define TDMI_NOT_NULL(pointer, err) \
-    ((pointer) != NULL ? TDM_OK : TDM_FAIL((err), TDM_E_MEMORY, "no memory"))
+/* Return from the calling function with "no memory" unless the pointer, or all of those that an
+ * expression names, is there: for memory of an arena. */
+#define TDMI_CHECK_MEMORY(is_there, err)                     \
+    do {                                                     \
+        if (!(is_there))                                     \
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory"); \
+    } while (0)
 
 /* TDMI_GROW with an error of the same form. */
 #define TDMI_MAKE_ROOM(array, capacity, n, err) \

@@ -41,14 +41,14 @@ static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_erro
         TDMI_TRY(status);
     for (size_t i = 0; i < n; i++) {
         const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
-        TDMI_TRY(TDMI_NOT_NULL(path, err));
+        TDMI_CHECK_MEMORY(path, err);
         if (tdmi_store_is_reservation_name(entries[i].name))
             key->reserved_bytes += tdmi_store_reserved_bytes(path);
         else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
             key->size_bytes += facts.st_size;
     }
     key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-    TDMI_TRY(TDMI_NOT_NULL(key->lock_path, err));
+    TDMI_CHECK_MEMORY(key->lock_path, err);
     if (stat(key->lock_path, &facts) == 0)
         key->used = facts.st_mtim;
     return TDM_OK;
@@ -61,14 +61,14 @@ static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_
     size_t n = 0;
     TDMI_TRY(tdmi_folder_list(root, arena, &entries, &n, err));
     keys->of = tdmi_arena_alloc(arena, n, sizeof *keys->of);
-    TDMI_TRY(TDMI_NOT_NULL(keys->of, err));
+    TDMI_CHECK_MEMORY(keys->of, err);
     for (size_t i = 0; i < n; i++) {
         if (entries[i].kind != TDMI_FILE_FOLDER || !tdmi_store_is_key_name(entries[i].name))
             continue;
         struct key_found *key = &keys->of[keys->n++];
         *key = (struct key_found){.name = entries[i].name, .lock = -1};
         key->folder = tdmi_path_join(arena, root, key->name);
-        TDMI_TRY(TDMI_NOT_NULL(key->folder, err));
+        TDMI_CHECK_MEMORY(key->folder, err);
         TDMI_TRY(look_at_key(key, arena, err));
         keys->size_bytes += key->size_bytes;
         keys->reserved_bytes += key->reserved_bytes;

@@ -53,7 +53,7 @@ static tdm_status sweep(const char *folder, tdm_error *err)
         if (entries[i].name[0] != '.' || !tdmi_ends_with(entries[i].name, ".tmp"))
             continue;
         const char *path = tdmi_path_join(&arena, folder, entries[i].name);
-        TDMI_TRY(TDMI_NOT_NULL(path, err));
+        TDMI_CHECK_MEMORY(path, err);
         (void)unlink(path); /* a file that stays only takes space */
     }
     return TDM_OK;
@@ -133,7 +133,7 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
     size_t n_found = 0;
     const char *path = key->text_path;
     const char *expected = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
-    TDMI_TRY(TDMI_NOT_NULL(expected, err));
+    TDMI_CHECK_MEMORY(expected, err);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return tdmi_file_write(path, expected, strlen(expected), err);
     tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
@@ -169,11 +169,11 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_te
     tdmi_sha256_hex(key->sha256, hex);
     snprintf(key->name, sizeof key->name, "%.*s", TDMI_STORE_KEY_DIGITS, hex);
     key->folder = tdmi_path_join(arena, root, key->name);
-    TDMI_TRY(TDMI_NOT_NULL(key->folder, err));
+    TDMI_CHECK_MEMORY(key->folder, err);
     key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-    TDMI_TRY(TDMI_NOT_NULL(key->lock_path, err));
+    TDMI_CHECK_MEMORY(key->lock_path, err);
     key->text_path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
-    TDMI_TRY(TDMI_NOT_NULL(key->text_path, err));
+    TDMI_CHECK_MEMORY(key->text_path, err);
 
     const bool is_new = tdmi_file_kind_of(key->folder) == TDMI_FILE_MISSING;
     for (int attempt = 0; key->lock < 0 && !key->is_read_only; attempt++) {

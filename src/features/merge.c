@@ -32,12 +32,12 @@ static tdm_status list_parts(const char *folder, tdmi_arena *arena, struct part 
     size_t n_entries = 0;
     TDMI_TRY(tdmi_folder_list(folder, arena, &entries, &n_entries, err));
     *parts = tdmi_arena_alloc(arena, n_entries, sizeof **parts);
-    TDMI_TRY(TDMI_NOT_NULL(*parts, err));
+    TDMI_CHECK_MEMORY(*parts, err);
     for (size_t i = 0; i < n_entries; i++) {
         if (!tdmi_store_is_rows_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, folder, entries[i].name);
-        TDMI_TRY(TDMI_NOT_NULL(path, err));
+        TDMI_CHECK_MEMORY(path, err);
         (*parts)[(*n)++] = (struct part){path, tdmi_file_bytes(path)};
     }
     qsort(*parts, *n, sizeof **parts, by_size);

@@ -28,7 +28,8 @@ static tdm_status find_root(tdmi_store *store, const char *folder, tdm_error *er
                             "XDG_CACHE_HOME and HOME is set");
         store->root = tdmi_path_join(&store->arena, home, "features");
     }
-    return TDMI_NOT_NULL(store->root, err);
+    TDMI_CHECK_MEMORY(store->root, err);
+    return TDM_OK;
 }
 
 /* The opened files, until room for all rows is known. */
@@ -57,12 +58,12 @@ static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_aren
     size_t n = 0;
     TDMI_TRY(tdmi_folder_list(store->key.folder, arena, &entries, &n, err));
     opened->files = tdmi_arena_alloc(arena, n, sizeof(struct tdmi_store_file *));
-    TDMI_TRY(TDMI_NOT_NULL(opened->files, err));
+    TDMI_CHECK_MEMORY(opened->files, err);
     for (size_t i = 0; i < n; i++) {
         if (!tdmi_store_is_rows_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, store->key.folder, entries[i].name);
-        TDMI_TRY(TDMI_NOT_NULL(path, err));
+        TDMI_CHECK_MEMORY(path, err);
         tdm_status status =
             tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
         if (status == TDM_E_INPUT && store->drops_damaged && drop(path, err))

@@ -32,7 +32,7 @@ static tdm_status begin(tdmi_store_writer *writer, tdm_error *err)
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const struct tdmi_store_head zeros = {.zero = 0};
     const char *path = tdmi_path_join(&arena, writer->folder, "new" TDMI_STORE_ENDING);
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
+    TDMI_CHECK_MEMORY(path, err);
     TDMI_TRY(tdmi_atomic_open(path, &writer->file, err));
     return tdmi_atomic_write(writer->file, &zeros, sizeof zeros, err);
 }
@@ -50,7 +50,7 @@ tdm_status tdmi_store_writer_new(const char *folder, const struct tdmi_store_for
     made->buffer_bytes = made->row_bytes > BUFFER_BYTES ? made->row_bytes : BUFFER_BYTES;
     TDMI_TRY(TDMI_NEW(made->buffer, made->buffer_bytes, err));
     made->folder = tdmi_arena_copy(&made->arena, folder);
-    TDMI_TRY(TDMI_NOT_NULL(made->folder, err));
+    TDMI_CHECK_MEMORY(made->folder, err);
     TDMI_TRY(begin(made, err));
     *writer = tdmi_take(&made);
     return TDM_OK;

@@ -38,7 +38,7 @@ tdm_status tdmi_synth_canvas_reshape(struct tdmi_synth_canvas *canvas, int width
     if (needed > canvas->capacity) {
         tdmi_synth_canvas_release(canvas);
         canvas->memory = tdmi_alloc_aligned(needed * sizeof(float));
-        TDMI_TRY(TDMI_NOT_NULL(canvas->memory, err));
+        TDMI_CHECK_MEMORY(canvas->memory, err);
         canvas->capacity = needed;
     }
     canvas->width = width;

@@ -174,8 +174,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         options.size = cases[i].size;
         options.threads = cases[i].threads;
         options.format = cases[i].format;
-        assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-        assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].says));
+        assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, cases[i].says);
         assert_int_equal(n_entries(folder), -1);
     }
     tdm_error err = {0};
@@ -194,14 +193,12 @@ TEST(a_folder_that_holds_something_is_refused_and_left_alone)
     snprintf(file, sizeof file, "%s/full/mine.txt", tree.root);
     tdm_error err = {0};
     struct tdm_synth_options options = small(folder);
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, folder);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "it holds mine.txt; name a folder"));
     assert_int_equal(n_entries(folder), 1);
 
     options.folder = file;
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is a file"));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, "it is a file");
 
     /* Nothing can be made below a file, whoever runs the test. */
     char below[160];
@@ -242,7 +239,7 @@ TEST(progress_is_told_from_begin_to_end)
     options.per_class = 300;
     options.size = 128;
     options.threads = 1; /* some 400 ms of work, told every 50 */
-    assert_int_equal(tdm_synth(&options, (tdm_sink){&listener, hear}, NULL, &err), TDM_OK);
+    assert_ok(tdm_synth(&options, (tdm_sink){&listener, hear}, NULL, &err), &err);
     assert_int_equal(listener.n_begin, 1);
     assert_int_equal(listener.n_end, 1);
     assert_true(listener.n_progress >= 1);
@@ -314,8 +311,8 @@ TEST(a_killed_run_leaves_no_picture_under_a_final_name)
     assert_true(n_entries(tree_path(&tree, ".unfinished")) == 3);
     tdm_error err = {0};
     options.per_class = 4;
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "was killed and left .unfinished"));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err,
+                   "was killed and left .unfinished");
 }
 
 TEST(each_failing_allocation_is_reported_and_leaves_nothing)

@@ -101,11 +101,11 @@ static tdm_status list(struct log *log, tdm_error *err)
     struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     log->folder = tdmi_path_join(&log->arena, log->path, LOG);
-    TDMI_TRY(TDMI_NOT_NULL(log->folder, err));
+    TDMI_CHECK_MEMORY(log->folder, err);
     TDM_TRY(tdmi_storage_list(log->folder, false, &log->arena, &entries, &n_entries, err), err,
             "cannot list the log of '%s'", log->path);
     log->names = tdmi_arena_alloc(&log->arena, n_entries, sizeof *log->names);
-    TDMI_TRY(TDMI_NOT_NULL(log->names, err));
+    TDMI_CHECK_MEMORY(log->names, err);
     for (size_t i = 0; i < n_entries; i++) {
         struct name name = name_of(entries[i].name);
         if (name.text != NULL && entries[i].kind == TDMI_FILE_REGULAR)
@@ -128,8 +128,7 @@ static tdm_status read_file(const struct log *log, tdmi_delta_replay *replay, co
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     const char *origin = tdmi_path_join(&arena, LOG, name);
     const char *path = tdmi_path_join(&arena, log->folder, name);
-    TDMI_TRY(TDMI_NOT_NULL(origin, err));
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
+    TDMI_CHECK_MEMORY(origin != NULL && path != NULL, err);
     if (!is_text)
         return tdmi_delta_checkpoint_read(replay, path, origin, err);
     TDMI_TRY(tdmi_storage_read_file(path, largest_commit_bytes, &text, err));
@@ -156,7 +155,7 @@ static tdm_status read_checkpoint(const struct log *log, tdmi_delta_replay *repl
         const char *path = tdmi_delta_replay_sidecar(replay, i);
         /* Sidecars lie in a folder of their own, whatever else their paths may be. */
         const char *name = tdmi_path_join(&arena, "_sidecars", tdmi_path_name(path));
-        TDMI_TRY(TDMI_NOT_NULL(name, err));
+        TDMI_CHECK_MEMORY(name, err);
         TDMI_TRY(read_file(log, replay, name, false, err));
     }
     return TDM_OK;

@@ -125,7 +125,7 @@ tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const cha
 {
     const bool is_alone = path[0] == '/' || scheme_bytes(path) > 0;
     *place = is_alone ? path : (const char *)tdmi_path_join(arena, table, path);
-    TDMI_TRY(TDMI_NOT_NULL(*place, err));
+    TDMI_CHECK_MEMORY(*place, err);
     const char *how = follows ? NULL : leaves(table, path, *place);
     if (how == NULL)
         return TDM_OK;

@@ -101,7 +101,8 @@ static tdm_status put_file(const struct place *at, struct tdmi_delta_entry entry
 static tdm_status copy(const struct place *at, const char *text, const char **kept, tdm_error *err)
 {
     *kept = tdmi_arena_copy(&at->replay->arena, text);
-    return TDMI_NOT_NULL(*kept, err);
+    TDMI_CHECK_MEMORY(*kept, err);
+    return TDM_OK;
 }
 
 static tdm_status read_path(const struct place *at, const tdm_json_value *action, const char *name,
@@ -115,7 +116,8 @@ static tdm_status read_path(const struct place *at, const tdm_json_value *action
         return TDM_FAIL(err, TDM_E_INPUT,
                         TDMI_DELTA_AT ": the path '%.120s' of \"%s\" cannot be used: %s",
                         TDMI_DELTA_POSITION(at), text, name, why);
-    return TDMI_NOT_NULL(*path, err);
+    TDMI_CHECK_MEMORY(*path, err);
+    return TDM_OK;
 }
 
 static tdm_status read_vector(const struct place *at, const tdm_json_value *action,
@@ -155,7 +157,7 @@ static tdm_status read_values(const struct place *at, const tdm_json_value *map,
         return wrong(at, "add", "has too many partition values", err);
     entry->n_values = (int)n;
     entry->values = tdmi_arena_alloc(&at->replay->arena, n, sizeof *entry->values);
-    TDMI_TRY(TDMI_NOT_NULL(entry->values, err));
+    TDMI_CHECK_MEMORY(entry->values, err);
     for (size_t i = 0; i < n; i++) {
         const tdm_json_value *value = tdm_json_at(map, i);
         const char *text = tdm_json_as_string(value, NULL);
@@ -195,7 +197,7 @@ static tdm_status read_strings(const struct place *at, const tdm_json_value *arr
     if (tdm_json_kind_of(array) != TDM_JSON_ARRAY && tdm_json_kind_of(array) != TDM_JSON_NULL)
         return wrong(at, action, "has a list that is no array of strings", err);
     *strings = tdmi_arena_alloc(&at->replay->arena, n, sizeof(const char *));
-    TDMI_TRY(TDMI_NOT_NULL(*strings, err));
+    TDMI_CHECK_MEMORY(*strings, err);
     for (size_t i = 0; i < n; i++) {
         const char *text = tdm_json_as_string(tdm_json_at(array, i), NULL);
         if (text == NULL)
@@ -320,7 +322,7 @@ tdm_status tdmi_delta_replay_new(const char *table, tdmi_delta_replay **replay, 
     *replay = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     made->table = tdmi_arena_copy(&made->arena, table);
-    TDMI_TRY(TDMI_NOT_NULL(made->table, err));
+    TDMI_CHECK_MEMORY(made->table, err);
     *replay = tdmi_take(&made);
     return TDM_OK;
 }
@@ -342,7 +344,7 @@ tdm_status tdmi_delta_replay_action(tdmi_delta_replay *replay, const char *origi
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     if (replay->origin == NULL || strcmp(replay->origin, origin) != 0)
         replay->origin = tdmi_arena_copy(&replay->arena, origin);
-    TDMI_TRY(TDMI_NOT_NULL(replay->origin, err));
+    TDMI_CHECK_MEMORY(replay->origin, err);
     struct place at = {.replay = replay, .origin = replay->origin, .line = line};
     TDM_TRY(tdm_json_read(text, length_bytes, "the action", &document, err), err, TDMI_DELTA_AT,
             TDMI_DELTA_POSITION(&at));

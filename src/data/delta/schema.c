@@ -32,8 +32,8 @@ static tdm_status read_field(struct tdmi_delta_table *table, const tdm_json_valu
     field->name = tdmi_arena_copy(&table->arena, name);
     field->type = tdmi_arena_copy(&table->arena, type);
     field->is_nullable = tdm_json_as_bool(tdm_json_member(value, "nullable"), true);
-    TDMI_TRY(TDMI_NOT_NULL(field->name, err));
-    return TDMI_NOT_NULL(field->type, err);
+    TDMI_CHECK_MEMORY(field->name != NULL && field->type != NULL, err);
+    return TDM_OK;
 }
 
 static int by_name(const void *left, const void *right)
@@ -65,7 +65,7 @@ static tdm_status read_fields(struct tdmi_delta_table *table, const tdm_json_val
                         "the schema of '%s' has no columns: \"fields\" is an array of at least one",
                         table->path);
     table->fields = tdmi_arena_alloc(&table->arena, n, sizeof *table->fields);
-    TDMI_TRY(TDMI_NOT_NULL(table->fields, err));
+    TDMI_CHECK_MEMORY(table->fields, err);
     table->n_fields = (int)n;
     for (int i = 0; i < table->n_fields; i++)
         TDMI_TRY(read_field(table, tdm_json_at(fields, (size_t)i), i, err));

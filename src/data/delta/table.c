@@ -78,7 +78,7 @@ static tdm_status take_columns(const tdmi_delta_replay *replay, struct tdmi_delt
     int n = metadata->n_partition_columns;
     table->partition_columns =
         tdmi_arena_alloc(&table->arena, (size_t)n, sizeof *table->partition_columns);
-    TDMI_TRY(TDMI_NOT_NULL(table->partition_columns, err));
+    TDMI_CHECK_MEMORY(table->partition_columns, err);
     table->n_partition_columns = n;
     for (int i = 0; i < n; i++) {
         const char *name = metadata->partition_columns[i];
@@ -102,7 +102,8 @@ static tdm_status take_columns(const tdmi_delta_replay *replay, struct tdmi_delt
 static tdm_status copy(struct tdmi_delta_table *table, const char **text, tdm_error *err)
 {
     *text = tdmi_arena_copy(&table->arena, *text);
-    return TDMI_NOT_NULL(*text, err);
+    TDMI_CHECK_MEMORY(*text, err);
+    return TDM_OK;
 }
 
 static tdm_status take_value(const struct tdmi_delta_entry *entry, const char *column,
@@ -140,7 +141,7 @@ static tdm_status take_file(const struct tdmi_delta_entry *entry, struct tdmi_de
         TDMI_TRY(copy(table, &file->deleted.text, err));
     const char **values =
         tdmi_arena_alloc(&table->arena, (size_t)table->n_partition_columns, sizeof(const char *));
-    TDMI_TRY(TDMI_NOT_NULL(values, err));
+    TDMI_CHECK_MEMORY(values, err);
     file->values = values;
     for (int i = 0; i < table->n_partition_columns; i++)
         TDMI_TRY(take_value(entry, table->partition_columns[i], table, &values[i], err));
@@ -161,7 +162,7 @@ static tdm_status take_files(const tdmi_delta_replay *replay, struct tdmi_delta_
     for (int64_t i = 0; i < files->n_entries; i++)
         n += files->entries[i].is_there;
     table->files = tdmi_arena_alloc(&table->arena, (size_t)n, sizeof *table->files);
-    TDMI_TRY(TDMI_NOT_NULL(table->files, err));
+    TDMI_CHECK_MEMORY(table->files, err);
     for (int64_t i = 0; i < files->n_entries; i++)
         if (files->entries[i].is_there)
             TDMI_TRY(take_file(&files->entries[i], table, err));

@@ -76,7 +76,7 @@ tdm_status tdmi_delta_write_next(const char *folder, const struct tdmi_delta_com
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *first = tdmi_path_join(&arena, folder, "_delta_log/00000000000000000000.json");
     *version = 0;
-    TDMI_TRY(TDMI_NOT_NULL(first, err));
+    TDMI_CHECK_MEMORY(first, err);
     if (tdmi_file_kind_of(first) != TDMI_FILE_REGULAR)
         return tdmi_delta_write(folder, commit, err);
     TDMI_TRY(tdmi_delta_log_read(folder, -1, &table, err));
@@ -90,13 +90,13 @@ static tdm_status add_names(const struct tdmi_delta_table *table, tdmi_arena *ar
                             const char ***names, int64_t *n, tdm_error *err)
 {
     const char **more = tdmi_arena_alloc(arena, (size_t)(*n + table->n_files) + 1, sizeof *more);
-    TDMI_TRY(TDMI_NOT_NULL(more, err));
+    TDMI_CHECK_MEMORY(more, err);
     if (*n > 0)
         memcpy(more, *names, (size_t)*n * sizeof *more);
     *names = more;
     for (int64_t f = 0; f < table->n_files; f++) {
         more[*n] = tdmi_arena_copy(arena, table->files[f].path);
-        TDMI_TRY(TDMI_NOT_NULL(more[(*n)++], err));
+        TDMI_CHECK_MEMORY(more[(*n)++], err);
     }
     return TDM_OK;
 }

@@ -240,7 +240,7 @@ static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const 
                         "the deletion vectors '%s' are of format %d; format %d is read here", path,
                         version, FILE_VERSION);
     char *room = tdmi_text_room(bytes, (size_t)n + 8);
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     TDMI_TRY(tdmi_storage_read(file, offset, room, (size_t)n + 8, err));
     const uint8_t *at = (const uint8_t *)room;
     if (tdmi_read_big(at, 4) != (uint64_t)n ||
@@ -281,7 +281,7 @@ static tdm_status find_file(const struct tdmi_delta_table *table,
     if (name == NULL && why != NULL)
         return TDM_FAIL(err, TDM_E_INPUT, "'%.120s' names no file of deletion vectors: %s",
                         vector->text, why);
-    TDMI_TRY(TDMI_NOT_NULL(name, err));
+    TDMI_CHECK_MEMORY(name, err);
     return tdmi_delta_path_place(arena, table->path, name, table->follows, path, err);
 }
 

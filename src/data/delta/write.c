@@ -166,8 +166,7 @@ static tdm_status add_part(const struct tdmi_delta_commit *commit,
 {
     const char *path = tdmi_delta_path_write(arena, part->path);
     const char *stats = tdmi_arena_printf(arena, "{\"numRecords\":%" PRId64 "}", part->n_rows);
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
-    TDMI_TRY(TDMI_NOT_NULL(stats, err));
+    TDMI_CHECK_MEMORY(path != NULL && stats != NULL, err);
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("add");
     tdm_json_string(writer, "path", path);
     empty_object(writer, "partitionValues");
@@ -182,7 +181,7 @@ static tdm_status remove_part(const struct tdmi_delta_commit *commit, const char
                               tdmi_arena *arena, tdmi_text *text, tdm_error *err)
 {
     const char *path = tdmi_delta_path_write(arena, removed);
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
+    TDMI_CHECK_MEMORY(path, err);
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("remove");
     tdm_json_string(writer, "path", path);
     tdm_json_integer(writer, "deletionTimestamp", commit->time_ms);
@@ -262,7 +261,7 @@ static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena
 {
     const char *path = tdmi_path_join(arena, log, FIRST_COMMIT), *other = NULL;
     bool has_first = false, is_equal = false;
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
+    TDMI_CHECK_MEMORY(path, err);
     TDMI_TRY(find_other(log, arena, &other, &has_first, err));
     if (has_first)
         TDMI_TRY(is_equal_file(path, text, &is_equal, err));
@@ -279,7 +278,7 @@ static tdm_status write_later(const char *log, int64_t version, const tdmi_text 
                               tdmi_arena *arena, tdm_error *err)
 {
     const char *path = tdmi_arena_printf(arena, "%s/" COMMIT_FORMAT, log, version);
-    TDMI_TRY(TDMI_NOT_NULL(path, err));
+    TDMI_CHECK_MEMORY(path, err);
     if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING)
         return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is there already: another process writes", path);
     return tdmi_file_write(path, text->bytes, text->length_bytes, err);
@@ -292,7 +291,7 @@ static tdm_status write_commit(const char *folder, const struct tdmi_delta_commi
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     TDMI_TRY(tdmi_delta_commit_text(commit, &text, err));
     const char *log = tdmi_path_join(&arena, folder, "_delta_log");
-    TDMI_TRY(TDMI_NOT_NULL(log, err));
+    TDMI_CHECK_MEMORY(log, err);
     return commit->version == 0 ? write_first(log, &text, &arena, err)
                                 : write_later(log, commit->version, &text, &arena, err);
 }

@@ -116,8 +116,8 @@ static tdm_status make_room(struct tdmi_body_reader *reader, tdm_error *err)
         reader->packed = tdmi_realloc(NULL, (size_t)reader->body->most_packed_bytes, 1);
     if (reader->block == NULL)
         reader->block = tdmi_realloc(NULL, BLOCK, 1);
-    TDMI_TRY(TDMI_NOT_NULL(reader->packed, err));
-    return TDMI_NOT_NULL(reader->block, err);
+    TDMI_CHECK_MEMORY(reader->packed != NULL && reader->block != NULL, err);
+    return TDM_OK;
 }
 
 /* The first n_needed bytes of a block. */

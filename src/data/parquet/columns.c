@@ -70,10 +70,11 @@ static tdm_status set_image(const struct ArrowSchema *column, const char *field,
         columns->image_field = tdmi_arena_copy(arena, field);
         columns->image_read = tdmi_arena_printf(arena, "%s.%s", column->name, field);
     }
+    TDMI_CHECK_MEMORY(columns->image != NULL && columns->image_read != NULL &&
+                          (field == NULL || columns->image_field != NULL),
+                      err);
     columns->image_leaf = tdmi_arrow_is_byte_list(column) ? NULL : columns->image_read;
-    TDMI_TRY(TDMI_NOT_NULL(columns->image, err));
-    TDMI_TRY(TDMI_NOT_NULL(columns->image_read, err));
-    return field == NULL ? TDM_OK : TDMI_NOT_NULL(columns->image_field, err);
+    return TDM_OK;
 }
 
 static tdm_status fail_columns(const struct tdmi_parquet_schema *schema, const char *why,
@@ -106,7 +107,7 @@ static tdm_status named_image(const struct tdmi_parquet_schema *schema, const ch
     const char *dot = strchr(name, '.'), *field = NULL;
     if (column == NULL && dot != NULL) {
         char *top = tdmi_arena_printf(arena, "%.*s", (int)(dot - name), name);
-        TDMI_TRY(TDMI_NOT_NULL(top, err));
+        TDMI_CHECK_MEMORY(top, err);
         column = tdmi_arrow_schema_field(schema->schema, top);
         field = dot + 1;
         if (column != NULL &&
@@ -115,7 +116,7 @@ static tdm_status named_image(const struct tdmi_parquet_schema *schema, const ch
     }
     if (column == NULL || (field == NULL && !can_be_pictures(column))) {
         char *why = tdmi_arena_printf(arena, "has no column '%s' of pictures", name);
-        TDMI_TRY(TDMI_NOT_NULL(why, err));
+        TDMI_CHECK_MEMORY(why, err);
         return fail_candidates(schema, why, err);
     }
     return set_image(column, field, arena, columns, err);
@@ -217,7 +218,7 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (*names[i] != NULL) {
             *names[i] = tdmi_arena_copy(arena, *names[i]);
-            TDMI_TRY(TDMI_NOT_NULL(*names[i], err));
+            TDMI_CHECK_MEMORY(*names[i], err);
         }
     return TDM_OK;
 }

@@ -61,7 +61,7 @@ tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const cha
             labels->labels[*id].key[key_bytes] == '\0')
             return TDM_OK;
     char *copy = tdmi_arena_printf(&labels->arena, "%.*s", (int)key_bytes, key);
-    TDMI_TRY(TDMI_NOT_NULL(copy, err));
+    TDMI_CHECK_MEMORY(copy, err);
     struct tdmi_label *label = &labels->labels[labels->n_labels];
     *label = (struct tdmi_label){.key = copy, .next = *chain};
     labels->are_numbers = is_integer(copy, &label->number) && labels->are_numbers;
@@ -76,7 +76,8 @@ tdm_status tdmi_parquet_labels_name(struct tdmi_parquet_labels *labels, int id, 
     struct tdmi_label *label = &labels->labels[id];
     if (label->name == NULL) {
         label->name = tdmi_arena_printf(&labels->arena, "%.*s", (int)name_bytes, name);
-        return TDMI_NOT_NULL(label->name, err);
+        TDMI_CHECK_MEMORY(label->name, err);
+        return TDM_OK;
     }
     if (strncmp(label->name, name, name_bytes) != 0 || label->name[name_bytes] != '\0')
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -197,13 +198,13 @@ static tdm_status read_names(struct tdmi_parquet_labels *labels, const tdm_json_
 {
     size_t n = tdm_json_count(names);
     labels->names = tdmi_arena_alloc(&labels->arena, n, sizeof(char *));
-    TDMI_TRY(TDMI_NOT_NULL(labels->names, err));
+    TDMI_CHECK_MEMORY(labels->names, err);
     for (size_t i = 0; i < n; i++) {
         const char *name = tdm_json_as_string(tdm_json_at(names, i), NULL);
         if (name == NULL)
             return TDM_OK; /* no list of names: as if there were none */
         labels->names[i] = tdmi_arena_copy(&labels->arena, name);
-        TDMI_TRY(TDMI_NOT_NULL(labels->names[i], err));
+        TDMI_CHECK_MEMORY(labels->names[i], err);
     }
     labels->n_names = (int)n;
     return TDM_OK;
@@ -227,6 +228,6 @@ tdm_status tdmi_parquet_labels_describe(struct tdmi_parquet_labels *labels, cons
     if (!is_class_label(feature))
         return TDM_OK;
     *class_label = tdmi_arena_copy(&labels->arena, name);
-    TDMI_TRY(TDMI_NOT_NULL(*class_label, err));
+    TDMI_CHECK_MEMORY(*class_label, err);
     return read_names(labels, tdm_json_member(feature, "names"), err);
 }

@@ -285,35 +285,39 @@ static int64_t value_bytes(const struct tdmi_page_form *form, const uint8_t *bod
     return n == n_bytes - 4 ? n : -1;
 }
 
+tdm_status tdmi_pages_fail_null(tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
+}
+
 static tdm_status decode_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
+                                int64_t page, tdmi_text *text, tdm_error *err)
 {
     TDMI_AT_END(tdmi_page_release) struct tdmi_page dictionary = {0};
     TDMI_AT_END(tdmi_page_release) struct tdmi_page values = {0};
     TDMI_TRY(tdmi_pages_load(pages, bytes, page, &values, &dictionary, err));
     const struct tdmi_page_value *value = &values.values[0];
+    if (value->bytes == NULL)
+        return tdmi_pages_fail_null(err);
     tdmi_text_clear(text);
-    *is_null = value->bytes == NULL;
-    if (!*is_null)
-        tdmi_text_add(text, value->bytes, (size_t)value->n_bytes);
+    tdmi_text_add(text, value->bytes, (size_t)value->n_bytes);
     return tdmi_text_status(text, err);
 }
 
 static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                              int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
+                              int64_t page, tdmi_text *text, tdm_error *err)
 {
     int64_t at = pages->offsets[page], end = pages->offsets[page + 1];
     struct tdmi_page_head head;
     size_t head_bytes;
-    *is_null = false;
     if (!is_bare(pages))
-        return decode_single(pages, bytes, page, text, is_null, err);
+        return decode_single(pages, bytes, page, text, err);
     tdmi_text_clear(text);
     uint8_t *room = (uint8_t *)tdmi_text_room(text, (size_t)(end - at));
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     TDMI_TRY(read_page(bytes, at, end, room, &head, &head_bytes, err));
     if (!is_bare_page(&head))
-        return decode_single(pages, bytes, page, text, is_null, err);
+        return decode_single(pages, bytes, page, text, err);
     int64_t n = value_bytes(&pages->form, room + head_bytes, head.n_bytes);
     if (n < 0)
         return tdmi_page_damaged("its value does not fill it", err);
@@ -324,10 +328,9 @@ static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage
 }
 
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                  int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
+                                  int64_t page, tdmi_text *text, tdm_error *err)
 {
-    return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, is_null, err),
-                            err);
+    return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, err), err);
 }
 
 enum { LARGEST_BARE_HEAD_BYTES = 64 };
@@ -365,13 +368,11 @@ static tdm_status read_single_raw(const struct tdmi_pages *pages, const tdmi_sto
                                   int64_t page, void *target, size_t n_bytes, tdm_error *err)
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
-    bool is_done = false, is_null = false;
+    bool is_done = false;
     TDMI_TRY(read_bare(pages, bytes, page, target, n_bytes, &is_done, err));
     if (is_done)
         return TDM_OK;
-    TDMI_TRY(read_single(pages, bytes, page, &text, &is_null, err));
-    if (is_null)
-        return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
+    TDMI_TRY(read_single(pages, bytes, page, &text, err));
     if (text.length_bytes != n_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the picture there has %zu bytes; expected %zu of raw pixels",

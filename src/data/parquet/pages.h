@@ -38,10 +38,10 @@ int64_t tdmi_pages_first_row(const struct tdmi_pages *pages, int64_t page);
 tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                            int64_t page, struct tdmi_page *values, struct tdmi_page *dictionary,
                            tdm_error *err) TDM_MUST_USE;
-/* The value of a page of one row replaces what text held. *is_null: there is none. */
+/* The value of a page of one row replaces what text held; a null is an error. */
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                  int64_t page, tdmi_text *text, bool *is_null,
-                                  tdm_error *err) TDM_MUST_USE;
+                                  int64_t page, tdmi_text *text, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_pages_fail_null(tdm_error *err);
 /* The same into memory for exactly n_bytes, without a copy between where the page is plain. */
 tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
                                       const tdmi_storage_file *bytes, int64_t page, void *target,

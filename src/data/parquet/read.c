@@ -40,115 +40,93 @@ static tdm_status blame(const struct place *place, int64_t row, tdm_status statu
                     (long long)(row - place->file->first_row), place->file->path);
 }
 
-static tdm_status fail_null(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
-}
-
-/* ---- bytes as they stand ----------------------------------------------------------------- */
-
-static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_error *err)
-{
-    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
-    const tdmi_storage_file *bytes;
-    bool is_null = false;
-    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &bytes, err));
-    TDMI_TRY(tdmi_pages_read_single(&place->group->pages, bytes, place->page, text, &is_null, err));
-    return is_null ? fail_null(err) : TDM_OK;
-}
-
-/* Provide the memory for a value of n_bytes; fails where it does not fit. */
-typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
-
-static tdm_status read_span(const struct place *place, const struct tdmi_body *body,
-                            struct tdmi_page_span span, find_room room_for, void *self,
-                            tdm_error *err)
-{
-    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
-    TDMI_AT_END(tdmi_body_reader_release) struct tdmi_body_reader reader = {.body = body};
-    uint8_t *room = NULL;
-    if (span.n_bytes < 0)
-        return fail_null(err);
-    TDMI_TRY(room_for(self, span.n_bytes, &room, err));
-    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &reader.file, err));
-    return tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
-}
-
-/* The value of a unit of several rows, copied or read to where it goes. */
-static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const struct place *place,
-                                 int64_t row, find_room room_for, void *self, tdm_error *err)
-{
-    const void *unit;
-    const struct tdmi_body *body;
-    struct tdmi_page_span span;
-    uint8_t *room = NULL;
-    TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
-            "cannot load the rows around it");
-    tdm_status status;
-    if (tdmi_parquet_unit_place(unit, row, &body, &span)) {
-        status = read_span(place, body, span, room_for, self, err);
-    } else {
-        struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
-        status = value.bytes == NULL ? fail_null(err) : room_for(self, value.n_bytes, &room, err);
-        if (status == TDM_OK)
-            memcpy(room, value.bytes, (size_t)value.n_bytes);
-    }
-    tdmi_group_cache_give(table->cache, place->unit);
-    return status;
-}
-
-static tdm_status room_in_text(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
-{
-    *room = (uint8_t *)tdmi_text_room(self, (size_t)n_bytes);
-    return TDMI_NOT_NULL(*room, err);
-}
-
-static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
-                             int64_t row, tdmi_text *text, tdm_error *err)
-{
-    if (place->is_single)
-        return read_single(place, text, err);
-    tdmi_text_clear(text);
-    return read_from_unit(table, place, row, room_in_text, text, err);
-}
-
-/* ---- pixels ------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static size_t raw_bytes(const struct tdmi_raw_shape *shape)
 {
     return (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
 }
 
-struct pixels {
-    uint8_t *target;
+/* Where a value goes: it is appended to text, or fills exactly the pixels of the shape. */
+struct target {
+    tdmi_text *text; /* NULL: pixels */
+    uint8_t *pixels;
     const struct tdmi_raw_shape *shape;
 };
 
-static tdm_status room_for_pixels(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
+/* The memory for a value of n_bytes. */
+static tdm_status find_room(const struct target *target, int64_t n_bytes, uint8_t **room,
+                            tdm_error *err)
 {
-    const struct pixels *pixels = self;
-    size_t n = raw_bytes(pixels->shape);
-    *room = pixels->target;
-    if ((size_t)n_bytes != n)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
-                        (long long)n_bytes, pixels->shape->height, pixels->shape->width,
-                        pixels->shape->channels, n);
+    const struct tdmi_raw_shape *shape = target->shape;
+    *room = target->pixels;
+    if (target->text != NULL) {
+        *room = (uint8_t *)tdmi_text_room(target->text, (size_t)n_bytes);
+        TDMI_CHECK_MEMORY(*room, err);
+    } else if ((size_t)n_bytes != raw_bytes(shape)) {
+        return TDM_FAIL(
+            err, TDM_E_INPUT, "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
+            (long long)n_bytes, shape->height, shape->width, shape->channels, raw_bytes(shape));
+    }
     return TDM_OK;
 }
 
-static tdm_status read_pixels(const struct tdmi_parquet_table *table, const struct place *place,
-                              int64_t row, uint8_t *target, tdm_error *err)
+/* The value in a loaded unit of several rows, or at a place that the unit knows. */
+static tdm_status read_from_unit(const void *unit, const struct place *place, int64_t row,
+                                 const struct target *target, tdm_error *err)
 {
-    if (!place->is_single) {
-        struct pixels pixels = {target, &table->raw};
-        return read_from_unit(table, place, row, room_for_pixels, &pixels, err);
-    }
     TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    TDMI_AT_END(tdmi_body_reader_release) struct tdmi_body_reader reader = {0};
+    struct tdmi_page_span span;
+    uint8_t *room = NULL;
+    if (tdmi_parquet_unit_place(unit, row, &reader.body, &span)) {
+        if (span.n_bytes < 0)
+            return tdmi_pages_fail_null(err);
+        TDMI_TRY(find_room(target, span.n_bytes, &room, err));
+        TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &reader.file, err));
+        return tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
+    }
+    struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
+    if (value.bytes == NULL)
+        return tdmi_pages_fail_null(err);
+    TDMI_TRY(find_room(target, value.n_bytes, &room, err));
+    memcpy(room, value.bytes, (size_t)value.n_bytes);
+    return TDM_OK;
+}
+
+static tdm_status read_value(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, const struct target *target, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    const struct tdmi_pages *pages = &place->group->pages;
     const tdmi_storage_file *bytes;
+    const void *unit;
+    if (!place->is_single) {
+        TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
+                "cannot load the rows around it");
+        tdm_status status = read_from_unit(unit, place, row, target, err);
+        tdmi_group_cache_give(table->cache, place->unit);
+        return status;
+    }
     TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &bytes, err));
-    return tdmi_pages_read_single_raw(&place->group->pages, bytes, place->page, target,
-                                      raw_bytes(&table->raw), err);
+    return target->text != NULL
+               ? tdmi_pages_read_single(pages, bytes, place->page, target->text, err)
+               : tdmi_pages_read_single_raw(pages, bytes, place->page, target->pixels,
+                                            raw_bytes(target->shape), err);
+}
+
+static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, tdmi_text *text, tdm_error *err)
+{
+    tdmi_text_clear(text);
+    return read_value(table, place, row, &(struct target){.text = text}, err);
+}
+
+static tdm_status read_pixels(const struct tdmi_parquet_table *table, const struct place *place,
+                              int64_t row, uint8_t *pixels, tdm_error *err)
+{
+    const struct target target = {.pixels = pixels, .shape = &table->raw};
+    return read_value(table, place, row, &target, err);
 }
 
 /* A head of Netpbm, then the pixels. */
@@ -159,7 +137,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
     const struct tdmi_raw_shape *shape = &table->raw;
     tdmi_records_picture_head(text, shape->channels, shape->width, shape->height);
     char *room = tdmi_text_room(text, raw_bytes(shape));
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     return read_pixels(table, place, row, (uint8_t *)room, err);
 }
 
@@ -199,7 +177,7 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
     int channels = shape.channels == 1 ? 1 : 3;
     tdmi_records_picture_head(text, channels, shape.width, shape.height);
     uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
     return TDM_OK;
 }

@@ -230,8 +230,7 @@ static tdm_status open_file(struct tdmi_parquet_opening *opening,
     struct tdmi_parquet_table *table = opening->table;
     file->path = tdmi_arena_copy(&table->listing.arena, member->path);
     file->name = tdmi_arena_copy(&table->listing.arena, member->name);
-    TDMI_TRY(TDMI_NOT_NULL(file->path, err));
-    TDMI_TRY(TDMI_NOT_NULL(file->name, err));
+    TDMI_CHECK_MEMORY(file->path != NULL && file->name != NULL, err);
     TDMI_TRY(tdmi_arrow_file_open(file->path, &file->arrow, err));
     file->first_row = table->listing.n_items;
     file->n_rows = tdmi_arrow_file_rows(file->arrow);
@@ -343,7 +342,7 @@ tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_m
     struct tdmi_parquet_opening opening = {.table = table, .options = options};
     tdmi_parquet_labels_init(&opening.labels);
     table->path = tdmi_arena_copy(&table->listing.arena, path);
-    TDMI_TRY(TDMI_NOT_NULL(table->path, err));
+    TDMI_CHECK_MEMORY(table->path, err);
     TDMI_TRY(TDMI_NEW(table->files, n_members + 1, err));
     return open_all(&opening, members, n_members, err);
 }

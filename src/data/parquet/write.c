@@ -86,7 +86,7 @@ static tdm_status make_room(tdmi_parquet_writer *writer, tdm_error *err)
     int64_t capacity = writer->capacity == 0 ? 1024 : 2 * writer->capacity;
     for (int c = 0; c < COLUMNS; c++) {
         void *grown = tdmi_realloc(writer->values[c], (size_t)capacity, value_bytes(c));
-        TDMI_TRY(TDMI_NOT_NULL(grown, err));
+        TDMI_CHECK_MEMORY(grown, err);
         writer->values[c] = grown;
     }
     writer->capacity = capacity;
@@ -113,7 +113,7 @@ static tdm_status set_text(tdmi_parquet_writer *writer, enum column column, cons
                            tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(&writer->texts, text);
-    TDMI_TRY(TDMI_NOT_NULL(copy, err));
+    TDMI_CHECK_MEMORY(copy, err);
     ((const char **)writer->values[column])[writer->n_rows] = copy;
     return TDM_OK;
 }

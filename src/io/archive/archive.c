@@ -15,7 +15,7 @@ tdm_status tdmi_archive_add(struct tdmi_archive *archive, const char *name,
 {
     TDMI_TRY(TDMI_MAKE_ROOM(archive->entries, archive->capacity, archive->n_entries, err));
     char *copy = tdmi_arena_copy(&archive->arena, name);
-    TDMI_TRY(TDMI_NOT_NULL(copy, err));
+    TDMI_CHECK_MEMORY(copy, err);
     struct tdmi_archive_entry *added = &archive->entries[archive->n_entries++];
     *added = *entry;
     size_t length = strlen(copy);
@@ -152,7 +152,7 @@ static tdm_status open_archive(const char *path, const void *bytes, size_t lengt
     *archive = NULL;
     TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->path = tdmi_arena_copy(&opened->arena, path);
-    TDMI_TRY(TDMI_NOT_NULL(opened->path, err));
+    TDMI_CHECK_MEMORY(opened->path, err);
     if (bytes != NULL)
         tdmi_records_lend(&opened->records, bytes, length_bytes, opened->path);
     else if (n_most == INT64_MAX)

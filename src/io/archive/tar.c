@@ -90,7 +90,7 @@ static tdm_status read_text(const struct tar *tar, int64_t offset, int64_t size_
                         tar->archive->path, (long long)size_bytes, (long long)offset);
     tdmi_text_clear(text);
     char *room = tdmi_text_room(text, (size_t)size_bytes);
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     return tdmi_records_read(&tar->archive->records, offset, room, (size_t)size_bytes, err);
 }
 
@@ -207,7 +207,7 @@ static tdm_status add_link(struct tar *tar, const uint8_t *block, struct tdmi_ar
         add_field(&target, block + 157, 100);
     TDMI_TRY(tdmi_text_status(&target, err));
     entry->link = tdmi_arena_copy(&tar->archive->arena, tdmi_text_string(&target));
-    TDMI_TRY(TDMI_NOT_NULL(entry->link, err));
+    TDMI_CHECK_MEMORY(entry->link, err);
     return tdmi_archive_add(tar->archive, tdmi_text_string(&tar->name), entry, err);
 }
 

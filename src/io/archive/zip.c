@@ -308,7 +308,7 @@ static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_ar
     int64_t most = LOCAL_BYTES + (int64_t)strlen(entry->name) + EXTRA_SLACK + entry->stored_bytes;
     size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
     char *room = tdmi_text_room(text, length);
-    TDMI_TRY(TDMI_NOT_NULL(room, err));
+    TDMI_CHECK_MEMORY(room, err);
     TDM_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err), err,
             "at byte %lld", (long long)entry->offset);
     int64_t before = 0;
@@ -316,7 +316,7 @@ static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_ar
     const size_t needed = (size_t)(before + entry->stored_bytes);
     if (needed > length) {
         room = tdmi_text_room(text, needed - length);
-        TDMI_TRY(TDMI_NOT_NULL(room, err));
+        TDMI_CHECK_MEMORY(room, err);
         TDM_TRY(tdmi_records_read(&archive->records, entry->offset + (int64_t)length, room,
                                   needed - length, err),
                 err, "at byte %lld", (long long)entry->offset);
@@ -343,7 +343,7 @@ static tdm_status unpack(const struct tdmi_archive *archive, const struct tdmi_a
                          tdmi_text *text, tdm_error *err)
 {
     size_t at = 0, length = (size_t)entry->size_bytes;
-    TDMI_TRY(TDMI_NOT_NULL(tdmi_text_room(text, length), err));
+    TDMI_CHECK_MEMORY(tdmi_text_room(text, length), err);
     TDMI_TRY(fetch(archive, entry, text, &at, err));
     const char *stored = text->bytes + at;
     if (entry->method == TDMI_ZIP_STORED)

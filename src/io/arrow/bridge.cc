@@ -8,7 +8,6 @@
 #include "io/arrow/storage.h"
 
 #include <arrow/c/bridge.h>
-#include <arrow/config.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/util/compression.h>
@@ -38,11 +37,6 @@ struct tdmi_arrow_file {
     int64_t size_bytes;
     int64_t n_rows; // of all row groups: some writers leave the file's own number at 0
 };
-
-const char *tdmi_arrow_version(void)
-{
-    return arrow::GetBuildInfo().version_string.c_str();
-}
 
 // ---- opening -----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 #include "io/arrow/table.h"
 
 static const tdmi_arrow_table table = {
-#define OPENS(result, name, parameters) .name = tdmi_arrow_##name,
+#define OPENS(name, parameters, arguments) .name = tdmi_arrow_##name,
 #define CALL(result, name, parameters, arguments) .name = tdmi_arrow_##name,
 #define CLOSES(name, type) .name = tdmi_arrow_##name,
 #include "io/arrow/calls.def"

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 struct tdmi_arrow_table {
-#define OPENS(result, name, parameters) result(*name) parameters;
+#define OPENS(name, parameters, arguments) tdm_status(*name) parameters;
 #define CALL(result, name, parameters, arguments) result(*name) parameters;
 #define CLOSES(name, type) void (*name)(type * object);
 #include "io/arrow/calls.def"

@@ -26,7 +26,7 @@ static tdm_status add_entry(void *self, const char *name, enum tdmi_file_kind ki
     struct entries *entries = self;
     TDMI_TRY(TDMI_MAKE_ROOM(entries->list, entries->capacity, entries->n, err));
     const char *copy = tdmi_arena_copy(entries->arena, name);
-    TDMI_TRY(TDMI_NOT_NULL(copy, err));
+    TDMI_CHECK_MEMORY(copy, err);
     entries->list[entries->n++] = (struct tdmi_place_entry){copy, kind, size_bytes, false};
     return TDM_OK;
 }
@@ -43,7 +43,7 @@ static tdm_status arrow_list(const char *path, bool has_sizes, tdmi_arena *arena
     (void)has_sizes; /* a store's listing has them anyway */
     TDMI_TRY(tdmi_arrow_uri_list(path, add_entry, &found, err));
     *entries = tdmi_arena_alloc(arena, found.n, sizeof **entries);
-    TDMI_TRY(TDMI_NOT_NULL(*entries, err));
+    TDMI_CHECK_MEMORY(*entries, err);
     for (size_t i = 0; i < found.n; i++)
         (*entries)[i] = found.list[i];
     *n_entries = found.n;

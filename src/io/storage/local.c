@@ -40,7 +40,7 @@ static tdm_status local_list(const char *path, bool has_sizes, tdmi_arena *arena
     TDM_TRY(tdmi_folder_list(path, arena, &names, n_entries, err), err,
             "cannot list the folder '%s'", path);
     *entries = tdmi_arena_alloc(arena, *n_entries, sizeof **entries);
-    TDMI_TRY(TDMI_NOT_NULL(*entries, err));
+    TDMI_CHECK_MEMORY(*entries, err);
     int fd = has_sizes ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     for (size_t i = 0; i < *n_entries; i++) {
         bool is_asked = fd >= 0 && names[i].kind == TDMI_FILE_REGULAR;

@@ -21,7 +21,7 @@ static void become_root_again(void)
 
 TEST(missing_and_closed_are_two_answers)
 {
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "closed/file", "12345");
     tree_text(&tree, "open/file", "12345");
     assert_int_equal(symlink("closed/file", tree_path(&tree, "link")), 0);
@@ -58,16 +58,15 @@ TEST(missing_and_closed_are_two_answers)
         if (place.kind != cases[c].kind || place.size_bytes != cases[c].size_bytes)
             fail_msg("%s is %d of %lld bytes", cases[c].name, place.kind,
                      (long long)place.size_bytes);
-        assert_int_equal(tdmi_storage_refuse(path, place.kind, "a spoon", &err), TDM_E_INPUT);
-        assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[c].refusal));
+        assert_failure(tdmi_storage_refuse(path, place.kind, "a spoon", &err), TDM_E_INPUT, &err,
+                       cases[c].refusal);
     }
     assert_int_equal(chmod(tree_path(&tree, "closed"), 0700), 0);
-    tree_free(&tree);
 }
 
 TEST(equal_folders_are_recognised)
 {
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_place here, there, elsewhere;
     tree_folder(&tree, "a");
     tree_folder(&tree, "c");
@@ -77,12 +76,11 @@ TEST(equal_folders_are_recognised)
     assert_int_equal(tdmi_storage_look(tree_path(&tree, "c"), &elsewhere, NULL), TDM_OK);
     assert_memory_equal(here.identity, there.identity, sizeof here.identity);
     assert_memory_not_equal(here.identity, elsewhere.identity, sizeof here.identity);
-    tree_free(&tree);
 }
 
 TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
 {
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_arena arena;
     struct tdmi_place_entry *entries = NULL;
@@ -92,9 +90,8 @@ TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
     tree_folder(&tree, "a");
     tdmi_arena_init(&arena, 0);
     for (int has_sizes = 0; has_sizes < 2; has_sizes++) {
-        assert_int_equal(
-            tdmi_storage_list(tree.root, has_sizes == 1, &arena, &entries, &n_entries, &err),
-            TDM_OK);
+        assert_ok(tdmi_storage_list(tree.root, has_sizes == 1, &arena, &entries, &n_entries, &err),
+                  &err);
         assert_int_equal(n_entries, 3);
         assert_string_equal(entries[0].name, "B");
         assert_string_equal(entries[1].name, "a");
@@ -108,40 +105,37 @@ TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
         tdmi_storage_list(tree_path(&tree, "b"), false, &arena, &entries, &n_entries, &err),
         TDM_E_INPUT);
     tdmi_arena_release(&arena);
-    tree_free(&tree);
 }
 
 TEST(files_are_read_at_an_offset)
 {
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_storage_file *file = NULL;
     char bytes[8] = "", uri[1100];
     tree_text(&tree, "ten", "0123456789");
     snprintf(uri, sizeof uri, "file://%s", tree_path(&tree, "ten"));
     assert_false(tdmi_storage_is_uri(uri));
-    assert_int_equal(tdmi_storage_open(uri, &file, &err), TDM_OK);
+    assert_ok(tdmi_storage_open(uri, &file, &err), &err);
     assert_string_equal(tdmi_storage_path(file), tree_path(&tree, "ten"));
     assert_int_equal(tdmi_storage_size(file), 10);
-    assert_int_equal(tdmi_storage_read(file, 3, bytes, 4, &err), TDM_OK);
+    assert_ok(tdmi_storage_read(file, 3, bytes, 4, &err), &err);
     assert_string_equal(bytes, "3456");
-    assert_int_equal(tdmi_storage_read(file, 10, bytes, 0, &err), TDM_OK);
-    assert_int_equal(tdmi_storage_read(file, 8, bytes, 4, &err), TDM_E_INPUT);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "ends at byte 10, before the 4 bytes"));
+    assert_ok(tdmi_storage_read(file, 10, bytes, 0, &err), &err);
+    assert_failure(tdmi_storage_read(file, 8, bytes, 4, &err), TDM_E_INPUT, &err,
+                   "ends at byte 10, before the 4 bytes");
     tdmi_storage_close(file);
     tdmi_storage_close(NULL);
 
-    tdmi_text text = {0};
-    assert_int_equal(tdmi_storage_read_file(uri, 10, &text, &err), TDM_OK);
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    assert_ok(tdmi_storage_read_file(uri, 10, &text, &err), &err);
     assert_string_equal(tdmi_text_string(&text), "0123456789");
-    assert_int_equal(tdmi_storage_read_file(uri, 9, &text, &err), TDM_E_INPUT);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "larger than the 9 bytes"));
-    assert_int_equal(tdmi_storage_read_file(tree.root, 9, &text, &err), TDM_E_INPUT);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "not a regular file"));
+    assert_failure(tdmi_storage_read_file(uri, 9, &text, &err), TDM_E_INPUT, &err,
+                   "larger than the 9 bytes");
+    assert_failure(tdmi_storage_read_file(tree.root, 9, &text, &err), TDM_E_INPUT, &err,
+                   "not a regular file");
     assert_int_equal(mkfifo(tree_path(&tree, "pipe"), 0600), 0);
     assert_int_equal(tdmi_storage_read_file(tree_path(&tree, "pipe"), 9, &text, &err), TDM_E_INPUT);
-    tdmi_text_release(&text);
-    tree_free(&tree);
 }
 
 TEST(schemes_are_told_from_paths)
