@@ -6,7 +6,6 @@
  */
 #include "fuzz_files.h"
 
-#include "features/form.h"
 #include "features/table.h"
 
 enum { MOST_BYTES = 1 << 16 };

@@ -144,18 +144,11 @@ static int64_t limit_of(const struct tdmi_store_request *request, const struct k
 {
     if (request->limit_bytes > 0)
         return request->limit_bytes;
+    if (free_bytes > INT64_MAX - keys->size_bytes)
+        return default_limit;
     /* Half of what was free before any row was here: growing must not lower it. */
-    return free_bytes < INT64_MAX && (free_bytes + keys->size_bytes) / 2 < default_limit
-               ? (free_bytes + keys->size_bytes) / 2
-               : default_limit;
-}
-
-/* Bytes reserved by others count as written. */
-static int64_t left_of(int64_t free_bytes, int64_t reserved_bytes)
-{
-    if (free_bytes == INT64_MAX)
-        return free_bytes;
-    return free_bytes > reserved_bytes ? free_bytes - reserved_bytes : 0;
+    const int64_t half = (free_bytes + keys->size_bytes) / 2;
+    return half < default_limit ? half : default_limit;
 }
 
 static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena *arena,
@@ -164,8 +157,10 @@ static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena
     struct keys_found keys = {0};
     TDMI_TRY(look_through(request->root, arena, &keys, err));
     const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
-    const int64_t limit = limit_of(request, &keys, free_bytes),
-                  left = left_of(free_bytes, keys.reserved_bytes);
+    const int64_t limit = limit_of(request, &keys, free_bytes);
+    int64_t left = free_bytes;
+    if (free_bytes < INT64_MAX) /* bytes reserved by others count as written */
+        left = free_bytes > keys.reserved_bytes ? free_bytes - keys.reserved_bytes : 0;
     int64_t needed = keys.size_bytes + keys.reserved_bytes + request->bytes - limit;
     if (request->bytes > left && request->bytes - left > needed)
         needed = request->bytes - left;

@@ -7,7 +7,6 @@
 #include "base/file/file.h"
 #include "base/system/multiversion.h"
 #include "base/text/text.h"
-#include "features/form.h"
 #include "tensor/half.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,6 @@
 
 #include "base/system/env.h"
 #include "base/file/file.h"
-#include "features/form.h"
 #include "features/inside.h"
 #include "tandem/log.h"
 #include "tandem/event.h"

@@ -38,8 +38,7 @@ static bool is_supported(const char *feature)
 
 static tdm_status check_protocol(const tdmi_delta_replay *replay, tdm_error *err)
 {
-    TDMI_AT_END(tdmi_text_release) tdmi_text unmet = {0};
-    TDMI_AT_END(tdmi_text_release) tdmi_text known = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text unmet = {0}, known = {0};
     const struct tdmi_delta_protocol *protocol = &replay->protocol;
     const char *mapping = replay->metadata.mapping;
     int64_t version = protocol->reader_version;

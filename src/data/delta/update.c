@@ -39,9 +39,7 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
                                    tdm_error *err)
 {
     struct tdmi_delta_commit next = *commit;
-    TDMI_AT_END(tdmi_free_at) const char **planned = NULL;
-    TDMI_AT_END(tdmi_free_at) const char **held = NULL;
-    TDMI_AT_END(tdmi_free_at) const char **removed = NULL;
+    TDMI_AT_END(tdmi_free_at) const char **planned = NULL, **held = NULL, **removed = NULL;
     TDMI_AT_END(tdmi_free_at) struct tdmi_delta_part *added = NULL;
     TDMI_TRY(TDMI_NEW(planned, commit->n_parts, err));
     TDMI_TRY(TDMI_NEW(held, table->n_files, err));

@@ -3,7 +3,7 @@
  * lies in and no page is ever whole in memory. Blocks that are read whole are unpacked straight to
  * their target.
  */
-#include "data/parquet/body.h"
+#include "data/parquet/places.h"
 
 #include "io/compress/snappy.h"
 #include <string.h>

@@ -10,12 +10,6 @@
 
 enum { CHAINS = 4096, LARGEST_CLASSES = 1 << 20 };
 
-void tdmi_parquet_labels_init(struct tdmi_parquet_labels *labels)
-{
-    *labels = (struct tdmi_parquet_labels){.are_numbers = true};
-    tdmi_arena_init(&labels->arena, 0);
-}
-
 void tdmi_parquet_labels_release(struct tdmi_parquet_labels *labels)
 {
     tdmi_free(labels->labels);
@@ -64,7 +58,7 @@ tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const cha
     TDMI_CHECK_MEMORY(copy, err);
     struct tdmi_label *label = &labels->labels[labels->n_labels];
     *label = (struct tdmi_label){.key = copy, .next = *chain};
-    labels->are_numbers = is_integer(copy, &label->number) && labels->are_numbers;
+    labels->has_texts = !is_integer(copy, &label->number) || labels->has_texts;
     *id = labels->n_labels++;
     *chain = *id + 1;
     return TDM_OK;
@@ -87,16 +81,11 @@ tdm_status tdmi_parquet_labels_name(struct tdmi_parquet_labels *labels, int id, 
     return TDM_OK;
 }
 
-static int compare_numbers(const void *a_, const void *b_)
+static int compare_labels(const void *a_, const void *b_)
 {
-    const struct tdmi_label *const *a = a_, *const *b = b_;
-    return ((*a)->number > (*b)->number) - ((*a)->number < (*b)->number);
-}
-
-static int compare_texts(const void *a_, const void *b_)
-{
-    const struct tdmi_label *const *a = a_, *const *b = b_;
-    return strcmp((*a)->key, (*b)->key);
+    const struct tdmi_label *a = *(struct tdmi_label *const *)a_,
+                            *b = *(struct tdmi_label *const *)b_;
+    return a->number != b->number ? (a->number < b->number ? -1 : 1) : strcmp(a->key, b->key);
 }
 
 /* The label's number says which of the names it is. */
@@ -105,7 +94,7 @@ static tdm_status take_names(struct tdmi_parquet_labels *labels, struct tdmi_lis
 {
     for (int i = 0; i < labels->n_labels; i++) {
         struct tdmi_label *label = &labels->labels[i];
-        if (!labels->are_numbers || label->number < -1 || label->number >= labels->n_names)
+        if (labels->has_texts || label->number < -1 || label->number >= labels->n_names)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "label '%s' is none of the %d classes that the table names, which are "
                             "numbered from 0",
@@ -123,9 +112,12 @@ static tdm_status take_labels(struct tdmi_parquet_labels *labels, struct tdmi_li
     TDMI_AT_END(tdmi_free_at) struct tdmi_label **sorted = NULL;
     const int n = labels->n_labels;
     TDMI_TRY(TDMI_NEW(sorted, n, err));
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         sorted[i] = &labels->labels[i];
-    qsort(sorted, (size_t)n, sizeof *sorted, labels->are_numbers ? compare_numbers : compare_texts);
+        if (labels->has_texts)
+            sorted[i]->number = 0; /* the order is that of the texts */
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_labels);
     for (int i = 0; i < n; i++) {
         const char *name = sorted[i]->name != NULL ? sorted[i]->name : sorted[i]->key;
         sorted[i]->index = i;

@@ -14,18 +14,17 @@ struct tdmi_label {
     int next, index;  /* 1 + the next one of the chain, 0: none; of the class */
 };
 
-struct tdmi_parquet_labels { /* start from a zeroed object, then init */
+struct tdmi_parquet_labels { /* start from a zeroed object */
     tdmi_arena arena;
     struct tdmi_label *labels;
     int64_t capacity;
     int n_labels;
-    int *chains;      /* 1 + the first label of each, 0: none */
-    bool are_numbers; /* every one so far */
-    char **names;     /* names of the numbers from 0 on, where the file's metadata gives them */
+    int *chains;    /* 1 + the first label of each, 0: none */
+    bool has_texts; /* some label is no integer */
+    char **names;   /* names of the numbers from 0 on, where the file's metadata gives them */
     int n_names;
 };
 
-void tdmi_parquet_labels_init(struct tdmi_parquet_labels *labels);
 void tdmi_parquet_labels_release(struct tdmi_parquet_labels *labels);
 
 /* *id of the key, which was there or is added. TDM_E_INPUT: more different ones than classes can

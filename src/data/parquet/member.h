@@ -55,7 +55,7 @@ struct tdmi_parquet_table {
 struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
     const struct tdm_source_options *options;
-    struct tdmi_parquet_labels labels;
+    struct tdmi_parquet_labels *labels;
     bool is_ours;
     int64_t n_null_labels, n_unknown_splits;
     const char *null_label_at; /* the first item without label */

@@ -99,11 +99,11 @@ static tdm_status take_label(struct rows *rows, struct tdmi_arrow_cell row, int 
     bool is_unlabelled = opening->is_ours && value.n_bytes == 2 && memcmp(value.text, "-1", 2) == 0;
     if (value.text == NULL || is_unlabelled)
         return TDM_OK;
-    TDM_TRY(tdmi_parquet_labels_add(&opening->labels, value.text, value.n_bytes, label, err), err,
+    TDM_TRY(tdmi_parquet_labels_add(opening->labels, value.text, value.n_bytes, label, err), err,
             "cannot use the labels of '%s'", rows->file->path);
     TDMI_TRY(value_of(rows, CLASS_NAME, row, &value, err));
     if (value.text != NULL)
-        TDM_TRY(tdmi_parquet_labels_name(&opening->labels, *label, value.text, value.n_bytes, err),
+        TDM_TRY(tdmi_parquet_labels_name(opening->labels, *label, value.text, value.n_bytes, err),
                 err, "cannot use the classes of '%s'", rows->file->path);
     return TDM_OK;
 }

@@ -94,14 +94,13 @@ static tdm_status find_columns(struct tdmi_parquet_opening *opening,
     opening->is_ours = schema.is_ours =
         tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_VERSION_KEY) != NULL;
     if (json != NULL)
-        TDM_TRY(
-            tdmi_parquet_labels_describe(&opening->labels, json, NULL, &schema.class_label, err),
-            err, "cannot read what '%s' says about its columns", file->path);
+        TDM_TRY(tdmi_parquet_labels_describe(opening->labels, json, NULL, &schema.class_label, err),
+                err, "cannot read what '%s' says about its columns", file->path);
     TDM_TRY(tdmi_arrow_file_schema(file->arrow, &arrow, err), err, "cannot find the columns");
     TDMI_TRY(tdmi_parquet_find_columns(&schema, opening->options, &table->listing.arena,
                                        &table->columns, err));
     if (json != NULL && table->columns.label != NULL)
-        TDMI_TRY(tdmi_parquet_labels_describe(&opening->labels, json, table->columns.label, &unused,
+        TDMI_TRY(tdmi_parquet_labels_describe(opening->labels, json, table->columns.label, &unused,
                                               err));
     table->has_columns = true;
     return TDM_OK;
@@ -318,7 +317,7 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
             table->n_files++;
         TDM_TRY(status, err, "cannot open a table");
     }
-    TDM_TRY(tdmi_parquet_labels_finish(&opening->labels, &table->listing, err), err,
+    TDM_TRY(tdmi_parquet_labels_finish(opening->labels, &table->listing, err), err,
             "cannot open the table '%s'", table->path);
     forget_single_part(&table->listing);
     warn(opening);
@@ -329,18 +328,12 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
     return check_first_picture(table, err);
 }
 
-static void release_labels(struct tdmi_parquet_opening *opening)
-{
-    tdmi_parquet_labels_release(&opening->labels);
-}
-
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
                                    int64_t n_members, const struct tdm_source_options *options,
                                    tdmi_parquet_table *table, tdm_error *err)
 {
-    TDMI_AT_END(release_labels)
-    struct tdmi_parquet_opening opening = {.table = table, .options = options};
-    tdmi_parquet_labels_init(&opening.labels);
+    TDMI_AT_END(tdmi_parquet_labels_release) struct tdmi_parquet_labels labels = {0};
+    struct tdmi_parquet_opening opening = {.table = table, .options = options, .labels = &labels};
     table->path = tdmi_arena_copy(&table->listing.arena, path);
     TDMI_CHECK_MEMORY(table->path, err);
     TDMI_TRY(TDMI_NEW(table->files, n_members + 1, err));

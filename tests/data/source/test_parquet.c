@@ -109,6 +109,16 @@ TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
     assert_int_equal(tdmi_source_item(source, 6).label, 2);
 }
 
+TEST_IF(has_arrow(), links_in_circles_are_left_out)
+{
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    write_parquet_file(&tree, "a/b/x.parquet", &(struct written){.n_rows = 6, .n_classes = 2});
+    assert_int_equal(symlink(".", tree_path(&tree, "a/self")), 0);
+    assert_int_equal(symlink("../..", tree_path(&tree, "a/b/up")), 0);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    assert_int_equal(tdmi_source_items(source), 6);
+}
+
 TEST_IF(has_arrow(), names_of_files_say_the_part)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
