@@ -117,33 +117,31 @@ static double gib(int64_t bytes)
     return (double)bytes / 0x1p30;
 }
 
-static tdm_status too_little(const struct tdmi_store_request *request,
-                             const struct keys_found *keys, int64_t limit, int64_t free_bytes,
-                             int64_t idle, tdm_error *err)
+static tdm_status too_little(const tdmi_store *store, int64_t bytes, const struct keys_found *keys,
+                             int64_t limit, int64_t free_bytes, int64_t idle, tdm_error *err)
 {
     const int64_t taken = keys->size_bytes + keys->reserved_bytes - idle;
-    if (taken + request->bytes > limit)
+    if (taken + bytes > limit)
         return TDM_FAIL(
             err, TDM_E_SYSTEM,
             "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
             "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
             "that are in use, or promised to them; wait for the others, set TANDEM_HOME to a "
             "folder on another disk, or train with --features none",
-            (long long)request->bytes, gib(request->bytes), request->root, (long long)limit,
-            gib(limit), (long long)taken);
+            (long long)bytes, gib(bytes), store->root, (long long)limit, gib(limit),
+            (long long)taken);
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
                     "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
                     "set TANDEM_HOME to a folder on another disk, or train with --features none",
-                    (long long)request->bytes, gib(request->bytes), request->root,
-                    (long long)free_bytes, gib(free_bytes), (long long)idle);
+                    (long long)bytes, gib(bytes), store->root, (long long)free_bytes,
+                    gib(free_bytes), (long long)idle);
 }
 
-static int64_t limit_of(const struct tdmi_store_request *request, const struct keys_found *keys,
-                        int64_t free_bytes)
+static int64_t limit_of(const tdmi_store *store, const struct keys_found *keys, int64_t free_bytes)
 {
-    if (request->limit_bytes > 0)
-        return request->limit_bytes;
+    if (store->limit_bytes > 0)
+        return store->limit_bytes;
     if (free_bytes > INT64_MAX - keys->size_bytes)
         return default_limit;
     /* Half of what was free before any row was here: growing must not lower it. */
@@ -151,34 +149,34 @@ static int64_t limit_of(const struct tdmi_store_request *request, const struct k
     return half < default_limit ? half : default_limit;
 }
 
-static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena *arena,
+static tdm_status make_room(const tdmi_store *store, int64_t bytes, tdmi_arena *arena,
                             tdm_error *err)
 {
     struct keys_found keys = {0};
-    TDMI_TRY(look_through(request->root, arena, &keys, err));
-    const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
-    const int64_t limit = limit_of(request, &keys, free_bytes);
+    TDMI_TRY(look_through(store->root, arena, &keys, err));
+    const int64_t free_bytes = tdmi_disk_spare_bytes(store->root);
+    const int64_t limit = limit_of(store, &keys, free_bytes);
     int64_t left = free_bytes;
     if (free_bytes < INT64_MAX) /* bytes reserved by others count as written */
         left = free_bytes > keys.reserved_bytes ? free_bytes - keys.reserved_bytes : 0;
-    int64_t needed = keys.size_bytes + keys.reserved_bytes + request->bytes - limit;
-    if (request->bytes > left && request->bytes - left > needed)
-        needed = request->bytes - left;
+    int64_t needed = keys.size_bytes + keys.reserved_bytes + bytes - limit;
+    if (bytes > left && bytes - left > needed)
+        needed = bytes - left;
     if (needed <= 0)
         return TDM_OK;
     qsort(keys.of, keys.n, sizeof *keys.of, by_use);
-    const int64_t idle = lock_enough(&keys, request->own, needed);
+    const int64_t idle = lock_enough(&keys, store->key.name, needed);
     let_go(&keys, idle >= needed);
-    return idle < needed ? too_little(request, &keys, limit, left, idle, err) : TDM_OK;
+    return idle < needed ? too_little(store, bytes, &keys, limit, left, idle, err) : TDM_OK;
 }
 
-tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
+tdm_status tdmi_store_make_room(const tdmi_store *store, int64_t bytes,
                                 struct tdmi_store_reservation *reservation, tdm_error *err)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    TDMI_AT_END(tdmi_store_counting_end) int lock = tdmi_store_counting_begin(request->root);
+    TDMI_AT_END(tdmi_store_counting_end) int lock = tdmi_store_counting_begin(store->root);
     (void)lock; /* held until here returns */
-    TDMI_TRY(make_room(request, &arena, err));
-    tdmi_store_reserve(reservation, request->folder, request->bytes);
+    TDMI_TRY(make_room(store, bytes, &arena, err));
+    tdmi_store_reserve(reservation, store->key.folder, bytes);
     return TDM_OK;
 }

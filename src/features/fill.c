@@ -18,17 +18,11 @@ static int64_t bytes_of(const tdmi_store *store, int64_t n_rows)
 
 static tdm_status reserve(tdmi_store *store, int64_t n_rows, tdm_error *err)
 {
-    const struct tdmi_store_request request = {
-        .root = store->root,
-        .own = store->key.name,
-        .folder = store->key.folder,
-        .limit_bytes = store->limit_bytes,
-        .bytes = bytes_of(store, n_rows),
-    };
     if (n_rows > 0 && store->key.is_read_only)
         return TDM_FAIL(err, TDM_E_SYSTEM, "it can be read and not written");
     if (n_rows > 0)
-        TDMI_TRY(tdmi_store_make_room(&request, &store->fill.reservation, err));
+        TDMI_TRY(
+            tdmi_store_make_room(store, bytes_of(store, n_rows), &store->fill.reservation, err));
     return tdmi_store_table_reserve(&store->table, tdmi_store_rows(store) + n_rows, err);
 }
 

@@ -87,28 +87,6 @@ int64_t tdmi_store_reserved_bytes(const char *path);
 int tdmi_store_counting_begin(const char *root);
 void tdmi_store_counting_end(const int *lock);
 
-/* ---- evict ---- */
-
-/*
- * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
- * evict.
- */
-
-struct tdmi_store_request {
-    const char *root;
-    const char *own;     /* name of the requesting key, which is never evicted */
-    const char *folder;  /* of that key */
-    int64_t limit_bytes; /* of everything under root; 0: 32 GiB, at most half of what is free */
-    int64_t bytes;       /* wanted */
-};
-
-/* Evict keys that no process has open, the least recently used first and no more than needed. Where
- * all of them are not enough none is removed: TDM_E_SYSTEM. Bytes reserved by others count as used.
- * End the reservation after use; on failure there is none. */
-tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
-                                struct tdmi_store_reservation *reservation,
-                                tdm_error *err) TDM_MUST_USE;
-
 /* ---- merge ---- */
 
 /* Merge many small files of rows into few: opening a key takes a descriptor and some reads for
@@ -137,7 +115,7 @@ struct tdmi_store_fill {
 struct tdmi_store {
     tdmi_arena arena;
     const char *root;
-    int64_t limit_bytes;
+    int64_t limit_bytes; /* of everything under root; 0: 32 GiB, at most half of what is free */
     bool drops_damaged;
     struct tdmi_store_key key;
     struct tdmi_store_form form;
@@ -145,5 +123,20 @@ struct tdmi_store {
     struct tdmi_store_fill fill;
     bool has_filled;
 };
+
+/* ---- evict ---- */
+
+/*
+ * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
+ * evict.
+ */
+
+/* Evict keys that no process has open, the least recently used first and no more than needed for so
+ * many bytes of the store's own key, which is never evicted. Where all of them are not enough none
+ * is removed: TDM_E_SYSTEM. Bytes reserved by others count as used. End the reservation after use;
+ * on failure there is none. */
+tdm_status tdmi_store_make_room(const tdmi_store *store, int64_t bytes,
+                                struct tdmi_store_reservation *reservation,
+                                tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -90,13 +90,8 @@ static tdm_status fail_columns(const struct tdmi_parquet_schema *schema, const c
                     tdmi_text_string(&names));
 }
 
-static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, const char *why,
-                                  tdm_error *err)
-{
-    return fail_columns(
-        schema, why, "pictures are binary, a struct with bytes, Spark's image, or lists of uint8",
-        err);
-}
+static const char images_accepted[] =
+    "pictures are binary, a struct with bytes, Spark's image, or lists of uint8";
 
 /* "image", or "image.bytes" for a field of a struct. */
 static tdm_status named_image(const struct tdmi_parquet_schema *schema, const char *name,
@@ -117,7 +112,7 @@ static tdm_status named_image(const struct tdmi_parquet_schema *schema, const ch
     if (column == NULL || (field == NULL && !can_be_pictures(column))) {
         char *why = tdmi_arena_printf(arena, "has no column '%s' of pictures", name);
         TDMI_CHECK_MEMORY(why, err);
-        return fail_candidates(schema, why, err);
+        return fail_columns(schema, why, images_accepted, err);
     }
     return set_image(column, field, arena, columns, err);
 }
@@ -136,7 +131,7 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
             n_found++;
         }
     if (n_found == 0)
-        return fail_candidates(schema, "has no column of pictures", err);
+        return fail_columns(schema, "has no column of pictures", images_accepted, err);
     if (n_found == 1)
         return set_image(only, NULL, arena, columns, err);
     for (const char *const *name = image_names; *name != NULL; name++)
@@ -144,7 +139,8 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
             if (strcasecmp(schema->schema->children[i]->name, *name) == 0 &&
                 can_be_pictures(schema->schema->children[i]))
                 return set_image(schema->schema->children[i], NULL, arena, columns, err);
-    return fail_candidates(schema, "has several columns that could be pictures: name one", err);
+    return fail_columns(schema, "has several columns that could be pictures: name one",
+                        images_accepted, err);
 }
 
 /* ---- the small columns ------------------------------------------------------------------- */

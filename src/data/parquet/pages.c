@@ -260,38 +260,13 @@ tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_f
 
 /* ---- single ones ------------------------------------------------------------------------- */
 
-/* Pages whose body is the value: not compressed, no levels. */
-static bool is_bare(const struct tdmi_pages *pages)
-{
-    return pages->form.codec == TDMI_CODEC_NONE && pages->form.max_definition == 0;
-}
-
-static bool is_bare_page(const struct tdmi_page_head *head)
-{
-    return head->encoding == PLAIN && head->n_values == 1 &&
-           (head->kind == TDMI_PAGE_DATA ||
-            (head->kind == TDMI_PAGE_DATA_V2 && head->definition_bytes == 0 &&
-             head->repetition_bytes == 0));
-}
-
-/* The length before a binary value; -1 where it does not fit the body. */
-static int64_t value_bytes(const struct tdmi_page_form *form, const uint8_t *body, int64_t n_bytes)
-{
-    if (form->fixed_bytes > 0)
-        return form->fixed_bytes == n_bytes ? n_bytes : -1;
-    if (n_bytes < 4)
-        return -1;
-    const int64_t n = (int64_t)tdmi_read_little(body, 4);
-    return n == n_bytes - 4 ? n : -1;
-}
-
 tdm_status tdmi_pages_fail_null(tdm_error *err)
 {
     return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
 }
 
-static tdm_status decode_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                int64_t page, tdmi_text *text, tdm_error *err)
+static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                              int64_t page, tdmi_text *text, tdm_error *err)
 {
     TDMI_AT_END(tdmi_page_release) struct tdmi_page dictionary = {0};
     TDMI_AT_END(tdmi_page_release) struct tdmi_page values = {0};
@@ -304,33 +279,19 @@ static tdm_status decode_single(const struct tdmi_pages *pages, const tdmi_stora
     return tdmi_text_status(text, err);
 }
 
-static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                              int64_t page, tdmi_text *text, tdm_error *err)
-{
-    int64_t at = pages->offsets[page], end = pages->offsets[page + 1];
-    struct tdmi_page_head head;
-    size_t head_bytes;
-    if (!is_bare(pages))
-        return decode_single(pages, bytes, page, text, err);
-    tdmi_text_clear(text);
-    uint8_t *room = (uint8_t *)tdmi_text_room(text, (size_t)(end - at));
-    TDMI_CHECK_MEMORY(room, err);
-    TDMI_TRY(read_page(bytes, at, end, room, &head, &head_bytes, err));
-    if (!is_bare_page(&head))
-        return decode_single(pages, bytes, page, text, err);
-    int64_t n = value_bytes(&pages->form, room + head_bytes, head.n_bytes);
-    if (n < 0)
-        return tdmi_page_damaged("its value does not fill it", err);
-    memmove(room, room + head_bytes + (head.n_bytes - n), (size_t)n);
-    text->length_bytes = (size_t)n;
-    room[n] = '\0';
-    return TDM_OK;
-}
-
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                                   int64_t page, tdmi_text *text, tdm_error *err)
 {
     return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, err), err);
+}
+
+/* A page whose body is one value: plain, without levels. */
+static bool is_bare_page(const struct tdmi_page_head *head)
+{
+    return head->encoding == PLAIN && head->n_values == 1 &&
+           (head->kind == TDMI_PAGE_DATA ||
+            (head->kind == TDMI_PAGE_DATA_V2 && head->definition_bytes == 0 &&
+             head->repetition_bytes == 0));
 }
 
 enum { LARGEST_BARE_HEAD_BYTES = 64 };
@@ -347,14 +308,16 @@ static tdm_status read_bare(const struct tdmi_pages *pages, const tdmi_storage_f
     struct tdmi_page_head head;
     size_t head_bytes;
     *is_done = false;
-    if (!is_bare(pages) || before <= prefix_bytes ||
-        before > LARGEST_BARE_HEAD_BYTES + prefix_bytes)
+    if (pages->form.codec != TDMI_CODEC_NONE || pages->form.max_definition > 0 ||
+        before <= prefix_bytes || before > LARGEST_BARE_HEAD_BYTES + prefix_bytes)
         return TDM_OK;
     TDMI_TRY(tdmi_storage_read(bytes, at, start, (size_t)before, err));
     TDMI_TRY(tdmi_page_head_read(start, (size_t)before, &head, &head_bytes, err));
     if ((int64_t)head_bytes + prefix_bytes != before || !is_bare_page(&head) ||
         head.n_bytes != prefix_bytes + (int64_t)n_bytes ||
-        value_bytes(&pages->form, start + head_bytes, head.n_bytes) != (int64_t)n_bytes)
+        (pages->form.fixed_bytes > 0
+             ? pages->form.fixed_bytes != (int64_t)n_bytes
+             : tdmi_read_little(start + head_bytes, (size_t)prefix_bytes) != n_bytes))
         return TDM_OK;
     TDMI_TRY(tdmi_storage_read(bytes, at + before, target, n_bytes, err));
     *is_done = true;

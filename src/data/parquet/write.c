@@ -39,8 +39,7 @@ static tdm_status open_file(const struct tdmi_byte_sink *sink,
 {
     char shape[64];
     const char *keys[3] = {TDMI_PARQUET_VERSION_KEY}, *values[3] = {"1"};
-    struct tdmi_arrow_write_options below = {.picture_column = "image",
-                                             .columns = columns,
+    struct tdmi_arrow_write_options below = {.columns = columns,
                                              .n_columns = COLUMNS,
                                              .keys = keys,
                                              .values = values,
@@ -95,13 +94,8 @@ static tdm_status make_room(tdmi_parquet_writer *writer, tdm_error *err)
 
 static tdm_status end_group(tdmi_parquet_writer *writer, tdm_error *err)
 {
-    const void *values[COLUMNS];
-    for (int c = 0; c < COLUMNS; c++)
-        values[c] = writer->values[c];
-    TDM_TRY(tdmi_arrow_writer_end_group(
-                writer->file,
-                &(struct tdmi_arrow_values){.columns = values, .n_rows = writer->n_rows}, err),
-            err, "cannot write the row group that ends with row %lld",
+    TDM_TRY(tdmi_arrow_writer_end_group(writer->file, writer->values, err), err,
+            "cannot write the row group that ends with row %lld",
             (long long)(writer->n_rows_before + writer->n_rows - 1));
     writer->n_rows_before += writer->n_rows;
     writer->n_rows = writer->group_bytes = 0;

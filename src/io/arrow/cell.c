@@ -13,13 +13,20 @@ enum { VIEW_BYTES = 16, INLINE_BYTES = 12 };
 
 /* ---- schemas ----------------------------------------------------------------------------- */
 
-const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
-                                                  const char *name)
+/* The index of the child of that name; -1: none. */
+static int64_t find_child(const struct ArrowSchema *schema, const char *name)
 {
     for (int64_t i = 0; i < schema->n_children; i++)
         if (strcmp(schema->children[i]->name, name) == 0)
-            return schema->children[i];
-    return NULL;
+            return i;
+    return -1;
+}
+
+const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
+                                                  const char *name)
+{
+    int64_t i = find_child(schema, name);
+    return i < 0 ? NULL : schema->children[i];
 }
 
 static const char *format_of(const struct ArrowSchema *schema)
@@ -94,14 +101,10 @@ struct tdmi_arrow_cell tdmi_arrow_cell_child(struct tdmi_arrow_cell cell, int64_
 bool tdmi_arrow_cell_field(struct tdmi_arrow_cell cell, const char *name,
                            struct tdmi_arrow_cell *field)
 {
-    if (strcmp(cell.schema->format, "+s") != 0)
-        return false;
-    for (int64_t i = 0; i < cell.schema->n_children; i++)
-        if (strcmp(cell.schema->children[i]->name, name) == 0) {
-            *field = tdmi_arrow_cell_child(cell, i);
-            return true;
-        }
-    return false;
+    int64_t i = strcmp(cell.schema->format, "+s") == 0 ? find_child(cell.schema, name) : -1;
+    if (i >= 0)
+        *field = tdmi_arrow_cell_child(cell, i);
+    return i >= 0;
 }
 
 static bool is_bit(const void *bits, int64_t index)

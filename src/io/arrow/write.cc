@@ -24,6 +24,8 @@ using tandem::guarded;
 
 namespace
 {
+const char *const picture_column = "image";
+
 // Arrow's output stream onto a sink of ours. The error of the sink is kept, for it says more.
 class SinkStream : public arrow::io::OutputStream
 {
@@ -97,8 +99,8 @@ static parquet::Compression::type compression_of(enum tdmi_arrow_codec codec)
 static std::shared_ptr<GroupNode> schema_of(const tdmi_arrow_write_options &options)
 {
     parquet::schema::NodeVector nodes;
-    nodes.push_back(PrimitiveNode::Make(options.picture_column, Repetition::REQUIRED,
-                                        parquet::Type::BYTE_ARRAY));
+    nodes.push_back(
+        PrimitiveNode::Make(picture_column, Repetition::REQUIRED, parquet::Type::BYTE_ARRAY));
     for (int c = 0; c < options.n_columns; c++) {
         const tdmi_arrow_column &column = options.columns[c];
         nodes.push_back(
@@ -114,7 +116,6 @@ static std::shared_ptr<GroupNode> schema_of(const tdmi_arrow_write_options &opti
 static std::shared_ptr<parquet::WriterProperties>
 properties_of(const tdmi_arrow_write_options &options)
 {
-    const std::string picture = options.picture_column;
     parquet::WriterProperties::Builder builder;
     builder.memory_pool(tandem::pool())
         ->data_pagesize(1)
@@ -124,11 +125,11 @@ properties_of(const tdmi_arrow_write_options &options)
         ->compression(compression_of(options.column_codec))
         ->disable_write_page_index()
         ->set_size_statistics_level(parquet::SizeStatisticsLevel::None)
-        ->compression(picture, compression_of(options.picture_codec))
-        ->disable_dictionary(picture)
-        ->encoding(picture, parquet::Encoding::PLAIN)
-        ->disable_statistics(picture)
-        ->enable_write_page_index(picture);
+        ->compression(picture_column, compression_of(options.picture_codec))
+        ->disable_dictionary(picture_column)
+        ->encoding(picture_column, parquet::Encoding::PLAIN)
+        ->disable_statistics(picture_column)
+        ->enable_write_page_index(picture_column);
     for (int c = 0; c < options.n_columns; c++)
         if (options.columns[c].is_distinct)
             builder.disable_dictionary(options.columns[c].name);
@@ -192,19 +193,14 @@ static void write_column(parquet::ColumnWriter *column, tdmi_arrow_type type, co
     static_cast<parquet::ByteArrayWriter *>(column)->WriteBatch(n, nullptr, nullptr, views.data());
 }
 
-tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
-                                       const struct tdmi_arrow_values *values, tdm_error *err)
+tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer, void *const *columns,
+                                       tdm_error *err)
 {
-    if (values->n_rows != writer->n_rows)
-        return TDM_FAIL(err, TDM_E_BUG, "a row group of %lld pictures got %lld rows",
-                        static_cast<long long>(writer->n_rows),
-                        static_cast<long long>(values->n_rows));
     if (writer->group == nullptr)
         return TDM_OK;
     return attempt(writer, err, [&] {
         for (size_t c = 0; c < writer->types.size(); c++)
-            write_column(writer->group->NextColumn(), writer->types[c], values->columns[c],
-                         values->n_rows);
+            write_column(writer->group->NextColumn(), writer->types[c], columns[c], writer->n_rows);
         writer->group->Close();
         writer->group = nullptr;
         writer->n_rows = 0;
