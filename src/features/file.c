@@ -1,6 +1,6 @@
 /*
  * Reading a file of rows. Sizes are checked against the size of the file before anything is
- * allocated, so what a damaged head promises costs nothing.
+ * allocated, so the promises of a damaged head cost nothing.
  */
 #include "features/file.h"
 
@@ -116,7 +116,7 @@ static tdm_status check_form(const char *path, const struct tdmi_store_head *hea
                         "%s has rows of another key than the folder it lies in" REMEDY, path);
     if ((int)head->width != form->width)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has rows of %u floats, and %d are asked for under the same key", path,
+                        "%s has rows of %u floats; expected %d under the same key", path,
                         (unsigned)head->width, form->width);
     return TDM_OK;
 }

@@ -31,7 +31,7 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
 {
     const int64_t most = INT64_MAX / 8 / ((int64_t)store->form.width * 4 + 16);
     if (precision != TDMI_DTYPE_F32 && precision != TDMI_DTYPE_F16)
-        return TDM_FAIL(err, TDM_E_BUG, "rows are stored in F32 or F16, and %s is asked for",
+        return TDM_FAIL(err, TDM_E_BUG, "rows are stored in F32 or F16, not in %s",
                         tdmi_dtype_name(precision));
     if (store->fill.writer != NULL)
         return TDM_FAIL(err, TDM_E_BUG, "a fill of %s begins before the last one was committed",
@@ -59,7 +59,7 @@ static tdm_status next_file(tdmi_store *store, tdm_error *err)
     if (needed > free_bytes)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%lld bytes of rows are still to come, and the disk has %lld left for "
-                        "them; free some and run it again, what is stored stays",
+                        "them; free some and run it again; stored rows stay",
                         (long long)needed, (long long)free_bytes);
     fill->file_begun_ns = tdmi_clock_ns();
     return tdmi_store_writer_new(store->key.folder, &store->form, fill->precision, &fill->writer,

@@ -139,7 +139,7 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
     tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
     if (status == TDM_OK && (n_found != strlen(expected) || memcmp(found, expected, n_found) != 0))
         status = TDM_FAIL(err, TDM_E_INPUT,
-                          "%s is the key of other rows than are asked for, though its folder has "
+                          "%s is the key of other rows than requested, though its folder has "
                           "the hash of these: it was changed or put there by hand; remove the "
                           "folder, and its rows are computed again",
                           path);

@@ -1,6 +1,6 @@
 /*
  * Opening a key reads the index of each of its files, 16 bytes a row; rows stay on disk until they
- * are asked for. The page cache is the only cache: it is shared by processes and gives way by
+ * are read. The page cache is the only cache: it is shared by processes and gives way by
  * itself.
  */
 #include "features/store.h"
@@ -98,7 +98,7 @@ static tdm_status open_store(tdmi_store *store, const struct tdmi_store_options 
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "stores of features are little-endian, and this machine is not");
     if (options->width < 1 || options->width > TDMI_STORE_MAX_WIDTH)
-        return TDM_FAIL(err, TDM_E_BUG, "rows have from 1 to %d floats, and %d are asked for",
+        return TDM_FAIL(err, TDM_E_BUG, "rows have from 1 to %d floats, not %d",
                         TDMI_STORE_MAX_WIDTH, options->width);
     TDMI_TRY(find_root(store, options->folder, err));
     TDMI_TRY(tdmi_store_key_open(store->root, options->key, options->drops_damaged, &store->arena,

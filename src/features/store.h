@@ -34,7 +34,7 @@ struct tdmi_store_options {
 };
 
 struct tdmi_store_row {
-    uint64_t content; /* hash of the picture */
+    uint64_t content; /* hash of the image */
     uint32_t
         view; /* index of its augmented view; 0: the plain image, unless the key names another */
 };

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <float.h>
 
-_Static_assert(FLT_EVAL_METHOD == 0, "pictures are promised bit for bit: f32 must round as f32");
+_Static_assert(FLT_EVAL_METHOD == 0, "images are promised bit for bit: f32 must round as f32");
 
 /* ---- tables and memory --------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **table
     struct tdmi_synth_tables *made;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     tdmi_synth_shapes_fill(&made->shapes);
-    /* Pictures take epoch 0 of the same purpose, so they are independent of the grain. */
+    /* Images take epoch 0 of the same purpose, so they are independent of the grain. */
     tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_SYNTH, 1, 0);
     for (int i = 0; i < TDMI_SYNTH_GRAIN; i++) {
         /* The sum of three uniforms on (-1, 1) has variance 1 and looks normal enough. */

@@ -1,5 +1,5 @@
 /*
- * The painter behind the synthetic pictures: a canvas of three float planes, background, things
+ * The painter behind the synthetic images: a canvas of three float planes, background, things
  * with an outline and a surface, and what a camera adds. It decides nothing; synth/scene.c does.
  *
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and

@@ -1,6 +1,6 @@
 /*
  * The camera's effects on the painted scene: the lens blurs, the light falls off, the sensor adds
- * noise, and the picture becomes 8 bits a channel.
+ * noise, and the image becomes 8 bits a channel.
  */
 #include "synth/canvas.h"
 #include "base/hash/rng.h"
@@ -54,7 +54,7 @@ tdm_status tdmi_synth_develop(struct tdmi_synth_canvas *canvas,
 {
     const int width = canvas->width, height = canvas->height;
     TDM_TRY(tdmi_image_reshape(image, width, height, err), err,
-            "cannot hold a picture of %d x %d pixels", width, height);
+            "cannot hold an image of %d x %d pixels", width, height);
     for (int pass = 0; pass < camera->blur_passes; pass++)
         for (int c = 0; c < 3; c++)
             blur_plane(canvas->planes[c], width, height, camera->blur, canvas->rows[0],

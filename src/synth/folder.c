@@ -130,7 +130,7 @@ tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int c
     snprintf(name, sizeof name, "%s/%06lld%s", class_name, (long long)number, ending);
     int reason = write_file(folder->staging_fd, name, bytes, length_bytes);
     if (reason != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the picture %s/%s/%s: %s", folder->path,
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the image %s/%s/%s: %s", folder->path,
                         staging_name, name, strerror(reason));
     return TDM_OK;
 }
@@ -151,7 +151,7 @@ tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error 
 {
     int reason = flush_disk(folder->fd);
     if (reason != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot bring the pictures of %s onto the disk: %s",
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot flush the images of %s to the disk: %s",
                         folder->path, strerror(reason));
     for (int i = 0; i < folder->n_classes; i++) {
         char name[TDMI_SYNTH_NAME_BYTES];
@@ -161,8 +161,7 @@ tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error 
                             folder->path, staging_name, name, strerror(errno));
         folder->n_moved = i + 1;
     }
-    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot bring %s onto the disk",
-            folder->path);
+    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot flush %s to the disk", folder->path);
     if (unlinkat(folder->fd, staging_name, AT_REMOVEDIR) != 0)
         return fail_system("remove", folder->path, staging_name, err);
     close(folder->staging_fd);

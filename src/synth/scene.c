@@ -325,7 +325,7 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     int width, height;
     any_size(&scene, size, &width, &height);
     TDM_TRY(tdmi_synth_canvas_reshape(canvas, width, height, err), err,
-            "cannot draw picture %lld of class %d", (long long)number, class_index);
+            "cannot draw image %lld of class %d", (long long)number, class_index);
 
     float light_turns = uniform(&scene, -0.5F, 0.0F); /* from above */
     direction(light_turns, &scene.light_x, &scene.light_y);
@@ -335,6 +335,6 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     struct tdmi_synth_camera camera = any_camera(&scene);
     *quality = 78 + below(&scene, 16);
     TDM_TRY(tdmi_synth_develop(canvas, tables, &camera, image, err), err,
-            "cannot draw picture %lld of class %d", (long long)number, class_index);
+            "cannot draw image %lld of class %d", (long long)number, class_index);
     return TDM_OK;
 }

@@ -93,21 +93,21 @@ static tdm_status choose_format(struct job *job, tdm_error *err)
     int f = TDMI_IMAGE_UNKNOWN + 1;
     TDMI_TRY(list_formats(&writable, err));
     if (!name)
-        return TDM_FAIL(err, TDM_E_USAGE, "no picture format was given; this build can write %s",
+        return TDM_FAIL(err, TDM_E_USAGE, "no image format was given; this build can write %s",
                         writable.bytes);
     while (f < TDMI_IMAGE_FORMATS &&
            strcasecmp(name, tdmi_image_format_name((enum tdmi_image_format)f)) != 0)
         f++;
     if (f == TDMI_IMAGE_FORMATS)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot write pictures as \"%s\": unknown format; this build "
+                        "cannot write images as \"%s\": unknown format; this build "
                         "can write %s",
                         name, writable.bytes);
     const char *package = formats[f].package, *endings = formats[f].endings;
     job->format = (enum tdmi_image_format)f;
     if (!tdmi_image_can_encode(job->format))
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "cannot write %s pictures: this build has no encoder for them%s%s%s; it "
+                        "cannot write %s images: this build has no encoder for them%s%s%s; it "
                         "can write %s",
                         name, *package ? " (install " : "", package,
                         *package ? " and build again)" : "", writable.bytes);
@@ -123,7 +123,7 @@ static tdm_status check_options(struct job *job, tdm_error *err)
         int value, low, high;
     } ranges[] = {
         {"the number of classes", options->classes, 2, TDMI_SYNTH_CLASSES},
-        {"the number of pictures per class", options->per_class, 1, MAX_PER_CLASS},
+        {"the number of images per class", options->per_class, 1, MAX_PER_CLASS},
         {"the size in pixels", options->size, MIN_SIZE, MAX_SIZE},
         {"the number of threads", options->threads, 0, MAX_THREADS},
     };
@@ -155,7 +155,7 @@ static void report(const struct job *job, tdm_event_kind kind)
         .done = atomic_load(&job->done),
         .total = job->total,
         .seconds = tdmi_clock_seconds_since(job->begin_ns),
-        .text = "drawing pictures",
+        .text = "drawing images",
     };
     job->sink.event(job->sink.self, &event);
 }
@@ -169,18 +169,18 @@ static tdm_status draw_picture(void *self, int index, int worker_number, tdm_err
     int class_index = index % job->options->classes;
     int64_t number = index / job->options->classes;
     if (tdm_stop_is_requested())
-        return TDM_FAIL(err, TDM_E_STOPPED, "stopped after %d of %d pictures",
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped after %d of %d images",
                         atomic_load(&job->done), job->total);
     int quality = 0;
     TDM_TRY(tdmi_synth_draw(job->tables, job->options->seed, class_index, number,
                             job->options->size, &worker->canvas, &worker->image, &quality, err),
-            err, "cannot draw a picture");
+            err, "cannot draw an image");
     tdmi_text_clear(&worker->file);
     TDM_TRY(tdmi_image_encode(&worker->image, job->format, quality, &worker->file, err), err,
-            "cannot encode picture %lld of class %d", (long long)number, class_index);
+            "cannot encode image %lld of class %d", (long long)number, class_index);
     TDM_TRY(tdmi_synth_folder_write(&job->folder, class_index, number, job->ending,
                                     worker->file.bytes, worker->file.length_bytes, err),
-            err, "picture %d of %d", index + 1, job->total);
+            err, "image %d of %d", index + 1, job->total);
     worker->bytes += (int64_t)worker->file.length_bytes;
     atomic_fetch_add(&job->done, 1);
     /* Worker 0 is the caller's thread, the only one that may talk to its sink. */

@@ -372,7 +372,7 @@ TEST(rows_of_another_width_are_refused)
     store_fill(store, 0, 10);
     tdmi_store_close(store);
     tdm_status status = tdmi_store_open(&options, &store, &err);
-    assert_failure(status, TDM_E_INPUT, &err, "rows of 37 floats, and 38 are asked for");
+    assert_failure(status, TDM_E_INPUT, &err, "rows of 37 floats; expected 38");
     options.width = 0;
     assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_E_BUG);
     assert_null(store);

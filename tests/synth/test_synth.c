@@ -161,7 +161,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         {3, 4, 24, -1, "ppm", "threads is -1, which is not in 0 to 4096"},
         {3, 4, 24, 0, "webq", "\"webq\": unknown format; this build can write"},
         {3, 4, 24, 0, "", "unknown format"},
-        {3, 4, 24, 0, NULL, "no picture format was given"},
+        {3, 4, 24, 0, NULL, "no image format was given"},
     };
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
@@ -285,7 +285,7 @@ TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(status, TDM_E_SYSTEM);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot write the picture"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot write the image"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "File too large"));
     assert_int_equal(n_entries(folder), -1);

@@ -1,5 +1,5 @@
 /*
- * The folder is listed whole and its names tell everything, so the hint _last_checkpoint, the
+ * The folder is listed whole and its names are sufficient, so the hint _last_checkpoint, the
  * compacted commits and the checksums beside them are not needed. The newest whole checkpoint that
  * is not too new is taken, and then every commit after it.
  */

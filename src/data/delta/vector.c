@@ -33,7 +33,7 @@ static const uint32_t magic = 1681511377;
 struct reader {
     const uint8_t *bytes;
     size_t n_bytes, at;
-    bool is_short; /* asked for more than there is; what came then was zeros */
+    bool is_short; /* a read went past the end; it gave zeros */
     const char *name;
     int64_t *rows, n_found, n_expected, n_rows;
 };

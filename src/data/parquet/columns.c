@@ -55,7 +55,7 @@ static bool can_be_labels(const struct ArrowSchema *column)
            tdmi_arrow_is_number(column);
 }
 
-/* ---- pictures ---------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------- */
 
 static tdm_status set_image(const struct ArrowSchema *column, const char *field, tdmi_arena *arena,
                             struct tdmi_parquet_columns *columns, tdm_error *err)
@@ -91,7 +91,7 @@ static tdm_status fail_columns(const struct tdmi_parquet_schema *schema, const c
 }
 
 static const char images_accepted[] =
-    "pictures are binary, a struct with bytes, Spark's image, or lists of uint8";
+    "images are binary, a struct with bytes, Spark's image, or lists of uint8";
 
 /* "image", or "image.bytes" for a field of a struct. */
 static tdm_status named_image(const struct tdmi_parquet_schema *schema, const char *name,
@@ -110,7 +110,7 @@ static tdm_status named_image(const struct tdmi_parquet_schema *schema, const ch
             column = NULL;
     }
     if (column == NULL || (field == NULL && !can_be_pictures(column))) {
-        char *why = tdmi_arena_printf(arena, "has no column '%s' of pictures", name);
+        char *why = tdmi_arena_printf(arena, "has no column '%s' of images", name);
         TDMI_CHECK_MEMORY(why, err);
         return fail_columns(schema, why, images_accepted, err);
     }
@@ -131,7 +131,7 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
             n_found++;
         }
     if (n_found == 0)
-        return fail_columns(schema, "has no column of pictures", images_accepted, err);
+        return fail_columns(schema, "has no column of images", images_accepted, err);
     if (n_found == 1)
         return set_image(only, NULL, arena, columns, err);
     for (const char *const *name = image_names; *name != NULL; name++)
@@ -139,7 +139,7 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
             if (strcasecmp(schema->schema->children[i]->name, *name) == 0 &&
                 can_be_pictures(schema->schema->children[i]))
                 return set_image(schema->schema->children[i], NULL, arena, columns, err);
-    return fail_columns(schema, "has several columns that could be pictures: name one",
+    return fail_columns(schema, "has several columns that could be images: name one",
                         images_accepted, err);
 }
 
@@ -201,7 +201,7 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
 {
     *columns = (struct tdmi_parquet_columns){0};
     TDM_TRY(find_image(schema, options->image_column, arena, columns, err), err,
-            "cannot find the pictures");
+            "cannot find the images");
     TDM_TRY(find_label(schema, options->label_column, columns, err), err, "cannot find the labels");
     columns->path = column_named(schema, "path", tdmi_arrow_is_text, columns->image);
     columns->split = column_named(schema, "split", tdmi_arrow_is_text, columns->image);

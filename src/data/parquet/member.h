@@ -43,7 +43,7 @@ struct tdmi_parquet_table {
     int64_t *group_starts; /* first rows of the groups that deleted rows leave; NULL: all units */
     int64_t n_kept_groups;
     bool has_large_units;            /* some unit has several rows */
-    struct tdmi_raw_shape raw;       /* channels 0: encoded pictures */
+    struct tdmi_raw_shape raw;       /* channels 0: encoded images */
     struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
     uint64_t *hashes;                /* NULL: not known */
     struct tdmi_spark_shape *spark_shapes;
@@ -70,10 +70,10 @@ tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
 tdm_status tdmi_parquet_load_unit(void *self, int64_t unit, void **value, int64_t *n_bytes,
                                   tdm_error *err);
 void tdmi_parquet_drop_unit(void *self, void *value);
-/* The picture of a row (of the table) in a loaded unit; bytes NULL: null. */
+/* The image of a row (of the table) in a loaded unit; bytes NULL: null. */
 struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
 
-/* Is the row one of a unit that only knows where its pictures lie? Then where. */
+/* Is the row one of a unit that only knows where its images lie? Then where. */
 bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
                              struct tdmi_page_span *span);
 

@@ -1,5 +1,5 @@
 /*
- * Pages, read by hand so that one picture costs one read of the file.
+ * Pages, read by hand so that one image costs one read of the file.
  *
  *     head, Thrift compact:  fields (delta of id, type), nested structs, ended by 0
  *     body, version 1:       definition levels (length, runs), values; compressed together

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Heads carry the least and the greatest value, which may be pictures. */
+/* Heads carry the least and the greatest value, which may be images. */
 static const size_t head_sizes[] = {256, 64 * 1024, 16 * 1024 * 1024};
 /* FORGOTTEN_BYTES: early writers left the head of the dictionary page out of a column's length. */
 enum { HEAD_SIZES = 3, PLAIN = 0, LARGEST_PAGE_BYTES = INT32_MAX, FORGOTTEN_BYTES = 100 };
@@ -262,7 +262,7 @@ tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_f
 
 tdm_status tdmi_pages_fail_null(tdm_error *err)
 {
-    return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
+    return TDM_FAIL(err, TDM_E_INPUT, "there is no image: the value is null");
 }
 
 static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
@@ -338,7 +338,7 @@ static tdm_status read_single_raw(const struct tdmi_pages *pages, const tdmi_sto
     TDMI_TRY(read_single(pages, bytes, page, &text, err));
     if (text.length_bytes != n_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the picture there has %zu bytes; expected %zu of raw pixels",
+                        "the image there has %zu bytes; expected %zu of raw pixels",
                         text.length_bytes, n_bytes);
     memcpy(target, text.bytes, n_bytes);
     return TDM_OK;

@@ -36,7 +36,7 @@ static struct place place_of(const struct tdmi_parquet_table *table, int64_t row
 
 static tdm_status blame(const struct place *place, int64_t row, tdm_status status, tdm_error *err)
 {
-    return TDM_WRAP(err, status, "cannot read the picture in row %lld of '%s'",
+    return TDM_WRAP(err, status, "cannot read the image in row %lld of '%s'",
                     (long long)(row - place->file->first_row), place->file->path);
 }
 
@@ -64,9 +64,9 @@ static tdm_status find_room(const struct target *target, int64_t n_bytes, uint8_
         *room = (uint8_t *)tdmi_text_room(target->text, (size_t)n_bytes);
         TDMI_CHECK_MEMORY(*room, err);
     } else if ((size_t)n_bytes != raw_bytes(shape)) {
-        return TDM_FAIL(
-            err, TDM_E_INPUT, "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
-            (long long)n_bytes, shape->height, shape->width, shape->channels, raw_bytes(shape));
+        return TDM_FAIL(err, TDM_E_INPUT, "it has %lld bytes; raw images of %d × %d × %d have %zu",
+                        (long long)n_bytes, shape->height, shape->width, shape->channels,
+                        raw_bytes(shape));
     }
     return TDM_OK;
 }
@@ -141,7 +141,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
     return read_pixels(table, place, row, (uint8_t *)room, err);
 }
 
-/* ---- Spark's pictures -------------------------------------------------------------------- */
+/* ---- Spark's images -------------------------------------------------------------------- */
 
 /* BGR becomes RGB, BGRA is laid over white. */
 static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)

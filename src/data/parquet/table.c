@@ -138,7 +138,7 @@ static tdm_status find_shape(struct tdmi_parquet_opening *opening,
     if (shape.height != table->raw.height || shape.width != table->raw.width ||
         shape.channels != table->raw.channels)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' holds raw pictures of %d × %d × %d, '%s' before it of %d × %d × %d",
+                        "'%s' holds raw images of %d × %d × %d, '%s' before it of %d × %d × %d",
                         file->path, shape.height, shape.width, shape.channels, table->files[0].path,
                         table->raw.height, table->raw.width, table->raw.channels);
     return TDM_OK;
@@ -167,17 +167,17 @@ static tdm_status find_geometry(struct tdmi_parquet_table *table,
     struct tdmi_preprocess geometry = {0};
     if (metadata != NULL) {
         TDM_TRY(read_geometry(metadata, file->path, &geometry, err), err,
-                "cannot use what '%s' says about the size of its pictures", file->path);
+                "cannot use what '%s' says about the size of its images", file->path);
         if (geometry.channels != 3)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' says that its pictures are loaded in grey; 3 channels are needed",
+                            "'%s' says that its images are loaded in grey; 3 channels are needed",
                             file->path);
     }
     if (table->n_files == 0)
         table->geometry = geometry;
     if (!is_same(&geometry, &table->geometry))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' wants its pictures brought to another size or form than '%s' before "
+                        "'%s' wants its images brought to another size or form than '%s' before "
                         "it; tables prepared alike can be read together",
                         file->path, table->files[0].path);
     return TDM_OK;
@@ -298,7 +298,7 @@ static tdm_status check_first_picture(const struct tdmi_parquet_table *table, td
     if (!are_unknown || n_bytes[0] != n_bytes[1] || n_bytes[0] == 0)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "column '%s' of '%s' holds %zu bytes a row that are no picture of a known "
+                    "column '%s' of '%s' holds %zu bytes a row that are no image of a known "
                     "format; if they are pixels, give their shape as in 32x32x3",
                     table->columns.image_read, table->path, n_bytes[0]);
 }

@@ -123,7 +123,7 @@ static tdm_status check_row(const tdmi_parquet_writer *writer, const struct tdmi
     const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
     size_t raw_bytes = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
     if (shape->channels > 0 && row->image_bytes != raw_bytes)
-        return TDM_FAIL(err, TDM_E_BUG, "'%s' has %zu bytes; raw pictures of %d × %d × %d have %zu",
+        return TDM_FAIL(err, TDM_E_BUG, "'%s' has %zu bytes; raw images of %d × %d × %d have %zu",
                         row->path, row->image_bytes, shape->height, shape->width, shape->channels,
                         raw_bytes);
     return TDM_OK;

@@ -104,8 +104,8 @@ static enum tdmi_archive_form form_of_name(const char *path)
                                          : TDMI_ARCHIVE_NONE;
 }
 
-/* A zip ends with its directory; what begins with an entry or an empty directory is meant to be
- * one. */
+/* A zip ends with its directory; a file that begins with an entry or an empty directory is
+ * taken for one. */
 static enum tdmi_archive_form form_of(const struct tdmi_records *records)
 {
     uint8_t block[BLOCK_BYTES];
@@ -144,7 +144,7 @@ static tdm_status list_entries(struct tdmi_archive *archive, int64_t n_most, tdm
     return resolve_links(archive, err);
 }
 
-/* bytes: NULL, or what is read instead of the file. */
+/* bytes: NULL, or the content in place of the file. */
 static tdm_status open_archive(const char *path, const void *bytes, size_t length_bytes,
                                int64_t n_most, tdmi_archive **archive, tdm_error *err)
 {
@@ -215,7 +215,7 @@ static tdm_status check_request(const tdmi_archive *archive, const struct tdmi_a
                                 int64_t limit_bytes, tdm_error *err)
 {
     if (entry->is_folder)
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; a file is wanted", entry->name,
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; expected a file", entry->name,
                         archive->path);
     if (entry->size_bytes > limit_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,

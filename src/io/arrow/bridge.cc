@@ -25,7 +25,7 @@ using tandem::guarded;
 
 namespace
 {
-// Rows decoded together: enough to be quick with small pictures, little with large ones.
+// Rows decoded together: enough to be quick with small images, little with large ones.
 constexpr int64_t rows_at_once = 1024;
 constexpr int64_t read_ahead_bytes = 1 << 20;
 } // namespace
@@ -137,7 +137,7 @@ int64_t tdmi_arrow_group_rows(const tdmi_arrow_file *file, int group)
 
 namespace
 {
-// Keeps what a stream reads from, and turns what is thrown while reading into a status.
+// Keeps what a stream reads from, and converts exceptions while reading to a status.
 class GuardedReader : public arrow::RecordBatchReader
 {
   public:
@@ -178,11 +178,11 @@ static arrow::Result<std::vector<int>> leaves_of(const tdmi_arrow_file *file,
     std::vector<bool> is_found(static_cast<size_t>(n_columns));
     std::vector<int> leaves;
     for (int l = 0; l < schema->num_columns(); l++) {
-        bool is_wanted = n_columns == 0;
+        bool is_requested = n_columns == 0;
         for (int c = 0; c < n_columns; c++)
             if (is_within(schema->Column(l)->path()->ToDotString(), columns[c]))
-                is_wanted = is_found[static_cast<size_t>(c)] = true;
-        if (is_wanted)
+                is_requested = is_found[static_cast<size_t>(c)] = true;
+        if (is_requested)
             leaves.push_back(l);
     }
     for (int c = 0; c < n_columns; c++)
@@ -207,7 +207,7 @@ tdm_status tdmi_arrow_file_stream(const tdmi_arrow_file *file, const char *const
         ARROW_ASSIGN_OR_RAISE(auto reader, parquet::arrow::FileReader::Make(
                                                tandem::pool(), reader_of(file), properties));
         ARROW_ASSIGN_OR_RAISE(auto batches, reader->GetRecordBatchReader(groups, leaves));
-        ARROW_RETURN_NOT_OK(tandem::need_room_to_export()); // its schema is asked for next
+        ARROW_RETURN_NOT_OK(tandem::need_room_to_export()); // the caller exports its schema next
         return arrow::ExportRecordBatchReader(
             std::make_shared<GuardedReader>(std::move(reader), std::move(batches)), stream);
     });

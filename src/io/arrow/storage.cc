@@ -78,9 +78,9 @@ static std::string patient(const std::string &uri)
 
 namespace
 {
-// How long S3 is asked again: after what may pass (no connection, no answer for 3 s, "slow down"),
+// Retries of S3: after failures that may pass (no connection, no answer for 3 s, "slow down"),
 // 12 times, with pauses that grow from 0.2 to 2 s. A store that refuses is given up after 20 s, one
-// that is silent after a minute. Whoever wants to stop waits for one attempt and one pause.
+// that is silent after a minute. A stop request waits for one attempt and one pause.
 class s3_patience final : public arrow::fs::S3RetryStrategy
 {
   public:
@@ -162,18 +162,18 @@ parts::parts(const std::string &uri)
         path.pop_back();
 }
 
-static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &wanted)
+static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &request)
 {
-    const std::string root = wanted.scheme + "://" + wanted.authority;
+    const std::string root = request.scheme + "://" + request.authority;
     stores &all = all_stores();
     std::lock_guard<std::mutex> held(all.lock);
     auto known = all.by_root.find(root);
     if (known == all.by_root.end()) {
-        ARROW_ASSIGN_OR_RAISE(auto files, make_store(root + "/" + wanted.query));
-        known = all.by_root.insert({root, {files, wanted.query}}).first;
+        ARROW_ASSIGN_OR_RAISE(auto files, make_store(root + "/" + request.query));
+        known = all.by_root.insert({root, {files, request.query}}).first;
     }
     const std::string &query = known->second.query;
-    if (!wanted.query.empty() && wanted.query != query)
+    if (!request.query.empty() && request.query != query)
         return Status::Invalid("this bucket was asked before with ",
                                query.empty() ? "no options" : query.c_str(),
                                "; one process takes one set of options for a bucket");
@@ -182,15 +182,15 @@ static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &wanted)
 
 static arrow::Result<place> place_of(const std::string &uri)
 {
-    const parts wanted(uri);
-    bool has_bucket = wanted.scheme == "s3" || wanted.scheme == "gs" || wanted.scheme == "gcs";
-    if (!has_bucket && wanted.scheme != "hdfs" && wanted.scheme != "file")
+    const parts request(uri);
+    bool has_bucket = request.scheme == "s3" || request.scheme == "gs" || request.scheme == "gcs";
+    if (!has_bucket && request.scheme != "hdfs" && request.scheme != "file")
         return Status::Invalid("stores begin with s3://, gs://, hdfs:// or file://");
     place found;
-    ARROW_ASSIGN_OR_RAISE(found.store, store_of(wanted));
-    found.path = wanted.path.empty() ? "/" : wanted.path;
+    ARROW_ASSIGN_OR_RAISE(found.store, store_of(request));
+    found.path = request.path.empty() ? "/" : request.path;
     if (has_bucket)
-        found.path = wanted.authority.substr(wanted.authority.rfind('@') + 1) + wanted.path;
+        found.path = request.authority.substr(request.authority.rfind('@') + 1) + request.path;
     return found;
 }
 

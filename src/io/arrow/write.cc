@@ -163,7 +163,7 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
 {
     if (n_bytes > std::numeric_limits<int32_t>::max() / 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "a picture of %zu bytes is too large for a page of Parquet", n_bytes);
+                        "an image of %zu bytes is too large for a page of Parquet", n_bytes);
     return attempt(writer, err, [&] {
         if (writer->group == nullptr) {
             writer->group = writer->file->AppendRowGroup();

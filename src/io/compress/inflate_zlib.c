@@ -143,9 +143,10 @@ static tdm_status next_member(struct gunzip *gz, bool *is_end, tdm_error *err)
             return TDM_OK;
         }
         if (*gz->stream.next_in != 0)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' goes on after its end, at byte %lld, with bytes that are no gzip",
-                            tdmi_storage_path(gz->file), position(gz));
+            return TDM_FAIL(
+                err, TDM_E_INPUT,
+                "'%s' continues after its end, at byte %lld, with bytes that are no gzip",
+                tdmi_storage_path(gz->file), position(gz));
         gz->stream.next_in++;
         gz->stream.avail_in--;
     }

@@ -81,14 +81,14 @@ tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const
         [TDMI_FILE_OTHER] = "neither a file nor a folder",
     };
     if (kind == TDMI_FILE_MISSING)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is wanted; no such file or folder: '%s'", expected,
+        return TDM_FAIL(err, TDM_E_INPUT, "expected %s; no such file or folder: '%s'", expected,
                         path);
     if (kind == TDMI_FILE_FORBIDDEN)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' may not be looked at: it, or a folder above it, is closed to this "
-                        "user; %s is wanted",
+                        "user; expected %s",
                         path, expected);
-    return TDM_FAIL(err, TDM_E_INPUT, "'%s' is %s; %s is wanted", path, facts[kind], expected);
+    return TDM_FAIL(err, TDM_E_INPUT, "'%s' is %s; expected %s", path, facts[kind], expected);
 }
 
 tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena,

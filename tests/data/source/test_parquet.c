@@ -193,8 +193,8 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
         struct tdm_source_options options;
         const char *word;
     } cases[] = {
-        {{.image_column = "pixels"}, "no column 'pixels' of pictures"},
-        {{.image_column = "label"}, "no column 'label' of pictures"},
+        {{.image_column = "pixels"}, "no column 'pixels' of images"},
+        {{.image_column = "label"}, "no column 'label' of images"},
         {{.label_column = "animal"},
          "no column 'animal' of labels; labels are integers or text. Its columns: "},
         {{.raw_shape = "32x32"}, "expected height, width and channels"},

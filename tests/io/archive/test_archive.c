@@ -370,7 +370,7 @@ TEST(compressed_tars_that_are_damaged_are_refused_with_a_place)
     tdmi_archive_close(open_archive(&tree, "x.tgz", &packed)); /* filled up, as on tape */
     packed.length_bytes = whole;
     tdmi_text_add(&packed, "rest", 4);
-    assert_damaged(&tree, "x.tgz", &packed, "goes on after its end");
+    assert_damaged(&tree, "x.tgz", &packed, "continues after its end");
     packed.length_bytes = whole - 10;
     assert_damaged(&tree, "x.tgz", &packed, "in the middle of its compressed bytes");
     packed.bytes[10] = 7; /* no kind of block */

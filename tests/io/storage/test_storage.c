@@ -35,9 +35,9 @@ TEST(missing_and_closed_are_two_answers)
         int64_t size_bytes;
         const char *refusal;
     } cases[] = {
-        {"open", TDMI_FILE_FOLDER, 0, "is a folder; a spoon is wanted"},
+        {"open", TDMI_FILE_FOLDER, 0, "is a folder; expected a spoon"},
         {"open/file", TDMI_FILE_REGULAR, 5, "is a file"},
-        {"open/none", TDMI_FILE_MISSING, 0, "a spoon is wanted; no such file or folder"},
+        {"open/none", TDMI_FILE_MISSING, 0, "no such file or folder"},
         {"open/file/below", TDMI_FILE_MISSING, 0, "no such"},
         {"circle", TDMI_FILE_MISSING, 0, "no such"},
         {"pipe", TDMI_FILE_OTHER, 0, "neither"},
