@@ -4,6 +4,7 @@
  */
 #include "synth/canvas.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include <string.h>
 
 /* (w, 1 - 2w, w) along rows and then along columns; borders repeat. */
@@ -53,8 +54,7 @@ tdm_status tdmi_synth_develop(struct tdmi_synth_canvas *canvas,
                               tdm_error *err)
 {
     const int width = canvas->width, height = canvas->height;
-    TDM_TRY(tdmi_image_reshape(image, width, height, err), err,
-            "cannot hold an image of %d x %d pixels", width, height);
+    TDMI_TRY(tdmi_image_reshape(image, width, height, err));
     for (int pass = 0; pass < camera->blur_passes; pass++)
         for (int c = 0; c < 3; c++)
             blur_plane(canvas->planes[c], width, height, camera->blur, canvas->rows[0],

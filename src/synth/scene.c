@@ -9,6 +9,7 @@
  */
 #include "synth/scene.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "synth/class.h"
 #include <math.h>
 
@@ -324,8 +325,7 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     struct tdmi_synth_class class = tdmi_synth_class_of(class_index);
     int width, height;
     any_size(&scene, size, &width, &height);
-    TDM_TRY(tdmi_synth_canvas_reshape(canvas, width, height, err), err,
-            "cannot draw image %lld of class %d", (long long)number, class_index);
+    TDMI_TRY(tdmi_synth_canvas_reshape(canvas, width, height, err));
 
     float light_turns = uniform(&scene, -0.5F, 0.0F); /* from above */
     direction(light_turns, &scene.light_x, &scene.light_y);
@@ -334,7 +334,5 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     paint_objects(&scene, &class);
     struct tdmi_synth_camera camera = any_camera(&scene);
     *quality = 78 + below(&scene, 16);
-    TDM_TRY(tdmi_synth_develop(canvas, tables, &camera, image, err), err,
-            "cannot draw image %lld of class %d", (long long)number, class_index);
-    return TDM_OK;
+    return tdmi_synth_develop(canvas, tables, &camera, image, err);
 }

@@ -133,15 +133,10 @@ static tdm_status check_options(struct job *job, tdm_error *err)
                         "one that is empty or does not exist");
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
-            return TDM_WRAP(err,
-                            TDM_FAIL(err, TDM_E_USAGE, "%s is %d, which is not in %d to %d",
-                                     ranges[i].what, ranges[i].value, ranges[i].low,
-                                     ranges[i].high),
-                            "cannot make a synthetic data set in %s", options->folder);
-    TDM_TRY(choose_format(job, err), err, "cannot make a synthetic data set in %s",
-            options->folder);
+            return TDM_FAIL(err, TDM_E_USAGE, "%s is %d, which is not in %d to %d", ranges[i].what,
+                            ranges[i].value, ranges[i].low, ranges[i].high);
     job->total = options->classes * options->per_class; /* at most 10^9 */
-    return TDM_OK;
+    return choose_format(job, err);
 }
 
 /* ---- the work ------------------------------------------------------------------------------ */
@@ -174,13 +169,12 @@ static tdm_status draw_picture(void *self, int index, int worker_number, tdm_err
     int quality = 0;
     TDM_TRY(tdmi_synth_draw(job->tables, job->options->seed, class_index, number,
                             job->options->size, &worker->canvas, &worker->image, &quality, err),
-            err, "cannot draw an image");
+            err, "cannot draw image %lld of class %d", (long long)number, class_index);
     tdmi_text_clear(&worker->file);
     TDM_TRY(tdmi_image_encode(&worker->image, job->format, quality, &worker->file, err), err,
             "cannot encode image %lld of class %d", (long long)number, class_index);
-    TDM_TRY(tdmi_synth_folder_write(&job->folder, class_index, number, job->ending,
-                                    worker->file.bytes, worker->file.length_bytes, err),
-            err, "image %d of %d", index + 1, job->total);
+    TDMI_TRY(tdmi_synth_folder_write(&job->folder, class_index, number, job->ending,
+                                     worker->file.bytes, worker->file.length_bytes, err));
     worker->bytes += (int64_t)worker->file.length_bytes;
     atomic_fetch_add(&job->done, 1);
     /* Worker 0 is the caller's thread, the only one that may talk to its sink. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 static bool is_one_of(char c, const char *set)
 {
@@ -19,10 +19,8 @@ static bool is_one_of(char c, const char *set)
  * Windows, and a colon without a slash after it is part of an ordinary name ("time=10:30"). */
 static size_t scheme_bytes(const char *path)
 {
-    size_t n = 0;
-    while (is_one_of(path[n], letters) || (n > 0 && is_one_of(path[n], "0123456789+-.")))
-        n++;
-    return n >= 2 && path[n] == ':' && path[n + 1] == '/' ? n : 0;
+    size_t n = strspn(path, LETTERS "0123456789+.-");
+    return n >= 2 && is_one_of(path[0], LETTERS) && path[n] == ':' && path[n + 1] == '/' ? n : 0;
 }
 
 static int hex_value(char digit)
@@ -144,7 +142,7 @@ const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path)
         return NULL;
     for (; *path != '\0'; path++) {
         unsigned char byte = (unsigned char)*path;
-        if (is_one_of(*path, letters) || is_one_of(*path, "0123456789-._~/=+@")) {
+        if (is_one_of(*path, LETTERS "0123456789-._~/=+@")) {
             *out++ = *path;
         } else {
             *out++ = '%';

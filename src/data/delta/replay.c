@@ -236,15 +236,13 @@ static tdm_status read_remove(const struct place *at, const tdm_json_value *acti
 static tdm_status read_protocol(const struct place *at, const tdm_json_value *action,
                                 tdm_error *err)
 {
-    struct tdmi_delta_protocol protocol = {0};
-    protocol.reader_version = tdm_json_as_integer(tdm_json_member(action, "minReaderVersion"), -1);
-    if (protocol.reader_version < 0)
+    tdmi_delta_replay *replay = at->replay;
+    replay->reader_version = tdm_json_as_integer(tdm_json_member(action, "minReaderVersion"), -1);
+    if (replay->reader_version < 0)
         return wrong(at, "protocol", "has no \"minReaderVersion\", which is a whole number", err);
-    TDMI_TRY(read_strings(at, tdm_json_member(action, "readerFeatures"), "protocol",
-                          &protocol.features, &protocol.n_features, err));
-    at->replay->protocol = protocol;
-    at->replay->has_protocol = true;
-    return TDM_OK;
+    replay->has_protocol = true;
+    return read_strings(at, tdm_json_member(action, "readerFeatures"), "protocol",
+                        &replay->reader_features, &replay->n_reader_features, err);
 }
 
 static tdm_status read_metadata(const struct place *at, const tdm_json_value *action,

@@ -36,18 +36,6 @@ struct tdmi_delta_files { /* start from a zeroed object */
     int64_t n_slots;
 };
 
-/* ---- protocol ---- */
-
-/*
- * Features that a Delta table may require of its readers, and those supported here.
- */
-
-struct tdmi_delta_protocol {
-    int64_t reader_version;
-    const char **features; /* of readers; version 3 lists them */
-    size_t n_features;
-};
-
 /* Kept as text: only the newest counts. */
 struct tdmi_delta_metadata {
     const char *origin; /* NULL: none was seen */
@@ -62,8 +50,10 @@ struct tdmi_delta_replay {
     tdmi_arena arena;
     const char *table;
     struct tdmi_delta_files files;
-    struct tdmi_delta_protocol protocol;
     bool has_protocol;
+    int64_t reader_version;
+    const char **reader_features; /* required of readers; version 3 lists them */
+    size_t n_reader_features;
     struct tdmi_delta_metadata metadata;
     const char **sidecars;
     int64_t n_sidecars, sidecar_capacity;

@@ -39,18 +39,17 @@ static bool is_supported(const char *feature)
 static tdm_status check_protocol(const tdmi_delta_replay *replay, tdm_error *err)
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text unmet = {0}, known = {0};
-    const struct tdmi_delta_protocol *protocol = &replay->protocol;
     const char *mapping = replay->metadata.mapping;
-    int64_t version = protocol->reader_version;
+    int64_t version = replay->reader_version;
     if (version < 1 || version > LAST_VERSION)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the Delta table '%s' asks for readers of protocol version %lld; versions "
                         "1 to %d are read here",
                         replay->table, (long long)version, LAST_VERSION);
-    for (size_t i = 0; version >= VERSION_WITH_FEATURES && i < protocol->n_features; i++)
-        if (!is_supported(protocol->features[i]))
+    for (size_t i = 0; version >= VERSION_WITH_FEATURES && i < replay->n_reader_features; i++)
+        if (!is_supported(replay->reader_features[i]))
             tdmi_text_printf(&unmet, "%s%.60s", unmet.length_bytes == 0 ? "" : " and ",
-                             protocol->features[i]);
+                             replay->reader_features[i]);
     /* Version 2 allows column mapping without naming it; only its use matters then. */
     if (version == VERSION_WITH_MAPPING && mapping != NULL && strcmp(mapping, "none") != 0)
         tdmi_text_printf(&unmet, "columnMapping");

@@ -38,18 +38,6 @@ struct reader {
     int64_t *rows, n_found, n_expected, n_rows;
 };
 
-static uint64_t take(struct reader *in, size_t n)
-{
-    if (in->n_bytes - in->at < n) {
-        in->is_short = true;
-        in->at = in->n_bytes;
-        return 0;
-    }
-    const uint64_t value = tdmi_read_little(in->bytes + in->at, n);
-    in->at += n;
-    return value;
-}
-
 static void skip(struct reader *in, uint64_t n)
 {
     if (in->n_bytes - in->at < n) {
@@ -57,6 +45,13 @@ static void skip(struct reader *in, uint64_t n)
         n = in->n_bytes - in->at;
     }
     in->at += (size_t)n;
+}
+
+static uint64_t take(struct reader *in, size_t n)
+{
+    const uint8_t *at = in->bytes + in->at;
+    skip(in, n);
+    return in->is_short ? 0 : tdmi_read_little(at, n);
 }
 
 static tdm_status wrong(const struct reader *in, const char *what, tdm_error *err)

@@ -200,9 +200,8 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
                                      struct tdmi_parquet_columns *columns, tdm_error *err)
 {
     *columns = (struct tdmi_parquet_columns){0};
-    TDM_TRY(find_image(schema, options->image_column, arena, columns, err), err,
-            "cannot find the images");
-    TDM_TRY(find_label(schema, options->label_column, columns, err), err, "cannot find the labels");
+    TDMI_TRY(find_image(schema, options->image_column, arena, columns, err));
+    TDMI_TRY(find_label(schema, options->label_column, columns, err));
     columns->path = column_named(schema, "path", tdmi_arrow_is_text, columns->image);
     columns->split = column_named(schema, "split", tdmi_arrow_is_text, columns->image);
     if (columns->split == NULL)

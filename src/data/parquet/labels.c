@@ -45,8 +45,7 @@ static tdm_status make_room(struct tdmi_parquet_labels *labels, tdm_error *err)
 tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const char *key,
                                    size_t key_bytes, int *id, tdm_error *err)
 {
-    TDM_TRY(make_room(labels, err), err, "cannot add the label '%.*s'",
-            (int)(key_bytes < 80 ? key_bytes : 80), key);
+    TDMI_TRY(make_room(labels, err));
     if (memchr(key, '\0', key_bytes) != NULL)
         return TDM_FAIL(err, TDM_E_INPUT, "a label holds a zero byte: labels are integers or text");
     int *chain = &labels->chains[tdmi_xxh64_of(key, key_bytes, 0) % CHAINS];
@@ -148,9 +147,8 @@ static tdm_status check_names(const struct tdmi_listing *listing, tdm_error *err
 tdm_status tdmi_parquet_labels_finish(struct tdmi_parquet_labels *labels,
                                       struct tdmi_listing *listing, tdm_error *err)
 {
-    TDM_TRY((labels->n_names > 0 ? take_names : take_labels)(labels, listing, err), err,
-            "cannot make classes of the labels");
-    TDM_TRY(check_names(listing, err), err, "cannot make classes of the labels");
+    TDMI_TRY((labels->n_names > 0 ? take_names : take_labels)(labels, listing, err));
+    TDMI_TRY(check_names(listing, err));
     for (int64_t i = 0; i < listing->n_items; i++)
         if (listing->items[i].label >= 0)
             listing->items[i].label = labels->labels[listing->items[i].label].index;

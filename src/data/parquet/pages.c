@@ -109,8 +109,7 @@ static tdm_status take_index(const tdmi_arrow_file *file, const char *column, in
 {
     TDMI_AT_END(tdmi_free_at) struct tdmi_arrow_page *index = NULL;
     int64_t n = 0;
-    TDM_TRY(tdmi_arrow_chunk_pages(file, column, group, &index, &n, err), err,
-            "cannot read the offset index");
+    TDMI_TRY(tdmi_arrow_chunk_pages(file, column, group, &index, &n, err));
     if (!is_in_order(index, n, pages->first_byte, end, pages->n_rows))
         return TDM_OK;
     TDMI_TRY(TDMI_NEW(pages->offsets, n + 1, err));
@@ -133,7 +132,7 @@ tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file 
     TDMI_AT_END(tdmi_pages_release) struct tdmi_pages found = {0};
     struct tdmi_arrow_chunk chunk;
     *pages = found;
-    TDM_TRY(tdmi_arrow_chunk_facts(file, column, group, &chunk, err), err, "cannot find the pages");
+    TDMI_TRY(tdmi_arrow_chunk_facts(file, column, group, &chunk, err));
     *can_read = chunk.is_simple && chunk.max_repetition == 0 && chunk.fixed_bytes >= 0 &&
                 chunk.n_rows <= INT32_MAX;
     if (!*can_read)

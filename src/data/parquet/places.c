@@ -204,9 +204,8 @@ static tdm_status find_by_dictionary(const struct tdmi_pages *pages, const tdmi_
     bool can_read = false;
     if (pages->first_byte >= pages->offsets[0])
         return TDM_OK; /* loading the page says that there is none */
-    TDM_TRY(
-        open_page(pages, bytes, pages->first_byte, pages->offsets[0], &dictionary, &can_read, err),
-        err, "cannot find the values of the dictionary");
+    TDMI_TRY(
+        open_page(pages, bytes, pages->first_byte, pages->offsets[0], &dictionary, &can_read, err));
     const struct tdmi_page_head *head = &dictionary.head;
     if (!can_read || head->kind != TDMI_PAGE_DICTIONARY || !are_large(head) ||
         (head->encoding != PLAIN && head->encoding != PLAIN_DICTIONARY))

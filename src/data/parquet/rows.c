@@ -99,12 +99,10 @@ static tdm_status take_label(struct rows *rows, struct tdmi_arrow_cell row, int 
     bool is_unlabelled = opening->is_ours && value.n_bytes == 2 && memcmp(value.text, "-1", 2) == 0;
     if (value.text == NULL || is_unlabelled)
         return TDM_OK;
-    TDM_TRY(tdmi_parquet_labels_add(opening->labels, value.text, value.n_bytes, label, err), err,
-            "cannot use the labels of '%s'", rows->file->path);
+    TDMI_TRY(tdmi_parquet_labels_add(opening->labels, value.text, value.n_bytes, label, err));
     TDMI_TRY(value_of(rows, CLASS_NAME, row, &value, err));
     if (value.text != NULL)
-        TDM_TRY(tdmi_parquet_labels_name(opening->labels, *label, value.text, value.n_bytes, err),
-                err, "cannot use the classes of '%s'", rows->file->path);
+        TDMI_TRY(tdmi_parquet_labels_name(opening->labels, *label, value.text, value.n_bytes, err));
     return TDM_OK;
 }
 
@@ -222,16 +220,6 @@ static tdm_status take_row(void *self, struct tdmi_arrow_cell row, tdm_error *er
     return TDM_OK;
 }
 
-static void request(const char *columns[], int *n, const struct small *small)
-{
-    if (small->name == NULL || small->is_constant)
-        return;
-    for (int i = 0; i < *n; i++)
-        if (strcmp(columns[i], small->name) == 0)
-            return;
-    columns[(*n)++] = small->name;
-}
-
 /* No column of the rows is read, so their number is only claimed: refuse what the file is far too
  * small for. */
 static tdm_status take_bare_rows(struct rows *rows, tdm_error *err)
@@ -256,7 +244,8 @@ static tdm_status list_rows(struct rows *rows, tdm_error *err)
     char shape[3][512];
     int n = 0;
     for (int i = 0; i < SMALLS; i++)
-        request(columns, &n, &rows->smalls[i]);
+        if (rows->smalls[i].name != NULL && !rows->smalls[i].is_constant)
+            columns[n++] = rows->smalls[i].name;
     for (int i = 0; found->form == TDMI_PICTURE_SPARK && i < 3; i++) {
         snprintf(shape[i], sizeof shape[i], "%.490s.%s", found->image, fields[i]);
         columns[n++] = shape[i];

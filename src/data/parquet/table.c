@@ -94,9 +94,9 @@ static tdm_status find_columns(struct tdmi_parquet_opening *opening,
     opening->is_ours = schema.is_ours =
         tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_VERSION_KEY) != NULL;
     if (json != NULL)
-        TDM_TRY(tdmi_parquet_labels_describe(opening->labels, json, NULL, &schema.class_label, err),
-                err, "cannot read what '%s' says about its columns", file->path);
-    TDM_TRY(tdmi_arrow_file_schema(file->arrow, &arrow, err), err, "cannot find the columns");
+        TDMI_TRY(
+            tdmi_parquet_labels_describe(opening->labels, json, NULL, &schema.class_label, err));
+    TDMI_TRY(tdmi_arrow_file_schema(file->arrow, &arrow, err));
     TDMI_TRY(tdmi_parquet_find_columns(&schema, opening->options, &table->listing.arena,
                                        &table->columns, err));
     if (json != NULL && table->columns.label != NULL)
@@ -318,13 +318,12 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
         TDM_TRY(status, err, "cannot open a table");
     }
     TDM_TRY(tdmi_parquet_labels_finish(opening->labels, &table->listing, err), err,
-            "cannot open the table '%s'", table->path);
+            "cannot make classes of the labels");
     forget_single_part(&table->listing);
     warn(opening);
     int64_t limit = opening->options->cache_bytes > 0 ? opening->options->cache_bytes : CACHE_BYTES;
     struct tdmi_group_loader loader = {table, tdmi_parquet_load_unit, tdmi_parquet_drop_unit};
-    TDM_TRY(tdmi_group_cache_new(limit, &loader, &table->cache, err), err,
-            "cannot open the table '%s'", table->path);
+    TDMI_TRY(tdmi_group_cache_new(limit, &loader, &table->cache, err));
     return check_first_picture(table, err);
 }
 

@@ -60,25 +60,7 @@ static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
     return TDM_OK;
 }
 
-static tdm_status take_batch(const struct tdmi_parquet_table *table,
-                             const struct tdmi_parquet_file *file, const struct ArrowSchema *schema,
-                             const struct ArrowArray *batch, struct unit *unit, int64_t *n_rows,
-                             tdm_error *err)
-{
-    for (int64_t r = 0; r < batch->length; r++) {
-        struct tdmi_page_value *value = &unit->page.values[*n_rows];
-        if (*n_rows == unit->page.n_values)
-            return TDM_FAIL(err, TDM_E_INPUT, "a row group of '%s' has more than its %d rows",
-                            file->path, unit->page.n_values);
-        TDM_TRY(value_of_row(&table->columns, tdmi_arrow_cell_at(schema, batch, r), value, err),
-                err, "cannot read row %lld of '%s'",
-                (long long)(unit->first_row - file->first_row + *n_rows), file->path);
-        unit->page.held_bytes += value->n_bytes;
-        (*n_rows)++;
-    }
-    return TDM_OK;
-}
-
+/* Keep the batches of a row group and find its values in them. */
 static tdm_status drain(const struct tdmi_parquet_table *table,
                         const struct tdmi_parquet_file *file, struct ArrowArrayStream *stream,
                         const struct ArrowSchema *schema, struct unit *unit, tdm_error *err)
@@ -87,14 +69,21 @@ static tdm_status drain(const struct tdmi_parquet_table *table,
         TDMI_TRY(TDMI_MAKE_ROOM(unit->batches, unit->capacity, unit->n_batches, err));
         struct ArrowArray *batch = &unit->batches[unit->n_batches];
         TDMI_TRY(tdmi_arrow_stream_next(stream, file->path, batch, err));
-        if (batch->release == NULL && n_rows == unit->page.n_values)
+        const bool is_end = batch->release == NULL;
+        unit->n_batches += !is_end;
+        if (is_end && n_rows == unit->page.n_values)
             return TDM_OK;
-        if (batch->release == NULL)
+        if (is_end || batch->length > unit->page.n_values - n_rows)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "a row group of '%s' has %lld rows; it is said to have %d", file->path,
-                            (long long)n_rows, unit->page.n_values);
-        unit->n_batches++;
-        TDMI_TRY(take_batch(table, file, schema, batch, unit, &n_rows, err));
+                            (long long)(n_rows + batch->length), unit->page.n_values);
+        for (int64_t r = 0; r < batch->length; r++, n_rows++) {
+            struct tdmi_page_value *value = &unit->page.values[n_rows];
+            TDM_TRY(value_of_row(&table->columns, tdmi_arrow_cell_at(schema, batch, r), value, err),
+                    err, "cannot read row %lld of '%s'",
+                    (long long)(unit->first_row - file->first_row + n_rows), file->path);
+            unit->page.held_bytes += value->n_bytes;
+        }
     }
 }
 

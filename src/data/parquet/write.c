@@ -55,8 +55,7 @@ static tdm_status open_file(const struct tdmi_byte_sink *sink,
     if (options->geometry != NULL) {
         tdmi_preprocess_to_json(options->geometry, json, NULL);
         keys[below.n_keys] = TDMI_PARQUET_GEOMETRY_KEY;
-        TDM_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err), err,
-                "cannot write down the geometry");
+        TDMI_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err));
     }
     return tdmi_arrow_writer_open(sink, &below, file, err);
 }
@@ -161,7 +160,7 @@ tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdm
 tdm_status tdmi_parquet_writer_finish(tdmi_parquet_writer *writer, tdm_error *err)
 {
     if (writer->n_rows > 0)
-        TDM_TRY(end_group(writer, err), err, "cannot finish the file");
+        TDMI_TRY(end_group(writer, err));
     return tdmi_arrow_writer_finish(writer->file, err);
 }
 

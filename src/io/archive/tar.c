@@ -98,9 +98,7 @@ static tdm_status read_text(const struct tar *tar, int64_t offset, int64_t size_
 static tdm_status read_long(const struct tar *tar, int64_t size_bytes, tdmi_text *text,
                             tdm_error *err)
 {
-    TDM_TRY(read_text(tar, tar->at + BLOCK_BYTES, size_bytes, text, err), err,
-            "cannot read the long name at byte %lld of '%s'", (long long)tar->at,
-            tar->archive->path);
+    TDMI_TRY(read_text(tar, tar->at + BLOCK_BYTES, size_bytes, text, err));
     text->length_bytes = strlen(tdmi_text_string(text));
     return TDM_OK;
 }
@@ -303,11 +301,10 @@ static tdm_status list_all(struct tar *tar, int64_t n_most, tdm_error *err)
                             "'%s' is cut short: it ends at byte %lld without the block of zeros "
                             "that ends a tar",
                             archive->path, (long long)archive->records.size_bytes);
-        TDM_TRY(tdmi_records_read(&archive->records, tar->at, block, sizeof block, err), err,
-                "cannot list '%s'", archive->path);
+        TDMI_TRY(tdmi_records_read(&archive->records, tar->at, block, sizeof block, err));
         if (is_zero(block))
             return TDM_OK;
-        TDM_TRY(take_head(tar, block, &size_bytes, err), err, "cannot list '%s'", archive->path);
+        TDMI_TRY(take_head(tar, block, &size_bytes, err));
         tar->at += BLOCK_BYTES + (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     }
     return TDM_OK;

@@ -61,8 +61,8 @@ static tdm_status read_end64(const struct tdmi_archive *archive, int64_t at, str
     uint8_t locator[LOCATOR_BYTES], record[END64_BYTES];
     if (at < LOCATOR_BYTES)
         return TDM_OK;
-    TDM_TRY(tdmi_records_read(&archive->records, at - LOCATOR_BYTES, locator, sizeof locator, err),
-            err, "cannot read the end of '%s'", archive->path);
+    TDMI_TRY(
+        tdmi_records_read(&archive->records, at - LOCATOR_BYTES, locator, sizeof locator, err));
     if (four(locator) != 0x07064b50)
         return TDM_OK;
     /* The record stands right before its locator; the offset written is off by what is in front. */
@@ -72,12 +72,10 @@ static tdm_status read_end64(const struct tdmi_archive *archive, int64_t at, str
     if (place < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: its zip64 end has no place in it",
                         archive->path);
-    TDM_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err), err,
-            "cannot read the zip64 end of '%s'", archive->path);
+    TDMI_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err));
     if (four(record) != 0x06064b50) {
         place = at - LOCATOR_BYTES - END64_BYTES;
-        TDM_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err), err,
-                "cannot read the zip64 end of '%s'", archive->path);
+        TDMI_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err));
     }
     if (four(record) != 0x06064b50)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: there is no zip64 end at byte %lld",
@@ -309,17 +307,15 @@ static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_ar
     size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
     char *room = tdmi_text_room(text, length);
     TDMI_CHECK_MEMORY(room, err);
-    TDM_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err), err,
-            "at byte %lld", (long long)entry->offset);
+    TDMI_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err));
     int64_t before = 0;
     TDMI_TRY(measure_head(entry, (const uint8_t *)room, &before, err));
     const size_t needed = (size_t)(before + entry->stored_bytes);
     if (needed > length) {
         room = tdmi_text_room(text, needed - length);
         TDMI_CHECK_MEMORY(room, err);
-        TDM_TRY(tdmi_records_read(&archive->records, entry->offset + (int64_t)length, room,
-                                  needed - length, err),
-                err, "at byte %lld", (long long)entry->offset);
+        TDMI_TRY(tdmi_records_read(&archive->records, entry->offset + (int64_t)length, room,
+                                   needed - length, err));
     }
     *at = first + (size_t)before;
     return TDM_OK;

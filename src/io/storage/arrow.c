@@ -53,7 +53,7 @@ static tdm_status arrow_list(const char *path, bool has_sizes, tdmi_arena *arena
 static tdm_status arrow_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
 {
     tdmi_arrow_remote *file = NULL;
-    TDM_TRY(tdmi_arrow_remote_open(path, *size_bytes, &file, err), err, "cannot open '%s'", path);
+    TDMI_TRY(tdmi_arrow_remote_open(path, *size_bytes, &file, err));
     *self = file;
     *size_bytes = tdmi_arrow_remote_size(file);
     return TDM_OK;
@@ -67,9 +67,8 @@ static void arrow_close(void *self)
 static tdm_status arrow_read(const void *self, const char *path, int64_t offset, void *bytes,
                              size_t length_bytes, size_t *done, tdm_error *err)
 {
-    return TDM_WRAP(err, tdmi_arrow_remote_read(self, offset, bytes, length_bytes, done, err),
-                    "cannot read %zu bytes at byte %lld of '%s'", length_bytes, (long long)offset,
-                    path);
+    (void)path; /* the file's own errors name it */
+    return tdmi_arrow_remote_read(self, offset, bytes, length_bytes, done, err);
 }
 
 const struct tdmi_storage_table tdmi_storage_arrow = {

@@ -1,6 +1,7 @@
 /* Selects the table of a path's store, and repeats partial reads. */
 #include "io/storage/storage.h"
 
+#include <ctype.h>
 #include <string.h>
 
 struct tdmi_storage_file {
@@ -14,16 +15,12 @@ struct tdmi_storage_file {
 /* ---- the store of a place ----------------------------------------------------------------------
  */
 
-/* Length of "scheme" before "://", or 0. */
-static size_t scheme_bytes(const char *path)
+/* Does the path begin with "scheme://"? */
+static bool has_scheme(const char *path)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    if (path[0] == '\0' || strchr(letters, path[0]) == NULL)
-        return 0;
-    size_t n = 0;
-    while (path[n] != '\0' && (strchr(letters, path[n]) || strchr("0123456789+-.", path[n])))
-        n++;
-    return strncmp(path + n, "://", 3) == 0 ? n : 0;
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.0123456789";
+    return isalpha((unsigned char)path[0]) && strncmp(path + strspn(path, letters), "://", 3) == 0;
 }
 
 static bool is_file_uri(const char *path)
@@ -33,7 +30,7 @@ static bool is_file_uri(const char *path)
 
 bool tdmi_storage_is_uri(const char *path)
 {
-    return scheme_bytes(path) > 0 && !is_file_uri(path);
+    return has_scheme(path) && !is_file_uri(path);
 }
 
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
