@@ -353,10 +353,7 @@ TEST(another_text_under_the_hash_of_the_key_is_refused)
                                         "", "{\"format_version\":1,\"key\":" STORE_KEY "}\n "};
     for (int i = 0; i < 3; i++) {
         tdm_error err = {0};
-        FILE *file = fopen(path, "wb");
-        assert_non_null(file);
-        assert_true(fputs(texts[i], file) >= 0);
-        assert_int_equal(fclose(file), 0);
+        assert_ok(tdmi_file_write(path, texts[i], strlen(texts[i]), &err), &err);
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
         assert_failure(status, TDM_E_INPUT, &err, path);
     }

@@ -5,6 +5,7 @@
 #include "unit.h"
 #include "data/tree.h"
 
+#include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "synth/class.h"
@@ -45,14 +46,12 @@ static int n_entries(const char *path)
 
 static uint64_t file_hash(const char *folder, const char *name, int64_t *bytes)
 {
-    static uint8_t content[1 << 16];
+    TDMI_AT_END(tdmi_free_at) void *content = NULL;
+    size_t n = 0;
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t n = fread(content, 1, sizeof content, file);
-    fclose(file);
-    assert_true(n > 0 && n < sizeof content);
+    assert_int_equal(tdmi_file_read(path, 1 << 16, &content, &n, NULL), TDM_OK);
+    assert_true(n > 0);
     if (bytes)
         *bytes += (int64_t)n;
     return tdmi_xxh64_of(content, n, 0);
@@ -61,10 +60,7 @@ static uint64_t file_hash(const char *folder, const char *name, int64_t *bytes)
 static void make(const struct tdm_synth_options *options, struct tdm_synth_result *result)
 {
     tdm_error err = {0};
-    tdm_status status = tdm_synth(options, nobody, result, &err);
-    if (status != TDM_OK)
-        print_error("%s\n", tdm_error_sentence(&err, 0));
-    assert_int_equal(status, TDM_OK);
+    assert_ok(tdm_synth(options, nobody, result, &err), &err);
 }
 
 TEST(threads_and_a_larger_set_change_no_picture)

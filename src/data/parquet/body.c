@@ -16,11 +16,6 @@ void tdmi_body_release(struct tdmi_body *body)
     *body = (struct tdmi_body){0};
 }
 
-int64_t tdmi_body_held_bytes(const struct tdmi_body *body)
-{
-    return body->blocks == NULL ? 0 : (body->n_blocks + 1) * (int64_t)sizeof *body->blocks;
-}
-
 static size_t block_bytes(const struct tdmi_body *body, int64_t block)
 {
     const int64_t left = body->n_bytes - block * BLOCK;

@@ -70,12 +70,10 @@ tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
 tdm_status tdmi_parquet_load_unit(void *self, int64_t unit, void **value, int64_t *n_bytes,
                                   tdm_error *err);
 void tdmi_parquet_drop_unit(void *self, void *value);
-/* The image of a row (of the table) in a loaded unit; bytes NULL: null. */
-struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
-
-/* Is the row one of a unit that only knows where its images lie? Then where. */
-bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
-                             struct tdmi_page_span *span);
+/* The image of a row (of the table) in a loaded unit, bytes NULL for a null; or, where the unit
+ * only knows the places of its images, *body is not NULL and *span is its place there. */
+void tdmi_parquet_unit_find(const void *value, int64_t row, struct tdmi_page_value *found,
+                            const struct tdmi_body **body, struct tdmi_page_span *span);
 
 /* parquet/table.c */
 struct tdmi_parquet_file *tdmi_parquet_file_of_row(const struct tdmi_parquet_table *table,

@@ -21,7 +21,9 @@ void tdmi_places_release(struct tdmi_page_places *places)
 
 int64_t tdmi_places_held_bytes(const struct tdmi_page_places *places)
 {
-    return places->n_spans * (int64_t)sizeof *places->spans + tdmi_body_held_bytes(&places->body);
+    const struct tdmi_body *body = &places->body;
+    return places->n_spans * (int64_t)sizeof *places->spans +
+           (body->blocks == NULL ? 0 : (body->n_blocks + 1) * (int64_t)sizeof *body->blocks);
 }
 
 /* ---- a page whose body lies in the file -------------------------------------------------- */

@@ -26,9 +26,6 @@ tdm_status tdmi_body_index(const tdmi_storage_file *file, int64_t at, int64_t n_
                            int64_t n_bytes, struct tdmi_body *body, bool *can_read,
                            tdm_error *err) TDM_MUST_USE;
 void tdmi_body_release(struct tdmi_body *body);
-/* Bytes that it holds in memory. */
-int64_t tdmi_body_held_bytes(const struct tdmi_body *body);
-
 /* Reads here and there in one body and keeps the block it was in. One thread at a time. Start with
  * body and file and release it at the end. */
 struct tdmi_body_reader {

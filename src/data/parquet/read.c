@@ -77,16 +77,17 @@ static tdm_status read_from_unit(const void *unit, const struct place *place, in
 {
     TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
     TDMI_AT_END(tdmi_body_reader_release) struct tdmi_body_reader reader = {0};
+    struct tdmi_page_value value;
     struct tdmi_page_span span;
     uint8_t *room = NULL;
-    if (tdmi_parquet_unit_place(unit, row, &reader.body, &span)) {
+    tdmi_parquet_unit_find(unit, row, &value, &reader.body, &span);
+    if (reader.body != NULL) {
         if (span.n_bytes < 0)
             return tdmi_pages_fail_null(err);
         TDMI_TRY(find_room(target, span.n_bytes, &room, err));
         TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &reader.file, err));
         return tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
     }
-    struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
     if (value.bytes == NULL)
         return tdmi_pages_fail_null(err);
     TDMI_TRY(find_room(target, value.n_bytes, &room, err));

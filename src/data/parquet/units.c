@@ -148,19 +148,13 @@ tdm_status tdmi_parquet_load_unit(void *self, int64_t index, void **value, int64
     return TDM_OK;
 }
 
-struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row)
+void tdmi_parquet_unit_find(const void *value, int64_t row, struct tdmi_page_value *found,
+                            const struct tdmi_body **body, struct tdmi_page_span *span)
 {
     const struct unit *unit = value;
-    return unit->page.values[row - unit->first_row];
-}
-
-bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
-                             struct tdmi_page_span *span)
-{
-    const struct unit *unit = value;
-    if (unit->places.spans == NULL)
-        return false;
-    *body = &unit->places.body;
-    *span = unit->places.spans[row - unit->first_row];
-    return true;
+    *body = unit->places.spans == NULL ? NULL : &unit->places.body;
+    if (*body != NULL)
+        *span = unit->places.spans[row - unit->first_row];
+    else
+        *found = unit->page.values[row - unit->first_row];
 }

@@ -3,6 +3,7 @@
 #include "data/parquet/write.h"
 
 #include "base/text/json.h"
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -116,18 +117,6 @@ static void set_number(tdmi_parquet_writer *writer, enum column column, int32_t 
     ((int32_t *)writer->values[column])[writer->n_rows] = number;
 }
 
-static tdm_status check_row(const tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
-                            tdm_error *err)
-{
-    const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
-    size_t raw_bytes = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
-    if (shape->channels > 0 && row->image_bytes != raw_bytes)
-        return TDM_FAIL(err, TDM_E_BUG, "'%s' has %zu bytes; raw images of %d × %d × %d have %zu",
-                        row->path, row->image_bytes, shape->height, shape->width, shape->channels,
-                        raw_bytes);
-    return TDM_OK;
-}
-
 static tdm_status add_row(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
                           tdm_error *err)
 {
@@ -147,8 +136,11 @@ static tdm_status add_row(tdmi_parquet_writer *writer, const struct tdmi_parquet
 tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
                                    tdm_error *err)
 {
-    TDM_TRY(check_row(writer, row, err), err, "cannot write row %lld",
-            (long long)tdmi_parquet_writer_rows(writer));
+    const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
+    assert(shape->channels == 0 || row->image_bytes == (size_t)shape->height *
+                                                           (size_t)shape->width *
+                                                           (size_t)shape->channels);
+    (void)shape;
     TDM_TRY(add_row(writer, row, err), err, "cannot write '%s'", row->path);
     writer->n_rows++;
     writer->group_bytes += (int64_t)row->image_bytes;

@@ -50,21 +50,16 @@ struct place {
 // Newer Arrows keep S3 in a library of its own beside their first.
 static Status load_s3()
 {
-    static const Status loaded = [] {
-        Dl_info arrow_library;
-        if (dladdr(reinterpret_cast<const void *>(&arrow::GetBuildInfo), &arrow_library) == 0)
-            return Status::OK();
-        std::string path = arrow_library.dli_fname;
-        size_t at = path.rfind("libarrow.so");
-        if (at == std::string::npos)
-            return Status::OK(); // linked otherwise, S3 with it or not
-        path.replace(at, strlen("libarrow"), "libarrow_s3");
-        if (access(path.c_str(), R_OK) != 0)
-            return Status::OK();
-        ARROW_RETURN_NOT_OK(arrow::fs::LoadFileSystemFactories(path.c_str()));
+    Dl_info arrow_library;
+    if (dladdr(reinterpret_cast<const void *>(&arrow::GetBuildInfo), &arrow_library) == 0)
         return Status::OK();
-    }();
-    return loaded;
+    std::string path = arrow_library.dli_fname;
+    size_t at = path.rfind("libarrow.so");
+    if (at == std::string::npos)
+        return Status::OK(); // linked otherwise, S3 with it or not
+    path.replace(at, strlen("libarrow"), "libarrow_s3");
+    return access(path.c_str(), R_OK) != 0 ? Status::OK()
+                                           : arrow::fs::LoadFileSystemFactories(path.c_str());
 }
 
 // Google's client tries for a quarter of an hour where nothing else is said.
@@ -116,7 +111,8 @@ static arrow::Result<std::shared_ptr<FileSystem>> make_store(const std::string &
 {
     if (uri.compare(0, 5, "s3://") != 0)
         return arrow::fs::FileSystemFromUri(patient(uri));
-    ARROW_RETURN_NOT_OK(load_s3());
+    static const Status loaded = load_s3();
+    ARROW_RETURN_NOT_OK(loaded);
     std::shared_ptr<arrow::fs::S3RetryStrategy> retry = std::make_shared<s3_patience>();
     auto store = arrow::fs::FileSystemFromUriAndOptions(uri, {{"retry_strategy", std::any(retry)}});
     // Whatever S3 registered while it began, or made its first client, must end after our handler:

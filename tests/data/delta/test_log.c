@@ -139,8 +139,7 @@ TEST(a_path_may_name_a_version)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     static const struct {
         const char *path, *table;
         int version;
@@ -166,7 +165,6 @@ TEST(a_path_may_name_a_version)
         assert_string_equal(table, expected);
         assert_int_equal(version, cases[c].version);
     }
-    tdmi_arena_release(&arena);
 }
 
 /* ---- tables of other programs -------------------------------------------------------------- */
@@ -270,8 +268,7 @@ TEST(golden_tables_are_as_written_down)
 TEST(every_golden_table_has_a_line)
 {
     tdm_error err = {0};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
     assert_ok(tdmi_folder_list(test_data("delta-golden"), &arena, &entries, &n_entries, &err),
@@ -283,7 +280,6 @@ TEST(every_golden_table_has_a_line)
         if (!is_there)
             fail_msg("%s", entries[e].name);
     }
-    tdmi_arena_release(&arena);
 }
 
 TEST(partition_values_and_paths_of_spark_are_read)

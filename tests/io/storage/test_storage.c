@@ -82,13 +82,12 @@ TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     tree_text(&tree, "b", "123");
     tree_text(&tree, "B", "");
     tree_folder(&tree, "a");
-    tdmi_arena_init(&arena, 0);
     for (int has_sizes = 0; has_sizes < 2; has_sizes++) {
         assert_ok(tdmi_storage_list(tree.root, has_sizes == 1, &arena, &entries, &n_entries, &err),
                   &err);
@@ -104,7 +103,6 @@ TEST(a_folder_is_listed_by_bytes_with_sizes_on_request)
     assert_int_equal(
         tdmi_storage_list(tree_path(&tree, "b"), false, &arena, &entries, &n_entries, &err),
         TDM_E_INPUT);
-    tdmi_arena_release(&arena);
 }
 
 TEST(files_are_read_at_an_offset)
@@ -183,8 +181,7 @@ TEST(a_bucket_takes_one_set_of_options)
     tdm_error err = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     /* Nobody listens on this port; asking to stop leaves it at one attempt. */
     static const char first[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:9&scheme=http";
     static const char other[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:8&scheme=http";
@@ -199,7 +196,6 @@ TEST(a_bucket_takes_one_set_of_options)
                                                             : "build with Arrow"));
     assert_string_equal(tdmi_storage_plain(first, &arena), "s3://key:secret@one/a");
     assert_string_equal(tdmi_storage_plain("a?b=c", &arena), "a?b=c");
-    tdmi_arena_release(&arena);
 }
 
 TEST_MAIN(NULL, NULL)
