@@ -6,7 +6,6 @@
 #include "features/inside.h"
 
 #include "base/file/file.h"
-#include "features/table.h"
 #include "tandem/event.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Open addressing with steps of one. A place is the number of a file in the upper half and of a row
  * in the lower, so a slot is 8 bytes and the row's key is read from the file's index.
  */
-#include "features/table.h"
+#include "features/inside.h"
 
 static struct tdmi_store_file *file_at(const struct tdmi_store_table *table, int64_t place)
 {

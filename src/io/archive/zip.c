@@ -25,7 +25,6 @@ enum {
     END64_BYTES = 56,
     HEAD_BYTES = 46,
     LOCAL_BYTES = 30,
-    EXTRA_SLACK = 64, /* local extras are seldom longer, and then one request reads all */
     FLAG_ENCRYPTED = 1,
     MADE_BY_DOS = 0,
     MADE_BY_UNIX = 3
@@ -297,26 +296,20 @@ static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uin
     return TDM_OK;
 }
 
-/* Append the local head and the bytes after it to text, in one request where the head's extras are
- * short; *at becomes the place in text where the entry's bytes begin. */
+/* Append the local head and the bytes after it to text, in one request: at most to the next entry,
+ * and no further than the longest head allows. *at becomes the place in text where the entry's
+ * bytes begin. */
 static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                         tdmi_text *text, size_t *at, tdm_error *err)
 {
-    size_t first = text->length_bytes;
-    int64_t most = LOCAL_BYTES + (int64_t)strlen(entry->name) + EXTRA_SLACK + entry->stored_bytes;
-    size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
+    const int64_t most = LOCAL_BYTES + 2 * UINT16_MAX + entry->stored_bytes;
+    const size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
+    const size_t first = text->length_bytes;
     char *room = tdmi_text_room(text, length);
+    int64_t before = 0;
     TDMI_CHECK_MEMORY(room, err);
     TDMI_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err));
-    int64_t before = 0;
     TDMI_TRY(measure_head(entry, (const uint8_t *)room, &before, err));
-    const size_t needed = (size_t)(before + entry->stored_bytes);
-    if (needed > length) {
-        room = tdmi_text_room(text, needed - length);
-        TDMI_CHECK_MEMORY(room, err);
-        TDMI_TRY(tdmi_records_read(&archive->records, entry->offset + (int64_t)length, room,
-                                   needed - length, err));
-    }
     *at = first + (size_t)before;
     return TDM_OK;
 }
