@@ -1,5 +1,5 @@
 /* A hash table of distinct values; sorted once when all are known. */
-#include "data/parquet/labels.h"
+#include "data/parquet/member.h"
 
 #include "base/hash/hash.h"
 #include "base/text/json.h"
