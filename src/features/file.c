@@ -4,7 +4,6 @@
  */
 #include "features/file.h"
 
-#include "base/file/file.h"
 #include "base/system/multiversion.h"
 #include "base/text/text.h"
 #include "tensor/half.h"

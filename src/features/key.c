@@ -6,7 +6,6 @@
 #include "features/inside.h"
 
 #include "base/file/file.h"
-#include "base/hash/hash.h"
 #include "base/text/text.h"
 #include "tandem/log.h"
 #include <errno.h>

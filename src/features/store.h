@@ -18,10 +18,7 @@
 #define TANDEM_FEATURES_STORE_H
 
 #include "base/scope.h"
-#include "tandem/error.h"
 #include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 typedef struct tdmi_store tdmi_store;
 

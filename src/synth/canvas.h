@@ -10,9 +10,6 @@
 
 #include "synth/object.h"
 #include "image/image.h"
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- shared by all images of a data set; read-only once filled -------------------------- */
 

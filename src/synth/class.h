@@ -6,8 +6,6 @@
 #ifndef TANDEM_SYNTH_CLASS_H
 #define TANDEM_SYNTH_CLASS_H
 
-#include <stddef.h>
-
 #define TDMI_SYNTH_CLASSES 1000
 #define TDMI_SYNTH_SCHEMES 6
 #define TDMI_SYNTH_ANY_SCHEME (-1)

@@ -6,7 +6,6 @@
 
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct tdmi_synth_folder { /* start from a zeroed object */

@@ -5,9 +5,6 @@
 #define TANDEM_SYNTH_SCENE_H
 
 #include "synth/canvas.h"
-#include "image/image.h"
-#include "tandem/error.h"
-#include <stdint.h>
 
 /* The longest possible side of an image is this many times the requested size, rounded up. */
 #define TDMI_SYNTH_LONGEST 1.33F

@@ -1,9 +1,7 @@
 /* Percent-encoding, which paths are absolute, and which leave the table. */
 #include "data/delta/path.h"
 
-#include "base/file/file.h"
 #include "io/storage/storage.h"
-#include "base/scope.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

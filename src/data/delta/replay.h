@@ -9,10 +9,6 @@
 
 #include "base/arena.h"
 #include "base/scope.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- result ------------------------------------------------------------------------ */
 

@@ -6,9 +6,6 @@
 #define TANDEM_DATA_DELTA_STATE_H
 
 #include "data/delta/replay.h"
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- files ---- */
 

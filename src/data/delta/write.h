@@ -8,9 +8,6 @@
 
 #include "base/arena.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 struct tdmi_delta_column {
     const char *name, *type; /* "binary", "integer", "string", … */

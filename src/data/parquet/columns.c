@@ -5,7 +5,6 @@
  */
 #include "data/parquet/columns.h"
 
-#include "base/text/text.h"
 #include "io/arrow/cell.h"
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #define TANDEM_DATA_PARQUET_COLUMNS_H
 
 #include "base/arena.h"
-#include "io/arrow/abi.h"
 #include "data/parquet/table.h"
 
 /* The value of a member by which its name says the part; a column `split` comes before it. */

@@ -14,7 +14,6 @@
 #include "base/hash/crc32.h"
 #include "base/scope.h"
 #include "io/arrow/bridge.h"
-#include <limits.h>
 #include <string.h>
 
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };

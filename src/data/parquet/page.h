@@ -8,7 +8,6 @@
 
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum tdmi_page_kind {

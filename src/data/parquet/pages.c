@@ -6,7 +6,6 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include <limits.h>
 #include <string.h>
 
 /* Heads carry the least and the greatest value, which may be images. */

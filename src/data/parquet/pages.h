@@ -6,7 +6,6 @@
 #ifndef TANDEM_DATA_PARQUET_PAGES_H
 #define TANDEM_DATA_PARQUET_PAGES_H
 
-#include "base/text/text.h"
 #include "io/arrow/bridge.h"
 #include "data/parquet/page.h"
 #include "io/storage/storage.h"

@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include "io/arrow/bridge.h"
 #include <string.h>
 
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, CHECK_BYTES = 256 * 1024 };

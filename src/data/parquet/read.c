@@ -2,7 +2,6 @@
  */
 #include "data/parquet/member.h"
 
-#include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "data/parquet/write.h"
 #include "io/storage/records.h"

@@ -7,10 +7,8 @@
 #include "data/parquet/member.h"
 
 #include "base/text/json.h"
-#include "io/arrow/cell.h"
 #include "data/parquet/write.h"
 #include "io/storage/records.h"
-#include "image/image.h"
 #include "tandem/log.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #ifndef TANDEM_DATA_PARQUET_WRITE_H
 #define TANDEM_DATA_PARQUET_WRITE_H
 
-#include "base/scope.h"
 #include "io/arrow/write.h"
 #include "data/source/source.h"
 #include "image/preprocess.h"

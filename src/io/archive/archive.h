@@ -8,10 +8,6 @@
 
 #include "base/scope.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum tdmi_archive_form { TDMI_ARCHIVE_NONE, TDMI_ARCHIVE_ZIP, TDMI_ARCHIVE_TAR };
 

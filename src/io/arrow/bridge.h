@@ -12,8 +12,6 @@
 #include "io/arrow/abi.h"
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,10 +6,6 @@
 #define TANDEM_IO_ARROW_STORAGE_H
 
 #include "base/file/file.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,7 +10,6 @@
 #ifndef TANDEM_IO_ARROW_TABLE_H
 #define TANDEM_IO_ARROW_TABLE_H
 
-#include "io/arrow/bridge.h"
 #include "io/arrow/storage.h"
 #include "io/arrow/write.h"
 

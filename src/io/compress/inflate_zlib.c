@@ -2,8 +2,6 @@
  */
 #include "io/compress/inflate.h"
 
-#include "base/memory.h"
-#include <limits.h>
 #include <zlib.h>
 
 enum { CHUNK_BYTES = 64 * 1024, GROWTH_BYTES = 256 * 1024, RAW = -15, GZIP = 15 + 16 };

@@ -10,14 +10,9 @@
 #ifndef TANDEM_IO_STORAGE_STORAGE_H
 #define TANDEM_IO_STORAGE_STORAGE_H
 
-#include "base/arena.h"
 #include "base/file/file.h"
 #include "base/scope.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
