@@ -6,8 +6,7 @@
  */
 #include "fuzz_files.h"
 
-#include "features/form.h"
-#include "features/table.h"
+#include "features/inside.h"
 
 enum { MOST_BYTES = 1 << 16 };
 

@@ -5,7 +5,6 @@
  */
 
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "features/inside.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,29 +32,23 @@ struct keys_found {
 /* A folder that vanishes meanwhile counts as empty. */
 static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
 {
-    tdmi_arena names;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena names = {0};
     struct tdmi_folder_entry *entries = NULL;
     struct stat facts;
     size_t n = 0;
-    tdmi_arena_init(&names, 4096);
     tdm_status status = tdmi_folder_list(key->folder, &names, &entries, &n, err);
-    if (status == TDM_E_INPUT)
-        status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    if (status != TDM_E_INPUT)
+        TDMI_TRY(status);
+    for (size_t i = 0; i < n; i++) {
         const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
-        if (path == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
-        else if (tdmi_store_is_reservation_name(entries[i].name))
+        TDMI_CHECK_MEMORY(path, err);
+        if (tdmi_store_is_reservation_name(entries[i].name))
             key->reserved_bytes += tdmi_store_reserved_bytes(path);
         else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
             key->size_bytes += facts.st_size;
     }
-    tdmi_arena_release(&names);
-    if (status != TDM_OK)
-        return status;
     key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-    if (key->lock_path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+    TDMI_CHECK_MEMORY(key->lock_path, err);
     if (stat(key->lock_path, &facts) == 0)
         key->used = facts.st_mtim;
     return TDM_OK;
@@ -66,25 +59,21 @@ static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    tdm_status status = tdmi_folder_list(root, arena, &entries, &n, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_folder_list(root, arena, &entries, &n, err));
     keys->of = tdmi_arena_alloc(arena, n, sizeof *keys->of);
-    if (keys->of == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    TDMI_CHECK_MEMORY(keys->of, err);
+    for (size_t i = 0; i < n; i++) {
         if (entries[i].kind != TDMI_FILE_FOLDER || !tdmi_store_is_key_name(entries[i].name))
             continue;
         struct key_found *key = &keys->of[keys->n++];
         *key = (struct key_found){.name = entries[i].name, .lock = -1};
         key->folder = tdmi_path_join(arena, root, key->name);
-        if (key->folder == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
-        status = look_at_key(key, arena, err);
+        TDMI_CHECK_MEMORY(key->folder, err);
+        TDMI_TRY(look_at_key(key, arena, err));
         keys->size_bytes += key->size_bytes;
         keys->reserved_bytes += key->reserved_bytes;
     }
-    return status;
+    return TDM_OK;
 }
 
 static int by_use(const void *a, const void *b)
@@ -128,78 +117,66 @@ static double gib(int64_t bytes)
     return (double)bytes / 0x1p30;
 }
 
-static tdm_status too_little(const struct tdmi_store_request *request,
-                             const struct keys_found *keys, int64_t limit, int64_t free_bytes,
-                             int64_t idle, tdm_error *err)
+static tdm_status too_little(const tdmi_store *store, int64_t bytes, const struct keys_found *keys,
+                             int64_t limit, int64_t free_bytes, int64_t idle, tdm_error *err)
 {
     const int64_t taken = keys->size_bytes + keys->reserved_bytes - idle;
-    if (taken + request->bytes > limit)
+    if (taken + bytes > limit)
         return TDM_FAIL(
             err, TDM_E_SYSTEM,
             "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
             "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
             "that are in use, or promised to them; wait for the others, set TANDEM_HOME to a "
             "folder on another disk, or train with --features none",
-            (long long)request->bytes, gib(request->bytes), request->root, (long long)limit,
-            gib(limit), (long long)taken);
+            (long long)bytes, gib(bytes), store->root, (long long)limit, gib(limit),
+            (long long)taken);
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
                     "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
                     "set TANDEM_HOME to a folder on another disk, or train with --features none",
-                    (long long)request->bytes, gib(request->bytes), request->root,
-                    (long long)free_bytes, gib(free_bytes), (long long)idle);
+                    (long long)bytes, gib(bytes), store->root, (long long)free_bytes,
+                    gib(free_bytes), (long long)idle);
 }
 
-static int64_t limit_of(const struct tdmi_store_request *request, const struct keys_found *keys,
-                        int64_t free_bytes)
+static int64_t limit_of(const tdmi_store *store, const struct keys_found *keys, int64_t free_bytes)
 {
-    if (request->limit_bytes > 0)
-        return request->limit_bytes;
+    if (store->limit_bytes > 0)
+        return store->limit_bytes;
+    if (free_bytes > INT64_MAX - keys->size_bytes)
+        return default_limit;
     /* Half of what was free before any row was here: growing must not lower it. */
-    return free_bytes < INT64_MAX && (free_bytes + keys->size_bytes) / 2 < default_limit
-               ? (free_bytes + keys->size_bytes) / 2
-               : default_limit;
+    const int64_t half = (free_bytes + keys->size_bytes) / 2;
+    return half < default_limit ? half : default_limit;
 }
 
-/* Bytes reserved by others count as written. */
-static int64_t left_of(int64_t free_bytes, int64_t reserved_bytes)
-{
-    if (free_bytes == INT64_MAX)
-        return free_bytes;
-    return free_bytes > reserved_bytes ? free_bytes - reserved_bytes : 0;
-}
-
-static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena *arena,
+static tdm_status make_room(const tdmi_store *store, int64_t bytes, tdmi_arena *arena,
                             tdm_error *err)
 {
     struct keys_found keys = {0};
-    tdm_status status = look_through(request->root, arena, &keys, err);
-    if (status != TDM_OK)
-        return status;
-    const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
-    const int64_t limit = limit_of(request, &keys, free_bytes),
-                  left = left_of(free_bytes, keys.reserved_bytes);
-    int64_t needed = keys.size_bytes + keys.reserved_bytes + request->bytes - limit;
-    if (request->bytes > left && request->bytes - left > needed)
-        needed = request->bytes - left;
+    TDMI_TRY(look_through(store->root, arena, &keys, err));
+    const int64_t free_bytes = tdmi_disk_spare_bytes(store->root);
+    const int64_t limit = limit_of(store, &keys, free_bytes);
+    int64_t left = free_bytes;
+    if (free_bytes < INT64_MAX) /* bytes reserved by others count as written */
+        left = free_bytes > keys.reserved_bytes ? free_bytes - keys.reserved_bytes : 0;
+    int64_t needed = keys.size_bytes + keys.reserved_bytes + bytes - limit;
+    if (bytes > left && bytes - left > needed)
+        needed = bytes - left;
     if (needed <= 0)
         return TDM_OK;
     qsort(keys.of, keys.n, sizeof *keys.of, by_use);
-    const int64_t idle = lock_enough(&keys, request->own, needed);
+    const int64_t idle = lock_enough(&keys, store->key.name, needed);
     let_go(&keys, idle >= needed);
-    return idle < needed ? too_little(request, &keys, limit, left, idle, err) : TDM_OK;
+    return idle < needed ? too_little(store, bytes, &keys, limit, left, idle, err) : TDM_OK;
 }
 
-tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
+tdm_status tdmi_store_make_room(const tdmi_store *store, int64_t bytes,
                                 struct tdmi_store_reservation *reservation, tdm_error *err)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    const int lock = tdmi_store_counting_begin(request->root);
-    const tdm_status status = make_room(request, &arena, err);
-    if (status == TDM_OK)
-        tdmi_store_reserve(reservation, request->folder, request->bytes);
-    tdmi_store_counting_end(lock);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_store_counting_end) int lock = tdmi_store_counting_begin(store->root);
+    (void)lock; /* held until here returns */
+    TDMI_TRY(make_room(store, bytes, &arena, err));
+    tdmi_store_reserve(reservation, store->key.folder, bytes);
+    return TDM_OK;
 }

@@ -1,13 +1,11 @@
 /*
  * Reading a file of rows. Sizes are checked against the size of the file before anything is
- * allocated, so what a damaged head promises costs nothing.
+ * allocated, so the promises of a damaged head cost nothing.
  */
 #include "features/file.h"
 
-#include "base/file/file.h"
-#include "base/memory.h"
 #include "base/system/multiversion.h"
-#include "features/form.h"
+#include "base/text/text.h"
 #include "tensor/half.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +35,7 @@ int64_t tdmi_store_file_bytes(int width, enum tdmi_dtype precision, int64_t n_ro
 
 bool tdmi_store_is_rows_name(const char *name)
 {
-    const size_t length = strlen(name), ending = strlen(TDMI_STORE_ENDING);
-    return name[0] != '.' && length > ending &&
-           strcmp(name + length - ending, TDMI_STORE_ENDING) == 0;
+    return name[0] != '.' && tdmi_ends_with(name, TDMI_STORE_ENDING);
 }
 
 /* False with errno 0: the file ends before. */
@@ -98,10 +94,7 @@ static tdm_status read_index(struct tdmi_store_file *file, const struct tdmi_sto
                              tdm_error *err)
 {
     const size_t n = (size_t)head->n_rows, index_bytes = n * sizeof *file->entries;
-    file->entries = tdmi_alloc(n, sizeof *file->entries);
-    if (file->entries == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening %s: no memory for the index of %zu rows",
-                        file->path, n);
+    TDMI_TRY(TDMI_NEW(file->entries, n, err));
     if (!read_at(file->descriptor, file->entries, index_bytes,
                  file->size_bytes - (int64_t)index_bytes))
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot read %s: %s", file->path, why_not());
@@ -122,7 +115,7 @@ static tdm_status check_form(const char *path, const struct tdmi_store_head *hea
                         "%s has rows of another key than the folder it lies in" REMEDY, path);
     if ((int)head->width != form->width)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has rows of %u floats, and %d are asked for under the same key", path,
+                        "%s has rows of %u floats; expected %d under the same key", path,
                         (unsigned)head->width, form->width);
     return TDM_OK;
 }
@@ -141,38 +134,27 @@ static tdm_status open_file(struct tdmi_store_file *file, const struct tdmi_stor
     file->size_bytes = facts.st_size;
     if (!read_at(file->descriptor, &head, sizeof head, 0))
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot read %s: %s", file->path, why_not());
-    tdm_status status = check_head(file->path, &head, file->size_bytes, err);
-    if (status == TDM_OK)
-        status = read_index(file, &head, err);
-    if (status == TDM_OK)
-        status = check_form(file->path, &head, form, err);
+    TDMI_TRY(check_head(file->path, &head, file->size_bytes, err));
+    TDMI_TRY(read_index(file, &head, err));
+    TDMI_TRY(check_form(file->path, &head, form, err));
     file->n_rows = (int64_t)head.n_rows;
     file->width = (int)head.width;
     file->precision = head.precision == TDMI_STORE_CODE_F16 ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32;
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_store_file_open(const char *path, const struct tdmi_store_form *form,
                                 struct tdmi_store_file **file, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_store_file_close_at) struct tdmi_store_file *opened = NULL;
     const size_t path_bytes = strlen(path) + 1;
     *file = NULL;
-    struct tdmi_store_file *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened != NULL) {
-        opened->descriptor = -1;
-        opened->path = tdmi_alloc(path_bytes, 1);
-    }
-    if (opened == NULL || opened->path == NULL) {
-        tdmi_store_file_close(opened);
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening %s: no memory", path);
-    }
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
+    opened->descriptor = -1;
+    TDMI_TRY(TDMI_NEW(opened->path, path_bytes, err));
     memcpy(opened->path, path, path_bytes);
-    tdm_status status = open_file(opened, form, err);
-    if (status != TDM_OK) {
-        tdmi_store_file_close(opened);
-        return status;
-    }
-    *file = opened;
+    TDMI_TRY(open_file(opened, form, err));
+    *file = tdmi_take(&opened);
     return TDM_OK;
 }
 
@@ -230,8 +212,7 @@ tdm_status tdmi_store_file_read(const struct tdmi_store_file *file, int64_t row,
     if (file->precision == TDMI_DTYPE_F32)
         return tdmi_store_file_read_stored(file, row, values, err);
     char *halves = (char *)(values + file->width) - (size_t)file->width * sizeof(uint16_t);
-    tdm_status status = tdmi_store_file_read_stored(file, row, halves, err);
-    if (status == TDM_OK)
-        widen(values, file->width);
-    return status;
+    TDMI_TRY(tdmi_store_file_read_stored(file, row, halves, err));
+    widen(values, file->width);
+    return TDM_OK;
 }

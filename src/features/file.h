@@ -6,8 +6,8 @@
 #ifndef TANDEM_FEATURES_FILE_H
 #define TANDEM_FEATURES_FILE_H
 
+#include "base/hash/hash.h"
 #include "features/store.h"
-#include <stdbool.h>
 
 #define TDMI_STORE_ENDING ".rows"
 
@@ -38,6 +38,7 @@ tdm_status tdmi_store_file_open(const char *path, const struct tdmi_store_form *
                                 struct tdmi_store_file **file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_store_file_close(struct tdmi_store_file *file);
+TDMI_POINTER_RELEASE(struct tdmi_store_file, tdmi_store_file_close)
 /* width floats, whatever the precision. */
 tdm_status tdmi_store_file_read(const struct tdmi_store_file *file, int64_t row, float *values,
                                 tdm_error *err) TDM_MUST_USE;
@@ -49,6 +50,50 @@ size_t tdmi_store_row_bytes(int width, enum tdmi_dtype precision);
 /* Size of a file with so many rows. */
 int64_t tdmi_store_file_bytes(int width, enum tdmi_dtype precision, int64_t n_rows);
 bool tdmi_store_is_rows_name(const char *name);
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/* A head of HEAD_BYTES, the rows without gaps, one entry for each row. All numbers are
+ * little-endian; big-endian machines are refused, so that rows and index need no conversion. */
+enum {
+    TDMI_STORE_FORMAT_VERSION = 1,
+    TDMI_STORE_HEAD_BYTES = 128,
+    TDMI_STORE_MAX_WIDTH = 1 << 24,
+    TDMI_STORE_CODE_F32 = 1,
+    TDMI_STORE_CODE_F16 = 2
+};
+
+struct tdmi_store_head {
+    char magic[8];
+    uint32_t format_version, width, precision, zero;
+    uint64_t n_rows;
+    uint8_t key[32];
+    uint64_t checksum; /* XXH64 of this head, with 0 here, and the entries */
+    uint8_t zeros[56];
+};
+_Static_assert(sizeof(struct tdmi_store_head) == TDMI_STORE_HEAD_BYTES, "a head has no padding");
+_Static_assert(sizeof(struct tdmi_store_entry) == 16, "an entry has no padding");
+
+static const char tdmi_store_magic[8] = {'T', 'D', 'M', 'R', 'O', 'W', 'S', '\n'};
+
+static inline uint64_t tdmi_store_checksum(struct tdmi_store_head head,
+                                           const struct tdmi_store_entry *entries)
+{
+    tdmi_xxh64 state;
+    head.checksum = 0;
+    tdmi_xxh64_init(&state, 0);
+    tdmi_xxh64_add(&state, &head, sizeof head);
+    tdmi_xxh64_add(&state, entries, (size_t)head.n_rows * sizeof *entries);
+    return tdmi_xxh64_result(&state);
+}
+
+/* Seeded with the row's key, so that a row stored in place of another is detected too. */
+static inline uint32_t tdmi_store_check(uint64_t content, uint32_t view, const void *stored,
+                                        size_t stored_bytes)
+{
+    const uint64_t seed = content ^ (uint64_t)view << 32 ^ view;
+    return (uint32_t)tdmi_xxh64_of(stored, stored_bytes, seed);
+}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -70,5 +115,6 @@ tdm_status tdmi_store_writer_commit(tdmi_store_writer *writer, char **path,
                                     tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_store_writer_abort(tdmi_store_writer *writer);
+TDMI_POINTER_RELEASE(tdmi_store_writer, tdmi_store_writer_abort)
 
 #endif

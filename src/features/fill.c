@@ -6,7 +6,6 @@
  */
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "features/inside.h"
 
 enum { SHARE = 32 };
@@ -17,12 +16,22 @@ static int64_t bytes_of(const tdmi_store *store, int64_t n_rows)
     return tdmi_store_file_bytes(store->form.width, store->fill.precision, n_rows);
 }
 
+static tdm_status reserve(tdmi_store *store, int64_t n_rows, tdm_error *err)
+{
+    if (n_rows > 0 && store->key.is_read_only)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "it can be read and not written");
+    if (n_rows > 0)
+        TDMI_TRY(
+            tdmi_store_make_room(store, bytes_of(store, n_rows), &store->fill.reservation, err));
+    return tdmi_store_table_reserve(&store->table, tdmi_store_rows(store) + n_rows, err);
+}
+
 tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dtype precision,
                                  tdm_error *err)
 {
     const int64_t most = INT64_MAX / 8 / ((int64_t)store->form.width * 4 + 16);
     if (precision != TDMI_DTYPE_F32 && precision != TDMI_DTYPE_F16)
-        return TDM_FAIL(err, TDM_E_BUG, "rows are stored in F32 or F16, and %s is asked for",
+        return TDM_FAIL(err, TDM_E_BUG, "rows are stored in F32 or F16, not in %s",
                         tdmi_dtype_name(precision));
     if (store->fill.writer != NULL)
         return TDM_FAIL(err, TDM_E_BUG, "a fill of %s begins before the last one was committed",
@@ -31,22 +40,9 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
         return TDM_FAIL(err, TDM_E_BUG, "a fill of %lld rows: between 0 and %lld can be promised",
                         (long long)n_rows, (long long)most);
     tdmi_store_reservation_release(&store->fill.reservation);
-    store->fill = (struct tdmi_store_fill){.precision = precision, .n_reserved = n_rows};
-    store->fill.begun_ns = tdmi_clock_ns();
-    const struct tdmi_store_request request = {
-        .root = store->root,
-        .own = store->key.name,
-        .folder = store->key.folder,
-        .limit_bytes = store->limit_bytes,
-        .bytes = bytes_of(store, n_rows),
-    };
-    tdm_status status = TDM_OK;
-    if (n_rows > 0 && store->key.is_read_only)
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "it can be read and not written");
-    else if (n_rows > 0)
-        status = tdmi_store_make_room(&request, &store->fill.reservation, err);
-    if (status == TDM_OK)
-        status = tdmi_store_table_reserve(&store->table, tdmi_store_rows(store) + n_rows, err);
+    store->fill = (struct tdmi_store_fill){
+        .precision = precision, .n_reserved = n_rows, .begun_ns = tdmi_clock_ns()};
+    const tdm_status status = reserve(store, n_rows, err);
     store->fill.is_open = status == TDM_OK;
     if (status != TDM_OK)
         tdmi_store_reservation_release(&store->fill.reservation);
@@ -63,7 +59,7 @@ static tdm_status next_file(tdmi_store *store, tdm_error *err)
     if (needed > free_bytes)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%lld bytes of rows are still to come, and the disk has %lld left for "
-                        "them; free some and run it again, what is stored stays",
+                        "them; free some and run it again; stored rows stay",
                         (long long)needed, (long long)free_bytes);
     fill->file_begun_ns = tdmi_clock_ns();
     return tdmi_store_writer_new(store->key.folder, &store->form, fill->precision, &fill->writer,
@@ -81,29 +77,21 @@ static bool is_time(const tdmi_store *store)
            now - fill->file_begun_ns >= (share_ns > commit_ns ? share_ns : commit_ns);
 }
 
-/* The file is renamed, durable, and then opened like one of anybody's. */
+/* The file is renamed, durable, and then opened like any other. */
 static tdm_status commit(tdmi_store *store, tdm_error *err)
 {
     struct tdmi_store_fill *fill = &store->fill;
+    TDMI_AT_END(tdmi_free_at) char *path = NULL;
     struct tdmi_store_file *file = NULL;
-    char *path = NULL;
-    tdm_status status = tdmi_store_writer_commit(fill->writer, &path, err);
-    fill->writer = NULL;
-    if (status == TDM_OK) {
-        store->has_filled = true;
-        status = tdmi_store_file_open(path, &store->form, &file, err);
-    }
-    if (status == TDM_OK) {
-        fill->committed_bytes += file->size_bytes;
-        status = tdmi_store_table_add(&store->table, file, err);
-    }
-    tdmi_free(path);
-    if (status == TDM_OK) {
-        tdmi_store_reservation_lower(&fill->reservation,
-                                     bytes_of(store, fill->n_reserved - fill->n_added));
-        tdmi_store_key_mark_used(&store->key);
-    }
-    return status;
+    TDMI_TRY(tdmi_store_writer_commit(tdmi_take(&fill->writer), &path, err));
+    store->has_filled = true;
+    TDMI_TRY(tdmi_store_file_open(path, &store->form, &file, err));
+    fill->committed_bytes += file->size_bytes;
+    TDMI_TRY(tdmi_store_table_add(&store->table, file, err));
+    tdmi_store_reservation_lower(&fill->reservation,
+                                 bytes_of(store, fill->n_reserved - fill->n_added));
+    tdmi_store_key_mark_used(&store->key);
+    return TDM_OK;
 }
 
 static tdm_status end_when_failed(tdmi_store *store, tdm_status status, tdm_error *err)
@@ -117,20 +105,16 @@ static tdm_status add_row(tdmi_store *store, struct tdmi_store_row row, const fl
                           tdm_error *err)
 {
     struct tdmi_store_fill *fill = &store->fill;
-    tdm_status status = TDM_OK;
     if (fill->n_added == fill->n_reserved)
         return TDM_FAIL(err, TDM_E_BUG, "more rows are added than the %lld that were promised",
                         (long long)fill->n_reserved);
     if (tdmi_store_find(store, row) < 0) {
         if (fill->writer == NULL)
-            status = next_file(store, err);
-        if (status == TDM_OK)
-            status = tdmi_store_writer_add(fill->writer, row, values, err);
+            TDMI_TRY(next_file(store, err));
+        TDMI_TRY(tdmi_store_writer_add(fill->writer, row, values, err));
     }
     fill->n_added++;
-    if (status == TDM_OK && fill->writer != NULL && is_time(store))
-        status = commit(store, err);
-    return status;
+    return fill->writer != NULL && is_time(store) ? commit(store, err) : TDM_OK;
 }
 
 tdm_status tdmi_store_fill_add(tdmi_store *store, struct tdmi_store_row row, const float *values,

@@ -3,11 +3,8 @@
 #define TANDEM_FEATURES_INSIDE_H
 
 #include "base/arena.h"
-#include "features/table.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stdint.h>
 #include "features/file.h"
+#include <stdatomic.h>
 
 /* ---- key ---- */
 
@@ -85,29 +82,7 @@ int64_t tdmi_store_reserved_bytes(const char *path);
 /* A lock held while space is counted and reserved, so that two processes do not reserve the same
  * space. -1: not available within a few seconds, or the file system has no locks. */
 int tdmi_store_counting_begin(const char *root);
-void tdmi_store_counting_end(int lock);
-
-/* ---- evict ---- */
-
-/*
- * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
- * evict.
- */
-
-struct tdmi_store_request {
-    const char *root;
-    const char *own;     /* name of the requesting key, which is never evicted */
-    const char *folder;  /* of that key */
-    int64_t limit_bytes; /* of everything under root; 0: 32 GiB, at most half of what is free */
-    int64_t bytes;       /* wanted */
-};
-
-/* Evict keys that no process has open, the least recently used first and no more than needed. Where
- * all of them are not enough none is removed: TDM_E_SYSTEM. Bytes reserved by others count as used.
- * End the reservation after use; on failure there is none. */
-tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
-                                struct tdmi_store_reservation *reservation,
-                                tdm_error *err) TDM_MUST_USE;
+void tdmi_store_counting_end(const int *lock);
 
 /* ---- merge ---- */
 
@@ -123,6 +98,40 @@ enum { TDMI_STORE_MANY_FILES = 64 };
 tdm_status tdmi_store_merge(const char *folder, const struct tdmi_store_form *form,
                             tdm_error *err) TDM_MUST_USE;
 
+/* ---- table ---- */
+
+/*
+ * A hash table of the rows of all files of one key, by content and view, that only grows. One
+ * thread adds while any number of threads search: a row is visible once its file is complete, and
+ * its place stays valid.
+ */
+
+enum { TDMI_STORE_CHUNK_FILES = 256, TDMI_STORE_CHUNKS = 256 };
+
+struct tdmi_store_table { /* start from a zeroed object */
+    struct tdmi_store_file **chunks[TDMI_STORE_CHUNKS];
+    int n_files;
+    _Atomic uint64_t *slots; /* place + 1; 0: free */
+    uint64_t n_slots;        /* a power of two, or 0 */
+    _Atomic int64_t n_rows, size_bytes;
+};
+
+void tdmi_store_table_release(struct tdmi_store_table *table);
+/* Make room for n_rows in total. No other thread may search meanwhile. */
+tdm_status tdmi_store_table_reserve(struct tdmi_store_table *table, int64_t n_rows,
+                                    tdm_error *err) TDM_MUST_USE;
+/* Takes ownership of the file, even on failure. Of equal rows the first stays. */
+tdm_status tdmi_store_table_add(struct tdmi_store_table *table, struct tdmi_store_file *file,
+                                tdm_error *err) TDM_MUST_USE;
+
+/* A place, or -1. */
+int64_t tdmi_store_table_find(const struct tdmi_store_table *table, struct tdmi_store_row row);
+/* The file of a place, and which row of it; NULL: no place of this table. */
+const struct tdmi_store_file *tdmi_store_table_at(const struct tdmi_store_table *table,
+                                                  int64_t place, int64_t *row);
+
+/* ---- store ---- */
+
 /* A fill: rows being written to disk. */
 struct tdmi_store_fill {
     bool is_open;
@@ -137,7 +146,7 @@ struct tdmi_store_fill {
 struct tdmi_store {
     tdmi_arena arena;
     const char *root;
-    int64_t limit_bytes;
+    int64_t limit_bytes; /* of everything under root; 0: 32 GiB, at most half of what is free */
     bool drops_damaged;
     struct tdmi_store_key key;
     struct tdmi_store_form form;
@@ -145,5 +154,20 @@ struct tdmi_store {
     struct tdmi_store_fill fill;
     bool has_filled;
 };
+
+/* ---- evict ---- */
+
+/*
+ * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
+ * evict.
+ */
+
+/* Evict keys that no process has open, the least recently used first and no more than needed for so
+ * many bytes of the store's own key, which is never evicted. Where all of them are not enough none
+ * is removed: TDM_E_SYSTEM. Bytes reserved by others count as used. End the reservation after use;
+ * on failure there is none. */
+tdm_status tdmi_store_make_room(const tdmi_store *store, int64_t bytes,
+                                struct tdmi_store_reservation *reservation,
+                                tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -6,8 +6,7 @@
 #include "features/inside.h"
 
 #include "base/file/file.h"
-#include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/text/text.h"
 #include "tandem/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -45,24 +44,18 @@ static bool has_no_locks(int reason)
 /* Remove the temporary files of processes that are gone; requires the exclusive lock. */
 static tdm_status sweep(const char *folder, tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    tdmi_arena_init(&arena, 4096);
-    tdm_status status = tdmi_folder_list(folder, &arena, &entries, &n, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
-        const size_t length = strlen(entries[i].name);
-        if (entries[i].name[0] != '.' || length < 4 ||
-            strcmp(entries[i].name + length - 4, ".tmp") != 0)
+    TDMI_TRY(tdmi_folder_list(folder, &arena, &entries, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        if (entries[i].name[0] != '.' || !tdmi_ends_with(entries[i].name, ".tmp"))
             continue;
         const char *path = tdmi_path_join(&arena, folder, entries[i].name);
-        if (path == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to sweep %s", folder);
-        else
-            (void)unlink(path); /* a file that stays only takes space */
+        TDMI_CHECK_MEMORY(path, err);
+        (void)unlink(path); /* a file that stays only takes space */
     }
-    tdmi_arena_release(&arena);
-    return status;
+    return TDM_OK;
 }
 
 static bool is_for_reading_only(int reason)
@@ -82,9 +75,8 @@ static void take_as_it_is(struct tdmi_store_key *key)
 /* Try once. TDM_OK with the lock still -1 and not read-only: the folder was removed meanwhile. */
 static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
 {
-    tdm_status status = tdmi_folder_make(key->folder, err);
-    if (status != TDM_OK)
-        return status;
+    tdm_status status = TDM_OK;
+    TDMI_TRY(tdmi_folder_make(key->folder, err));
     int lock = open(key->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && errno == ENOENT)
         return TDM_OK;
@@ -136,22 +128,20 @@ void tdmi_store_key_mark_used(const struct tdmi_store_key *key)
 static tdm_status compare_text(const struct tdmi_store_key *key, const char *text, bool mends_text,
                                tdmi_arena *arena, tdm_error *err)
 {
-    void *found = NULL;
+    TDMI_AT_END(tdmi_free_at) void *found = NULL;
     size_t n_found = 0;
     const char *path = key->text_path;
     const char *expected = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
-    if (expected == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the key of %s", key->folder);
+    TDMI_CHECK_MEMORY(expected, err);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return tdmi_file_write(path, expected, strlen(expected), err);
     tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
     if (status == TDM_OK && (n_found != strlen(expected) || memcmp(found, expected, n_found) != 0))
         status = TDM_FAIL(err, TDM_E_INPUT,
-                          "%s is the key of other rows than are asked for, though its folder has "
+                          "%s is the key of other rows than requested, though its folder has "
                           "the hash of these: it was changed or put there by hand; remove the "
                           "folder, and its rows are computed again",
                           path);
-    tdmi_free(found);
     if (status != TDM_E_INPUT || !mends_text)
         return status;
     if (err)
@@ -178,29 +168,22 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_te
     tdmi_sha256_hex(key->sha256, hex);
     snprintf(key->name, sizeof key->name, "%.*s", TDMI_STORE_KEY_DIGITS, hex);
     key->folder = tdmi_path_join(arena, root, key->name);
-    if (key->folder != NULL) {
-        key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-        key->text_path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
-    }
-    if (key->lock_path == NULL || key->text_path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the key %s in %s", key->name, root);
+    TDMI_CHECK_MEMORY(key->folder, err);
+    key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
+    TDMI_CHECK_MEMORY(key->lock_path, err);
+    key->text_path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
+    TDMI_CHECK_MEMORY(key->text_path, err);
 
     const bool is_new = tdmi_file_kind_of(key->folder) == TDMI_FILE_MISSING;
-    tdm_status status = TDM_OK;
-    for (int attempt = 0; status == TDM_OK && key->lock < 0 && !key->is_read_only; attempt++) {
+    for (int attempt = 0; key->lock < 0 && !key->is_read_only; attempt++) {
         if (attempt == 100)
-            status = TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time",
-                              key->folder);
-        else
-            status = try_to_lock(key, err);
+            return TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time",
+                            key->folder);
+        TDMI_TRY(try_to_lock(key, err));
     }
-    if (status == TDM_OK)
-        status = compare_text(key, text, mends_text, arena, err);
-    if (status == TDM_OK && is_new) /* the folder must be durable before its files are */
-        status = tdmi_folder_sync(root, err);
-    if (status != TDM_OK)
-        tdmi_store_key_close(key);
-    return status;
+    TDMI_TRY(compare_text(key, text, mends_text, arena, err));
+    /* The folder must be durable before its files are. */
+    return is_new ? tdmi_folder_sync(root, err) : TDM_OK;
 }
 
 void tdmi_store_key_close(struct tdmi_store_key *key)
@@ -218,24 +201,20 @@ bool tdmi_store_is_key_name(const char *name)
 
 static void remove_in(const char *folder, const char *name)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *path = tdmi_path_join(&arena, folder, name);
     if (path != NULL)
         (void)unlink(path);
-    tdmi_arena_release(&arena);
 }
 
 /* Remove rows first, then their text, the lock last: whenever this is interrupted, the rest is
  * still a key. */
 void tdmi_store_key_remove(const char *folder)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    tdm_error err = {0};
-    tdmi_arena_init(&arena, 4096);
-    if (tdmi_folder_list(folder, &arena, &entries, &n, &err) != TDM_OK)
+    if (tdmi_folder_list(folder, &arena, &entries, &n, NULL) != TDM_OK)
         n = 0;
     for (size_t i = 0; i < n; i++)
         if (strcmp(entries[i].name, TDMI_STORE_LOCK) != 0 &&
@@ -244,5 +223,4 @@ void tdmi_store_key_remove(const char *folder)
     remove_in(folder, TDMI_STORE_TEXT);
     remove_in(folder, TDMI_STORE_LOCK);
     (void)rmdir(folder);
-    tdmi_arena_release(&arena);
 }

@@ -6,8 +6,6 @@
 #include "features/inside.h"
 
 #include "base/file/file.h"
-#include "base/memory.h"
-#include "features/table.h"
 #include "tandem/event.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,21 +29,16 @@ static tdm_status list_parts(const char *folder, tdmi_arena *arena, struct part 
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
-    *n = 0;
-    tdm_status status = tdmi_folder_list(folder, arena, &entries, &n_entries, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_folder_list(folder, arena, &entries, &n_entries, err));
     *parts = tdmi_arena_alloc(arena, n_entries, sizeof **parts);
-    for (size_t i = 0; *parts != NULL && i < n_entries; i++) {
+    TDMI_CHECK_MEMORY(*parts, err);
+    for (size_t i = 0; i < n_entries; i++) {
         if (!tdmi_store_is_rows_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, folder, entries[i].name);
-        if (path == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "merging the files of %s: no memory", folder);
+        TDMI_CHECK_MEMORY(path, err);
         (*parts)[(*n)++] = (struct part){path, tdmi_file_bytes(path)};
     }
-    if (*parts == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "merging the files of %s: no memory", folder);
     qsort(*parts, *n, sizeof **parts, by_size);
     return TDM_OK;
 }
@@ -65,11 +58,8 @@ static tdm_status copy_rows(const struct tdmi_store_table *group, tdmi_store_wri
                 continue;
             if (tdm_stop_is_requested())
                 return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
-            tdm_status status = tdmi_store_file_read_stored(file, i, stored, err);
-            if (status == TDM_OK)
-                status = tdmi_store_writer_add_stored(writer, *entry, stored, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(tdmi_store_file_read_stored(file, i, stored, err));
+            TDMI_TRY(tdmi_store_writer_add_stored(writer, *entry, stored, err));
         }
     }
     return TDM_OK;
@@ -79,27 +69,20 @@ static tdm_status merge_group(const char *folder, const struct tdmi_store_form *
                               const struct tdmi_store_table *group, enum tdmi_dtype precision,
                               tdm_error *err)
 {
-    char *path = NULL;
-    tdmi_store_writer *writer = NULL;
-    void *stored = tdmi_alloc(tdmi_store_row_bytes(form->width, precision), 1);
-    if (stored == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "merging the files of %s: no memory", folder);
-    tdm_status status = tdmi_store_writer_new(folder, form, precision, &writer, err);
-    if (status == TDM_OK)
-        status = copy_rows(group, writer, stored, err);
-    if (status == TDM_OK)
-        status = tdmi_store_writer_commit(writer, &path, err);
-    else
-        tdmi_store_writer_abort(writer);
-    for (int f = 0; status == TDM_OK && f < group->n_files; f++) {
+    TDMI_AT_END(tdmi_store_writer_abort_at) tdmi_store_writer *writer = NULL;
+    TDMI_AT_END(tdmi_free_at) char *path = NULL;
+    TDMI_AT_END(tdmi_free_at) char *stored = NULL;
+    TDMI_TRY(TDMI_NEW(stored, tdmi_store_row_bytes(form->width, precision), err));
+    TDMI_TRY(tdmi_store_writer_new(folder, form, precision, &writer, err));
+    TDMI_TRY(copy_rows(group, writer, stored, err));
+    TDMI_TRY(tdmi_store_writer_commit(tdmi_take(&writer), &path, err));
+    for (int f = 0; f < group->n_files; f++) {
         int64_t row = 0;
         const struct tdmi_store_file *file = tdmi_store_table_at(group, (int64_t)f << 32, &row);
         if (strcmp(file->path, path) != 0)
             (void)unlink(file->path); /* rows that stay twice are harmless */
     }
-    tdmi_free(path);
-    tdmi_free(stored);
-    return status;
+    return TDM_OK;
 }
 
 /* Files from *next on, until they are enough; those of another precision are passed over. */
@@ -109,52 +92,38 @@ static tdm_status open_group(const struct part *parts, size_t n, int64_t enough,
                              tdm_error *err)
 {
     int64_t n_rows = 0;
-    tdm_status status = TDM_OK;
-    while (status == TDM_OK && *next < n && group->size_bytes < enough) {
-        struct tdmi_store_file *file = NULL;
-        status = tdmi_store_file_open(parts[*next].path, form, &file, err);
-        if (status != TDM_OK)
-            break;
-        if (*next == 0)
+    while (*next < n && group->size_bytes < enough) {
+        TDMI_AT_END(tdmi_store_file_close_at) struct tdmi_store_file *file = NULL;
+        TDMI_TRY(tdmi_store_file_open(parts[*next].path, form, &file, err));
+        if ((*next)++ == 0)
             *precision = file->precision;
-        ++*next;
-        if (file->precision != *precision || n_rows + file->n_rows > INT32_MAX) {
-            tdmi_store_file_close(file);
+        if (file->precision != *precision || n_rows + file->n_rows > INT32_MAX)
             continue;
-        }
         n_rows += file->n_rows;
-        status = tdmi_store_table_reserve(group, n_rows, err);
-        if (status != TDM_OK)
-            tdmi_store_file_close(file);
-        else
-            status = tdmi_store_table_add(group, file, err);
+        TDMI_TRY(tdmi_store_table_reserve(group, n_rows, err));
+        TDMI_TRY(tdmi_store_table_add(group, tdmi_take(&file), err));
     }
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_store_merge(const char *folder, const struct tdmi_store_form *form, tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct part *parts = NULL;
     size_t n = 0, next = 0;
     int64_t all_bytes = 0;
     enum tdmi_dtype precision = TDMI_DTYPE_F32;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = list_parts(folder, &arena, &parts, &n, err);
+    TDMI_TRY(list_parts(folder, &arena, &parts, &n, err));
     for (size_t i = 0; i < n; i++)
         all_bytes += parts[i].size_bytes;
     const int64_t enough = all_bytes / 32 > group_bytes ? all_bytes / 32 : group_bytes;
-    bool is_worth_it = status == TDM_OK && n > TDMI_STORE_MANY_FILES;
-    while (is_worth_it && next < n && parts[next].size_bytes < enough / 2) {
-        struct tdmi_store_table group = {.n_files = 0};
-        status = open_group(parts, n, enough, form, &next, &group, &precision, err);
-        if (status == TDM_OK && tdmi_disk_spare_bytes(folder) < group.size_bytes)
-            is_worth_it = false;
-        else if (status == TDM_OK && group.n_files > 1)
-            status = merge_group(folder, form, &group, precision, err);
-        tdmi_store_table_release(&group);
-        is_worth_it = is_worth_it && status == TDM_OK;
+    while (n > TDMI_STORE_MANY_FILES && next < n && parts[next].size_bytes < enough / 2) {
+        TDMI_AT_END(tdmi_store_table_release) struct tdmi_store_table group = {.n_files = 0};
+        TDMI_TRY(open_group(parts, n, enough, form, &next, &group, &precision, err));
+        if (tdmi_disk_spare_bytes(folder) < group.size_bytes)
+            return TDM_OK;
+        if (group.n_files > 1)
+            TDMI_TRY(merge_group(folder, form, &group, precision, err));
     }
-    tdmi_arena_release(&arena);
-    return status;
+    return TDM_OK;
 }

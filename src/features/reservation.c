@@ -3,9 +3,8 @@
  * like one.
  */
 
-#include "base/arena.h"
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/text/text.h"
 #include "features/inside.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -79,9 +78,7 @@ void tdmi_store_reservation_release(struct tdmi_store_reservation *reservation)
 
 bool tdmi_store_is_reservation_name(const char *name)
 {
-    const size_t length = strlen(name), ending = strlen(ENDING);
-    return strncmp(name, BEGINNING, strlen(BEGINNING)) == 0 && length > ending &&
-           strcmp(name + length - ending, ENDING) == 0;
+    return strncmp(name, BEGINNING, strlen(BEGINNING)) == 0 && tdmi_ends_with(name, ENDING);
 }
 
 int64_t tdmi_store_reserved_bytes(const char *path)
@@ -103,11 +100,9 @@ int64_t tdmi_store_reserved_bytes(const char *path)
 int tdmi_store_counting_begin(const char *root)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *path = tdmi_path_join(&arena, root, TDMI_STORE_LOCK);
     int lock = path == NULL ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    tdmi_arena_release(&arena);
     /* Counting takes a moment; a process that holds the lock for longer is suspended. */
     for (int i = 0; lock >= 0 && tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno == EWOULDBLOCK && i < most_tries) {
@@ -120,8 +115,8 @@ int tdmi_store_counting_begin(const char *root)
     return lock;
 }
 
-void tdmi_store_counting_end(int lock)
+void tdmi_store_counting_end(const int *lock)
 {
-    if (lock >= 0)
-        close(lock);
+    if (*lock >= 0)
+        close(*lock);
 }

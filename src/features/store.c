@@ -1,14 +1,12 @@
 /*
  * Opening a key reads the index of each of its files, 16 bytes a row; rows stay on disk until they
- * are asked for. The page cache is the only cache: it is shared by processes and gives way by
+ * are read. The page cache is the only cache: it is shared by processes and gives way by
  * itself.
  */
 #include "features/store.h"
 
 #include "base/system/env.h"
 #include "base/file/file.h"
-#include "base/memory.h"
-#include "features/form.h"
 #include "features/inside.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
@@ -29,23 +27,14 @@ static tdm_status find_root(tdmi_store *store, const char *folder, tdm_error *er
                             "XDG_CACHE_HOME and HOME is set");
         store->root = tdmi_path_join(&store->arena, home, "features");
     }
-    if (store->root == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a store of features");
+    TDMI_CHECK_MEMORY(store->root, err);
     return TDM_OK;
 }
 
-static bool is_little_endian(void)
-{
-    const uint16_t one = 1;
-    uint8_t first;
-    memcpy(&first, &one, sizeof first);
-    return first == 1;
-}
-
-/* A list of what was opened until room for all rows is known. */
+/* The opened files, until room for all rows is known. */
 struct opened {
     struct tdmi_store_file **files;
-    size_t n;
+    size_t n, n_kept; /* kept: now the table's */
     int64_t n_rows;
 };
 
@@ -66,60 +55,54 @@ static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_aren
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    tdm_status status = tdmi_folder_list(store->key.folder, arena, &entries, &n, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_folder_list(store->key.folder, arena, &entries, &n, err));
     opened->files = tdmi_arena_alloc(arena, n, sizeof(struct tdmi_store_file *));
-    for (size_t i = 0; opened->files != NULL && i < n; i++) {
+    TDMI_CHECK_MEMORY(opened->files, err);
+    for (size_t i = 0; i < n; i++) {
         if (!tdmi_store_is_rows_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, store->key.folder, entries[i].name);
-        if (path == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", store->key.folder);
-        status = tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
+        TDMI_CHECK_MEMORY(path, err);
+        tdm_status status =
+            tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
         if (status == TDM_E_INPUT && store->drops_damaged && drop(path, err))
             continue;
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(status);
         opened->n_rows += opened->files[opened->n++]->n_rows;
     }
-    if (opened->files == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", store->key.folder);
     return TDM_OK;
+}
+
+static void close_files(struct opened *opened)
+{
+    for (size_t i = opened->n_kept; i < opened->n; i++)
+        tdmi_store_file_close(opened->files[i]);
 }
 
 static tdm_status read_indexes(tdmi_store *store, tdm_error *err)
 {
-    tdmi_arena arena;
-    struct opened opened = {0};
-    size_t n_kept = 0;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = open_files(store, &opened, &arena, err);
-    if (status == TDM_OK)
-        status = tdmi_store_table_reserve(&store->table, opened.n_rows, err);
-    while (status == TDM_OK && n_kept < opened.n)
-        status = tdmi_store_table_add(&store->table, opened.files[n_kept++], err);
-    for (; n_kept < opened.n; n_kept++)
-        tdmi_store_file_close(opened.files[n_kept]);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(close_files) struct opened opened = {0};
+    TDMI_TRY(open_files(store, &opened, &arena, err));
+    TDMI_TRY(tdmi_store_table_reserve(&store->table, opened.n_rows, err));
+    while (opened.n_kept < opened.n)
+        TDMI_TRY(tdmi_store_table_add(&store->table, opened.files[opened.n_kept++], err));
+    return TDM_OK;
 }
 
 static tdm_status open_store(tdmi_store *store, const struct tdmi_store_options *options,
                              tdm_error *err)
 {
-    if (!is_little_endian())
+    const uint16_t one = 1;
+    if (*(const uint8_t *)&one != 1)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "stores of features are little-endian, and this machine is not");
     if (options->width < 1 || options->width > TDMI_STORE_MAX_WIDTH)
-        return TDM_FAIL(err, TDM_E_BUG, "rows have from 1 to %d floats, and %d are asked for",
+        return TDM_FAIL(err, TDM_E_BUG, "rows have from 1 to %d floats, not %d",
                         TDMI_STORE_MAX_WIDTH, options->width);
-    tdm_status status = find_root(store, options->folder, err);
-    if (status == TDM_OK)
-        status = tdmi_store_key_open(store->root, options->key, options->drops_damaged,
-                                     &store->arena, &store->key, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(find_root(store, options->folder, err));
+    TDMI_TRY(tdmi_store_key_open(store->root, options->key, options->drops_damaged, &store->arena,
+                                 &store->key, err));
     store->form.width = options->width;
     memcpy(store->form.key, store->key.sha256, sizeof store->form.key);
     tdmi_store_key_mark_used(&store->key);
@@ -129,21 +112,14 @@ static tdm_status open_store(tdmi_store *store, const struct tdmi_store_options 
 tdm_status tdmi_store_open(const struct tdmi_store_options *options, tdmi_store **store,
                            tdm_error *err)
 {
+    TDMI_AT_END(tdmi_store_close_at) tdmi_store *opened = NULL;
     *store = NULL;
-    tdmi_store *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a store of features");
-    tdmi_arena_init(&opened->arena, 4096);
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->key.lock = -1;
     opened->limit_bytes = options->limit_bytes;
     opened->drops_damaged = options->drops_damaged;
-    tdm_status status =
-        TDM_WRAP(err, open_store(opened, options, err), "cannot open the store of features");
-    if (status != TDM_OK) {
-        tdmi_store_close(opened);
-        return status;
-    }
-    *store = opened;
+    TDM_TRY(open_store(opened, options, err), err, "cannot open the store of features");
+    *store = tdmi_take(&opened);
     return TDM_OK;
 }
 
@@ -180,23 +156,29 @@ int64_t tdmi_store_find(const tdmi_store *store, struct tdmi_store_row row)
     return tdmi_store_table_find(&store->table, row);
 }
 
-tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values, tdm_error *err)
+static tdm_status file_at(const tdmi_store *store, int64_t place,
+                          const struct tdmi_store_file **file, int64_t *row, tdm_error *err)
 {
-    int64_t row = 0;
-    const struct tdmi_store_file *file = tdmi_store_table_at(&store->table, place, &row);
-    if (file == NULL)
+    *file = tdmi_store_table_at(&store->table, place, row);
+    if (*file == NULL)
         return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
                         store->key.folder);
+    return TDM_OK;
+}
+
+tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values, tdm_error *err)
+{
+    const struct tdmi_store_file *file;
+    int64_t row;
+    TDMI_TRY(file_at(store, place, &file, &row, err));
     return tdmi_store_file_read(file, row, values, err);
 }
 
 tdm_status tdmi_store_discard(const tdmi_store *store, int64_t place, tdm_error *err)
 {
-    int64_t row = 0;
-    const struct tdmi_store_file *file = tdmi_store_table_at(&store->table, place, &row);
-    if (file == NULL)
-        return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
-                        store->key.folder);
+    const struct tdmi_store_file *file;
+    int64_t row;
+    TDMI_TRY(file_at(store, place, &file, &row, err));
     if (unlink(file->path) != 0 && errno != ENOENT)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s, which is damaged: %s", file->path,
                         strerror(errno));

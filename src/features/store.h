@@ -18,10 +18,7 @@
 #define TANDEM_FEATURES_STORE_H
 
 #include "base/scope.h"
-#include "tandem/error.h"
 #include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 typedef struct tdmi_store tdmi_store;
 
@@ -34,7 +31,7 @@ struct tdmi_store_options {
 };
 
 struct tdmi_store_row {
-    uint64_t content; /* hash of the picture */
+    uint64_t content; /* hash of the image */
     uint32_t
         view; /* index of its augmented view; 0: the plain image, unless the key names another */
 };

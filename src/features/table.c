@@ -2,9 +2,7 @@
  * Open addressing with steps of one. A place is the number of a file in the upper half and of a row
  * in the lower, so a slot is 8 bytes and the row's key is read from the file's index.
  */
-#include "features/table.h"
-
-#include "base/memory.h"
+#include "features/inside.h"
 
 static struct tdmi_store_file *file_at(const struct tdmi_store_table *table, int64_t place)
 {
@@ -79,30 +77,25 @@ tdm_status tdmi_store_table_reserve(struct tdmi_store_table *table, int64_t n_ro
 static tdm_status keep_file(struct tdmi_store_table *table, struct tdmi_store_file *file,
                             tdm_error *err)
 {
+    if ((uint64_t)(table->n_rows + file->n_rows) >= table->n_slots)
+        return TDM_FAIL(err, TDM_E_BUG, "%s has %lld rows, and room was reserved for fewer",
+                        file->path, (long long)file->n_rows);
     const int chunk = table->n_files / TDMI_STORE_CHUNK_FILES;
     if (chunk == TDMI_STORE_CHUNKS)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%s is one file of rows too many: at most %d are read at once", file->path,
                         TDMI_STORE_CHUNKS * TDMI_STORE_CHUNK_FILES);
     if (table->chunks[chunk] == NULL)
-        table->chunks[chunk] = tdmi_alloc(TDMI_STORE_CHUNK_FILES, sizeof(struct tdmi_store_file *));
-    if (table->chunks[chunk] == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to remember %s", file->path);
-    table->chunks[chunk][table->n_files % TDMI_STORE_CHUNK_FILES] = file;
-    table->n_files++;
+        TDMI_TRY(TDMI_NEW(table->chunks[chunk], TDMI_STORE_CHUNK_FILES, err));
+    table->chunks[chunk][table->n_files++ % TDMI_STORE_CHUNK_FILES] = file;
     return TDM_OK;
 }
 
 tdm_status tdmi_store_table_add(struct tdmi_store_table *table, struct tdmi_store_file *file,
                                 tdm_error *err)
 {
-    const int64_t n_rows = atomic_load(&table->n_rows), first = (int64_t)table->n_files << 32;
-    tdm_status status = TDM_OK;
-    if ((uint64_t)(n_rows + file->n_rows) >= table->n_slots)
-        status = TDM_FAIL(err, TDM_E_BUG, "%s has %lld rows, and room was reserved for fewer",
-                          file->path, (long long)file->n_rows);
-    if (status == TDM_OK)
-        status = keep_file(table, file, err);
+    const int64_t first = (int64_t)table->n_files << 32;
+    const tdm_status status = keep_file(table, file, err);
     if (status != TDM_OK) {
         tdmi_store_file_close(file);
         return status;

@@ -6,9 +6,7 @@
 #include "features/file.h"
 
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "base/system/multiversion.h"
-#include "features/form.h"
 #include "tensor/half.h"
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +16,8 @@ enum { BUFFER_BYTES = 256 << 10 };
 
 struct tdmi_store_writer {
     tdmi_atomic_file *file;
-    char *folder;
+    tdmi_arena arena;
+    const char *folder;
     struct tdmi_store_form form;
     enum tdmi_dtype precision;
     size_t row_bytes, buffer_bytes, n_buffered; /* bytes */
@@ -27,52 +26,32 @@ struct tdmi_store_writer {
     int64_t n_rows, capacity;
 };
 
-static tdm_status no_memory(const char *folder, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write a file of rows in %s", folder);
-}
-
 static tdm_status begin(tdmi_store_writer *writer, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const struct tdmi_store_head zeros = {.zero = 0};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
     const char *path = tdmi_path_join(&arena, writer->folder, "new" TDMI_STORE_ENDING);
-    tdm_status status =
-        path == NULL ? no_memory(writer->folder, err) : tdmi_atomic_open(path, &writer->file, err);
-    tdmi_arena_release(&arena);
-    if (status == TDM_OK)
-        status = tdmi_atomic_write(writer->file, &zeros, sizeof zeros, err);
-    return status;
+    TDMI_CHECK_MEMORY(path, err);
+    TDMI_TRY(tdmi_atomic_open(path, &writer->file, err));
+    return tdmi_atomic_write(writer->file, &zeros, sizeof zeros, err);
 }
 
 tdm_status tdmi_store_writer_new(const char *folder, const struct tdmi_store_form *form,
                                  enum tdmi_dtype precision, tdmi_store_writer **writer,
                                  tdm_error *err)
 {
-    const size_t folder_bytes = strlen(folder) + 1;
+    TDMI_AT_END(tdmi_store_writer_abort_at) tdmi_store_writer *made = NULL;
     *writer = NULL;
-    tdmi_store_writer *made = tdmi_alloc(1, sizeof *made);
-    if (made == NULL)
-        return no_memory(folder, err);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->form = *form;
     made->precision = precision;
     made->row_bytes = tdmi_store_row_bytes(form->width, precision);
     made->buffer_bytes = made->row_bytes > BUFFER_BYTES ? made->row_bytes : BUFFER_BYTES;
-    made->buffer = tdmi_alloc(made->buffer_bytes, 1);
-    made->folder = tdmi_alloc(folder_bytes, 1);
-    tdm_status status = TDM_OK;
-    if (made->buffer == NULL || made->folder == NULL) {
-        status = no_memory(folder, err);
-    } else {
-        memcpy(made->folder, folder, folder_bytes);
-        status = begin(made, err);
-    }
-    if (status != TDM_OK) {
-        tdmi_store_writer_abort(made);
-        return status;
-    }
-    *writer = made;
+    TDMI_TRY(TDMI_NEW(made->buffer, made->buffer_bytes, err));
+    made->folder = tdmi_arena_copy(&made->arena, folder);
+    TDMI_CHECK_MEMORY(made->folder, err);
+    TDMI_TRY(begin(made, err));
+    *writer = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -86,16 +65,12 @@ static tdm_status flush(tdmi_store_writer *writer, tdm_error *err)
 /* *stored: where the bytes of the next row belong. */
 static tdm_status next_row(tdmi_store_writer *writer, char **stored, tdm_error *err)
 {
-    if (!TDMI_GROW(writer->entries, writer->capacity, writer->n_rows))
-        return no_memory(writer->folder, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(writer->entries, writer->capacity, writer->n_rows, err));
     if (writer->n_rows == INT32_MAX)
         return TDM_FAIL(err, TDM_E_BUG, "a file of rows in %s would have more than %d of them",
                         writer->folder, INT32_MAX);
-    if (writer->n_buffered + writer->row_bytes > writer->buffer_bytes) {
-        tdm_status status = flush(writer, err);
-        if (status != TDM_OK)
-            return status;
-    }
+    if (writer->n_buffered + writer->row_bytes > writer->buffer_bytes)
+        TDMI_TRY(flush(writer, err));
     *stored = writer->buffer + writer->n_buffered;
     return TDM_OK;
 }
@@ -141,9 +116,7 @@ tdm_status tdmi_store_writer_add(tdmi_store_writer *writer, struct tdmi_store_ro
                                  const float *values, tdm_error *err)
 {
     char *stored = NULL;
-    tdm_status status = next_row(writer, &stored, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_row(writer, &stored, err));
     if (writer->precision == TDMI_DTYPE_F32)
         memcpy(stored, values, writer->row_bytes);
     else if (narrow(values, writer->form.width, stored))
@@ -158,9 +131,7 @@ tdm_status tdmi_store_writer_add_stored(tdmi_store_writer *writer, struct tdmi_s
                                         const void *stored, tdm_error *err)
 {
     char *place = NULL;
-    tdm_status status = next_row(writer, &place, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_row(writer, &place, err));
     memcpy(place, stored, writer->row_bytes);
     keep_row(writer, entry);
     return TDM_OK;
@@ -171,8 +142,8 @@ int64_t tdmi_store_writer_rows(const tdmi_store_writer *writer)
     return writer->n_rows;
 }
 
-/* Everything but the commit itself; *path is of the arena. */
-static tdm_status finish(tdmi_store_writer *writer, tdmi_arena *arena, char **path, tdm_error *err)
+/* Everything but the commit itself; *path is of tdmi_alloc. */
+static tdm_status finish(tdmi_store_writer *writer, char **path, tdm_error *err)
 {
     struct tdmi_store_head head = {
         .format_version = TDMI_STORE_FORMAT_VERSION,
@@ -184,48 +155,26 @@ static tdm_status finish(tdmi_store_writer *writer, tdmi_arena *arena, char **pa
     memcpy(head.magic, tdmi_store_magic, sizeof head.magic);
     memcpy(head.key, writer->form.key, sizeof head.key);
     head.checksum = tdmi_store_checksum(head, writer->entries);
-    char name[32];
-    snprintf(name, sizeof name, "%016llx" TDMI_STORE_ENDING, (unsigned long long)head.checksum);
-    *path = tdmi_path_join(arena, writer->folder, name);
-    if (*path == NULL)
-        return no_memory(writer->folder, err);
-    tdm_status status = flush(writer, err);
-    if (status == TDM_OK)
-        status = tdmi_atomic_write(writer->file, writer->entries,
-                                   (size_t)writer->n_rows * sizeof *writer->entries, err);
-    if (status == TDM_OK)
-        status = tdmi_atomic_write_at(writer->file, 0, &head, sizeof head, err);
-    if (status == TDM_OK)
-        status = tdmi_atomic_rename(writer->file, *path, err);
-    return status;
+    const size_t path_bytes = strlen(writer->folder) + 32;
+    TDMI_TRY(TDMI_NEW(*path, path_bytes, err));
+    snprintf(*path, path_bytes, "%s/%016llx" TDMI_STORE_ENDING, writer->folder,
+             (unsigned long long)head.checksum);
+    TDMI_TRY(flush(writer, err));
+    TDMI_TRY(tdmi_atomic_write(writer->file, writer->entries,
+                               (size_t)writer->n_rows * sizeof *writer->entries, err));
+    TDMI_TRY(tdmi_atomic_write_at(writer->file, 0, &head, sizeof head, err));
+    return tdmi_atomic_rename(writer->file, *path, err);
 }
 
 tdm_status tdmi_store_writer_commit(tdmi_store_writer *writer, char **path, tdm_error *err)
 {
-    tdmi_arena arena;
-    char *name = NULL;
+    TDMI_AT_END(tdmi_store_writer_abort_at) tdmi_store_writer *ended = writer;
+    TDMI_AT_END(tdmi_free_at) char *made = NULL;
     *path = NULL;
-    tdmi_arena_init(&arena, 1024);
-    tdm_status status = finish(writer, &arena, &name, err);
-    if (status != TDM_OK)
-        goto out;
-    const size_t name_bytes = strlen(name) + 1;
-    *path = tdmi_alloc(name_bytes, 1);
-    if (*path == NULL) {
-        status = no_memory(writer->folder, err);
-        goto out;
-    }
-    memcpy(*path, name, name_bytes);
-    status = tdmi_atomic_commit(writer->file, err);
-    writer->file = NULL;
-out:
-    if (status != TDM_OK) {
-        tdmi_free(*path);
-        *path = NULL;
-    }
-    tdmi_arena_release(&arena);
-    tdmi_store_writer_abort(writer);
-    return status;
+    TDMI_TRY(finish(ended, &made, err));
+    TDMI_TRY(tdmi_atomic_commit(tdmi_take(&ended->file), err));
+    *path = tdmi_take(&made);
+    return TDM_OK;
 }
 
 void tdmi_store_writer_abort(tdmi_store_writer *writer)
@@ -234,7 +183,7 @@ void tdmi_store_writer_abort(tdmi_store_writer *writer)
         return;
     tdmi_atomic_abort(writer->file);
     tdmi_free(writer->buffer);
-    tdmi_free(writer->folder);
     tdmi_free(writer->entries);
+    tdmi_arena_release(&writer->arena);
     tdmi_free(writer);
 }

@@ -3,25 +3,22 @@
  * distance, then surface, then colour): short loops without branches that become vector code.
  */
 #include "synth/canvas.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/hash/rng.h"
 #include <assert.h>
 #include <float.h>
+#include <string.h>
 
-_Static_assert(FLT_EVAL_METHOD == 0, "pictures are promised bit for bit: f32 must round as f32");
+_Static_assert(FLT_EVAL_METHOD == 0, "images are promised bit for bit: f32 must round as f32");
 
 /* ---- tables and memory --------------------------------------------------------------------- */
 
 tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **tables, tdm_error *err)
 {
-    struct tdmi_synth_tables *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "cannot hold the tables of the synthetic data set: no "
-                        "%zu bytes of memory",
-                        sizeof *made);
+    struct tdmi_synth_tables *made;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     tdmi_synth_shapes_fill(&made->shapes);
-    /* Pictures take epoch 0 of the same purpose, so they are independent of the grain. */
+    /* Images take epoch 0 of the same purpose, so they are independent of the grain. */
     tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_SYNTH, 1, 0);
     for (int i = 0; i < TDMI_SYNTH_GRAIN; i++) {
         /* The sum of three uniforms on (-1, 1) has variance 1 and looks normal enough. */
@@ -34,11 +31,6 @@ tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **table
     return TDM_OK;
 }
 
-void tdmi_synth_tables_free(struct tdmi_synth_tables *tables)
-{
-    tdmi_free(tables);
-}
-
 tdm_status tdmi_synth_canvas_reshape(struct tdmi_synth_canvas *canvas, int width, int height,
                                      tdm_error *err)
 {
@@ -47,11 +39,7 @@ tdm_status tdmi_synth_canvas_reshape(struct tdmi_synth_canvas *canvas, int width
     if (needed > canvas->capacity) {
         tdmi_synth_canvas_release(canvas);
         canvas->memory = tdmi_alloc_aligned(needed * sizeof(float));
-        if (!canvas->memory)
-            return TDM_FAIL(err, TDM_E_MEMORY,
-                            "cannot draw a picture of %d x %d pixels: no %zu "
-                            "bytes of memory",
-                            width, height, needed * sizeof(float));
+        TDMI_CHECK_MEMORY(canvas->memory, err);
         canvas->capacity = needed;
     }
     canvas->width = width;
@@ -68,11 +56,6 @@ void tdmi_synth_canvas_release(struct tdmi_synth_canvas *canvas)
 {
     tdmi_free(canvas->memory);
     *canvas = (struct tdmi_synth_canvas){0};
-}
-
-static inline float limit(float x)
-{
-    return x < 0.0F ? 0.0F : x > 1.0F ? 1.0F : x;
 }
 
 /* ---- background ---------------------------------------------------------------------------- */
@@ -128,9 +111,9 @@ void tdmi_synth_paint_background(struct tdmi_synth_canvas *canvas,
                       line, clouds[k]);
         float from = 0.5F + background->slope_y * ((float)y * px - 0.5F);
         for (int x = 0; x < width; x++) {
-            clouds[0][x] = limit(from + background->slope_x * ((float)x * px - 0.5F) +
-                                 background->clouds[0].strength * clouds[0][x]);
-            clouds[1][x] = limit(background->clouds[1].strength * clouds[1][x]);
+            clouds[0][x] = tdmi_synth_limit(from + background->slope_x * ((float)x * px - 0.5F) +
+                                            background->clouds[0].strength * clouds[0][x]);
+            clouds[1][x] = tdmi_synth_limit(background->clouds[1].strength * clouds[1][x]);
             clouds[2][x] = 1.0F + background->clouds[2].strength * clouds[2][x];
         }
         for (int c = 0; c < 3; c++) {
@@ -234,12 +217,12 @@ void tdmi_synth_paint_thing(struct tdmi_synth_canvas *canvas,
         tdmi_synth_texture(&thing->surface, n, u, v, d, mix);
         for (int i = 0; i < n; i++) {
             /* The surface is flat inside and bends down over the outer third: lit on one side. */
-            float bend = limit(1.0F + 3.0F * d[i]);
+            float bend = tdmi_synth_limit(1.0F + 3.0F * d[i]);
             float gu = u[i] - 0.4F * light_u, gv = v[i] - 0.4F * light_v;
             shade[i] = 1.0F + thing->relief * bend * (du[i] * light_u + dv[i] * light_v) +
                        thing->slope * (u[i] * light_u + v[i] * light_v);
-            gloss[i] = thing->gloss * limit(1.0F - 5.0F * (gu * gu + gv * gv));
-            cover[i] = limit(0.5F - d[i] * thing->place.unit_px);
+            gloss[i] = thing->gloss * tdmi_synth_limit(1.0F - 5.0F * (gu * gu + gv * gv));
+            cover[i] = tdmi_synth_limit(0.5F - d[i] * thing->place.unit_px);
         }
         for (int c = 0; c < 3; c++) {
             float *row = canvas->planes[c] + (size_t)y * (size_t)canvas->width + from;
@@ -267,11 +250,94 @@ void tdmi_synth_paint_shadow(struct tdmi_synth_canvas *canvas,
         int n = outline_row(canvas, tables, thing, &place, y, &from);
         /* Nothing is left of it at the border of the table, 0.15 or more outside of any outline. */
         for (int i = 0; i < n; i++)
-            cover[i] = 1.0F - strength * limit(0.4F - d[i] * sharpness);
+            cover[i] = 1.0F - strength * tdmi_synth_limit(0.4F - d[i] * sharpness);
         for (int c = 0; c < 3; c++) {
             float *row = canvas->planes[c] + (size_t)y * (size_t)canvas->width + from;
             for (int i = 0; i < n; i++)
                 row[i] *= cover[i];
         }
     }
+}
+
+/* ---- the camera ---------------------------------------------------------------------------- */
+
+/* The lens blurs, the light falls off, the sensor adds noise, and the image becomes 8 bits a
+ * channel. */
+
+/* (w, 1 - 2w, w) along rows and then along columns; borders repeat. */
+static void blur_plane(float *plane, int width, int height, float weight, float *before,
+                       float *current)
+{
+    const float middle = 1.0F - 2.0F * weight;
+    const size_t row_bytes = (size_t)width * sizeof(float);
+    for (int y = 0; y < height; y++) {
+        float *row = plane + (size_t)y * (size_t)width;
+        memcpy(current, row, row_bytes);
+        for (int x = 1; x < width - 1; x++)
+            row[x] = middle * current[x] + weight * (current[x - 1] + current[x + 1]);
+        row[0] = middle * current[0] + weight * (current[0] + current[1]);
+        row[width - 1] =
+            middle * current[width - 1] + weight * (current[width - 2] + current[width - 1]);
+    }
+    memcpy(before, plane, row_bytes);
+    for (int y = 0; y < height; y++) {
+        float *row = plane + (size_t)y * (size_t)width;
+        const float *after = y + 1 < height ? row + width : current;
+        memcpy(current, row, row_bytes);
+        for (int x = 0; x < width; x++)
+            row[x] = middle * current[x] + weight * (before[x] + after[x]);
+        float *swap = before;
+        before = current;
+        current = swap;
+    }
+}
+
+/* to[3 * x] = from[x] * gain * light[x] + noise, in 8 bits. */
+static void develop_row(const float *from, int width, float gain, const float *light,
+                        const float *grain, float noise, const float *colour_grain,
+                        float colour_noise, uint8_t *to)
+{
+    for (int x = 0; x < width; x++) {
+        float value = from[x] * gain * light[x] + noise * grain[x] + colour_noise * colour_grain[x];
+        value = value * 255.0F + 0.5F;
+        value = value < 0.0F ? 0.0F : value > 255.0F ? 255.0F : value;
+        to[3 * x] = (uint8_t)(int)value;
+    }
+}
+
+tdm_status tdmi_synth_develop(struct tdmi_synth_canvas *canvas,
+                              const struct tdmi_synth_tables *tables,
+                              const struct tdmi_synth_camera *camera, tdmi_image *image,
+                              tdm_error *err)
+{
+    const int width = canvas->width, height = canvas->height;
+    TDMI_TRY(tdmi_image_reshape(image, width, height, err));
+    for (int pass = 0; pass < camera->blur_passes; pass++)
+        for (int c = 0; c < 3; c++)
+            blur_plane(canvas->planes[c], width, height, camera->blur, canvas->rows[0],
+                       canvas->rows[1]);
+
+    const float px = 1.0F / canvas->side;
+    const float middle_x = 0.5F * (float)width, middle_y = 0.5F * (float)height;
+    float *light = canvas->rows[0];
+    /* Each row takes its noise from random places of the grain. */
+    tdmi_rng rng = tdmi_rng_at(camera->grain_seed, TDMI_RNG_SYNTH, 2, 0);
+    const uint32_t starts = (uint32_t)(TDMI_SYNTH_GRAIN - width);
+    for (int y = 0; y < height; y++) {
+        float dy = ((float)y + 0.5F - middle_y) * px;
+        for (int x = 0; x < width; x++) {
+            float dx = ((float)x + 0.5F - middle_x) * px;
+            light[x] = 1.0F + camera->light_x * dx + camera->light_y * dy -
+                       4.0F * camera->vignette * (dx * dx + dy * dy);
+        }
+        const float *grain = tables->grain + tdmi_rng_below(&rng, starts);
+        for (int c = 0; c < 3; c++) {
+            const float *colour_grain = tables->grain + tdmi_rng_below(&rng, starts);
+            size_t at = (size_t)y * (size_t)width;
+            develop_row(canvas->planes[c] + at, width, camera->gains[c], light, grain,
+                        camera->noise, colour_grain, camera->colour_noise,
+                        image->pixels + 3 * at + c);
+        }
+    }
+    return TDM_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * The painter behind the synthetic pictures: a canvas of three float planes, background, things
+ * The painter behind the synthetic images: a canvas of three float planes, background, things
  * with an outline and a surface, and what a camera adds. It decides nothing; synth/scene.c does.
  *
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and
@@ -8,12 +8,8 @@
 #ifndef TANDEM_SYNTH_CANVAS_H
 #define TANDEM_SYNTH_CANVAS_H
 
-#include "synth/shape.h"
-#include "synth/texture.h"
+#include "synth/object.h"
 #include "image/image.h"
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- shared by all images of a data set; read-only once filled -------------------------- */
 
@@ -24,9 +20,9 @@ struct tdmi_synth_tables {
     float grain[TDMI_SYNTH_GRAIN]; /* independent, mean 0, variance 1: noise and clouds */
 };
 
+/* *tables is of tdmi_alloc. */
 tdm_status tdmi_synth_tables_new(uint64_t seed, struct tdmi_synth_tables **tables,
                                  tdm_error *err) TDM_MUST_USE;
-void tdmi_synth_tables_free(struct tdmi_synth_tables *tables);
 
 /* ---- the canvas ---------------------------------------------------------------------------- */
 

@@ -13,8 +13,7 @@
  * 7 pairs of silhouettes, 6 pairs of textures and 4 arrangements make 168 blocks, 1008 classes.
  */
 #include "synth/class.h"
-#include "synth/shape.h"
-#include "synth/texture.h"
+#include "synth/object.h"
 #include <stdio.h>
 
 enum {

@@ -6,8 +6,6 @@
 #ifndef TANDEM_SYNTH_CLASS_H
 #define TANDEM_SYNTH_CLASS_H
 
-#include <stddef.h>
-
 #define TDMI_SYNTH_CLASSES 1000
 #define TDMI_SYNTH_SCHEMES 6
 #define TDMI_SYNTH_ANY_SCHEME (-1)
@@ -22,10 +20,9 @@ enum tdmi_synth_arrangement {
 };
 
 struct tdmi_synth_class {
-    int shape;   /* index for synth/shape.h */
-    int texture; /* index for synth/texture.h */
+    int shape, texture; /* indices for synth/object.h */
     enum tdmi_synth_arrangement arrangement;
-    int scheme; /* in [0, TDMI_SYNTH_SCHEMES), or TDMI_SYNTH_ANY_SCHEME: another one each picture */
+    int scheme; /* in [0, TDMI_SYNTH_SCHEMES), or TDMI_SYNTH_ANY_SCHEME: another one each image */
 };
 
 /* index in [0, TDMI_SYNTH_CLASSES). */

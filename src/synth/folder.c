@@ -6,14 +6,15 @@
  *     commit  syncfs once, rename each class to OUT/<class>, fsync OUT, remove .unfinished
  *     close   remove what was not committed
  *
- * A process that is killed leaves .unfinished behind and no torn picture under a final name: none
+ * A process that is killed leaves .unfinished behind and no torn image under a final name: none
  * at all, or, in the last milliseconds, complete classes beside .unfinished. One syncfs replaces an
- * fsync for each picture: thousands of those take minutes on a disk, while the pictures only need
+ * fsync for each image: thousands of those take minutes on a disk, while the images only need
  * to be on it before their final names are. A system without syncfs flushes by sync, which may
- * return early; there a power failure, not a kill, can cost pictures of a finished set.
+ * return early; there a power failure, not a kill, can cost images of a finished set.
  */
 #include "synth/folder.h"
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "synth/class.h"
 #include <dirent.h>
 #include <errno.h>
@@ -25,35 +26,32 @@
 
 static const char staging_name[] = ".unfinished";
 
-enum { PICTURE_NAME_BYTES = TDMI_SYNTH_NAME_BYTES + 40 };
+enum { IMAGE_NAME_BYTES = TDMI_SYNTH_NAME_BYTES + 40 };
 
-static tdm_status refuse_unless_empty(int fd, const char *path, tdm_error *err)
+static tdm_status fail_system(const char *what, const char *path, const char *name, tdm_error *err)
 {
-    char found[64] = "";
-    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = own < 0 ? NULL : fdopendir(own);
-    if (!list) {
-        int reason = errno;
-        if (own >= 0)
-            close(own);
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot see whether the folder %s is empty: %s", path,
-                        strerror(reason));
-    }
-    const struct dirent *entry;
-    while (!*found && (entry = readdir(list)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            snprintf(found, sizeof found, "%.60s", entry->d_name);
-    closedir(list);
-    if (strcmp(found, staging_name) == 0)
+    return TDM_FAIL(err, TDM_E_SYSTEM, "cannot %s %s%s%s: %s", what, path, *name ? "/" : "", name,
+                    strerror(errno));
+}
+
+static tdm_status refuse_unless_empty(const char *path, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    TDM_TRY(tdmi_folder_list(path, &arena, &entries, &n, err), err,
+            "cannot see whether the folder %s is empty", path);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(entries[i].name, staging_name) == 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "cannot make a data set in %s: another run is writing there, or one "
+                            "was killed and left %s; remove the folder, or name another one",
+                            path, staging_name);
+    if (n > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot make a data set in %s: another run is writing there, or one was "
-                        "killed and left %s; remove the folder, or name another one",
-                        path, staging_name);
-    if (*found)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot make a data set in %s: the folder is not empty, it holds %s; name "
-                        "a folder that is empty or does not exist",
-                        path, found);
+                        "cannot make a data set in %s: the folder is not empty, it holds %.60s; "
+                        "name a folder that is empty or does not exist",
+                        path, entries[0].name);
     return TDM_OK;
 }
 
@@ -78,20 +76,16 @@ tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *
     }
     folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->fd < 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open the folder %s: %s", path, strerror(errno));
+        return fail_system("open the folder", path, "", err);
     folder->is_open = true;
-    tdm_status status = refuse_unless_empty(folder->fd, path, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(refuse_unless_empty(path, err));
 
     if (mkdirat(folder->fd, staging_name, 0777) != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write in the folder %s: %s", path,
-                        strerror(errno));
+        return fail_system("write in the folder", path, "", err);
     folder->is_staging = true;
     folder->staging_fd = openat(folder->fd, staging_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->staging_fd < 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open %s/%s: %s", path, staging_name,
-                        strerror(errno));
+        return fail_system("open", path, staging_name, err);
     for (int i = 0; i < n_classes; i++) {
         char name[TDMI_SYNTH_NAME_BYTES];
         tdmi_synth_class_name(i, name);
@@ -103,24 +97,17 @@ tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *
     return TDM_OK;
 }
 
-tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int class_index,
-                                   int64_t number, const char *ending, const void *bytes,
-                                   size_t length_bytes, tdm_error *err)
+/* 0, or the reason as errno. */
+static int write_file(int parent, const char *name, const char *bytes, size_t length_bytes)
 {
-    char class_name[TDMI_SYNTH_NAME_BYTES], name[PICTURE_NAME_BYTES];
-    tdmi_synth_class_name(class_index, class_name);
-    snprintf(name, sizeof name, "%s/%06lld%s", class_name, (long long)number, ending);
     int reason = 0;
-    int fd = openat(folder->staging_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        reason = errno;
-        goto out;
-    }
-    const char *at = bytes;
+    int fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
     while (length_bytes > 0 && reason == 0) {
-        ssize_t step = write(fd, at, length_bytes);
+        ssize_t step = write(fd, bytes, length_bytes);
         if (step > 0) {
-            at += step;
+            bytes += step;
             length_bytes -= (size_t)step;
         } else if (step == 0) {
             reason = ENOSPC;
@@ -131,9 +118,19 @@ tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int c
     /* Network file systems report a full disk only here. */
     if (close(fd) != 0 && reason == 0 && errno != EINTR)
         reason = errno;
-out:
+    return reason;
+}
+
+tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int class_index,
+                                   int64_t number, const char *ending, const void *bytes,
+                                   size_t length_bytes, tdm_error *err)
+{
+    char class_name[TDMI_SYNTH_NAME_BYTES], name[IMAGE_NAME_BYTES];
+    tdmi_synth_class_name(class_index, class_name);
+    snprintf(name, sizeof name, "%s/%06lld%s", class_name, (long long)number, ending);
+    int reason = write_file(folder->staging_fd, name, bytes, length_bytes);
     if (reason != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the picture %s/%s/%s: %s", folder->path,
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the image %s/%s/%s: %s", folder->path,
                         staging_name, name, strerror(reason));
     return TDM_OK;
 }
@@ -154,7 +151,7 @@ tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error 
 {
     int reason = flush_disk(folder->fd);
     if (reason != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot bring the pictures of %s onto the disk: %s",
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot flush the images of %s to the disk: %s",
                         folder->path, strerror(reason));
     for (int i = 0; i < folder->n_classes; i++) {
         char name[TDMI_SYNTH_NAME_BYTES];
@@ -164,11 +161,9 @@ tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error 
                             folder->path, staging_name, name, strerror(errno));
         folder->n_moved = i + 1;
     }
-    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot bring %s onto the disk",
-            folder->path);
+    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot flush %s to the disk", folder->path);
     if (unlinkat(folder->fd, staging_name, AT_REMOVEDIR) != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s/%s: %s", folder->path, staging_name,
-                        strerror(errno));
+        return fail_system("remove", folder->path, staging_name, err);
     close(folder->staging_fd);
     close(folder->fd);
     folder->is_open = folder->is_made = folder->is_staging = false;

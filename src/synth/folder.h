@@ -6,7 +6,6 @@
 
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct tdmi_synth_folder { /* start from a zeroed object */
@@ -24,7 +23,7 @@ tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *
 tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int class_index,
                                    int64_t number, const char *ending, const void *bytes,
                                    size_t length_bytes, tdm_error *err) TDM_MUST_USE;
-/* All pictures are written: put them on the disk and give the classes their final names. */
+/* All images are written: put them on the disk and give the classes their final names. */
 tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error *err) TDM_MUST_USE;
 /* Without a commit that succeeded, takes away everything that open and write made. */
 void tdmi_synth_folder_close(struct tdmi_synth_folder *folder);

@@ -9,6 +9,7 @@
  */
 #include "synth/scene.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "synth/class.h"
 #include <math.h>
 
@@ -51,29 +52,9 @@ static void direction(float turns, float *x, float *y)
     int whole = (int)quarters;
     float rest = quarters - (float)whole;
     float s = quarter_sine(rest), c = quarter_sine(1.0F - rest);
-    switch (whole % 4) {
-    case 0:
-        *x = c;
-        *y = s;
-        break;
-    case 1:
-        *x = -s;
-        *y = c;
-        break;
-    case 2:
-        *x = -c;
-        *y = -s;
-        break;
-    default:
-        *x = s;
-        *y = -c;
-        break;
-    }
-}
-
-static float limit(float x)
-{
-    return x < 0.0F ? 0.0F : x > 1.0F ? 1.0F : x;
+    const float xs[] = {c, -s, -c, s};
+    *x = xs[whole % 4];
+    *y = xs[(whole + 3) % 4];
 }
 
 /* Hue in turns, at least -1. */
@@ -84,7 +65,7 @@ static struct tdmi_synth_colour hsv(float hue, float saturation, float value)
         float h = hue + 1.0F + (c == 0 ? 0.0F : c == 1 ? 2.0F / 3.0F : 1.0F / 3.0F);
         h = 6.0F * (h - (float)(int)h);
         float away = h < 3.0F ? h : 6.0F - h; /* from this channel's own hue */
-        colour.c[c] = value * (1.0F - saturation * limit(away - 1.0F));
+        colour.c[c] = value * (1.0F - saturation * tdmi_synth_limit(away - 1.0F));
     }
     return colour;
 }
@@ -116,10 +97,7 @@ static void object_colours(struct scene *scene, int scheme, struct tdmi_synth_co
     float pale = uniform(scene, 0.0F, 0.25F);
     float depth = uniform(scene, 0.0F, 0.18F);
     float light_share = brightness(colours[0]) < 0.45F ? 0.95F : 0.05F;
-    if (chance(scene, light_share))
-        colours[1] = hsv(hue, pale, 1.0F - depth);
-    else
-        colours[1] = hsv(hue, pale, depth);
+    colours[1] = hsv(hue, pale, chance(scene, light_share) ? 1.0F - depth : depth);
 }
 
 /* ---- things -------------------------------------------------------------------------------- */
@@ -152,7 +130,7 @@ static struct tdmi_synth_place place_of(const struct scene *scene, const struct 
         .reach = 1.8F * pose->radius * side * (longest + slant),
         .unit_px = pose->radius * side / longest,
     };
-    /* Towards the light, turned into the thing's own directions. */
+    /* The light in the coordinates of the thing. */
     thing->light_u = scene->light_x * cx + scene->light_y * cy;
     thing->light_v = scene->light_y * cx - scene->light_x * cy;
     return place;
@@ -347,8 +325,7 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     struct tdmi_synth_class class = tdmi_synth_class_of(class_index);
     int width, height;
     any_size(&scene, size, &width, &height);
-    TDM_TRY(tdmi_synth_canvas_reshape(canvas, width, height, err), err,
-            "cannot draw picture %lld of class %d", (long long)number, class_index);
+    TDMI_TRY(tdmi_synth_canvas_reshape(canvas, width, height, err));
 
     float light_turns = uniform(&scene, -0.5F, 0.0F); /* from above */
     direction(light_turns, &scene.light_x, &scene.light_y);
@@ -357,7 +334,5 @@ tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed
     paint_objects(&scene, &class);
     struct tdmi_synth_camera camera = any_camera(&scene);
     *quality = 78 + below(&scene, 16);
-    TDM_TRY(tdmi_synth_develop(canvas, tables, &camera, image, err), err,
-            "cannot draw picture %lld of class %d", (long long)number, class_index);
-    return TDM_OK;
+    return tdmi_synth_develop(canvas, tables, &camera, image, err);
 }

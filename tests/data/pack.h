@@ -51,6 +51,11 @@ struct pack_zip { /* start from a zeroed object; bytes is the archive after pack
     uint32_t mode; /* of Unix; 0: made by DOS */
 };
 
+static inline void pack_zip_release(struct pack_zip *zip)
+{
+    tdmi_text_release(&zip->bytes);
+}
+
 static inline void pack_zip_add(struct pack_zip *zip, const char *name, const void *bytes,
                                 size_t length)
 {

@@ -4,6 +4,7 @@
 #ifndef TANDEM_TESTS_DATA_TREE_H
 #define TANDEM_TESTS_DATA_TREE_H
 
+#include "tandem/error.h"
 #include "unit.h"
 #include <ftw.h>
 #include <sys/stat.h>
@@ -74,6 +75,17 @@ static inline void tree_picture(const struct tree *tree, const char *name, uint3
         for (int c = 0; c < 3; c++)
             bytes[11 + 3 * i + c] = (uint8_t)(number >> 8 * c);
     tree_file(tree, name, bytes, sizeof bytes);
+}
+
+/* The failure is of this kind, and its sentences have the words. */
+static inline void assert_failure(tdm_status status, tdm_status kind, const tdm_error *err,
+                                  const char *words)
+{
+    char text[4096];
+    tdm_error_format(err, text, sizeof text);
+    assert_int_equal(status, kind);
+    if (strstr(text, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, text);
 }
 
 #endif

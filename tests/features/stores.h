@@ -1,4 +1,4 @@
-/* Stores with rows that are a function of their content and view, for the tests of data/store. */
+/* Stores with rows that are a function of their content and view, for the tests of features. */
 #ifndef TANDEM_TESTS_FEATURES_STORES_H
 #define TANDEM_TESTS_FEATURES_STORES_H
 
@@ -106,15 +106,5 @@ static inline int store_files(const char *folder, const char *ending, char path[
     closedir(listing);
     return n;
 }
-
-/* The failure is of this kind, and its sentences have the words. */
-#define assert_refused(status, kind, err, words)           \
-    do {                                                   \
-        char refusal[4096];                                \
-        tdm_error_format(&(err), refusal, sizeof refusal); \
-        assert_int_equal(status, kind);                    \
-        if (strstr(refusal, words) == NULL)                \
-            fail_msg("no \"%s\" in: %s", words, refusal);  \
-    } while (0)
 
 #endif

@@ -51,12 +51,12 @@ TEST(f32_rows_are_kept_bit_for_bit)
     for (uint32_t i = 5; i < STORE_WIDTH; i++)
         bits[i] = i * 0x9e3779b9u;
     memcpy(values, bits, sizeof bits);
-    assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_add(store, store_row(7), values, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(tdmi_store_fill_add(store, store_row(7), values, &err), &err);
     assert_int_equal(tdmi_store_find(store, store_row(7)), -1); /* before the commit */
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
     const int64_t place = tdmi_store_find(store, store_row(7));
-    assert_int_equal(tdmi_store_read(store, place, found, &err), TDM_OK);
+    assert_ok(tdmi_store_read(store, place, found, &err), &err);
     assert_memory_equal(found, bits, sizeof bits);
 }
 
@@ -71,12 +71,11 @@ TEST(f16_rows_are_rounded_to_the_nearest)
         values[i] = (float)(i - 600) * 0.7312f;
     values[0] = 2049; /* between 2048 and 2050: the even one is 2048 */
     values[1] = 2051; /* between 2050 and 2052 */
-    assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_begin(store, 2, TDMI_DTYPE_F16, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_add(store, store_row(1), values, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
-    assert_int_equal(tdmi_store_read(store, tdmi_store_find(store, store_row(1)), found, &err),
-                     TDM_OK);
+    assert_ok(tdmi_store_open(&options, &store, &err), &err);
+    assert_ok(tdmi_store_fill_begin(store, 2, TDMI_DTYPE_F16, &err), &err);
+    assert_ok(tdmi_store_fill_add(store, store_row(1), values, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
+    assert_ok(tdmi_store_read(store, tdmi_store_find(store, store_row(1)), found, &err), &err);
     for (int i = 0; i < 1283; i++)
         assert_true(found[i] == tdmi_float_of_f16(tdmi_f16_of_float(values[i])));
     assert_true(found[0] == 2048 && found[1] == 2052);
@@ -84,8 +83,8 @@ TEST(f16_rows_are_rounded_to_the_nearest)
 
     values[700] = 65520;
     tdm_status status = tdmi_store_fill_add(store, store_row(2), values, &err);
-    assert_refused(status, TDM_E_INPUT, err, "float 700 of it is 65520");
-    assert_refused(status, TDM_E_INPUT, err, "train with --features f32");
+    assert_failure(status, TDM_E_INPUT, &err, "float 700 of it is 65520");
+    assert_failure(status, TDM_E_INPUT, &err, "train with --features f32");
 }
 
 TEST(of_equal_rows_the_first_counts)
@@ -96,13 +95,13 @@ TEST(of_equal_rows_the_first_counts)
     float other[STORE_WIDTH] = {0};
     store_fill(store, 0, 10);
     /* Twice in one file, and again after it. */
-    assert_int_equal(tdmi_store_fill_begin(store, 5, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(store, 10, 11, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_add(store, store_row(10), other, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_add(store, store_row(3), other, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_add(store, store_row(10), other, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK); /* nothing new: no file */
+    assert_ok(tdmi_store_fill_begin(store, 5, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(store, 10, 11, &err), &err);
+    assert_ok(tdmi_store_fill_add(store, store_row(10), other, &err), &err);
+    assert_ok(tdmi_store_fill_add(store, store_row(3), other, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
+    assert_ok(tdmi_store_fill_add(store, store_row(10), other, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err); /* nothing new: no file */
     assert_int_equal(tdmi_store_rows(store), 11);
     assert_int_equal(store_has(store, 0, 11), 11);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", NULL), 2);
@@ -113,10 +112,10 @@ TEST(what_was_not_committed_is_dropped)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
-    assert_int_equal(tdmi_store_fill_begin(store, 20, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(store, 0, 10, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
-    assert_int_equal(store_add(store, 10, 20, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 20, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(store, 0, 10, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
+    assert_ok(store_add(store, 10, 20, &err), &err);
     tdmi_store_fill_abandon(store);
     tdmi_store_fill_abandon(store);
     assert_int_equal(store_has(store, 0, 20), 10);
@@ -145,12 +144,12 @@ TEST(rows_are_found_and_read_while_others_are_added)
     struct reading reading = {.store = store_open(&tree, STORE_KEY)};
     tdm_error err = {0};
     pthread_t threads[2];
-    assert_int_equal(tdmi_store_fill_begin(reading.store, 4000, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(reading.store, 4000, TDMI_DTYPE_F32, &err), &err);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, read_all_the_time, &reading), 0);
     for (uint64_t at = 0; at < 4000; at += 50) {
-        assert_int_equal(store_add(reading.store, at, at + 50, &err), TDM_OK);
-        assert_int_equal(tdmi_store_fill_commit(reading.store, &err), TDM_OK);
+        assert_ok(store_add(reading.store, at, at + 50, &err), &err);
+        assert_ok(tdmi_store_fill_commit(reading.store, &err), &err);
         assert_int_equal(store_has(reading.store, 0, at + 50), (int64_t)at + 50);
     }
     atomic_store(&reading.is_over, true);
@@ -189,8 +188,8 @@ TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
         tdm_error err = {0};
         change_byte(path, places[i]);
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
-        assert_refused(status, TDM_E_INPUT, err, path);
-        assert_refused(status, TDM_E_INPUT, err, "remove that file");
+        assert_failure(status, TDM_E_INPUT, &err, path);
+        assert_failure(status, TDM_E_INPUT, &err, "remove that file");
         assert_null(store);
         change_byte(path, places[i]);
     }
@@ -199,7 +198,7 @@ TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
         tdm_error err = {0};
         assert_int_equal(truncate(path, (off_t)size), 0);
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
-        assert_refused(status, TDM_E_INPUT, err, path);
+        assert_failure(status, TDM_E_INPUT, &err, path);
     }
     assert_int_equal(remove(path), 0);
     store = store_open(&tree, STORE_KEY);
@@ -210,31 +209,29 @@ TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
 TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
 {
     for (int is_half = 0; is_half < 2; is_half++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         char path[512];
         float values[STORE_WIDTH];
         tdm_error err = {0};
         const enum tdmi_dtype precision = is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32;
-        tdmi_store *store = store_open(&tree, STORE_KEY);
-        assert_int_equal(tdmi_store_fill_begin(store, 100, precision, &err), TDM_OK);
-        assert_int_equal(store_add(store, 0, 100, &err), TDM_OK);
-        assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+        TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
+        assert_ok(tdmi_store_fill_begin(store, 100, precision, &err), &err);
+        assert_ok(store_add(store, 0, 100, &err), &err);
+        assert_ok(tdmi_store_fill_commit(store, &err), &err);
         assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
         change_byte(path, 128 + 17 * STORE_WIDTH * (is_half ? 2 : 4) + 5);
         tdm_status status =
             tdmi_store_read(store, tdmi_store_find(store, store_row(17)), values, &err);
-        assert_refused(status, TDM_E_INPUT, err, path);
-        assert_refused(status, TDM_E_INPUT, err, "row 17 of");
-        assert_refused(status, TDM_E_INPUT, err, "remove that file");
+        assert_failure(status, TDM_E_INPUT, &err, path);
+        assert_failure(status, TDM_E_INPUT, &err, "row 17 of");
+        assert_failure(status, TDM_E_INPUT, &err, "remove that file");
         assert_int_equal(store_has(store, 0, 17) + store_has(store, 18, 100), 99);
 
         /* Cut short while it is open: an error, not a signal. */
         assert_int_equal(truncate(path, 128 + 50 * STORE_WIDTH * (is_half ? 2 : 4)), 0);
         assert_int_equal(store_has(store, 18, 50), 32);
         status = tdmi_store_read(store, tdmi_store_find(store, store_row(50)), values, &err);
-        assert_refused(status, TDM_E_INPUT, err, "cut short");
-        tdmi_store_close(store);
-        tree_free(&tree);
+        assert_failure(status, TDM_E_INPUT, &err, "cut short");
     }
 }
 
@@ -253,15 +250,15 @@ TEST(damaged_files_are_dropped_for_who_asks_for_it)
     const struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH, .drops_damaged = true};
     tdm_log_set_level(TDM_LOG_SILENT);
-    assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
+    assert_ok(tdmi_store_open(&options, &store, &err), &err);
     tdm_log_set_level(TDM_LOG_WARNING);
     assert_int_equal(store_has(store, 0, 10), 0);
     assert_int_equal(store_has(store, 10, 30), 20);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
     /* Of an open store: it still has them, and nobody else will. */
     const int64_t place = tdmi_store_find(store, store_row(10));
-    assert_int_equal(tdmi_store_discard(store, place, &err), TDM_OK);
-    assert_int_equal(tdmi_store_discard(store, place, &err), TDM_OK);
+    assert_ok(tdmi_store_discard(store, place, &err), &err);
+    assert_ok(tdmi_store_discard(store, place, &err), &err);
     assert_int_equal(tdmi_store_discard(store, -1, &err), TDM_E_BUG);
     assert_int_equal(store_has(store, 10, 30), 20);
     tdmi_store_close(store);
@@ -284,11 +281,11 @@ TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
     const struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH, .drops_damaged = true};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_int_equal(tdmi_file_write(path, texts[i], strlen(texts[i]), &err), TDM_OK);
+        assert_ok(tdmi_file_write(path, texts[i], strlen(texts[i]), &err), &err);
         const tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
-        assert_refused(status, TDM_E_INPUT, err, path);
+        assert_failure(status, TDM_E_INPUT, &err, path);
         tdm_log_set_level(TDM_LOG_SILENT);
-        assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
+        assert_ok(tdmi_store_open(&options, &store, &err), &err);
         tdm_log_set_level(TDM_LOG_WARNING);
         assert_int_equal(store_has(store, 0, 10), 10);
         tdmi_store_close(store);
@@ -340,8 +337,8 @@ TEST(rows_of_another_key_are_never_seen)
     tdmi_store_close(other);
     tdmi_store_close(store);
     tdm_status status = store_try(&tree, "{\"other\":1}", 0, &other, &err);
-    assert_refused(status, TDM_E_INPUT, err, "another key");
-    assert_refused(status, TDM_E_INPUT, err, there);
+    assert_failure(status, TDM_E_INPUT, &err, "another key");
+    assert_failure(status, TDM_E_INPUT, &err, there);
 }
 
 TEST(another_text_under_the_hash_of_the_key_is_refused)
@@ -356,12 +353,9 @@ TEST(another_text_under_the_hash_of_the_key_is_refused)
                                         "", "{\"format_version\":1,\"key\":" STORE_KEY "}\n "};
     for (int i = 0; i < 3; i++) {
         tdm_error err = {0};
-        FILE *file = fopen(path, "wb");
-        assert_non_null(file);
-        assert_true(fputs(texts[i], file) >= 0);
-        assert_int_equal(fclose(file), 0);
+        assert_ok(tdmi_file_write(path, texts[i], strlen(texts[i]), &err), &err);
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
-        assert_refused(status, TDM_E_INPUT, err, path);
+        assert_failure(status, TDM_E_INPUT, &err, path);
     }
 }
 
@@ -375,7 +369,7 @@ TEST(rows_of_another_width_are_refused)
     store_fill(store, 0, 10);
     tdmi_store_close(store);
     tdm_status status = tdmi_store_open(&options, &store, &err);
-    assert_refused(status, TDM_E_INPUT, err, "rows of 37 floats, and 38 are asked for");
+    assert_failure(status, TDM_E_INPUT, &err, "rows of 37 floats; expected 38");
     options.width = 0;
     assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_E_BUG);
     assert_null(store);
@@ -392,10 +386,10 @@ TEST(calls_out_of_order_are_refused)
     assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_BF16, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_begin(store, -1, TDMI_DTYPE_F32, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_begin(store, INT64_MAX, TDMI_DTYPE_F32, &err), TDM_E_BUG);
-    assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(store, 0, 1, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(store, 0, 1, &err), &err);
     assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err), TDM_E_BUG);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
     assert_int_equal(store_add(store, 1, 2, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_read(store, -1, values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_read(store, 1, values, &err), TDM_E_BUG);
@@ -413,10 +407,10 @@ TEST(many_files_are_merged_when_a_fill_is_over)
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *beside;
     snprintf(folder, sizeof folder, "%s", tdmi_store_folder(store));
-    assert_int_equal(tdmi_store_fill_begin(store, 700, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 700, TDMI_DTYPE_F32, &err), &err);
     for (uint64_t at = 0; at < 700; at += 10) {
-        assert_int_equal(store_add(store, at, at + 10, &err), TDM_OK);
-        assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+        assert_ok(store_add(store, at, at + 10, &err), &err);
+        assert_ok(tdmi_store_fill_commit(store, &err), &err);
     }
     /* Not while somebody else has them open. */
     beside = store_open(&tree, STORE_KEY);
@@ -439,25 +433,25 @@ TEST(a_million_rows_are_open_in_less_than_a_second)
     struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 2};
     tdmi_store *store = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_begin(store, n, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_ok(tdmi_store_open(&options, &store, &err), &err);
+    assert_ok(tdmi_store_fill_begin(store, n, TDMI_DTYPE_F32, &err), &err);
     for (uint64_t i = 0; i < n; i++) {
         const float values[2] = {(float)i, -1};
         const struct tdmi_store_row row = {tdmi_xxh64_of(&i, sizeof i, 0), 0};
-        assert_int_equal(tdmi_store_fill_add(store, row, values, &err), TDM_OK);
+        assert_ok(tdmi_store_fill_add(store, row, values, &err), &err);
     }
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
     tdmi_store_close(store);
 
     const clock_t begun = clock(); /* of the processor: others may be busy here */
-    assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
+    assert_ok(tdmi_store_open(&options, &store, &err), &err);
     const double seconds = (double)(clock() - begun) / CLOCKS_PER_SEC;
     assert_int_equal(tdmi_store_rows(store), n);
     for (uint64_t i = 0; i < n; i += 997) {
         float values[2];
         const struct tdmi_store_row row = {tdmi_xxh64_of(&i, sizeof i, 0), 0};
         const int64_t place = tdmi_store_find(store, row);
-        assert_int_equal(tdmi_store_read(store, place, values, &err), TDM_OK);
+        assert_ok(tdmi_store_read(store, place, values, &err), &err);
         assert_true(values[0] == (float)i);
         assert_int_equal(tdmi_store_find(store, (struct tdmi_store_row){row.content, 1}), -1);
     }

@@ -97,14 +97,13 @@ TEST(what_was_committed_outlives_a_kill)
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status));
 
-        tdmi_store *store = store_open(&tree, STORE_KEY);
+        TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
         snprintf(folder, sizeof folder, "%s", tdmi_store_folder(store));
         assert_true(tdmi_store_rows(store) >= n_committed);
         assert_true(tdmi_store_rows(store) <= n_committed + 100); /* killed before it could say */
         n_committed = tdmi_store_rows(store);
         assert_int_equal(store_has(store, 0, (uint64_t)n_committed), n_committed);
         assert_int_equal(store_files(folder, ".tmp", NULL), 0);
-        tdmi_store_close(store);
     }
 }
 
@@ -123,7 +122,7 @@ TEST(keys_are_opened_and_thrown_out_at_the_same_time)
         bool is_good = true;
         for (int turn = 0; is_good && turn < 150; turn++) {
             tdm_error err = {0};
-            tdmi_store *store = NULL;
+            TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = NULL;
             is_good = store_try(&tree, key, p == 0 ? 20000 : 0, &store, &err) == TDM_OK;
             if (is_good && p == 0) {
                 tdm_status status = tdmi_store_fill_begin(store, 100, TDMI_DTYPE_F32, &err);
@@ -132,7 +131,6 @@ TEST(keys_are_opened_and_thrown_out_at_the_same_time)
                 is_good =
                     store_try_fill(store, 0, 30, &err) == TDM_OK && store_has(store, 0, 30) == 30;
             }
-            tdmi_store_close(store);
         }
         _exit(is_good ? 0 : 1);
     }
@@ -150,9 +148,9 @@ TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
     TDMI_AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
-    assert_int_equal(tdmi_store_fill_begin(store, 100000, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(store, 0, 100, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 100000, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(store, 0, 100, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     tight = old;
     tight.rlim_cur = 1 << 20;
@@ -161,8 +159,8 @@ TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
     tdm_status status = store_add(store, 100, 50000, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_DFL);
-    assert_refused(status, TDM_E_SYSTEM, err, "File too large");
-    assert_refused(status, TDM_E_SYSTEM, err, tree.root);
+    assert_failure(status, TDM_E_SYSTEM, &err, "File too large");
+    assert_failure(status, TDM_E_SYSTEM, &err, tree.root);
     assert_int_equal(tdmi_store_fill_add(store, store_row(1), values, &err), TDM_E_BUG);
     assert_int_equal(store_has(store, 0, 1000), 100);
     assert_int_equal(store_files(tdmi_store_folder(store), ".tmp", NULL), 0);
@@ -175,20 +173,20 @@ TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_store *store = NULL;
-    assert_int_equal(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), TDM_OK);
+    assert_ok(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), &err);
     tdm_status status = tdmi_store_fill_begin(store, (int64_t)1 << 50, TDMI_DTYPE_F32, &err);
-    assert_refused(status, TDM_E_SYSTEM, err, "do not fit the disk");
-    assert_refused(status, TDM_E_SYSTEM, err, "set TANDEM_HOME to a folder on another disk");
-    assert_refused(status, TDM_E_SYSTEM, err, "184647584722190464 bytes"); /* 164 a row, 128 */
+    assert_failure(status, TDM_E_SYSTEM, &err, "do not fit the disk");
+    assert_failure(status, TDM_E_SYSTEM, &err, "set TANDEM_HOME to a folder on another disk");
+    assert_failure(status, TDM_E_SYSTEM, &err, "184647584722190464 bytes"); /* 164 a row, 128 */
     assert_int_equal(tdmi_store_fill_add(store, store_row(1), (float[STORE_WIDTH]){0}, &err),
                      TDM_E_BUG);
     tdmi_store_close(store);
 
     /* Nobody said a limit: half of what is free is not enough either. */
-    assert_int_equal(store_try(&tree, STORE_KEY, 0, &store, &err), TDM_OK);
+    assert_ok(store_try(&tree, STORE_KEY, 0, &store, &err), &err);
     status = tdmi_store_fill_begin(store, (int64_t)40 << 30, TDMI_DTYPE_F16, &err);
-    assert_refused(status, TDM_E_SYSTEM, err, "its limit is");
-    assert_refused(status, TDM_E_SYSTEM, err,
+    assert_failure(status, TDM_E_SYSTEM, &err, "its limit is");
+    assert_failure(status, TDM_E_SYSTEM, &err,
                    "set TANDEM_HOME to a folder on another disk, or train with --features none");
     tdmi_store_close(store);
 }
@@ -202,7 +200,7 @@ TEST(a_folder_that_cannot_be_made_is_refused_by_name)
     tdm_error err = {0};
     tdmi_store *store = NULL;
     tdm_status status = tdmi_store_open(&options, &store, &err);
-    assert_refused(status, TDM_E_SYSTEM, err, "/file");
+    assert_failure(status, TDM_E_SYSTEM, &err, "/file");
     assert_null(store);
 }
 
@@ -257,14 +255,14 @@ TEST(the_least_recently_used_key_gives_way_first)
     tdm_error err = {0};
     make_keys(&tree, "abcd");
     assert_true(is_there(&tree, 'a')); /* now b is the oldest */
-    assert_int_equal(fill_under(&tree, 'e', 4, &err), TDM_OK);
+    assert_ok(fill_under(&tree, 'e', 4, &err), &err);
     assert_true(is_there(&tree, 'a'));
     assert_false(is_there(&tree, 'b'));
     assert_true(is_there(&tree, 'd'));
     assert_true(is_there(&tree, 'c'));
     assert_true(is_there(&tree, 'e'));
     /* The folder goes with the rows: b's came back when it was looked for, empty. */
-    assert_int_equal(fill_under(&tree, 'f', 2, &err), TDM_OK);
+    assert_ok(fill_under(&tree, 'f', 2, &err), &err);
     assert_int_equal(store_files(tree.root, "", NULL), 2 + 2 + 1); /* and the lock of who counts */
     assert_true(is_there(&tree, 'e'));
     assert_true(is_there(&tree, 'f'));
@@ -278,7 +276,7 @@ TEST(a_key_that_a_process_has_open_does_not_give_way)
     tdmi_store *held = store_open(&tree, key_of('a'));
     let_time_pass();
     assert_true(is_there(&tree, 'b')); /* c would be next after a */
-    assert_int_equal(fill_under(&tree, 'd', 3, &err), TDM_OK);
+    assert_ok(fill_under(&tree, 'd', 3, &err), &err);
     assert_int_equal(store_has(held, 0, KEY_ROWS), KEY_ROWS);
     assert_false(is_there(&tree, 'c'));
     assert_true(is_there(&tree, 'b'));
@@ -303,13 +301,13 @@ TEST(a_key_that_a_process_has_open_does_not_give_way)
     close(over[0]);
     assert_int_equal(read(ready[0], &(char){0}, 1), 1);
     tdm_status status = fill_under(&tree, 'e', 2, &err); /* a and b are all there may be */
-    assert_refused(status, TDM_E_SYSTEM, err, "keys that are in use");
+    assert_failure(status, TDM_E_SYSTEM, &err, "keys that are in use");
     assert_true(is_there(&tree, 'd')); /* which would not have been enough */
     close(over[1]);
     wait_for(child);
     close(ready[0]);
     tdmi_store_close(held);
-    assert_int_equal(fill_under(&tree, 'e', 2, &err), TDM_OK);
+    assert_ok(fill_under(&tree, 'e', 2, &err), &err);
 }
 
 TEST(a_fill_that_would_never_fit_removes_nothing)
@@ -318,9 +316,9 @@ TEST(a_fill_that_would_never_fit_removes_nothing)
     tdm_error err = {0};
     make_keys(&tree, "ab");
     tdmi_store *store = NULL;
-    assert_int_equal(store_try(&tree, key_of('c'), 3 * KEY_BYTES, &store, &err), TDM_OK);
+    assert_ok(store_try(&tree, key_of('c'), 3 * KEY_BYTES, &store, &err), &err);
     tdm_status status = tdmi_store_fill_begin(store, 10 * KEY_ROWS, TDMI_DTYPE_F32, &err);
-    assert_refused(status, TDM_E_SYSTEM, err, "its limit is");
+    assert_failure(status, TDM_E_SYSTEM, &err, "its limit is");
     tdmi_store_close(store);
     assert_true(is_there(&tree, 'a'));
     assert_true(is_there(&tree, 'b'));
@@ -354,15 +352,15 @@ TEST(room_is_promised_once_and_given_back_by_the_dead)
     if (child == 0)
         hold_a_promise(&tree, limit, told[1]);
     assert_int_equal(read(told[0], &(char){0}, 1), 1);
-    assert_int_equal(store_try(&tree, key_of('b'), limit, &store, &err), TDM_OK);
+    assert_ok(store_try(&tree, key_of('b'), limit, &store, &err), &err);
     tdm_status answer = tdmi_store_fill_begin(store, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err);
-    assert_refused(answer, TDM_E_SYSTEM, err, "or promised to them");
-    assert_int_equal(tdmi_store_fill_begin(store, KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_failure(answer, TDM_E_SYSTEM, &err, "or promised to them");
+    assert_ok(tdmi_store_fill_begin(store, KEY_ROWS, TDMI_DTYPE_F32, &err), &err);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(tdmi_store_fill_begin(store, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(store, 0, 2 * KEY_ROWS, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(store, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(store, 0, 2 * KEY_ROWS, &err), &err);
+    assert_ok(tdmi_store_fill_commit(store, &err), &err);
     tdmi_store_close(store);
     close(told[0]);
     close(told[1]);
@@ -375,17 +373,17 @@ TEST(a_promise_is_lowered_by_what_is_committed)
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *first = NULL, *second = NULL;
-    assert_int_equal(store_try(&tree, key_of('a'), limit, &first, &err), TDM_OK);
-    assert_int_equal(store_try(&tree, key_of('b'), limit, &second, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_begin(first, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(store_add(first, 0, KEY_ROWS, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_commit(first, &err), TDM_OK);
+    assert_ok(store_try(&tree, key_of('a'), limit, &first, &err), &err);
+    assert_ok(store_try(&tree, key_of('b'), limit, &second, &err), &err);
+    assert_ok(tdmi_store_fill_begin(first, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(store_add(first, 0, KEY_ROWS, &err), &err);
+    assert_ok(tdmi_store_fill_commit(first, &err), &err);
     tdm_status status = tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err);
-    assert_refused(status, TDM_E_SYSTEM, err, "or promised to them");
-    assert_int_equal(tdmi_store_fill_begin(second, 1, TDMI_DTYPE_F32, &err), TDM_OK);
-    assert_int_equal(tdmi_store_fill_begin(second, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_failure(status, TDM_E_SYSTEM, &err, "or promised to them");
+    assert_ok(tdmi_store_fill_begin(second, 1, TDMI_DTYPE_F32, &err), &err);
+    assert_ok(tdmi_store_fill_begin(second, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), &err);
     tdmi_store_close(first); /* the other hundred rows never came */
-    assert_int_equal(tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_ok(tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err), &err);
     tdmi_store_close(second);
 }
 
@@ -448,7 +446,7 @@ TEST(what_is_no_key_is_left_alone)
     make_keys(&tree, "a");
     tree_text(&tree, "note.txt", "mine");
     tree_text(&tree, "pictures/mine.rows", "mine");
-    assert_int_equal(fill_under(&tree, 'b', 1, &err), TDM_OK);
+    assert_ok(fill_under(&tree, 'b', 1, &err), &err);
     assert_int_equal(access(tree_path(&tree, "note.txt"), F_OK), 0);
     assert_int_equal(access(tree_path(&tree, "pictures/mine.rows"), F_OK), 0);
     assert_false(is_there(&tree, 'a'));

@@ -15,7 +15,7 @@
 
 static inline bool cannot_write(void)
 {
-    return tdmi_arrow_version()[0] == '\0';
+    return tdmi_arrow_require(NULL) != TDM_OK;
 }
 
 #define NEEDS_ARROW()       \

@@ -5,6 +5,7 @@
 #include "unit.h"
 #include "data/tree.h"
 
+#include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/memory.h"
 #include "synth/class.h"
@@ -45,14 +46,12 @@ static int n_entries(const char *path)
 
 static uint64_t file_hash(const char *folder, const char *name, int64_t *bytes)
 {
-    static uint8_t content[1 << 16];
+    TDMI_AT_END(tdmi_free_at) void *content = NULL;
+    size_t n = 0;
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t n = fread(content, 1, sizeof content, file);
-    fclose(file);
-    assert_true(n > 0 && n < sizeof content);
+    assert_int_equal(tdmi_file_read(path, 1 << 16, &content, &n, NULL), TDM_OK);
+    assert_true(n > 0);
     if (bytes)
         *bytes += (int64_t)n;
     return tdmi_xxh64_of(content, n, 0);
@@ -61,10 +60,7 @@ static uint64_t file_hash(const char *folder, const char *name, int64_t *bytes)
 static void make(const struct tdm_synth_options *options, struct tdm_synth_result *result)
 {
     tdm_error err = {0};
-    tdm_status status = tdm_synth(options, nobody, result, &err);
-    if (status != TDM_OK)
-        print_error("%s\n", tdm_error_sentence(&err, 0));
-    assert_int_equal(status, TDM_OK);
+    assert_ok(tdm_synth(options, nobody, result, &err), &err);
 }
 
 TEST(threads_and_a_larger_set_change_no_picture)
@@ -161,7 +157,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         {3, 4, 24, -1, "ppm", "threads is -1, which is not in 0 to 4096"},
         {3, 4, 24, 0, "webq", "\"webq\": unknown format; this build can write"},
         {3, 4, 24, 0, "", "unknown format"},
-        {3, 4, 24, 0, NULL, "no picture format was given"},
+        {3, 4, 24, 0, NULL, "no image format was given"},
     };
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
@@ -174,8 +170,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         options.size = cases[i].size;
         options.threads = cases[i].threads;
         options.format = cases[i].format;
-        assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-        assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].says));
+        assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, cases[i].says);
         assert_int_equal(n_entries(folder), -1);
     }
     tdm_error err = {0};
@@ -194,14 +189,12 @@ TEST(a_folder_that_holds_something_is_refused_and_left_alone)
     snprintf(file, sizeof file, "%s/full/mine.txt", tree.root);
     tdm_error err = {0};
     struct tdm_synth_options options = small(folder);
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, folder);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "it holds mine.txt; name a folder"));
     assert_int_equal(n_entries(folder), 1);
 
     options.folder = file;
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "it is a file"));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err, "it is a file");
 
     /* Nothing can be made below a file, whoever runs the test. */
     char below[160];
@@ -242,7 +235,7 @@ TEST(progress_is_told_from_begin_to_end)
     options.per_class = 300;
     options.size = 128;
     options.threads = 1; /* some 400 ms of work, told every 50 */
-    assert_int_equal(tdm_synth(&options, (tdm_sink){&listener, hear}, NULL, &err), TDM_OK);
+    assert_ok(tdm_synth(&options, (tdm_sink){&listener, hear}, NULL, &err), &err);
     assert_int_equal(listener.n_begin, 1);
     assert_int_equal(listener.n_end, 1);
     assert_true(listener.n_progress >= 1);
@@ -288,7 +281,7 @@ TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(status, TDM_E_SYSTEM);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot write the picture"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cannot write the image"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), folder));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "File too large"));
     assert_int_equal(n_entries(folder), -1);
@@ -314,8 +307,8 @@ TEST(a_killed_run_leaves_no_picture_under_a_final_name)
     assert_true(n_entries(tree_path(&tree, ".unfinished")) == 3);
     tdm_error err = {0};
     options.per_class = 4;
-    assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "was killed and left .unfinished"));
+    assert_failure(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE, &err,
+                   "was killed and left .unfinished");
 }
 
 TEST(each_failing_allocation_is_reported_and_leaves_nothing)

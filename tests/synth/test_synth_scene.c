@@ -135,9 +135,9 @@ struct painter {
 static void draw(struct painter *painter, int class_index, int64_t number, int size)
 {
     tdm_error err = {0};
-    assert_int_equal(tdmi_synth_draw(painter->tables, 42, class_index, number, size,
-                                     &painter->canvas, &painter->image, &painter->quality, &err),
-                     TDM_OK);
+    assert_ok(tdmi_synth_draw(painter->tables, 42, class_index, number, size, &painter->canvas,
+                              &painter->image, &painter->quality, &err),
+              &err);
 }
 
 static uint64_t pixel_hash(const struct painter *painter)
@@ -150,13 +150,13 @@ static struct painter painter_new(void)
 {
     struct painter painter = {0};
     tdm_error err = {0};
-    assert_int_equal(tdmi_synth_tables_new(42, &painter.tables, &err), TDM_OK);
+    assert_ok(tdmi_synth_tables_new(42, &painter.tables, &err), &err);
     return painter;
 }
 
 static void painter_free(struct painter *painter)
 {
-    tdmi_synth_tables_free(painter->tables);
+    tdmi_free(painter->tables);
     tdmi_synth_canvas_release(&painter->canvas);
     tdmi_image_release(&painter->image);
 }
@@ -183,9 +183,9 @@ TEST(pictures_are_the_same_bits_everywhere)
         tdm_error err = {0};
         uint64_t jpeg = cases[i].jpeg;
         if (tdmi_image_can_encode(TDMI_IMAGE_JPEG)) {
-            assert_int_equal(
+            assert_ok(
                 tdmi_image_encode(&painter.image, TDMI_IMAGE_JPEG, painter.quality, &file, &err),
-                TDM_OK);
+                &err);
             jpeg = tdmi_xxh64_of(file.bytes, file.length_bytes, 0);
         }
         tdmi_text_release(&file);

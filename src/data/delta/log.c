@@ -1,11 +1,10 @@
 /*
- * The folder is listed whole and its names tell everything, so the hint _last_checkpoint, the
+ * The folder is listed whole and its names are sufficient, so the hint _last_checkpoint, the
  * compacted commits and the checksums beside them are not needed. The newest whole checkpoint that
  * is not too new is taken, and then every commit after it.
  */
 #include "data/delta/log.h"
 
-#include "base/memory.h"
 #include "data/delta/replay.h"
 #include "io/storage/storage.h"
 #include <inttypes.h>
@@ -17,7 +16,7 @@
 enum { VERSION_DIGITS = 20, PART_DIGITS = 10 };
 static const int64_t largest_commit_bytes = (int64_t)1 << 30;
 
-/* The order among checkpoints of one version: they say the same. */
+/* The order among checkpoints of one version: they have the same content. */
 enum checkpoint_kind { NO_CHECKPOINT, CLASSIC, PARTS, SECOND_JSON, SECOND_PARQUET };
 
 struct name {
@@ -49,12 +48,6 @@ static bool read_number(const char *text, int n, int64_t *number, const char **r
     return true;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), n_ending = strlen(ending);
-    return n > n_ending && strcmp(text + n - n_ending, ending) == 0;
-}
-
 static struct name name_of(const char *text)
 {
     static const char checkpoint[] = ".checkpoint.";
@@ -73,16 +66,23 @@ static struct name name_of(const char *text)
              read_number(rest + 1, PART_DIGITS, &name.n_parts, &rest) &&
              strcmp(rest, ".parquet") == 0 && name.part >= 1 && name.part <= name.n_parts)
         name.checkpoint = PARTS;
-    else if (ends_with(rest, ".json"))
+    else if (rest[0] != '\0' && tdmi_ends_with(rest + 1, ".json"))
         name.checkpoint = SECOND_JSON;
-    else if (ends_with(rest, ".parquet"))
+    else if (rest[0] != '\0' && tdmi_ends_with(rest + 1, ".parquet"))
         name.checkpoint = SECOND_PARQUET;
     else
         return (struct name){0};
     return name;
 }
 
-/* A part counts when it is the first of a set that is there whole; its brothers follow it. */
+/* Are both of one checkpoint in parts? */
+static bool is_part_of(const struct name *name, const struct name *first)
+{
+    return name->checkpoint == PARTS && name->version == first->version &&
+           name->n_parts == first->n_parts;
+}
+
+/* A part counts when it is the first of a set that is there whole; the others follow it. */
 static bool is_whole(const struct log *log, int64_t index)
 {
     const struct name *first = &log->names[index];
@@ -92,7 +92,7 @@ static bool is_whole(const struct log *log, int64_t index)
         return false;
     int64_t n = 0;
     for (int64_t i = index; i < log->n_names && log->names[i].version == first->version; i++)
-        n += log->names[i].checkpoint == PARTS && log->names[i].n_parts == first->n_parts;
+        n += is_part_of(&log->names[i], first);
     return n == first->n_parts;
 }
 
@@ -101,13 +101,11 @@ static tdm_status list(struct log *log, tdm_error *err)
     struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     log->folder = tdmi_path_join(&log->arena, log->path, LOG);
-    if (log->folder == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", log->path);
+    TDMI_CHECK_MEMORY(log->folder, err);
     TDM_TRY(tdmi_storage_list(log->folder, false, &log->arena, &entries, &n_entries, err), err,
             "cannot list the log of '%s'", log->path);
     log->names = tdmi_arena_alloc(&log->arena, n_entries, sizeof *log->names);
-    if (log->names == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", log->path);
+    TDMI_CHECK_MEMORY(log->names, err);
     for (size_t i = 0; i < n_entries; i++) {
         struct name name = name_of(entries[i].name);
         if (name.text != NULL && entries[i].kind == TDMI_FILE_REGULAR)
@@ -122,75 +120,45 @@ static tdm_status list(struct log *log, tdm_error *err)
 
 /* ---- reading files ------------------------------------------------------------------------- */
 
-static tdm_status read_text(const struct log *log, tdmi_delta_replay *replay, const char *name,
-                            tdm_error *err)
+/* A commit or checkpoint by its name in the log's folder: a text of actions, or Parquet. */
+static tdm_status read_file(const struct log *log, tdmi_delta_replay *replay, const char *name,
+                            bool is_text, tdm_error *err)
 {
-    tdmi_arena arena;
-    tdmi_text text = {0};
-    tdmi_arena_init(&arena, 1024);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     const char *origin = tdmi_path_join(&arena, LOG, name);
     const char *path = tdmi_path_join(&arena, log->folder, name);
-    tdm_status status =
-        origin == NULL || path == NULL
-            ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", log->path)
-            : tdmi_storage_read_file(path, largest_commit_bytes, &text, err);
-    if (status == TDM_OK && text.length_bytes == 0)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "%s is empty: it was not written to its end, or was lost", origin);
-    if (status == TDM_OK)
-        status = tdmi_delta_replay_commit(replay, origin, text.bytes, text.length_bytes, err);
-    tdmi_text_release(&text);
-    tdmi_arena_release(&arena);
-    return status;
-}
-
-static tdm_status read_parquet(const struct log *log, tdmi_delta_replay *replay, const char *name,
-                               tdm_error *err)
-{
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
-    const char *origin = tdmi_path_join(&arena, LOG, name);
-    const char *path = tdmi_path_join(&arena, log->folder, name);
-    tdm_status status =
-        origin == NULL || path == NULL
-            ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", log->path)
-            : tdmi_delta_checkpoint_read(replay, path, origin, err);
-    tdmi_arena_release(&arena);
-    return status;
-}
-
-/* Sidecars lie in a folder of their own, whatever else their paths may say. */
-static tdm_status read_sidecars(const struct log *log, tdmi_delta_replay *replay, tdm_error *err)
-{
-    int64_t n = tdmi_delta_replay_sidecars(replay);
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < n && status == TDM_OK; i++) {
-        tdmi_arena arena;
-        tdmi_arena_init(&arena, 1024);
-        const char *name = tdmi_path_join(&arena, "_sidecars",
-                                          tdmi_path_name(tdmi_delta_replay_sidecar(replay, i)));
-        status = name == NULL
-                     ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", log->path)
-                     : read_parquet(log, replay, name, err);
-        tdmi_arena_release(&arena);
-    }
-    return status;
+    TDMI_CHECK_MEMORY(origin != NULL && path != NULL, err);
+    if (!is_text)
+        return tdmi_delta_checkpoint_read(replay, path, origin, err);
+    TDMI_TRY(tdmi_storage_read_file(path, largest_commit_bytes, &text, err));
+    if (text.length_bytes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is empty: it was not written to its end, or was lost",
+                        origin);
+    return tdmi_delta_replay_commit(replay, origin, text.bytes, text.length_bytes, err);
 }
 
 static tdm_status read_checkpoint(const struct log *log, tdmi_delta_replay *replay, int64_t index,
                                   tdm_error *err)
 {
-    const struct name *name = &log->names[index];
-    tdm_status status = TDM_OK;
-    if (name->checkpoint == SECOND_JSON)
-        status = read_text(log, replay, name->text, err);
-    for (int64_t i = index; name->checkpoint == PARTS && i < log->n_names && status == TDM_OK; i++)
-        if (log->names[i].version == name->version && log->names[i].checkpoint == PARTS &&
-            log->names[i].n_parts == name->n_parts)
-            status = read_parquet(log, replay, log->names[i].text, err);
-    if (name->checkpoint == CLASSIC || name->checkpoint == SECOND_PARQUET)
-        status = read_parquet(log, replay, name->text, err);
-    return status == TDM_OK ? read_sidecars(log, replay, err) : status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    const struct name *first = &log->names[index];
+    int64_t n_sidecars = 0;
+    if (first->checkpoint != PARTS)
+        TDMI_TRY(read_file(log, replay, first->text, first->checkpoint == SECOND_JSON, err));
+    for (int64_t i = index; first->checkpoint == PARTS && i < log->n_names; i++)
+        if (is_part_of(&log->names[i], first))
+            TDMI_TRY(read_file(log, replay, log->names[i].text, false, err));
+    while (tdmi_delta_replay_sidecar(replay, n_sidecars) != NULL)
+        n_sidecars++;
+    for (int64_t i = 0; i < n_sidecars; i++) { /* not those that a sidecar would name */
+        const char *path = tdmi_delta_replay_sidecar(replay, i);
+        /* Sidecars lie in a folder of their own, whatever else their paths may be. */
+        const char *name = tdmi_path_join(&arena, "_sidecars", tdmi_path_name(path));
+        TDMI_CHECK_MEMORY(name, err);
+        TDMI_TRY(read_file(log, replay, name, false, err));
+    }
+    return TDM_OK;
 }
 
 /* ---- versions ------------------------------------------------------------------------------ */
@@ -225,9 +193,7 @@ static tdm_status replay_to(const struct log *log, tdmi_delta_replay *replay, in
     int64_t checkpoint = checkpoint_for(log, version), next = 0;
     if (checkpoint >= 0) {
         next = log->names[checkpoint].version + 1;
-        tdm_status status = read_checkpoint(log, replay, checkpoint, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(read_checkpoint(log, replay, checkpoint, err));
     }
     for (int64_t i = 0; i < log->n_names && next <= version; i++) {
         const struct name *name = &log->names[i];
@@ -235,9 +201,7 @@ static tdm_status replay_to(const struct log *log, tdmi_delta_replay *replay, in
             continue;
         if (name->version > next)
             break;
-        tdm_status status = read_text(log, replay, name->text, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(read_file(log, replay, name->text, true, err));
         next++;
     }
     if (next > version)
@@ -251,20 +215,14 @@ static tdm_status replay_to(const struct log *log, tdmi_delta_replay *replay, in
 static tdm_status read_version(struct log *log, int64_t version, struct tdmi_delta_table *table,
                                tdm_error *err)
 {
-    tdmi_delta_replay *replay = NULL;
-    tdm_status status = list(log, err);
-    if (status == TDM_OK)
-        status = check_version(log, version, err);
-    if (status == TDM_OK)
-        status = tdmi_delta_replay_new(log->path, &replay, err);
+    TDMI_AT_END(tdmi_delta_replay_free_at) tdmi_delta_replay *replay = NULL;
+    TDMI_TRY(list(log, err));
+    TDMI_TRY(check_version(log, version, err));
+    TDMI_TRY(tdmi_delta_replay_new(log->path, &replay, err));
     if (version < 0)
         version = log->last;
-    if (status == TDM_OK)
-        status = replay_to(log, replay, version, err);
-    if (status == TDM_OK)
-        status = tdmi_delta_replay_finish(replay, version, table, err);
-    tdmi_delta_replay_free(replay);
-    return status;
+    TDMI_TRY(replay_to(log, replay, version, err));
+    return tdmi_delta_replay_finish(replay, version, table, err);
 }
 
 tdm_status tdmi_delta_log_read(const char *path, int64_t version, struct tdmi_delta_table *table,
@@ -272,7 +230,6 @@ tdm_status tdmi_delta_log_read(const char *path, int64_t version, struct tdmi_de
 {
     struct log log = {.path = path};
     *table = (struct tdmi_delta_table){0};
-    tdmi_arena_init(&log.arena, 0);
     tdm_status status = read_version(&log, version, table, err);
     tdmi_arena_release(&log.arena);
     return TDM_WRAP(err, status, "cannot read the log of the Delta table '%s'", path);
@@ -282,12 +239,9 @@ tdm_status tdmi_delta_log_read(const char *path, int64_t version, struct tdmi_de
 
 bool tdmi_delta_is_table(const char *path)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *folder = tdmi_path_join(&arena, path, LOG);
-    bool is_table = folder != NULL && tdmi_storage_kind(folder) == TDMI_FILE_FOLDER;
-    tdmi_arena_release(&arena);
-    return is_table;
+    return folder != NULL && tdmi_storage_kind(folder) == TDMI_FILE_FOLDER;
 }
 
 bool tdmi_delta_path_version(const char *path, tdmi_arena *arena, const char **table,

@@ -1,6 +1,6 @@
 /*
- * The log of a Delta table: which commits and checkpoints lie in _delta_log, which of them make the
- * version asked for, and their replay.
+ * The log of a Delta table: which commits and checkpoints lie in _delta_log, which of them make a
+ * version, and their replay.
  */
 #ifndef TANDEM_DATA_DELTA_LOG_H
 #define TANDEM_DATA_DELTA_LOG_H
@@ -16,7 +16,7 @@ bool tdmi_delta_path_version(const char *path, tdmi_arena *arena, const char **t
                              int64_t *version) TDM_MUST_USE;
 
 /* version -1: the newest. TDM_E_INPUT: no such version, a log with gaps or damage, or a table that
- * asks for what is not read here. */
+ * requires an unsupported feature. */
 tdm_status tdmi_delta_log_read(const char *path, int64_t version, struct tdmi_delta_table *table,
                                tdm_error *err) TDM_MUST_USE;
 

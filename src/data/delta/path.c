@@ -1,40 +1,30 @@
 /* Percent-encoding, which paths are absolute, and which leave the table. */
 #include "data/delta/path.h"
 
-#include "base/file/file.h"
 #include "io/storage/storage.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-static bool is_digit(char c)
+static bool is_one_of(char c, const char *set)
 {
-    return c >= '0' && c <= '9';
+    return c != '\0' && strchr(set, c) != NULL;
 }
 
 /* Bytes of a URI's scheme before ":/", 0 where there is none. One letter would be a drive of
  * Windows, and a colon without a slash after it is part of an ordinary name ("time=10:30"). */
 static size_t scheme_bytes(const char *path)
 {
-    size_t n = 0;
-    while (path[n] != '\0' &&
-           (is_letter(path[n]) || (n > 0 && (is_digit(path[n]) || strchr("+-.", path[n]) != NULL))))
-        n++;
-    return n >= 2 && path[n] == ':' && path[n + 1] == '/' ? n : 0;
+    size_t n = strspn(path, LETTERS "0123456789+.-");
+    return n >= 2 && is_one_of(path[0], LETTERS) && path[n] == ':' && path[n + 1] == '/' ? n : 0;
 }
 
 static int hex_value(char digit)
 {
-    if (is_digit(digit))
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    return is_one_of(digit, digits) ? (int)(strchr(digits, digit) - digits) % 16 : -1;
 }
 
 static const char *decoded(tdmi_arena *arena, const char *text, const char **why)
@@ -75,30 +65,20 @@ static const char *local_part(const char *text)
 
 const char *tdmi_delta_path_read(tdmi_arena *arena, const char *text, const char **why)
 {
-    size_t scheme = scheme_bytes(text);
     *why = NULL;
     if (text[0] == '\0') {
         *why = "it is empty";
-        return NULL;
-    }
-    if (scheme == 0)
-        return decoded(arena, text, why);
-    if (scheme == 4 && strncmp(text, "file", 4) == 0) {
-        const char *local = local_part(text + 5);
-        if (local == NULL)
-            *why = "it lies on another machine";
-        return local == NULL ? NULL : decoded(arena, local, why);
-    }
-    if (scheme == 3 && (strncmp(text, "s3a", 3) == 0 || strncmp(text, "s3n", 3) == 0)) {
+    } else if (scheme_bytes(text) == 4 && strncmp(text, "file", 4) == 0) {
+        text = local_part(text + 5);
+        *why = text == NULL ? "it lies on another machine" : NULL;
+    } else if (scheme_bytes(text) == 3 &&
+               (strncmp(text, "s3a", 3) == 0 || strncmp(text, "s3n", 3) == 0)) {
         text = tdmi_arena_printf(arena, "s3%s", text + 3);
-        if (text == NULL)
-            return NULL;
     }
-    return decoded(arena, text, why); /* places are written as they are */
+    return *why != NULL || text == NULL ? NULL : decoded(arena, text, why);
 }
 
-/* ---- where files lie --------------------------------------------------------------------------
- */
+/* ---- where files lie ------------------------------------------------------------------------- */
 
 static bool has_parent(const char *path)
 {
@@ -141,8 +121,7 @@ tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const cha
 {
     const bool is_alone = path[0] == '/' || scheme_bytes(path) > 0;
     *place = is_alone ? path : (const char *)tdmi_path_join(arena, table, path);
-    if (*place == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path of '%.200s'", path);
+    TDMI_CHECK_MEMORY(*place, err);
     const char *how = follows ? NULL : leaves(table, path, *place);
     if (how == NULL)
         return TDM_OK;
@@ -151,8 +130,7 @@ tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const cha
                     how);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path)
 {
@@ -162,7 +140,7 @@ const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path)
         return NULL;
     for (; *path != '\0'; path++) {
         unsigned char byte = (unsigned char)*path;
-        if (is_letter(*path) || is_digit(*path) || strchr("-._~/=+@", *path) != NULL) {
+        if (is_one_of(*path, LETTERS "0123456789-._~/=+@")) {
             *out++ = *path;
         } else {
             *out++ = '%';

@@ -1,13 +1,14 @@
 /*
  * Actions are read one by one from JSON, whatever file they came from, and change a small state: a
  * hash table of files by path and deletion vector, the newest protocol and the newest metaData.
- * Their own text is looked into only at the end, because only the last ones count.
+ * Their own text is parsed only at the end, because only the last ones count.
  */
 #include "data/delta/state.h"
 
-#include "base/memory.h"
+#include "base/hash/hash.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "data/delta/path.h"
-#include "tandem/json.h"
 #include <string.h>
 
 /* Position of an action, for messages. */
@@ -17,25 +18,82 @@ struct place {
     int64_t line;
 };
 
-/* ---- sentences ----------------------------------------------------------------------------- */
-
 const char *tdmi_delta_line_word(const char *origin)
 {
-    static const char parquet[] = ".parquet";
-    size_t length = strlen(origin), ending = sizeof parquet - 1;
-    return length >= ending && strcmp(origin + length - ending, parquet) == 0 ? "row" : "line";
+    return tdmi_ends_with(origin, ".parquet") ? "row" : "line";
 }
 
 static tdm_status wrong(const struct place *at, const char *action, const char *what,
                         tdm_error *err)
 {
-    return TDM_FAIL(err, TDM_E_INPUT, "%s, %s %lld: the action \"%s\" %s", at->origin,
-                    tdmi_delta_line_word(at->origin), (long long)at->line, action, what);
+    return TDM_FAIL(err, TDM_E_INPUT, TDMI_DELTA_AT ": the action \"%s\" %s",
+                    TDMI_DELTA_POSITION(at), action, what);
 }
 
-static tdm_status no_memory(const struct place *at, tdm_error *err)
+/* ---- the table of files -------------------------------------------------------------------- */
+
+/* Open addressing over an array that keeps the order in which files were first named. */
+
+static uint64_t hash_of(const struct tdmi_delta_file *file)
 {
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", at->replay->table);
+    const struct tdmi_delta_vector_place *vector = &file->deleted;
+    tdmi_xxh64 state;
+    tdmi_xxh64_init(&state, 0);
+    tdmi_xxh64_add(&state, file->path, strlen(file->path));
+    if (vector->kind != 0) {
+        tdmi_xxh64_add(&state, &vector->kind, 1);
+        tdmi_xxh64_add(&state, vector->text, strlen(vector->text));
+        tdmi_xxh64_add(&state, &vector->offset_bytes, sizeof vector->offset_bytes);
+    }
+    return tdmi_xxh64_result(&state);
+}
+
+static bool is_same(const struct tdmi_delta_file *a, const struct tdmi_delta_file *b)
+{
+    return strcmp(a->path, b->path) == 0 && a->deleted.kind == b->deleted.kind &&
+           (a->deleted.kind == 0 || (strcmp(a->deleted.text, b->deleted.text) == 0 &&
+                                     a->deleted.offset_bytes == b->deleted.offset_bytes));
+}
+
+/* The slot of the file, or the free one where it belongs. */
+static int64_t *slot_of(const struct tdmi_delta_files *files, const struct tdmi_delta_entry *entry)
+{
+    const uint64_t mask = (uint64_t)files->n_slots - 1;
+    for (uint64_t i = entry->hash & mask;; i = (i + 1) & mask) {
+        int64_t *slot = &files->slots[i];
+        const struct tdmi_delta_entry *found = &files->entries[*slot == 0 ? 0 : *slot - 1];
+        if (*slot == 0 || (found->hash == entry->hash && is_same(&found->file, &entry->file)))
+            return slot;
+    }
+}
+
+static tdm_status make_room(struct tdmi_delta_files *files, tdm_error *err)
+{
+    TDMI_TRY(TDMI_MAKE_ROOM(files->entries, files->capacity, files->n_entries, err));
+    if (2 * files->n_entries < files->n_slots)
+        return TDM_OK;
+    int64_t n_slots = files->n_slots == 0 ? 512 : 2 * files->n_slots, *slots;
+    TDMI_TRY(TDMI_NEW(slots, n_slots, err));
+    tdmi_free(files->slots);
+    files->slots = slots;
+    files->n_slots = n_slots;
+    for (int64_t i = 0; i < files->n_entries; i++)
+        *slot_of(files, &files->entries[i]) = i + 1;
+    return TDM_OK;
+}
+
+/* Replaces the entry of the same path and vector, if any. Its strings live as long as the replay.
+ */
+static tdm_status put_file(const struct place *at, struct tdmi_delta_entry entry, tdm_error *err)
+{
+    struct tdmi_delta_files *files = &at->replay->files;
+    entry.hash = hash_of(&entry.file);
+    TDMI_TRY(make_room(files, err));
+    int64_t *slot = slot_of(files, &entry);
+    if (*slot == 0)
+        *slot = ++files->n_entries;
+    files->entries[*slot - 1] = entry;
+    return TDM_OK;
 }
 
 /* ---- parts of actions ---------------------------------------------------------------------- */
@@ -43,7 +101,8 @@ static tdm_status no_memory(const struct place *at, tdm_error *err)
 static tdm_status copy(const struct place *at, const char *text, const char **kept, tdm_error *err)
 {
     *kept = tdmi_arena_copy(&at->replay->arena, text);
-    return *kept == NULL ? no_memory(at, err) : TDM_OK;
+    TDMI_CHECK_MEMORY(*kept, err);
+    return TDM_OK;
 }
 
 static tdm_status read_path(const struct place *at, const tdm_json_value *action, const char *name,
@@ -53,12 +112,11 @@ static tdm_status read_path(const struct place *at, const tdm_json_value *action
     if (text == NULL)
         return wrong(at, name, "has no \"path\", which is a string", err);
     *path = tdmi_delta_path_read(&at->replay->arena, text, &why);
-    if (*path == NULL && why == NULL)
-        return no_memory(at, err);
-    if (*path == NULL)
+    if (why != NULL)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s, %s %lld: the path '%.120s' of \"%s\" cannot be used: %s", at->origin,
-                        tdmi_delta_line_word(at->origin), (long long)at->line, text, name, why);
+                        TDMI_DELTA_AT ": the path '%.120s' of \"%s\" cannot be used: %s",
+                        TDMI_DELTA_POSITION(at), text, name, why);
+    TDMI_CHECK_MEMORY(*path, err);
     return TDM_OK;
 }
 
@@ -95,81 +153,40 @@ static tdm_status read_values(const struct place *at, const tdm_json_value *map,
     size_t n = tdm_json_count(map);
     if (tdm_json_kind_of(map) != TDM_JSON_OBJECT && tdm_json_kind_of(map) != TDM_JSON_NULL)
         return wrong(at, "add", "has \"partitionValues\" that are no object", err);
-    if (n == 0)
-        return TDM_OK;
-    entry->values = tdmi_arena_alloc(&at->replay->arena, n, sizeof *entry->values);
-    if (entry->values == NULL || n > INT32_MAX)
-        return no_memory(at, err);
+    if (n > INT32_MAX)
+        return wrong(at, "add", "has too many partition values", err);
     entry->n_values = (int)n;
+    entry->values = tdmi_arena_alloc(&at->replay->arena, n, sizeof *entry->values);
+    TDMI_CHECK_MEMORY(entry->values, err);
     for (size_t i = 0; i < n; i++) {
         const tdm_json_value *value = tdm_json_at(map, i);
         const char *text = tdm_json_as_string(value, NULL);
         if (text == NULL && tdm_json_kind_of(value) != TDM_JSON_NULL)
             return wrong(at, "add", "has a partition value that is neither a string nor null", err);
-        tdm_status status = copy(at, tdm_json_key_at(map, i), &entry->values[i].key, err);
-        /* The empty text means null, as does null itself. */
-        if (status == TDM_OK && text != NULL && text[0] != '\0')
-            status = copy(at, text, &entry->values[i].value, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(copy(at, tdm_json_key_at(map, i), &entry->values[i].key, err));
+        if (text != NULL && text[0] != '\0') /* the empty text means null, as does null itself */
+            TDMI_TRY(copy(at, text, &entry->values[i].value, err));
     }
     return TDM_OK;
 }
 
-/* From the statistics, as text of JSON or (checkpoints) as columns. They are only a help: what
- * cannot be read says nothing. */
-static tdm_status read_rows(const struct place *at, const tdm_json_value *add, int64_t *n_rows,
-                            tdm_error *err)
+/* From the statistics, as text of JSON or (checkpoints) as columns. They are optional: unreadable
+ * ones count as none. */
+static tdm_status read_rows(const tdm_json_value *add, int64_t *n_rows, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const tdm_json_value *parsed = tdm_json_member(add, "stats_parsed");
     const char *text = tdm_json_as_string(tdm_json_member(add, "stats"), NULL);
+    if (text != NULL) {
+        tdm_status status = tdm_json_read(text, strlen(text), "the statistics", &document, NULL);
+        if (status == TDM_E_MEMORY)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the statistics of a file");
+        if (status == TDM_OK)
+            parsed = tdm_json_root(document);
+    }
     *n_rows = tdm_json_as_integer(tdm_json_member(parsed, "numRecords"), -1);
-    if (text == NULL)
-        return TDM_OK;
-    tdm_json_document *document = NULL;
-    tdm_status status = tdm_json_read(text, strlen(text), "the statistics", &document, NULL);
-    if (status == TDM_E_MEMORY)
-        return no_memory(at, err);
-    if (status == TDM_OK)
-        *n_rows = tdm_json_as_integer(tdm_json_member(tdm_json_root(document), "numRecords"), -1);
-    tdm_json_document_free(document);
     return TDM_OK;
 }
-
-/* ---- files --------------------------------------------------------------------------------- */
-
-static tdm_status read_add(const struct place *at, const tdm_json_value *add, tdm_error *err)
-{
-    struct tdmi_delta_entry entry = {
-        .is_there = true, .file.origin = at->origin, .file.line = at->line};
-    struct tdmi_delta_file *file = &entry.file;
-    tdm_status status = read_path(at, add, "add", &file->path, err);
-    if (status == TDM_OK)
-        status = read_vector(at, add, "add", &file->deleted, err);
-    if (status == TDM_OK)
-        status = read_values(at, tdm_json_member(add, "partitionValues"), &entry, err);
-    if (status == TDM_OK)
-        status = read_rows(at, add, &file->n_rows, err);
-    file->size_bytes = tdm_json_as_integer(tdm_json_member(add, "size"), -1);
-    if (status == TDM_OK && file->size_bytes < 0)
-        status = wrong(at, "add", "has no \"size\", which is a number of bytes", err);
-    if (status == TDM_OK && !tdmi_delta_files_put(&at->replay->files, &entry))
-        status = no_memory(at, err);
-    return status;
-}
-
-static tdm_status read_remove(const struct place *at, const tdm_json_value *action, tdm_error *err)
-{
-    struct tdmi_delta_entry entry = {.file.origin = at->origin, .file.line = at->line};
-    tdm_status status = read_path(at, action, "remove", &entry.file.path, err);
-    if (status == TDM_OK)
-        status = read_vector(at, action, "remove", &entry.file.deleted, err);
-    if (status == TDM_OK && !tdmi_delta_files_put(&at->replay->files, &entry))
-        status = no_memory(at, err);
-    return status;
-}
-
-/* ---- the other actions --------------------------------------------------------------------- */
 
 /* An array of strings; NULL and 0 where it is missing. */
 static tdm_status read_strings(const struct place *at, const tdm_json_value *array,
@@ -177,44 +194,55 @@ static tdm_status read_strings(const struct place *at, const tdm_json_value *arr
                                tdm_error *err)
 {
     size_t n = tdm_json_count(array);
-    *strings = NULL;
-    *n_strings = 0;
     if (tdm_json_kind_of(array) != TDM_JSON_ARRAY && tdm_json_kind_of(array) != TDM_JSON_NULL)
         return wrong(at, action, "has a list that is no array of strings", err);
-    if (n == 0)
-        return TDM_OK;
-    const char **made = tdmi_arena_alloc(&at->replay->arena, n, sizeof(const char *));
-    if (made == NULL)
-        return no_memory(at, err);
+    *strings = tdmi_arena_alloc(&at->replay->arena, n, sizeof(const char *));
+    TDMI_CHECK_MEMORY(*strings, err);
     for (size_t i = 0; i < n; i++) {
         const char *text = tdm_json_as_string(tdm_json_at(array, i), NULL);
         if (text == NULL)
             return wrong(at, action, "has a list that is no array of strings", err);
-        tdm_status status = copy(at, text, &made[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(copy(at, text, &(*strings)[i], err));
     }
-    *strings = made;
     *n_strings = n;
     return TDM_OK;
+}
+
+/* ---- actions ------------------------------------------------------------------------------- */
+
+static tdm_status read_add(const struct place *at, const tdm_json_value *add, tdm_error *err)
+{
+    struct tdmi_delta_entry entry = {
+        .is_there = true, .file.origin = at->origin, .file.line = at->line};
+    struct tdmi_delta_file *file = &entry.file;
+    TDMI_TRY(read_path(at, add, "add", &file->path, err));
+    TDMI_TRY(read_vector(at, add, "add", &file->deleted, err));
+    TDMI_TRY(read_values(at, tdm_json_member(add, "partitionValues"), &entry, err));
+    TDMI_TRY(read_rows(add, &file->n_rows, err));
+    file->size_bytes = tdm_json_as_integer(tdm_json_member(add, "size"), -1);
+    if (file->size_bytes < 0)
+        return wrong(at, "add", "has no \"size\", which is a number of bytes", err);
+    return put_file(at, entry, err);
+}
+
+static tdm_status read_remove(const struct place *at, const tdm_json_value *action, tdm_error *err)
+{
+    struct tdmi_delta_entry entry = {.file.origin = at->origin, .file.line = at->line};
+    TDMI_TRY(read_path(at, action, "remove", &entry.file.path, err));
+    TDMI_TRY(read_vector(at, action, "remove", &entry.file.deleted, err));
+    return put_file(at, entry, err);
 }
 
 static tdm_status read_protocol(const struct place *at, const tdm_json_value *action,
                                 tdm_error *err)
 {
-    struct tdmi_delta_protocol protocol = {0};
-    const char **features = NULL;
-    protocol.reader_version = tdm_json_as_integer(tdm_json_member(action, "minReaderVersion"), -1);
-    if (protocol.reader_version < 0)
+    tdmi_delta_replay *replay = at->replay;
+    replay->reader_version = tdm_json_as_integer(tdm_json_member(action, "minReaderVersion"), -1);
+    if (replay->reader_version < 0)
         return wrong(at, "protocol", "has no \"minReaderVersion\", which is a whole number", err);
-    tdm_status status = read_strings(at, tdm_json_member(action, "readerFeatures"), "protocol",
-                                     &features, &protocol.n_features, err);
-    protocol.features = features;
-    if (status == TDM_OK) {
-        at->replay->protocol = protocol;
-        at->replay->has_protocol = true;
-    }
-    return status;
+    replay->has_protocol = true;
+    return read_strings(at, tdm_json_member(action, "readerFeatures"), "protocol",
+                        &replay->reader_features, &replay->n_reader_features, err);
 }
 
 static tdm_status read_metadata(const struct place *at, const tdm_json_value *action,
@@ -227,34 +255,29 @@ static tdm_status read_metadata(const struct place *at, const tdm_json_value *ac
     const char *mapping = tdm_json_as_string(
         tdm_json_member(tdm_json_member(action, "configuration"), "delta.columnMapping.mode"),
         NULL);
+    size_t n = 0;
     if (strcmp(provider, "parquet") != 0)
         return wrong(at, "metaData", "says that the files are not Parquet; only that is read", err);
     if (schema == NULL)
         return wrong(at, "metaData", "has no \"schemaString\", which describes the columns", err);
-    size_t n = 0;
-    tdm_status status = read_strings(at, tdm_json_member(action, "partitionColumns"), "metaData",
-                                     &metadata.partition_columns, &n, err);
-    if (status == TDM_OK && n > INT32_MAX)
-        status = no_memory(at, err);
+    TDMI_TRY(read_strings(at, tdm_json_member(action, "partitionColumns"), "metaData",
+                          &metadata.partition_columns, &n, err));
+    if (n > INT32_MAX)
+        return wrong(at, "metaData", "has too many partition columns", err);
     metadata.n_partition_columns = (int)n;
-    if (status == TDM_OK)
-        status = copy(at, schema, &metadata.schema, err);
-    if (status == TDM_OK && mapping != NULL)
-        status = copy(at, mapping, &metadata.mapping, err);
-    if (status == TDM_OK)
-        at->replay->metadata = metadata;
-    return status;
+    TDMI_TRY(copy(at, schema, &metadata.schema, err));
+    if (mapping != NULL)
+        TDMI_TRY(copy(at, mapping, &metadata.mapping, err));
+    at->replay->metadata = metadata;
+    return TDM_OK;
 }
 
 static tdm_status read_sidecar(const struct place *at, const tdm_json_value *action, tdm_error *err)
 {
     tdmi_delta_replay *replay = at->replay;
     const char *path = NULL;
-    tdm_status status = read_path(at, action, "sidecar", &path, err);
-    if (status != TDM_OK)
-        return status;
-    if (!TDMI_GROW(replay->sidecars, replay->sidecar_capacity, replay->n_sidecars))
-        return no_memory(at, err);
+    TDMI_TRY(read_path(at, action, "sidecar", &path, err));
+    TDMI_TRY(TDMI_MAKE_ROOM(replay->sidecars, replay->sidecar_capacity, replay->n_sidecars, err));
     replay->sidecars[replay->n_sidecars++] = path;
     return TDM_OK;
 }
@@ -272,18 +295,17 @@ static tdm_status read_action(const struct place *at, const tdm_json_value *root
 {
     int found = -1;
     if (tdm_json_kind_of(root) != TDM_JSON_OBJECT)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s, %s %lld: an action is expected, as {\"add\":…}",
-                        at->origin, tdmi_delta_line_word(at->origin), (long long)at->line);
+        return TDM_FAIL(err, TDM_E_INPUT, TDMI_DELTA_AT ": an action is expected, as {\"add\":…}",
+                        TDMI_DELTA_POSITION(at));
     for (int i = 0; i < N_ACTIONS; i++) {
         tdm_json_kind kind = tdm_json_kind_of(tdm_json_member(root, actions[i].name));
         if (kind == TDM_JSON_NULL)
             continue;
-        if (kind != TDM_JSON_OBJECT || found >= 0)
+        if (kind != TDM_JSON_OBJECT)
+            return wrong(at, actions[i].name, "is no object", err);
+        if (found >= 0)
             return wrong(at, actions[i].name,
-                         kind != TDM_JSON_OBJECT ? "is no object"
-                                                 : "stands beside another one; each has an entry "
-                                                   "of its own",
-                         err);
+                         "stands beside another one; each has an entry of its own", err);
         found = i;
     }
     return found < 0 ? TDM_OK
@@ -294,16 +316,13 @@ static tdm_status read_action(const struct place *at, const tdm_json_value *root
 
 tdm_status tdmi_delta_replay_new(const char *table, tdmi_delta_replay **replay, tdm_error *err)
 {
-    *replay = tdmi_alloc(1, sizeof **replay);
-    if (*replay != NULL) {
-        tdmi_arena_init(&(*replay)->arena, 0);
-        (*replay)->table = tdmi_arena_copy(&(*replay)->arena, table);
-    }
-    if (*replay != NULL && (*replay)->table != NULL)
-        return TDM_OK;
-    tdmi_delta_replay_free(*replay);
+    TDMI_AT_END(tdmi_delta_replay_free_at) tdmi_delta_replay *made = NULL;
     *replay = NULL;
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of '%s'", table);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->table = tdmi_arena_copy(&made->arena, table);
+    TDMI_CHECK_MEMORY(made->table, err);
+    *replay = tdmi_take(&made);
+    return TDM_OK;
 }
 
 void tdmi_delta_replay_free(tdmi_delta_replay *replay)
@@ -311,7 +330,8 @@ void tdmi_delta_replay_free(tdmi_delta_replay *replay)
     if (replay == NULL)
         return;
     tdmi_arena_release(&replay->arena);
-    tdmi_delta_files_release(&replay->files);
+    tdmi_free(replay->files.entries);
+    tdmi_free(replay->files.slots);
     tdmi_free(replay->sidecars);
     tdmi_free(replay);
 }
@@ -319,19 +339,14 @@ void tdmi_delta_replay_free(tdmi_delta_replay *replay)
 tdm_status tdmi_delta_replay_action(tdmi_delta_replay *replay, const char *origin, int64_t line,
                                     const char *text, size_t length_bytes, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     if (replay->origin == NULL || strcmp(replay->origin, origin) != 0)
         replay->origin = tdmi_arena_copy(&replay->arena, origin);
+    TDMI_CHECK_MEMORY(replay->origin, err);
     struct place at = {.replay = replay, .origin = replay->origin, .line = line};
-    if (at.origin == NULL)
-        return no_memory(&at, err);
-    tdm_json_document *document = NULL;
-    tdm_status status =
-        TDM_WRAP(err, tdm_json_read(text, length_bytes, "the action", &document, err),
-                 "%s, %s %lld", origin, tdmi_delta_line_word(origin), (long long)line);
-    if (status == TDM_OK)
-        status = read_action(&at, tdm_json_root(document), err);
-    tdm_json_document_free(document);
-    return status;
+    TDM_TRY(tdm_json_read(text, length_bytes, "the action", &document, err), err, TDMI_DELTA_AT,
+            TDMI_DELTA_POSITION(&at));
+    return read_action(&at, tdm_json_root(document), err);
 }
 
 static bool is_blank(const char *text, size_t length_bytes)
@@ -349,22 +364,14 @@ tdm_status tdmi_delta_replay_commit(tdmi_delta_replay *replay, const char *origi
     for (size_t at = 0; at < length_bytes; line++) {
         const char *end = memchr(text + at, '\n', length_bytes - at);
         size_t n = end == NULL ? length_bytes - at : (size_t)(end - (text + at));
-        if (!is_blank(text + at, n)) {
-            tdm_status status = tdmi_delta_replay_action(replay, origin, line, text + at, n, err);
-            if (status != TDM_OK)
-                return status;
-        }
+        if (!is_blank(text + at, n))
+            TDMI_TRY(tdmi_delta_replay_action(replay, origin, line, text + at, n, err));
         at += n + 1;
     }
     return TDM_OK;
 }
 
-int64_t tdmi_delta_replay_sidecars(const tdmi_delta_replay *replay)
-{
-    return replay->n_sidecars;
-}
-
 const char *tdmi_delta_replay_sidecar(const tdmi_delta_replay *replay, int64_t index)
 {
-    return replay->sidecars[index];
+    return index < replay->n_sidecars ? replay->sidecars[index] : NULL;
 }

@@ -9,10 +9,6 @@
 
 #include "base/arena.h"
 #include "base/scope.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- result ------------------------------------------------------------------------ */
 
@@ -57,6 +53,10 @@ void tdmi_delta_table_release(struct tdmi_delta_table *table);
  * checkpoint.
  */
 const char *tdmi_delta_line_word(const char *origin);
+/* Format and arguments of "_delta_log/….json, line 3", for what has an origin and a line. */
+#define TDMI_DELTA_AT "%s, %s %lld"
+#define TDMI_DELTA_POSITION(at) \
+    (at)->origin, tdmi_delta_line_word((at)->origin), (long long)(at)->line
 
 /* ---- replay -------------------------------------------------------------------------------- */
 
@@ -78,19 +78,15 @@ tdm_status tdmi_delta_replay_action(tdmi_delta_replay *replay, const char *origi
 tdm_status tdmi_delta_replay_commit(tdmi_delta_replay *replay, const char *origin, const char *text,
                                     size_t length_bytes, tdm_error *err) TDM_MUST_USE;
 
-/* Checkpoints of the second kind name further files, in the order met; the replay keeps them. */
-int64_t tdmi_delta_replay_sidecars(const tdmi_delta_replay *replay);
+/* Checkpoints of the second kind name further files: number index in the order met, or NULL. The
+ * replay keeps the text. */
 const char *tdmi_delta_replay_sidecar(const tdmi_delta_replay *replay, int64_t index);
 
 /* TDM_E_INPUT: the table needs what is not read here (named), or the log is wrong in itself. */
 tdm_status tdmi_delta_replay_finish(const tdmi_delta_replay *replay, int64_t version,
                                     struct tdmi_delta_table *table, tdm_error *err) TDM_MUST_USE;
 
-/* ---- checkpoint ---- */
-
-/*
- * Checkpoints: the state of a Delta table at a version, as Parquet files of actions.
- */
+/* ---- checkpoints: the state of a table at a version, as Parquet files of actions ------------ */
 
 /* Every action of the file at path; origin is what messages call it. TDM_E_INPUT: missing, damaged,
  * no checkpoint. TDM_E_ABSENT: a build without Arrow. */

@@ -1,8 +1,8 @@
-/* Names and types only: what is within structs, arrays and maps is told by the Parquet files. */
+/* Names and types only: what is within structs, arrays and maps stands in the Parquet files. */
 #include "data/delta/state.h"
 
+#include "base/text/json.h"
 #include "base/text/text.h"
-#include "tandem/json.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static tdm_status read_field(struct tdmi_delta_table *table, const tdm_json_valu
     field->name = tdmi_arena_copy(&table->arena, name);
     field->type = tdmi_arena_copy(&table->arena, type);
     field->is_nullable = tdm_json_as_bool(tdm_json_member(value, "nullable"), true);
-    if (field->name == NULL || field->type == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the schema of '%s'", table->path);
+    TDMI_CHECK_MEMORY(field->name != NULL && field->type != NULL, err);
     return TDM_OK;
 }
 
@@ -45,10 +44,8 @@ static int by_name(const void *left, const void *right)
 
 static tdm_status check_names(struct tdmi_delta_table *table, tdm_error *err)
 {
-    const struct tdmi_delta_field **sorted = tdmi_arena_alloc(
-        &table->arena, (size_t)table->n_fields, sizeof(const struct tdmi_delta_field *));
-    if (sorted == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the schema of '%s'", table->path);
+    TDMI_AT_END(tdmi_free_at) const struct tdmi_delta_field **sorted = NULL;
+    TDMI_TRY(TDMI_NEW(sorted, table->n_fields, err));
     for (int i = 0; i < table->n_fields; i++)
         sorted[i] = &table->fields[i];
     qsort(sorted, (size_t)table->n_fields, sizeof *sorted, by_name);
@@ -68,23 +65,19 @@ static tdm_status read_fields(struct tdmi_delta_table *table, const tdm_json_val
                         "the schema of '%s' has no columns: \"fields\" is an array of at least one",
                         table->path);
     table->fields = tdmi_arena_alloc(&table->arena, n, sizeof *table->fields);
-    if (table->fields == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the schema of '%s'", table->path);
+    TDMI_CHECK_MEMORY(table->fields, err);
     table->n_fields = (int)n;
-    tdm_status status = TDM_OK;
-    for (int i = 0; i < table->n_fields && status == TDM_OK; i++)
-        status = read_field(table, tdm_json_at(fields, (size_t)i), i, err);
-    return status == TDM_OK ? check_names(table, err) : status;
+    for (int i = 0; i < table->n_fields; i++)
+        TDMI_TRY(read_field(table, tdm_json_at(fields, (size_t)i), i, err));
+    return check_names(table, err);
 }
 
 tdm_status tdmi_delta_schema_read(struct tdmi_delta_table *table, const char *text, tdm_error *err)
 {
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     TDM_TRY(tdm_json_read(text, strlen(text), "the schemaString", &document, err), err,
             "cannot read the schema of '%s'", table->path);
-    tdm_status status = read_fields(table, tdm_json_member(tdm_json_root(document), "fields"), err);
-    tdm_json_document_free(document);
-    return status;
+    return read_fields(table, tdm_json_member(tdm_json_root(document), "fields"), err);
 }
 
 int tdmi_delta_schema_find(const struct tdmi_delta_table *table, const char *name)
@@ -96,24 +89,6 @@ int tdmi_delta_schema_find(const struct tdmi_delta_table *table, const char *nam
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
-
-static bool is_integer(const char *text, long long lowest, long long highest)
-{
-    char *end;
-    if ((text[0] < '0' || text[0] > '9') && text[0] != '-' && text[0] != '+')
-        return false;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    return errno == 0 && *end == '\0' && end != text && value >= lowest && value <= highest;
-}
-
-static bool is_number(const char *text)
-{
-    double value;
-    return (strchr(" \t\n\v\f\r", text[0]) == NULL && tdmi_number_read(text, &value)) ||
-           strcmp(text, "NaN") == 0 || strcmp(text, "Infinity") == 0 ||
-           strcmp(text, "-Infinity") == 0;
-}
 
 /* Match as many digits as the pattern has 0s and every other character literally. *rest: the
  * remaining text. */
@@ -136,21 +111,27 @@ static bool is_date(const char *text)
 /* "2021-09-08 11:11:11", with a fraction, and with T and a zone in what newer writers write. */
 static bool is_time(const char *text)
 {
-    const char *rest;
+    const char *rest, *end;
     if (!begins_with_digits(text, "0000-00-00 00:00:00", &rest) &&
         !begins_with_digits(text, "0000-00-00T00:00:00", &rest))
         return is_date(text);
     if (*rest == '.') {
-        rest++;
-        if (*rest < '0' || *rest > '9')
+        size_t n_digits = strspn(rest + 1, "0123456789");
+        if (n_digits == 0)
             return false;
-        while (*rest >= '0' && *rest <= '9')
-            rest++;
+        rest += 1 + n_digits;
     }
-    const char *end;
     return *rest == '\0' || strcmp(rest, "Z") == 0 ||
            ((*rest == '+' || *rest == '-') && begins_with_digits(rest + 1, "00:00", &end) &&
             *end == '\0');
+}
+
+static bool is_number(const char *text)
+{
+    double value;
+    return (strchr(" \t\n\v\f\r", text[0]) == NULL && tdmi_number_read(text, &value)) ||
+           strcmp(text, "NaN") == 0 || strcmp(text, "Infinity") == 0 ||
+           strcmp(text, "-Infinity") == 0;
 }
 
 static bool is_truth(const char *text)
@@ -164,35 +145,28 @@ static bool is_any(const char *text)
     return true;
 }
 
-static bool is_byte(const char *text)
+static bool is_integer(const char *text, int n_bits)
 {
-    return is_integer(text, -128, 127);
-}
-
-static bool is_short(const char *text)
-{
-    return is_integer(text, -32768, 32767);
-}
-
-static bool is_int(const char *text)
-{
-    return is_integer(text, INT32_MIN, INT32_MAX);
-}
-
-static bool is_long(const char *text)
-{
-    return is_integer(text, INT64_MIN, INT64_MAX);
+    char *end;
+    if (strchr("0123456789-+", text[0]) == NULL)
+        return false;
+    errno = 0;
+    long long value = strtoll(text, &end, 10), largest = INT64_MAX >> (64 - n_bits);
+    return errno == 0 && *end == '\0' && end != text && value >= -largest - 1 && value <= largest;
 }
 
 static const struct {
     const char *name; /* ends in "(": more may follow */
     bool (*fits)(const char *text);
+    int n_bits; /* of an integer; else 0 */
 } types[] = {
-    {"string", is_any},     {"long", is_long},          {"integer", is_int},
-    {"short", is_short},    {"byte", is_byte},          {"float", is_number},
-    {"double", is_number},  {"decimal", is_number},     {"decimal(", is_number},
-    {"boolean", is_truth},  {"binary", is_any},         {"date", is_date},
-    {"timestamp", is_time}, {"timestamp_ntz", is_time},
+    {"string", is_any, 0},      {"long", NULL, 64},
+    {"integer", NULL, 32},      {"short", NULL, 16},
+    {"byte", NULL, 8},          {"float", is_number, 0},
+    {"double", is_number, 0},   {"decimal", is_number, 0},
+    {"decimal(", is_number, 0}, {"boolean", is_truth, 0},
+    {"binary", is_any, 0},      {"date", is_date, 0},
+    {"timestamp", is_time, 0},  {"timestamp_ntz", is_time, 0},
 };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
@@ -214,6 +188,7 @@ bool tdmi_delta_type_divides(const char *type)
 
 bool tdmi_delta_value_fits(const char *type, const char *text)
 {
-    int index = find_type(type);
-    return index >= 0 && types[index].fits(text);
+    int i = find_type(type);
+    return i >= 0 &&
+           (types[i].n_bits > 0 ? is_integer(text, types[i].n_bits) : types[i].fits(text));
 }

@@ -6,9 +6,6 @@
 #define TANDEM_DATA_DELTA_STATE_H
 
 #include "data/delta/replay.h"
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- files ---- */
 
@@ -36,34 +33,12 @@ struct tdmi_delta_files { /* start from a zeroed object */
     int64_t n_slots;
 };
 
-void tdmi_delta_files_release(struct tdmi_delta_files *files);
-/* Replaces the entry of the same path and vector, if any. The strings are lent until the release.
- * false: out of memory. */
-bool tdmi_delta_files_put(struct tdmi_delta_files *files,
-                          const struct tdmi_delta_entry *entry) TDM_MUST_USE;
-
-/* ---- protocol ---- */
-
-/*
- * Features that a Delta table may require of its readers, and those supported here.
- */
-
-struct tdmi_delta_protocol {
-    int64_t reader_version;
-    const char *const *features; /* of readers; version 3 lists them */
-    size_t n_features;
-    const char *mapping; /* delta.columnMapping.mode; NULL: not set */
-};
-
-/* TDM_E_INPUT names every required feature that is not supported. table is its name in messages. */
-tdm_status tdmi_delta_protocol_check(const struct tdmi_delta_protocol *protocol, const char *table,
-                                     tdm_error *err) TDM_MUST_USE;
-
 /* Kept as text: only the newest counts. */
 struct tdmi_delta_metadata {
     const char *origin; /* NULL: none was seen */
     int64_t line;
-    const char *schema, *mapping;
+    const char *schema;
+    const char *mapping; /* delta.columnMapping.mode; NULL: not set */
     const char **partition_columns;
     int n_partition_columns;
 };
@@ -72,8 +47,10 @@ struct tdmi_delta_replay {
     tdmi_arena arena;
     const char *table;
     struct tdmi_delta_files files;
-    struct tdmi_delta_protocol protocol;
     bool has_protocol;
+    int64_t reader_version;
+    const char **reader_features; /* required of readers; version 3 lists them */
+    size_t n_reader_features;
     struct tdmi_delta_metadata metadata;
     const char **sidecars;
     int64_t n_sidecars, sidecar_capacity;

@@ -1,10 +1,11 @@
 /*
- * From the state after the last action to the table that readers see: what is asked of readers is
- * met, the columns are known, files stand in an order of their own, and the partition values fit
- * their columns.
+ * From the state after the last action to the table that readers see: the protocol is supported,
+ * the columns are known, files stand in an order of their own, and the partition values fit their
+ * columns.
  */
 #include "data/delta/state.h"
 
+#include "base/text/text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,54 @@ void tdmi_delta_table_release(struct tdmi_delta_table *table)
     *table = (struct tdmi_delta_table){0};
 }
 
-static tdm_status no_memory(const struct tdmi_delta_table *table, tdm_error *err)
+/* ---- protocol ------------------------------------------------------------------------------ */
+
+/* A short list of supported features; everything else is refused by the name that the table gives
+ * it. */
+
+enum { LAST_VERSION = 3, VERSION_WITH_MAPPING = 2, VERSION_WITH_FEATURES = 3 };
+
+/* timestampNtz is a type of columns that no label has; vacuumProtocolCheck binds only those who
+ * delete files. */
+static const char *const supported[] = {"deletionVectors", "timestampNtz", "v2Checkpoint",
+                                        "vacuumProtocolCheck"};
+enum { N_SUPPORTED = sizeof supported / sizeof supported[0] };
+
+static bool is_supported(const char *feature)
 {
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the Delta table '%s'", table->path);
+    for (int i = 0; i < N_SUPPORTED; i++)
+        if (strcmp(feature, supported[i]) == 0)
+            return true;
+    return false;
+}
+
+static tdm_status check_protocol(const tdmi_delta_replay *replay, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text unmet = {0}, known = {0};
+    const char *mapping = replay->metadata.mapping;
+    int64_t version = replay->reader_version;
+    if (version < 1 || version > LAST_VERSION)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the Delta table '%s' asks for readers of protocol version %lld; versions "
+                        "1 to %d are read here",
+                        replay->table, (long long)version, LAST_VERSION);
+    for (size_t i = 0; version >= VERSION_WITH_FEATURES && i < replay->n_reader_features; i++)
+        if (!is_supported(replay->reader_features[i]))
+            tdmi_text_printf(&unmet, "%s%.60s", unmet.length_bytes == 0 ? "" : " and ",
+                             replay->reader_features[i]);
+    /* Version 2 allows column mapping without naming it; only its use matters then. */
+    if (version == VERSION_WITH_MAPPING && mapping != NULL && strcmp(mapping, "none") != 0)
+        tdmi_text_printf(&unmet, "columnMapping");
+    TDMI_TRY(tdmi_text_status(&unmet, err));
+    if (unmet.length_bytes == 0)
+        return TDM_OK;
+    for (int i = 0; i < N_SUPPORTED; i++)
+        tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", supported[i]);
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "the Delta table '%s' asks its readers for %s, which is not read here (%s are): write its "
+        "rows to a table without that, or to plain Parquet files",
+        replay->table, tdmi_text_string(&unmet), tdmi_text_string(&known));
 }
 
 /* ---- columns ------------------------------------------------------------------------------- */
@@ -25,25 +71,24 @@ static tdm_status take_columns(const tdmi_delta_replay *replay, struct tdmi_delt
                                tdm_error *err)
 {
     const struct tdmi_delta_metadata *metadata = &replay->metadata;
-    TDM_TRY(tdmi_delta_schema_read(table, metadata->schema, err), err, "%s, %s %lld",
-            metadata->origin, tdmi_delta_line_word(metadata->origin), (long long)metadata->line);
+    TDM_TRY(tdmi_delta_schema_read(table, metadata->schema, err), err, TDMI_DELTA_AT,
+            TDMI_DELTA_POSITION(metadata));
     int n = metadata->n_partition_columns;
     table->partition_columns =
         tdmi_arena_alloc(&table->arena, (size_t)n, sizeof *table->partition_columns);
-    if (table->partition_columns == NULL)
-        return no_memory(table, err);
+    TDMI_CHECK_MEMORY(table->partition_columns, err);
     table->n_partition_columns = n;
     for (int i = 0; i < n; i++) {
         const char *name = metadata->partition_columns[i];
         int field = tdmi_delta_schema_find(table, name);
         if (field < 0 || table->fields[field].is_partition ||
             !tdmi_delta_type_divides(table->fields[field].type))
-            return TDM_FAIL(
-                err, TDM_E_INPUT, "%s, %s %lld: the partition column '%.100s' %s", metadata->origin,
-                tdmi_delta_line_word(metadata->origin), (long long)metadata->line, name,
-                field < 0                           ? "is none of the schema's columns"
-                : table->fields[field].is_partition ? "is named twice"
-                                                    : "is of a type that no partition can have");
+            return TDM_FAIL(err, TDM_E_INPUT, TDMI_DELTA_AT ": the partition column '%.100s' %s",
+                            TDMI_DELTA_POSITION(metadata), name,
+                            field < 0 ? "is none of the schema's columns"
+                            : table->fields[field].is_partition
+                                ? "is named twice"
+                                : "is of a type that no partition can have");
         table->fields[field].is_partition = true;
         table->partition_columns[i] = table->fields[field].name;
     }
@@ -52,31 +97,35 @@ static tdm_status take_columns(const tdmi_delta_replay *replay, struct tdmi_delt
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+static tdm_status copy(struct tdmi_delta_table *table, const char **text, tdm_error *err)
+{
+    *text = tdmi_arena_copy(&table->arena, *text);
+    TDMI_CHECK_MEMORY(*text, err);
+    return TDM_OK;
+}
+
 static tdm_status take_value(const struct tdmi_delta_entry *entry, const char *column,
                              struct tdmi_delta_table *table, const char **kept, tdm_error *err)
 {
     const struct tdmi_delta_field *field = &table->fields[tdmi_delta_schema_find(table, column)];
     const struct tdmi_delta_file *file = &entry->file;
-    const char *word = tdmi_delta_line_word(file->origin);
     int i = 0;
     while (i < entry->n_values && strcmp(entry->values[i].key, column) != 0)
         i++;
-    *kept = NULL;
     if (i == entry->n_values)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s, %s %lld: the file '%.120s' has no value of the partition column '%s'",
-                        file->origin, word, (long long)file->line, file->path, column);
-    const char *value = entry->values[i].value;
-    if (value == NULL)
+                        TDMI_DELTA_AT
+                        ": the file '%.120s' has no value of the partition column '%s'",
+                        TDMI_DELTA_POSITION(file), file->path, column);
+    *kept = entry->values[i].value;
+    if (*kept == NULL)
         return TDM_OK;
-    if (!tdmi_delta_value_fits(field->type, value))
+    if (!tdmi_delta_value_fits(field->type, *kept))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s, %s %lld: the partition column '%s' is of type %s, and the file "
-                        "'%.120s' has '%.60s' there",
-                        file->origin, word, (long long)file->line, column, field->type, file->path,
-                        value);
-    *kept = tdmi_arena_copy(&table->arena, value);
-    return *kept == NULL ? no_memory(table, err) : TDM_OK;
+                        TDMI_DELTA_AT ": the partition column '%s' is of type %s, and the file "
+                                      "'%.120s' has '%.60s' there",
+                        TDMI_DELTA_POSITION(file), column, field->type, file->path, *kept);
+    return copy(table, kept, err);
 }
 
 static tdm_status take_file(const struct tdmi_delta_entry *entry, struct tdmi_delta_table *table,
@@ -84,20 +133,17 @@ static tdm_status take_file(const struct tdmi_delta_entry *entry, struct tdmi_de
 {
     struct tdmi_delta_file *file = &table->files[table->n_files++];
     *file = entry->file;
-    file->path = tdmi_arena_copy(&table->arena, file->path);
-    file->origin = tdmi_arena_copy(&table->arena, file->origin);
+    TDMI_TRY(copy(table, &file->path, err));
+    TDMI_TRY(copy(table, &file->origin, err));
     if (file->deleted.kind != 0)
-        file->deleted.text = tdmi_arena_copy(&table->arena, file->deleted.text);
+        TDMI_TRY(copy(table, &file->deleted.text, err));
     const char **values =
         tdmi_arena_alloc(&table->arena, (size_t)table->n_partition_columns, sizeof(const char *));
-    if (file->path == NULL || file->origin == NULL || values == NULL ||
-        (file->deleted.kind != 0 && file->deleted.text == NULL))
-        return no_memory(table, err);
+    TDMI_CHECK_MEMORY(values, err);
     file->values = values;
-    tdm_status status = TDM_OK;
-    for (int i = 0; i < table->n_partition_columns && status == TDM_OK; i++)
-        status = take_value(entry, table->partition_columns[i], table, &values[i], err);
-    return status;
+    for (int i = 0; i < table->n_partition_columns; i++)
+        TDMI_TRY(take_value(entry, table->partition_columns[i], table, &values[i], err));
+    return TDM_OK;
 }
 
 static int by_path(const void *left, const void *right)
@@ -114,22 +160,17 @@ static tdm_status take_files(const tdmi_delta_replay *replay, struct tdmi_delta_
     for (int64_t i = 0; i < files->n_entries; i++)
         n += files->entries[i].is_there;
     table->files = tdmi_arena_alloc(&table->arena, (size_t)n, sizeof *table->files);
-    if (table->files == NULL)
-        return no_memory(table, err);
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < files->n_entries && status == TDM_OK; i++)
+    TDMI_CHECK_MEMORY(table->files, err);
+    for (int64_t i = 0; i < files->n_entries; i++)
         if (files->entries[i].is_there)
-            status = take_file(&files->entries[i], table, err);
-    if (status != TDM_OK)
-        return status;
+            TDMI_TRY(take_file(&files->entries[i], table, err));
     qsort(table->files, (size_t)n, sizeof *table->files, by_path);
-    for (int64_t i = 1; i < n; i++)
-        if (strcmp(table->files[i - 1].path, table->files[i].path) == 0)
+    for (const struct tdmi_delta_file *file = table->files + 1; file < table->files + n; file++)
+        if (strcmp(file[-1].path, file->path) == 0)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "%s, %s %lld: the file '%.120s' is part of the table twice, with "
-                            "different deletion vectors",
-                            table->files[i].origin, tdmi_delta_line_word(table->files[i].origin),
-                            (long long)table->files[i].line, table->files[i].path);
+                            TDMI_DELTA_AT ": the file '%.120s' is part of the table twice, with "
+                                          "different deletion vectors",
+                            TDMI_DELTA_POSITION(file), file->path);
     return TDM_OK;
 }
 
@@ -138,9 +179,8 @@ static tdm_status take_files(const tdmi_delta_replay *replay, struct tdmi_delta_
 static tdm_status fill(const tdmi_delta_replay *replay, struct tdmi_delta_table *table,
                        tdm_error *err)
 {
-    table->path = tdmi_arena_copy(&table->arena, replay->table);
-    if (table->path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the Delta table '%s'", replay->table);
+    table->path = replay->table;
+    TDMI_TRY(copy(table, &table->path, err));
     if (!replay->has_protocol || replay->metadata.origin == NULL)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the log of '%s' says up to version %lld nothing about its %s: an action "
@@ -148,19 +188,15 @@ static tdm_status fill(const tdmi_delta_replay *replay, struct tdmi_delta_table 
                         table->path, (long long)table->version,
                         replay->has_protocol ? "columns" : "protocol",
                         replay->has_protocol ? "metaData" : "protocol");
-    struct tdmi_delta_protocol protocol = replay->protocol;
-    protocol.mapping = replay->metadata.mapping;
-    tdm_status status = tdmi_delta_protocol_check(&protocol, table->path, err);
-    if (status == TDM_OK)
-        status = take_columns(replay, table, err);
-    return status == TDM_OK ? take_files(replay, table, err) : status;
+    TDMI_TRY(check_protocol(replay, err));
+    TDMI_TRY(take_columns(replay, table, err));
+    return take_files(replay, table, err);
 }
 
 tdm_status tdmi_delta_replay_finish(const tdmi_delta_replay *replay, int64_t version,
                                     struct tdmi_delta_table *table, tdm_error *err)
 {
     *table = (struct tdmi_delta_table){.version = version};
-    tdmi_arena_init(&table->arena, 0);
     tdm_status status = fill(replay, table, err);
     if (status != TDM_OK)
         tdmi_delta_table_release(table);

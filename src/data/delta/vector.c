@@ -14,7 +14,6 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include "base/memory.h"
 #include "data/delta/path.h"
 #include "io/storage/storage.h"
 #include <string.h>
@@ -34,22 +33,10 @@ static const uint32_t magic = 1681511377;
 struct reader {
     const uint8_t *bytes;
     size_t n_bytes, at;
-    bool is_short; /* asked for more than there is; what came then was zeros */
+    bool is_short; /* a read went past the end; it gave zeros */
     const char *name;
     int64_t *rows, n_found, n_expected, n_rows;
 };
-
-static uint64_t take(struct reader *in, size_t n)
-{
-    if (in->n_bytes - in->at < n) {
-        in->is_short = true;
-        in->at = in->n_bytes;
-        return 0;
-    }
-    const uint64_t value = tdmi_read_little(in->bytes + in->at, n);
-    in->at += n;
-    return value;
-}
 
 static void skip(struct reader *in, uint64_t n)
 {
@@ -58,6 +45,13 @@ static void skip(struct reader *in, uint64_t n)
         n = in->n_bytes - in->at;
     }
     in->at += (size_t)n;
+}
+
+static uint64_t take(struct reader *in, size_t n)
+{
+    const uint8_t *at = in->bytes + in->at;
+    skip(in, n);
+    return in->is_short ? 0 : tdmi_read_little(at, n);
 }
 
 static tdm_status wrong(const struct reader *in, const char *what, tdm_error *err)
@@ -82,42 +76,37 @@ static tdm_status found(struct reader *in, uint64_t row, tdm_error *err)
 
 static tdm_status read_array(struct reader *in, uint64_t base, uint32_t n, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    for (uint32_t i = 0; i < n && status == TDM_OK; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint64_t low = take(in, 2);
-        status = in->is_short ? wrong(in, "", err) : found(in, base | low, err);
+        TDMI_TRY(in->is_short ? wrong(in, "", err) : found(in, base | low, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_bits(struct reader *in, uint64_t base, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     for (uint64_t word = 0; word < CONTAINER_ROWS / 64; word++) {
         uint64_t bits = take(in, 8);
         if (in->is_short)
             return wrong(in, "", err);
-        for (uint64_t i = 0; bits != 0 && status == TDM_OK; i++, bits >>= 1)
+        for (uint64_t i = 0; bits != 0; i++, bits >>= 1)
             if (bits & 1)
-                status = found(in, base | (64 * word + i), err);
-        if (status != TDM_OK)
-            return status;
+                TDMI_TRY(found(in, base | (64 * word + i), err));
     }
     return TDM_OK;
 }
 
 static tdm_status read_runs(struct reader *in, uint64_t base, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     uint64_t n_runs = take(in, 2);
-    for (uint64_t run = 0; run < n_runs && status == TDM_OK; run++) {
+    for (uint64_t run = 0; run < n_runs; run++) {
         uint64_t first = take(in, 2), last = first + take(in, 2);
         if (in->is_short || last >= CONTAINER_ROWS)
             return wrong(in, "a run leaves its container", err);
-        for (uint64_t low = first; low <= last && status == TDM_OK; low++)
-            status = found(in, base | low, err);
+        for (uint64_t low = first; low <= last; low++)
+            TDMI_TRY(found(in, base | low, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 struct head {
@@ -152,53 +141,50 @@ static tdm_status read_head(struct reader *in, struct head *head, tdm_error *err
 static tdm_status read_bitmap(struct reader *in, uint64_t high, tdm_error *err)
 {
     struct head head;
-    tdm_status status = read_head(in, &head, err);
-    for (uint32_t i = 0; i < head.n_containers && status == TDM_OK; i++) {
+    TDMI_TRY(read_head(in, &head, err));
+    for (uint32_t i = 0; i < head.n_containers; i++) {
         const uint8_t *entry = head.keys + 4 * (size_t)i;
         uint64_t base = high << 32 | tdmi_read_little(entry, 2) << 16;
         uint32_t n = (uint32_t)tdmi_read_little(entry + 2, 2) + 1;
         int64_t before = in->n_found;
         if (head.is_run != NULL && (head.is_run[i / 8] >> i % 8 & 1) != 0)
-            status = read_runs(in, base, err);
+            TDMI_TRY(read_runs(in, base, err));
         else
-            status = n > LARGEST_ARRAY ? read_bits(in, base, err) : read_array(in, base, n, err);
-        if (status == TDM_OK && in->n_found - before != n)
-            status = wrong(in, "a container holds other rows than its head says", err);
+            TDMI_TRY(n > LARGEST_ARRAY ? read_bits(in, base, err) : read_array(in, base, n, err));
+        if (in->n_found - before != n)
+            return wrong(in, "a container holds other rows than its head says", err);
     }
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_delta_vector_decode(const void *bytes, size_t n_bytes, const char *name,
                                     int64_t n_expected, int64_t n_rows, int64_t **rows,
                                     tdm_error *err)
 {
-    struct reader in = {.bytes = bytes, .n_bytes = n_bytes, .name = name};
-    in.n_expected = n_expected;
-    in.n_rows = n_rows;
+    TDMI_AT_END(tdmi_free_at) int64_t *found_rows = NULL;
+    struct reader in = {.bytes = bytes,
+                        .n_bytes = n_bytes,
+                        .name = name,
+                        .n_expected = n_expected,
+                        .n_rows = n_rows};
     *rows = NULL;
     if (n_expected < 0 || n_expected > n_rows || (uint64_t)n_expected / CONTAINER_ROWS > n_bytes)
         return wrong(&in, "it cannot hold as many rows as the log says", err);
     if (take(&in, 4) != magic)
         return wrong(&in, "the number that marks its format is another one", err);
-    in.rows = tdmi_alloc((size_t)n_expected, sizeof *in.rows);
-    if (in.rows == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the deletion vector %s", name);
-    tdm_status status = TDM_OK;
+    TDMI_TRY(TDMI_NEW(found_rows, n_expected, err));
+    in.rows = found_rows;
     uint64_t n_buckets = take(&in, 8);
-    for (uint64_t bucket = 0; bucket < n_buckets && status == TDM_OK; bucket++) {
+    for (uint64_t bucket = 0; bucket < n_buckets; bucket++) {
         uint64_t high = take(&in, 4);
         if (in.is_short || high >> 31 != 0)
-            status = wrong(&in, "a bucket of rows is negative", err);
-        else
-            status = read_bitmap(&in, high, err);
+            return wrong(&in, "a bucket of rows is negative", err);
+        TDMI_TRY(read_bitmap(&in, high, err));
     }
-    if (status == TDM_OK && (in.is_short || in.n_found != n_expected))
-        status = wrong(&in, "it names fewer rows than the log says", err);
-    if (status == TDM_OK)
-        *rows = in.rows;
-    else
-        tdmi_free(in.rows);
-    return status;
+    if (in.is_short || in.n_found != n_expected)
+        return wrong(&in, "it names fewer rows than the log says", err);
+    *rows = tdmi_take(&found_rows);
+    return TDM_OK;
 }
 
 /* ---- where it stands ----------------------------------------------------------------------- */
@@ -232,39 +218,33 @@ bool tdmi_delta_z85(const char *text, tdmi_text *bytes)
 static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const char *path,
                             tdmi_text *bytes, tdm_error *err)
 {
-    tdmi_storage_file *file = NULL;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
     uint8_t version = 0;
     int64_t offset = vector->offset_bytes < 0 ? 1 : vector->offset_bytes;
-    tdm_status status = TDM_WRAP(err, tdmi_storage_open(path, &file, err),
-                                 "cannot open the deletion vectors '%s'", path);
-    if (status != TDM_OK)
-        return status;
+    TDM_TRY(tdmi_storage_open(path, &file, err), err, "cannot open the deletion vectors '%s'",
+            path);
     int64_t size = tdmi_storage_size(file), n = vector->size_bytes;
     if (n > size || offset > size - n || size - n - offset < 8)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the deletion vectors '%s' end at byte %lld, before the vector of %lld "
-                          "bytes that the log places at byte %lld",
-                          path, (long long)size, (long long)n, (long long)offset);
-    if (status == TDM_OK)
-        status = tdmi_storage_read(file, 0, &version, 1, err);
-    if (status == TDM_OK && version != FILE_VERSION)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the deletion vectors '%s' are of format %d; format %d is read here",
-                          path, version, FILE_VERSION);
-    char *room = status == TDM_OK ? tdmi_text_room(bytes, (size_t)n + 8) : NULL;
-    if (status == TDM_OK && room == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the deletion vector '%s'", path);
-    if (status == TDM_OK)
-        status = tdmi_storage_read(file, offset, room, (size_t)n + 8, err);
-    tdmi_storage_close(file);
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the deletion vectors '%s' end at byte %lld, before the vector of %lld "
+                        "bytes that the log places at byte %lld",
+                        path, (long long)size, (long long)n, (long long)offset);
+    TDMI_TRY(tdmi_storage_read(file, 0, &version, 1, err));
+    if (version != FILE_VERSION)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the deletion vectors '%s' are of format %d; format %d is read here", path,
+                        version, FILE_VERSION);
+    char *room = tdmi_text_room(bytes, (size_t)n + 8);
+    TDMI_CHECK_MEMORY(room, err);
+    TDMI_TRY(tdmi_storage_read(file, offset, room, (size_t)n + 8, err));
     const uint8_t *at = (const uint8_t *)room;
-    if (status == TDM_OK && (tdmi_read_big(at, 4) != (uint64_t)n ||
-                             tdmi_read_big(at + 4 + n, 4) != tdmi_crc32(0, at + 4, (size_t)n)))
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the deletion vector at byte %lld of '%s' is damaged: its length or its "
-                          "checksum is another one",
-                          (long long)offset, path);
-    return status;
+    if (tdmi_read_big(at, 4) != (uint64_t)n ||
+        tdmi_read_big(at + 4 + n, 4) != tdmi_crc32(0, at + 4, (size_t)n))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the deletion vector at byte %lld of '%s' is damaged: its length or its "
+                        "checksum is another one",
+                        (long long)offset, path);
+    return TDM_OK;
 }
 
 /* "u" and 20 characters for a number: a file in the table's folder, or in one below it whose name
@@ -272,21 +252,18 @@ static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const 
 static const char *path_of_number(tdmi_arena *arena, const char *text, const char **why)
 {
     size_t n = strlen(text);
-    tdmi_text number = {0};
-    const char *path = NULL;
-    *why = NULL;
-    if (n >= 20 && tdmi_delta_z85(text + n - 20, &number)) {
-        const uint8_t *u = (const uint8_t *)number.bytes;
-        path = tdmi_arena_printf(
-            arena,
-            "%.*s%sdeletion_vector_%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
-            "%02x%02x%02x%02x%02x%02x.bin",
-            (int)(n - 20), text, n == 20 ? "" : "/", u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7],
-            u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
-    } else if (!number.is_broken)
-        *why = "it does not end in the 20 characters of a number";
-    tdmi_text_release(&number);
-    return path;
+    TDMI_AT_END(tdmi_text_release) tdmi_text number = {0};
+    if (n < 20 || !tdmi_delta_z85(text + n - 20, &number)) {
+        *why = number.is_broken ? NULL : "it does not end in the 20 characters of a number";
+        return NULL;
+    }
+    const uint8_t *u = (const uint8_t *)number.bytes;
+    return tdmi_arena_printf(arena,
+                             "%.*s%sdeletion_vector_%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+                             "%02x%02x%02x%02x%02x%02x.bin",
+                             (int)(n - 20), text, n == 20 ? "" : "/", u[0], u[1], u[2], u[3], u[4],
+                             u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+                             u[15]);
 }
 
 static tdm_status find_file(const struct tdmi_delta_table *table,
@@ -299,53 +276,43 @@ static tdm_status find_file(const struct tdmi_delta_table *table,
     if (name == NULL && why != NULL)
         return TDM_FAIL(err, TDM_E_INPUT, "'%.120s' names no file of deletion vectors: %s",
                         vector->text, why);
-    if (name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path of a deletion vector");
+    TDMI_CHECK_MEMORY(name, err);
     return tdmi_delta_path_place(arena, table->path, name, table->follows, path, err);
 }
 
 static tdm_status read_rows(const struct tdmi_delta_table *table,
-                            const struct tdmi_delta_file *file, tdmi_arena *arena, tdmi_text *bytes,
-                            int64_t **rows, tdm_error *err)
+                            const struct tdmi_delta_file *file, int64_t **rows, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     const struct tdmi_delta_vector_place *vector = &file->deleted;
     size_t n = (size_t)vector->size_bytes;
+    const char *path = NULL;
+    if (file->n_rows < 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "a file with a deletion vector has to say its numRecords, and does not");
     if (vector->kind == 'i') {
         /* Padded to four bytes, so a few zeros may follow. */
-        bool is_text = tdmi_delta_z85(vector->text, bytes);
-        if (bytes->is_broken)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a deletion vector");
-        if (!is_text || n > bytes->length_bytes)
+        bool is_text = tdmi_delta_z85(vector->text, &bytes);
+        TDMI_TRY(tdmi_text_status(&bytes, err));
+        if (!is_text || n > bytes.length_bytes)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the deletion vector in the log is no Z85 text of %zu bytes", n);
-        return tdmi_delta_vector_decode(bytes->bytes, n, "in the log", vector->n_rows, file->n_rows,
+        return tdmi_delta_vector_decode(bytes.bytes, n, "in the log", vector->n_rows, file->n_rows,
                                         rows, err);
     }
-    const char *path = NULL;
-    tdm_status status = find_file(table, vector, arena, &path, err);
-    if (status == TDM_OK)
-        status = read_file(vector, path, bytes, err);
-    return status != TDM_OK ? status
-                            : tdmi_delta_vector_decode(bytes->bytes + 4, n, path, vector->n_rows,
-                                                       file->n_rows, rows, err);
+    TDMI_TRY(find_file(table, vector, &arena, &path, err));
+    TDMI_TRY(read_file(vector, path, &bytes, err));
+    return tdmi_delta_vector_decode(bytes.bytes + 4, n, path, vector->n_rows, file->n_rows, rows,
+                                    err);
 }
 
 tdm_status tdmi_delta_vector_read(const struct tdmi_delta_table *table,
                                   const struct tdmi_delta_file *file, int64_t **rows,
                                   tdm_error *err)
 {
-    tdmi_arena arena;
-    tdmi_text bytes = {0};
     *rows = NULL;
-    tdmi_arena_init(&arena, 4096);
-    tdm_status status =
-        file->n_rows < 0
-            ? TDM_FAIL(err, TDM_E_INPUT,
-                       "a file with a deletion vector has to say its numRecords, and does not")
-            : read_rows(table, file, &arena, &bytes, rows, err);
-    tdmi_text_release(&bytes);
-    tdmi_arena_release(&arena);
-    return TDM_WRAP(err, status, "%s, %s %lld: cannot find the deleted rows of '%.120s'",
-                    file->origin, tdmi_delta_line_word(file->origin), (long long)file->line,
-                    file->path);
+    return TDM_WRAP(err, read_rows(table, file, rows, err),
+                    TDMI_DELTA_AT ": cannot find the deleted rows of '%.120s'",
+                    TDMI_DELTA_POSITION(file), file->path);
 }

@@ -7,11 +7,12 @@
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/text/json.h"
+#include "data/delta/log.h"
 #include "data/delta/path.h"
-#include "tandem/json.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_COMMIT "00000000000000000000.json"
@@ -21,20 +22,6 @@ enum { READER_VERSION = 1, WRITER_VERSION = 2 };
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* Append the writer's text as the next line and free the writer. */
-static tdm_status add_line(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
-{
-    const char *line = NULL;
-    size_t n_bytes = 0;
-    tdm_status status = tdm_json_finish(writer, &line, &n_bytes, err);
-    if (status == TDM_OK) {
-        tdmi_text_add(text, line, n_bytes);
-        tdmi_text_add(text, "\n", 1);
-    }
-    tdm_json_writer_free(writer);
-    return status;
-}
-
 static tdm_json_writer *begin_action(const char *name)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
@@ -43,11 +30,23 @@ static tdm_json_writer *begin_action(const char *name)
     return writer;
 }
 
+/* Append the action as the next line; the caller frees the writer. */
 static tdm_status end_action(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
 {
+    const char *line = NULL;
+    size_t n_bytes = 0;
     tdm_json_object_end(writer);
     tdm_json_object_end(writer);
-    return add_line(text, writer, err);
+    TDMI_TRY(tdm_json_finish(writer, &line, &n_bytes, err));
+    tdmi_text_add(text, line, n_bytes);
+    tdmi_text_add(text, "\n", 1);
+    return tdmi_text_status(text, err);
+}
+
+static void empty_object(tdm_json_writer *writer, const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_json_object_end(writer);
 }
 
 /* Metrics are numbers written as strings. */
@@ -65,7 +64,7 @@ static tdm_status add_info(const struct tdmi_delta_commit *commit, tdmi_text *te
         n_rows += commit->parts[i].n_rows;
         n_bytes += commit->parts[i].size_bytes;
     }
-    tdm_json_writer *writer = begin_action("commitInfo");
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("commitInfo");
     tdm_json_integer(writer, "timestamp", commit->time_ms);
     tdm_json_string(writer, "operation", "WRITE");
     tdm_json_object_begin(writer, "operationParameters");
@@ -91,7 +90,7 @@ static tdm_status add_info(const struct tdmi_delta_commit *commit, tdmi_text *te
 
 static tdm_status add_protocol(tdmi_text *text, tdm_error *err)
 {
-    tdm_json_writer *writer = begin_action("protocol");
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("protocol");
     tdm_json_integer(writer, "minReaderVersion", READER_VERSION);
     tdm_json_integer(writer, "minWriterVersion", WRITER_VERSION);
     return end_action(text, writer, err);
@@ -109,8 +108,7 @@ static tdm_status schema_text(const struct tdmi_delta_commit *commit, tdm_json_w
         tdm_json_string(writer, "name", commit->columns[i].name);
         tdm_json_string(writer, "type", commit->columns[i].type);
         tdm_json_bool(writer, "nullable", commit->columns[i].is_nullable);
-        tdm_json_object_begin(writer, "metadata");
-        tdm_json_object_end(writer);
+        empty_object(writer, "metadata");
         tdm_json_object_end(writer);
     }
     tdm_json_array_end(writer);
@@ -145,29 +143,23 @@ static void table_id(const struct tdmi_delta_commit *commit, const char *schema,
 static tdm_status add_metadata(const struct tdmi_delta_commit *commit, tdmi_text *text,
                                tdm_error *err)
 {
-    tdm_json_writer *schema_writer = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *schema_writer = tdm_json_writer_new(0);
     const char *schema = NULL;
-    tdm_status status = schema_text(commit, schema_writer, &schema, err);
-    if (status == TDM_OK) {
-        char id[37];
-        table_id(commit, schema, id);
-        tdm_json_writer *writer = begin_action("metaData");
-        tdm_json_string(writer, "id", id);
-        tdm_json_object_begin(writer, "format");
-        tdm_json_string(writer, "provider", "parquet");
-        tdm_json_object_begin(writer, "options");
-        tdm_json_object_end(writer);
-        tdm_json_object_end(writer);
-        tdm_json_string(writer, "schemaString", schema);
-        tdm_json_array_begin(writer, "partitionColumns");
-        tdm_json_array_end(writer);
-        tdm_json_object_begin(writer, "configuration");
-        tdm_json_object_end(writer);
-        tdm_json_integer(writer, "createdTime", commit->time_ms);
-        status = end_action(text, writer, err);
-    }
-    tdm_json_writer_free(schema_writer);
-    return status;
+    char id[37];
+    TDMI_TRY(schema_text(commit, schema_writer, &schema, err));
+    table_id(commit, schema, id);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("metaData");
+    tdm_json_string(writer, "id", id);
+    tdm_json_object_begin(writer, "format");
+    tdm_json_string(writer, "provider", "parquet");
+    empty_object(writer, "options");
+    tdm_json_object_end(writer);
+    tdm_json_string(writer, "schemaString", schema);
+    tdm_json_array_begin(writer, "partitionColumns");
+    tdm_json_array_end(writer);
+    empty_object(writer, "configuration");
+    tdm_json_integer(writer, "createdTime", commit->time_ms);
+    return end_action(text, writer, err);
 }
 
 static tdm_status add_part(const struct tdmi_delta_commit *commit,
@@ -176,12 +168,10 @@ static tdm_status add_part(const struct tdmi_delta_commit *commit,
 {
     const char *path = tdmi_delta_path_write(arena, part->path);
     const char *stats = tdmi_arena_printf(arena, "{\"numRecords\":%" PRId64 "}", part->n_rows);
-    if (path == NULL || stats == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", part->path);
-    tdm_json_writer *writer = begin_action("add");
+    TDMI_CHECK_MEMORY(path != NULL && stats != NULL, err);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("add");
     tdm_json_string(writer, "path", path);
-    tdm_json_object_begin(writer, "partitionValues");
-    tdm_json_object_end(writer);
+    empty_object(writer, "partitionValues");
     tdm_json_integer(writer, "size", part->size_bytes);
     tdm_json_integer(writer, "modificationTime", commit->time_ms);
     tdm_json_bool(writer, "dataChange", true);
@@ -193,9 +183,8 @@ static tdm_status remove_part(const struct tdmi_delta_commit *commit, const char
                               tdmi_arena *arena, tdmi_text *text, tdm_error *err)
 {
     const char *path = tdmi_delta_path_write(arena, removed);
-    if (path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", removed);
-    tdm_json_writer *writer = begin_action("remove");
+    TDMI_CHECK_MEMORY(path, err);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = begin_action("remove");
     tdm_json_string(writer, "path", path);
     tdm_json_integer(writer, "deletionTimestamp", commit->time_ms);
     tdm_json_bool(writer, "dataChange", true);
@@ -221,25 +210,19 @@ static tdm_status check_columns(const struct tdmi_delta_commit *commit, tdm_erro
 tdm_status tdmi_delta_commit_text(const struct tdmi_delta_commit *commit, tdmi_text *text,
                                   tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     tdmi_text_clear(text);
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = check_columns(commit, err);
-    if (status == TDM_OK)
-        status = add_info(commit, text, err);
-    if (status == TDM_OK && commit->version == 0)
-        status = add_protocol(text, err);
-    if (status == TDM_OK && commit->version == 0)
-        status = add_metadata(commit, text, err);
-    for (int64_t i = 0; i < commit->n_removed && status == TDM_OK; i++)
-        status = remove_part(commit, commit->removed[i], &arena, text, err);
-    for (int64_t i = 0; i < commit->n_parts && status == TDM_OK; i++)
-        status = add_part(commit, &commit->parts[i], &arena, text, err);
-    if (status == TDM_OK && text->is_broken)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of %" PRId64 " files",
-                          commit->n_parts);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_TRY(check_columns(commit, err));
+    TDMI_TRY(add_info(commit, text, err));
+    if (commit->version == 0) {
+        TDMI_TRY(add_protocol(text, err));
+        TDMI_TRY(add_metadata(commit, text, err));
+    }
+    for (int64_t i = 0; i < commit->n_removed; i++)
+        TDMI_TRY(remove_part(commit, commit->removed[i], &arena, text, err));
+    for (int64_t i = 0; i < commit->n_parts; i++)
+        TDMI_TRY(add_part(commit, &commit->parts[i], &arena, text, err));
+    return TDM_OK;
 }
 
 /* Names that begin with a dot or an underscore are no commits: temporary files of killed writers,
@@ -267,12 +250,11 @@ static tdm_status find_other(const char *log, tdmi_arena *arena, const char **ot
 static tdm_status is_equal_file(const char *path, const tdmi_text *text, bool *is_equal,
                                 tdm_error *err)
 {
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t n_bytes = 0;
     TDM_TRY(tdmi_file_read(path, SIZE_MAX / 2, &bytes, &n_bytes, err), err,
             "cannot compare with the log that is there");
     *is_equal = n_bytes == text->length_bytes && memcmp(bytes, text->bytes, n_bytes) == 0;
-    tdmi_free(bytes);
     return TDM_OK;
 }
 
@@ -281,13 +263,10 @@ static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena
 {
     const char *path = tdmi_path_join(arena, log, FIRST_COMMIT), *other = NULL;
     bool has_first = false, is_equal = false;
-    if (path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s'", log);
-    tdm_status status = find_other(log, arena, &other, &has_first, err);
-    if (status == TDM_OK && has_first)
-        status = is_equal_file(path, text, &is_equal, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_CHECK_MEMORY(path, err);
+    TDMI_TRY(find_other(log, arena, &other, &has_first, err));
+    if (has_first)
+        TDMI_TRY(is_equal_file(path, text, &is_equal, err));
     if (other != NULL || (has_first && !is_equal))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "'%s' is the log of another Delta table (%s); write to a new folder, or "
@@ -301,27 +280,139 @@ static tdm_status write_later(const char *log, int64_t version, const tdmi_text 
                               tdmi_arena *arena, tdm_error *err)
 {
     const char *path = tdmi_arena_printf(arena, "%s/" COMMIT_FORMAT, log, version);
-    if (path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s'", log);
+    TDMI_CHECK_MEMORY(path, err);
     if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING)
         return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is there already: another process writes", path);
     return tdmi_file_write(path, text->bytes, text->length_bytes, err);
 }
 
+static tdm_status write_commit(const char *folder, const struct tdmi_delta_commit *commit,
+                               tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_TRY(tdmi_delta_commit_text(commit, &text, err));
+    const char *log = tdmi_path_join(&arena, folder, "_delta_log");
+    TDMI_CHECK_MEMORY(log, err);
+    return commit->version == 0 ? write_first(log, &text, &arena, err)
+                                : write_later(log, commit->version, &text, &arena, err);
+}
+
 tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *commit,
                             tdm_error *err)
 {
-    tdmi_arena arena;
-    tdmi_text text = {0};
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_delta_commit_text(commit, &text, err);
-    const char *log = tdmi_path_join(&arena, folder, "_delta_log");
-    if (status == TDM_OK && log == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to write the log of '%s'", folder);
-    if (status == TDM_OK)
-        status = commit->version == 0 ? write_first(log, &text, &arena, err)
-                                      : write_later(log, commit->version, &text, &arena, err);
-    tdmi_text_release(&text);
-    tdmi_arena_release(&arena);
-    return TDM_WRAP(err, status, "cannot write the Delta log of '%s'", folder);
+    return TDM_WRAP(err, write_commit(folder, commit, err), "cannot write the Delta log of '%s'",
+                    folder);
+}
+
+/* ---- updates ------------------------------------------------------------------------------- */
+
+/* The next version of a table that we write: the difference between the files of its newest version
+ * and the planned ones. The log itself is compared, so a call that was killed after its commit
+ * finds no difference when it is repeated. */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool has_name(const char *const *sorted, int64_t n, const char *name)
+{
+    return n > 0 && bsearch(&name, sorted, (size_t)n, sizeof *sorted, compare_names) != NULL;
+}
+
+static tdm_status check_ours(const char *folder, const struct tdmi_delta_table *table,
+                             bool (*is_ours)(const char *path), tdm_error *err)
+{
+    for (int64_t f = 0; f < table->n_files; f++)
+        if (!is_ours(table->files[f].path) || table->files[f].deleted.kind != 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "another program has changed '%s': version %lld has '%s'%s; prepare "
+                            "into another folder",
+                            folder, (long long)table->version, table->files[f].path,
+                            table->files[f].deleted.kind != 0 ? " with rows deleted" : "");
+    return TDM_OK;
+}
+
+/* Both lists sorted by their bytes; next gets what differs. */
+static tdm_status write_difference(const char *folder, const struct tdmi_delta_commit *commit,
+                                   const struct tdmi_delta_table *table, int64_t *version,
+                                   tdm_error *err)
+{
+    struct tdmi_delta_commit next = *commit;
+    TDMI_AT_END(tdmi_free_at) const char **planned = NULL, **held = NULL, **removed = NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_delta_part *added = NULL;
+    TDMI_TRY(TDMI_NEW(planned, commit->n_parts, err));
+    TDMI_TRY(TDMI_NEW(held, table->n_files, err));
+    TDMI_TRY(TDMI_NEW(removed, table->n_files, err));
+    TDMI_TRY(TDMI_NEW(added, commit->n_parts, err));
+    next.n_parts = next.n_removed = 0;
+    for (int64_t p = 0; p < commit->n_parts; p++)
+        planned[p] = commit->parts[p].path;
+    for (int64_t f = 0; f < table->n_files; f++)
+        held[f] = table->files[f].path;
+    qsort(planned, (size_t)commit->n_parts, sizeof *planned, compare_names);
+    for (int64_t f = 0; f < table->n_files; f++)
+        if (!has_name(planned, commit->n_parts, held[f]))
+            removed[next.n_removed++] = held[f];
+    for (int64_t p = 0; p < commit->n_parts; p++)
+        if (!has_name(held, table->n_files, commit->parts[p].path))
+            added[next.n_parts++] = commit->parts[p];
+    *version = table->version;
+    if (next.n_parts == 0 && next.n_removed == 0)
+        return TDM_OK;
+    next.version = ++*version;
+    next.parts = added;
+    next.removed = removed;
+    return tdmi_delta_write(folder, &next, err);
+}
+
+tdm_status tdmi_delta_write_next(const char *folder, const struct tdmi_delta_commit *commit,
+                                 bool (*is_ours)(const char *path), int64_t *version,
+                                 tdm_error *err)
+{
+    TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    const char *first = tdmi_path_join(&arena, folder, "_delta_log/00000000000000000000.json");
+    *version = 0;
+    TDMI_CHECK_MEMORY(first, err);
+    if (tdmi_file_kind_of(first) != TDMI_FILE_REGULAR)
+        return tdmi_delta_write(folder, commit, err);
+    TDMI_TRY(tdmi_delta_log_read(folder, -1, &table, err));
+    TDMI_TRY(check_ours(folder, &table, is_ours, err));
+    return write_difference(folder, commit, &table, version, err);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static tdm_status add_names(const struct tdmi_delta_table *table, tdmi_arena *arena,
+                            const char ***names, int64_t *n, tdm_error *err)
+{
+    const char **more = tdmi_arena_alloc(arena, (size_t)(*n + table->n_files) + 1, sizeof *more);
+    TDMI_CHECK_MEMORY(more, err);
+    if (*n > 0)
+        memcpy(more, *names, (size_t)*n * sizeof *more);
+    *names = more;
+    for (int64_t f = 0; f < table->n_files; f++) {
+        more[*n] = tdmi_arena_copy(arena, table->files[f].path);
+        TDMI_CHECK_MEMORY(more[(*n)++], err);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_delta_names(const char *folder, int64_t version, tdmi_arena *arena,
+                            const char ***names, int64_t *n, bool *is_whole, tdm_error *err)
+{
+    *names = NULL;
+    *n = 0;
+    *is_whole = true;
+    for (int64_t v = 0; v <= version; v++) {
+        TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+        tdm_status status = tdmi_delta_log_read(folder, v, &table, err);
+        *is_whole = status == TDM_OK;
+        if (status != TDM_OK)
+            return status == TDM_E_INPUT ? TDM_OK : status;
+        TDMI_TRY(add_names(&table, arena, names, n, err));
+    }
+    return TDM_OK;
 }

@@ -8,9 +8,6 @@
 
 #include "base/arena.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 struct tdmi_delta_column {
     const char *name, *type; /* "binary", "integer", "string", … */
@@ -44,7 +41,7 @@ tdm_status tdmi_delta_commit_text(const struct tdmi_delta_commit *commit, tdmi_t
 tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *commit,
                             tdm_error *err) TDM_MUST_USE;
 
-/* ---- updates: delta/update.c ---------------------------------------------------------------- */
+/* ---- updates ------------------------------------------------------------------------------- */
 
 /* The table shall have the parts of commit: writes the first commit, or one with the difference to
  * the newest version, or nothing where there is none; so it may be called again after a kill.

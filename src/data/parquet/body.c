@@ -1,31 +1,19 @@
 /*
- * Eight bytes for every 64 KiB say where their packed bytes begin, so a picture costs the blocks it
- * lies in and no page is ever whole in memory. Blocks that are wanted whole are unpacked where they
- * go.
+ * Eight bytes for every 64 KiB say where their packed bytes begin, so an image costs the blocks it
+ * lies in and no page is ever whole in memory. Blocks that are read whole are unpacked straight to
+ * their target.
  */
-#include "data/parquet/body.h"
+#include "data/parquet/places.h"
 
-#include "base/memory.h"
 #include "io/compress/snappy.h"
 #include <string.h>
 
 enum { BLOCK = TDMI_SNAPPY_BLOCK_BYTES, PIECE = 2 * TDMI_SNAPPY_MOST_BYTES };
 
-static tdm_status out_of_memory(const tdmi_storage_file *file, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to unpack a page of '%s'",
-                    tdmi_storage_path(file));
-}
-
 void tdmi_body_release(struct tdmi_body *body)
 {
     tdmi_free(body->blocks);
     *body = (struct tdmi_body){0};
-}
-
-int64_t tdmi_body_held_bytes(const struct tdmi_body *body)
-{
-    return body->blocks == NULL ? 0 : (body->n_blocks + 1) * (int64_t)sizeof *body->blocks;
 }
 
 static size_t block_bytes(const struct tdmi_body *body, int64_t block)
@@ -54,8 +42,7 @@ static tdm_status fill(struct window *window, tdm_error *err)
     size_t n = PIECE - n_here;
     if (window->end - window->at < (int64_t)n)
         n = (size_t)(window->end - window->at);
-    TDM_TRY(tdmi_storage_read(window->file, window->at, window->bytes + n_here, n, err), err,
-            "cannot find the blocks of a page");
+    TDMI_TRY(tdmi_storage_read(window->file, window->at, window->bytes + n_here, n, err));
     window->at += (int64_t)n;
     window->first = 0;
     window->last = n_here + n;
@@ -71,13 +58,13 @@ static tdm_status find_blocks(struct window *window, uint8_t *unpacked, struct t
                               bool *can_read, tdm_error *err)
 {
     int64_t n_bytes, n_packed;
-    TDM_TRY(fill(window, err), err, "cannot unpack a page");
+    TDMI_TRY(fill(window, err));
     const size_t n_head = tdmi_snappy_length(window->bytes, window->last - window->first, &n_bytes);
     *can_read = n_head > 0 && n_bytes == body->n_bytes;
     window->first = n_head;
     for (int64_t b = 0; *can_read && b < body->n_blocks; b++) {
         const size_t n = block_bytes(body, b);
-        TDM_TRY(fill(window, err), err, "cannot unpack a page");
+        TDMI_TRY(fill(window, err));
         body->blocks[b] = place_of(window);
         n_packed = tdmi_snappy_block(window->bytes + window->first, window->last - window->first, n,
                                      unpacked, n);
@@ -95,29 +82,20 @@ static tdm_status find_blocks(struct window *window, uint8_t *unpacked, struct t
 tdm_status tdmi_body_index(const tdmi_storage_file *file, int64_t at, int64_t n_packed,
                            int64_t n_bytes, struct tdmi_body *body, bool *can_read, tdm_error *err)
 {
-    struct window window = {.file = file, .at = at, .end = at + n_packed};
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) uint8_t *unpacked = NULL;
     *body = (struct tdmi_body){.n_bytes = n_bytes, .n_blocks = (n_bytes + BLOCK - 1) / BLOCK};
-    *can_read = false;
-    body->blocks = tdmi_alloc((size_t)body->n_blocks + 1, sizeof *body->blocks);
-    window.bytes = tdmi_alloc(PIECE, 1);
-    uint8_t *unpacked = tdmi_alloc(BLOCK, 1);
-    tdm_status status = body->blocks == NULL || window.bytes == NULL || unpacked == NULL
-                            ? out_of_memory(file, err)
-                            : find_blocks(&window, unpacked, body, can_read, err);
-    tdmi_free(window.bytes);
-    tdmi_free(unpacked);
+    TDMI_TRY(TDMI_NEW(bytes, PIECE, err));
+    TDMI_TRY(TDMI_NEW(unpacked, BLOCK, err));
+    TDMI_TRY(TDMI_NEW(body->blocks, body->n_blocks + 1, err));
+    struct window window = {.file = file, .at = at, .end = at + n_packed, .bytes = bytes};
+    tdm_status status = find_blocks(&window, unpacked, body, can_read, err);
     if (status != TDM_OK || !*can_read)
         tdmi_body_release(body);
     return status;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
-
-void tdmi_body_reader_init(struct tdmi_body_reader *reader, const struct tdmi_body *body,
-                           const tdmi_storage_file *file)
-{
-    *reader = (struct tdmi_body_reader){.body = body, .file = file, .held = -1};
-}
 
 void tdmi_body_reader_release(struct tdmi_body_reader *reader)
 {
@@ -133,8 +111,8 @@ static tdm_status make_room(struct tdmi_body_reader *reader, tdm_error *err)
         reader->packed = tdmi_realloc(NULL, (size_t)reader->body->most_packed_bytes, 1);
     if (reader->block == NULL)
         reader->block = tdmi_realloc(NULL, BLOCK, 1);
-    return reader->packed == NULL || reader->block == NULL ? out_of_memory(reader->file, err)
-                                                           : TDM_OK;
+    TDMI_CHECK_MEMORY(reader->packed != NULL && reader->block != NULL, err);
+    return TDM_OK;
 }
 
 /* The first n_needed bytes of a block. */
@@ -144,8 +122,7 @@ static tdm_status unpack(struct tdmi_body_reader *reader, int64_t block, uint8_t
     const struct tdmi_body *body = reader->body;
     const int64_t at = body->blocks[block];
     const size_t n_packed = (size_t)(body->blocks[block + 1] - at);
-    TDM_TRY(tdmi_storage_read(reader->file, at, reader->packed, n_packed, err), err,
-            "cannot unpack a value");
+    TDMI_TRY(tdmi_storage_read(reader->file, at, reader->packed, n_packed, err));
     if (tdmi_snappy_block(reader->packed, n_packed, block_bytes(body, block), to, n_needed) < 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "what is packed at byte %lld of '%s' changed since it was opened",
@@ -158,8 +135,8 @@ static tdm_status hold(struct tdmi_body_reader *reader, int64_t block, size_t n_
 {
     if (reader->held == block && reader->n_held >= n_needed)
         return TDM_OK;
-    reader->held = -1;
-    TDM_TRY(unpack(reader, block, reader->block, n_needed, err), err, "cannot read a block");
+    reader->n_held = 0;
+    TDMI_TRY(unpack(reader, block, reader->block, n_needed, err));
     reader->held = block;
     reader->n_held = n_needed;
     return TDM_OK;
@@ -172,16 +149,15 @@ tdm_status tdmi_body_read(struct tdmi_body_reader *reader, int64_t from, void *t
     uint8_t *out = to;
     if (body->blocks == NULL)
         return tdmi_storage_read(reader->file, body->at + from, to, n_bytes, err);
-    TDM_TRY(make_room(reader, err), err, "cannot read a value");
+    TDMI_TRY(make_room(reader, err));
     while (n_bytes > 0) {
         const int64_t block = from / BLOCK;
         const size_t first = (size_t)(from % BLOCK), n_all = block_bytes(body, block);
         const size_t n = n_bytes < n_all - first ? n_bytes : n_all - first;
         if (first == 0 && n == n_all) {
-            TDM_TRY(unpack(reader, block, out, n, err), err, "cannot read a value");
+            TDMI_TRY(unpack(reader, block, out, n, err));
         } else {
-            TDM_TRY(hold(reader, block, reader->goes_onward ? n_all : first + n, err), err,
-                    "cannot read a value");
+            TDMI_TRY(hold(reader, block, reader->goes_onward ? n_all : first + n, err));
             memcpy(out, reader->block + first, n);
         }
         out += n;

@@ -1,11 +1,10 @@
 /*
- * The rules, in this order: what the options name; else the first known name of a fitting type;
- * else, for pictures, the only column of a fitting type. What is not clear is refused with the
- * candidates.
+ * The rules, in this order: the column that the options name; else the first known name of a
+ * fitting type; else, for images, the only column of a fitting type. An ambiguous file is refused
+ * with the candidates.
  */
 #include "data/parquet/columns.h"
 
-#include "base/text/text.h"
 #include "io/arrow/cell.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,23 +18,14 @@ static const char *const label_names[] = {"label",    "labels",     "class",    
                                           "category", "y",          "fine_label",  "class_id",
                                           "label_id", "class_name", "class_label", NULL};
 
-static tdm_status out_of_memory(const char *file, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to find the columns of '%s'", file);
-}
-
 /* ---- candidates -------------------------------------------------------------- */
 
-static bool is_binary_field(const struct ArrowSchema *schema, const char *name)
-{
-    const struct ArrowSchema *field = tdmi_arrow_schema_field(schema, name);
-    return field != NULL && tdmi_arrow_is_binary(field);
-}
+typedef bool (*column_test)(const struct ArrowSchema *column);
 
-static bool is_integer_field(const struct ArrowSchema *schema, const char *name)
+static bool has_field(const struct ArrowSchema *schema, const char *name, column_test fits)
 {
     const struct ArrowSchema *field = tdmi_arrow_schema_field(schema, name);
-    return field != NULL && tdmi_arrow_is_integer(field);
+    return field != NULL && fits(field);
 }
 
 static bool is_struct(const struct ArrowSchema *column)
@@ -45,15 +35,17 @@ static bool is_struct(const struct ArrowSchema *column)
 
 static bool is_spark_image(const struct ArrowSchema *column)
 {
-    return is_struct(column) && is_binary_field(column, "data") &&
-           is_integer_field(column, "height") && is_integer_field(column, "width") &&
-           is_integer_field(column, "nChannels");
+    return is_struct(column) && has_field(column, "data", tdmi_arrow_is_binary) &&
+           has_field(column, "height", tdmi_arrow_is_integer) &&
+           has_field(column, "width", tdmi_arrow_is_integer) &&
+           has_field(column, "nChannels", tdmi_arrow_is_integer);
 }
 
 static bool can_be_pictures(const struct ArrowSchema *column)
 {
     return tdmi_arrow_is_binary(column) || tdmi_arrow_is_byte_list(column) ||
-           is_spark_image(column) || (is_struct(column) && is_binary_field(column, "bytes"));
+           is_spark_image(column) ||
+           (is_struct(column) && has_field(column, "bytes", tdmi_arrow_is_binary));
 }
 
 static bool can_be_labels(const struct ArrowSchema *column)
@@ -62,10 +54,9 @@ static bool can_be_labels(const struct ArrowSchema *column)
            tdmi_arrow_is_number(column);
 }
 
-/* ---- pictures ---------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------- */
 
-static tdm_status set_image(const struct tdmi_parquet_schema *schema,
-                            const struct ArrowSchema *column, const char *field, tdmi_arena *arena,
+static tdm_status set_image(const struct ArrowSchema *column, const char *field, tdmi_arena *arena,
                             struct tdmi_parquet_columns *columns, tdm_error *err)
 {
     columns->form =
@@ -78,9 +69,9 @@ static tdm_status set_image(const struct tdmi_parquet_schema *schema,
         columns->image_field = tdmi_arena_copy(arena, field);
         columns->image_read = tdmi_arena_printf(arena, "%s.%s", column->name, field);
     }
-    if (columns->image == NULL || columns->image_read == NULL ||
-        (field != NULL && columns->image_field == NULL))
-        return out_of_memory(schema->file, err);
+    TDMI_CHECK_MEMORY(columns->image != NULL && columns->image_read != NULL &&
+                          (field == NULL || columns->image_field != NULL),
+                      err);
     columns->image_leaf = tdmi_arrow_is_byte_list(column) ? NULL : columns->image_read;
     return TDM_OK;
 }
@@ -88,25 +79,18 @@ static tdm_status set_image(const struct tdmi_parquet_schema *schema,
 static tdm_status fail_columns(const struct tdmi_parquet_schema *schema, const char *why,
                                const char *accepted, tdm_error *err)
 {
-    tdmi_text names = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text names = {0};
     for (int64_t i = 0; i < schema->schema->n_children; i++) {
         const struct ArrowSchema *column = schema->schema->children[i];
         tdmi_text_printf(&names, "%s%s (%s)", i == 0 ? "" : ", ", column->name,
                          tdmi_arrow_type_word(column));
     }
-    tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "'%s' %s; %s. Its columns: %s", schema->file,
-                                 why, accepted, tdmi_text_string(&names));
-    tdmi_text_release(&names);
-    return status;
+    return TDM_FAIL(err, TDM_E_INPUT, "'%s' %s; %s. Its columns: %s", schema->file, why, accepted,
+                    tdmi_text_string(&names));
 }
 
-static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, const char *why,
-                                  tdm_error *err)
-{
-    return fail_columns(
-        schema, why, "pictures are binary, a struct with bytes, Spark's image, or lists of uint8",
-        err);
-}
+static const char images_accepted[] =
+    "images are binary, a struct with bytes, Spark's image, or lists of uint8";
 
 /* "image", or "image.bytes" for a field of a struct. */
 static tdm_status named_image(const struct tdmi_parquet_schema *schema, const char *name,
@@ -117,18 +101,19 @@ static tdm_status named_image(const struct tdmi_parquet_schema *schema, const ch
     const char *dot = strchr(name, '.'), *field = NULL;
     if (column == NULL && dot != NULL) {
         char *top = tdmi_arena_printf(arena, "%.*s", (int)(dot - name), name);
-        if (top == NULL)
-            return out_of_memory(schema->file, err);
+        TDMI_CHECK_MEMORY(top, err);
         column = tdmi_arrow_schema_field(schema->schema, top);
         field = dot + 1;
-        if (column != NULL && (!is_struct(column) || !is_binary_field(column, field)))
+        if (column != NULL &&
+            (!is_struct(column) || !has_field(column, field, tdmi_arrow_is_binary)))
             column = NULL;
     }
     if (column == NULL || (field == NULL && !can_be_pictures(column))) {
-        char *why = tdmi_arena_printf(arena, "has no column '%s' of pictures", name);
-        return why == NULL ? out_of_memory(schema->file, err) : fail_candidates(schema, why, err);
+        char *why = tdmi_arena_printf(arena, "has no column '%s' of images", name);
+        TDMI_CHECK_MEMORY(why, err);
+        return fail_columns(schema, why, images_accepted, err);
     }
-    return set_image(schema, column, field, arena, columns, err);
+    return set_image(column, field, arena, columns, err);
 }
 
 static tdm_status find_image(const struct tdmi_parquet_schema *schema, const char *named,
@@ -145,15 +130,16 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
             n_found++;
         }
     if (n_found == 0)
-        return fail_candidates(schema, "has no column of pictures", err);
+        return fail_columns(schema, "has no column of images", images_accepted, err);
     if (n_found == 1)
-        return set_image(schema, only, NULL, arena, columns, err);
+        return set_image(only, NULL, arena, columns, err);
     for (const char *const *name = image_names; *name != NULL; name++)
         for (int64_t i = 0; i < schema->schema->n_children; i++)
             if (strcasecmp(schema->schema->children[i]->name, *name) == 0 &&
                 can_be_pictures(schema->schema->children[i]))
-                return set_image(schema, schema->schema->children[i], NULL, arena, columns, err);
-    return fail_candidates(schema, "has several columns that could be pictures: name one", err);
+                return set_image(schema->schema->children[i], NULL, arena, columns, err);
+    return fail_columns(schema, "has several columns that could be images: name one",
+                        images_accepted, err);
 }
 
 /* ---- the small columns ------------------------------------------------------------------- */
@@ -168,7 +154,7 @@ static const char *value_named(const struct tdmi_parquet_schema *schema, const c
 
 /* A column of that name (or a value of the member) that fits; its own spelling. */
 static const char *column_named(const struct tdmi_parquet_schema *schema, const char *name,
-                                bool (*fits)(const struct ArrowSchema *), const char *taken)
+                                column_test fits, const char *taken)
 {
     const char *value = value_named(schema, name);
     if (value != NULL)
@@ -181,7 +167,7 @@ static const char *column_named(const struct tdmi_parquet_schema *schema, const 
     return NULL;
 }
 
-/* Text stored without saying so, as older writers do, is taken where it was asked for by name. */
+/* Text stored as plain binary, as older writers do, is accepted where the options name it. */
 static bool can_be_named_labels(const struct ArrowSchema *column)
 {
     return can_be_labels(column) || tdmi_arrow_is_binary(column);
@@ -213,9 +199,8 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
                                      struct tdmi_parquet_columns *columns, tdm_error *err)
 {
     *columns = (struct tdmi_parquet_columns){0};
-    TDM_TRY(find_image(schema, options->image_column, arena, columns, err), err,
-            "cannot find the pictures");
-    TDM_TRY(find_label(schema, options->label_column, columns, err), err, "cannot find the labels");
+    TDMI_TRY(find_image(schema, options->image_column, arena, columns, err));
+    TDMI_TRY(find_label(schema, options->label_column, columns, err));
     columns->path = column_named(schema, "path", tdmi_arrow_is_text, columns->image);
     columns->split = column_named(schema, "split", tdmi_arrow_is_text, columns->image);
     if (columns->split == NULL)
@@ -225,7 +210,9 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
     const char **const names[] = {&columns->label, &columns->class_name, &columns->path,
                                   &columns->split, &columns->hash};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (*names[i] != NULL && (*names[i] = tdmi_arena_copy(arena, *names[i])) == NULL)
-            return out_of_memory(schema->file, err);
+        if (*names[i] != NULL) {
+            *names[i] = tdmi_arena_copy(arena, *names[i]);
+            TDMI_CHECK_MEMORY(*names[i], err);
+        }
     return TDM_OK;
 }

@@ -1,12 +1,11 @@
 /*
- * Which column of a Parquet file is what: the pictures, their labels, paths, parts and hashes.
+ * Which column of a Parquet file is what: the images, their labels, paths, parts and hashes.
  * Found by name and type, or named by the caller.
  */
 #ifndef TANDEM_DATA_PARQUET_COLUMNS_H
 #define TANDEM_DATA_PARQUET_COLUMNS_H
 
 #include "base/arena.h"
-#include "io/arrow/abi.h"
 #include "data/parquet/table.h"
 
 /* The value of a member by which its name says the part; a column `split` comes before it. */
@@ -21,7 +20,7 @@ struct tdmi_parquet_columns {
     enum tdmi_picture_form form;
     const char *image;       /* the column */
     const char *image_field; /* of a struct, the one with the bytes; else NULL */
-    const char *image_read;  /* what a stream of the pictures asks for: "image", "image.bytes" */
+    const char *image_read;  /* what a stream of the images asks for: "image", "image.bytes" */
     const char *image_leaf;  /* the same as one leaf with a value a row; NULL for lists */
     /* NULL where there is none. A value of the member, the same in all its rows, counts as column.
      */

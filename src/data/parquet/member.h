@@ -7,7 +7,6 @@
 #include "data/cache/group_cache.h"
 #include "data/source/listing.h"
 #include "data/parquet/columns.h"
-#include "data/parquet/labels.h"
 #include "data/parquet/places.h"
 #include "data/parquet/table.h"
 
@@ -27,7 +26,7 @@ struct tdmi_parquet_file {
     int64_t first_row, n_rows, first_unit;
 };
 
-/* Height, width and channels of one of Spark's pictures. */
+/* Height, width and channels of one of Spark's images. */
 struct tdmi_spark_shape {
     int32_t height, width, channels;
 };
@@ -43,21 +42,69 @@ struct tdmi_parquet_table {
     int64_t *group_starts; /* first rows of the groups that deleted rows leave; NULL: all units */
     int64_t n_kept_groups;
     bool has_large_units;            /* some unit has several rows */
-    struct tdmi_raw_shape raw;       /* channels 0: encoded pictures */
+    struct tdmi_raw_shape raw;       /* channels 0: encoded images */
     struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
     uint64_t *hashes;                /* NULL: not known */
     struct tdmi_spark_shape *spark_shapes;
-    int64_t extra_capacity; /* of the two arrays above */
+    int64_t hash_capacity, shape_capacity;
     tdmi_group_cache *cache;
 };
+
+/* ---- labels: parquet/labels.c -------------------------------------------------------------- */
+
+/*
+ * Labels as they stand in tables (integers of any base, text), becoming classes: distinct values in
+ * order, numbers by value, anything else by bytes.
+ */
+
+struct tdmi_label {
+    const char *key;  /* the value as text */
+    const char *name; /* what another column calls it; NULL: the key */
+    int64_t number;   /* of keys that are integers */
+    int next, index;  /* 1 + the next one of the chain, 0: none; of the class */
+};
+
+struct tdmi_parquet_labels { /* start from a zeroed object */
+    tdmi_arena arena;
+    struct tdmi_label *labels;
+    int64_t capacity;
+    int n_labels;
+    int *chains;    /* 1 + the first label of each, 0: none */
+    bool has_texts; /* some label is no integer */
+    char **names;   /* names of the numbers from 0 on, where the file's metadata gives them */
+    int n_names;
+};
+
+void tdmi_parquet_labels_release(struct tdmi_parquet_labels *labels);
+
+/* *id of the key, which was there or is added. TDM_E_INPUT: more different ones than classes can
+ * be. */
+tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const char *key,
+                                   size_t key_bytes, int *id, tdm_error *err) TDM_MUST_USE;
+/* The name of a label's class; another one than before is TDM_E_INPUT. */
+tdm_status tdmi_parquet_labels_name(struct tdmi_parquet_labels *labels, int id, const char *name,
+                                    size_t name_bytes, tdm_error *err) TDM_MUST_USE;
+
+/* Adds the classes to the listing, and converts the labels of its items from ids to classes;
+ * negative ones stay. All names of the metadata become classes; without them, the labels that
+ * occur. */
+tdm_status tdmi_parquet_labels_finish(struct tdmi_parquet_labels *labels,
+                                      struct tdmi_listing *listing, tdm_error *err) TDM_MUST_USE;
+
+/* Take the names of the classes, and the column of classes, from the metadata of data sets of
+ * Hugging Face; without it nothing is set. label_column: the column, or NULL for the only one of
+ * classes. *class_label is in the arena of labels. */
+tdm_status tdmi_parquet_labels_describe(struct tdmi_parquet_labels *labels, const char *json,
+                                        const char *label_column, const char **class_label,
+                                        tdm_error *err) TDM_MUST_USE;
+
+/* ---- opening ------------------------------------------------------------------------------- */
 
 /* Collected while files are opened. */
 struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
     const struct tdm_source_options *options;
-    struct tdmi_parquet_labels labels;
-    const char **class_names; /* from the metadata; in the arena of labels */
-    int n_class_names;
+    struct tdmi_parquet_labels *labels;
     bool is_ours;
     int64_t n_null_labels, n_unknown_splits;
     const char *null_label_at; /* the first item without label */
@@ -68,21 +115,14 @@ tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
                                   const struct tdmi_parquet_member *member,
                                   const struct tdmi_parquet_file *file,
                                   tdm_error *err) TDM_MUST_USE;
-/* parquet/features.c: class names and the column of classes from the metadata that Hugging Face's
- * data sets carry; without it nothing is set. *class_label is in the arena of labels. */
-tdm_status tdmi_parquet_read_features(const char *json, const char *label_column,
-                                      struct tdmi_parquet_opening *opening,
-                                      const char **class_label, tdm_error *err) TDM_MUST_USE;
-/* parquet/units.c: what the cache loads; self is the table. */
+/* parquet/units.c: for the cache; self is the table. */
 tdm_status tdmi_parquet_load_unit(void *self, int64_t unit, void **value, int64_t *n_bytes,
                                   tdm_error *err);
 void tdmi_parquet_drop_unit(void *self, void *value);
-/* The picture of a row (of the table) in a loaded unit; bytes NULL: null. */
-struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
-
-/* Is the row one of a unit that only knows where its pictures lie? Then where. */
-bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
-                             struct tdmi_page_span *span);
+/* The image of a row (of the table) in a loaded unit, bytes NULL for a null; or, where the unit
+ * only knows the places of its images, *body is not NULL and *span is its place there. */
+void tdmi_parquet_unit_find(const void *value, int64_t row, struct tdmi_page_value *found,
+                            const struct tdmi_body **body, struct tdmi_page_span *span);
 
 /* parquet/table.c */
 struct tdmi_parquet_file *tdmi_parquet_file_of_row(const struct tdmi_parquet_table *table,
@@ -91,9 +131,9 @@ struct tdmi_parquet_group *tdmi_parquet_group_of_row(const struct tdmi_parquet_f
                                                      int64_t row);
 void tdmi_parquet_group_of_unit(const struct tdmi_parquet_table *table, int64_t unit,
                                 struct tdmi_parquet_file **file, struct tdmi_parquet_group **group);
-/* The file's bytes, opened for this call where it is not kept open; give back what was taken. */
-tdm_status tdmi_parquet_take_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **bytes,
-                                   tdm_error *err) TDM_MUST_USE;
-void tdmi_parquet_give_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file *bytes);
+/* The bytes of the file. Where it is not kept open they are opened into *own, which the caller
+ * closes. */
+tdm_status tdmi_parquet_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **own,
+                              const tdmi_storage_file **bytes, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Pages, read by hand so that one picture costs one read of the file.
+ * Pages, read by hand so that one image costs one read of the file.
  *
  *     head, Thrift compact:  fields (delta of id, type), nested structs, ended by 0
  *     body, version 1:       definition levels (length, runs), values; compressed together
@@ -12,9 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "io/arrow/bridge.h"
-#include <limits.h>
 #include <string.h>
 
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
@@ -26,7 +25,7 @@ enum { DEPTH = 8, LARGEST_VARINT_BYTES = 10 };
 enum { T_STOP, T_TRUE, T_FALSE, T_BYTE, T_I16, T_I32, T_I64, T_DOUBLE, T_BINARY, T_LIST, T_SET };
 enum { T_MAP = 11, T_STRUCT = 12 };
 
-/* short: the bytes end first; that is no error, more of them may help. */
+/* SHORT: the bytes end first; that is no error, more of them may help. */
 enum answer { READ, SHORT, BAD };
 
 struct reader {
@@ -95,11 +94,21 @@ static enum answer skip_bytes(struct reader *reader, uint64_t n)
     return READ;
 }
 
-static enum answer skip_struct(struct reader *reader, int depth);
+/* Which fields of a struct are read, by their ids; the others are skipped. */
+struct fields {
+    int32_t *numbers[9];
+    const struct fields *structs[9];
+    bool *flag; /* field 7 */
+};
+
+static enum answer read_struct(struct reader *reader, const struct fields *fields, int depth,
+                               unsigned *seen);
 
 /* Lists and maps do not occur in a head, so that they are refused costs nothing. */
 static enum answer skip_value(struct reader *reader, int type, int depth)
 {
+    static const struct fields none;
+    unsigned seen;
     uint64_t n;
     switch (type) {
     case T_TRUE:
@@ -117,80 +126,51 @@ static enum answer skip_value(struct reader *reader, int type, int depth)
         READ_OR_RETURN(read_varint(reader, &n));
         return skip_bytes(reader, n);
     case T_STRUCT:
-        return skip_struct(reader, depth + 1);
+        return read_struct(reader, &none, depth + 1, &seen);
     default:
         return BAD;
     }
 }
 
-static enum answer skip_struct(struct reader *reader, int depth)
+/* Bits of *seen are set for the ids of fields that were there. */
+static enum answer read_struct(struct reader *reader, const struct fields *fields, int depth,
+                               unsigned *seen)
 {
     int id = 0, type;
+    unsigned seen_below;
+    *seen = 0;
     if (depth > DEPTH)
         return BAD;
     for (;;) {
         READ_OR_RETURN(read_field(reader, &id, &type));
         if (type == T_STOP)
             return READ;
-        READ_OR_RETURN(skip_value(reader, type, depth));
-    }
-}
-
-/* The struct of one kind of page within the head; targets[id] takes the number of that field. */
-static enum answer read_kind(struct reader *reader, int32_t *const targets[], int n_targets,
-                             bool *is_compressed)
-{
-    int id = 0, type;
-    for (;;) {
-        READ_OR_RETURN(read_field(reader, &id, &type));
-        if (type == T_STOP)
-            return READ;
-        if (id < n_targets && targets[id] != NULL)
-            READ_OR_RETURN(read_i32(reader, type, targets[id]));
-        else if (is_compressed != NULL && id == 7 && (type == T_TRUE || type == T_FALSE))
-            *is_compressed = type == T_TRUE;
+        const int known = id <= 8 ? id : 0; /* 0 is no id */
+        *seen |= 1u << known;
+        if (fields->numbers[known] != NULL)
+            READ_OR_RETURN(read_i32(reader, type, fields->numbers[known]));
+        else if (fields->structs[known] != NULL && type == T_STRUCT)
+            READ_OR_RETURN(read_struct(reader, fields->structs[known], depth + 1, &seen_below));
+        else if (fields->flag != NULL && id == 7 && (type == T_TRUE || type == T_FALSE))
+            *fields->flag = type == T_TRUE;
         else
-            READ_OR_RETURN(skip_value(reader, type, 1));
+            READ_OR_RETURN(skip_value(reader, type, depth));
     }
 }
 
-/* Fields of the head by their ids; bits of `seen` are set for what was there. */
 static enum answer read_head(struct reader *reader, struct tdmi_page_head *head, unsigned *seen)
 {
     int32_t kind = -1, crc = 0;
-    int32_t *const data[] = {NULL, &head->n_values, &head->encoding, &head->level_encoding};
-    int32_t *const dictionary[] = {NULL, &head->n_values, &head->encoding};
-    int32_t *const second[] = {NULL,
-                               &head->n_values,
-                               NULL,
-                               NULL,
-                               &head->encoding,
-                               &head->definition_bytes,
-                               &head->repetition_bytes};
-    int id = 0, type;
-    for (;;) {
-        READ_OR_RETURN(read_field(reader, &id, &type));
-        if (type == T_STOP)
-            break;
-        if (id <= 8)
-            *seen |= 1u << id;
-        if (id == 1)
-            READ_OR_RETURN(read_i32(reader, type, &kind));
-        else if (id == 2)
-            READ_OR_RETURN(read_i32(reader, type, &head->n_bytes_uncompressed));
-        else if (id == 3)
-            READ_OR_RETURN(read_i32(reader, type, &head->n_bytes));
-        else if (id == 4)
-            READ_OR_RETURN(read_i32(reader, type, &crc));
-        else if (id == 5 && type == T_STRUCT)
-            READ_OR_RETURN(read_kind(reader, data, 4, NULL));
-        else if (id == 7 && type == T_STRUCT)
-            READ_OR_RETURN(read_kind(reader, dictionary, 3, NULL));
-        else if (id == 8 && type == T_STRUCT)
-            READ_OR_RETURN(read_kind(reader, second, 7, &head->is_compressed));
-        else
-            READ_OR_RETURN(skip_value(reader, type, 0));
-    }
+    const struct fields data = {
+        .numbers = {NULL, &head->n_values, &head->encoding, &head->level_encoding}};
+    const struct fields dictionary = {.numbers = {NULL, &head->n_values, &head->encoding}};
+    const struct fields second = {.numbers = {NULL, &head->n_values, NULL, NULL, &head->encoding,
+                                              &head->definition_bytes, &head->repetition_bytes},
+                                  .flag = &head->is_compressed};
+    const struct fields all = {
+        .numbers = {NULL, &kind, &head->n_bytes_uncompressed, &head->n_bytes, &crc},
+        .structs = {[5] = &data, [7] = &dictionary, [8] = &second}};
+    READ_OR_RETURN(read_struct(reader, &all, 0, seen));
     head->has_crc = *seen & 1u << 4;
     head->crc = (uint32_t)crc;
     if (kind < TDMI_PAGE_DATA || kind > TDMI_PAGE_DATA_V2)
@@ -212,9 +192,9 @@ tdm_status tdmi_page_head_read(const void *bytes, size_t n_bytes, struct tdmi_pa
         return TDM_OK;
     if (answer == BAD)
         return TDM_FAIL(err, TDM_E_INPUT, "what stands there is no head of a page");
-    unsigned wanted = 1u << 1 | 1u << 2 | 1u << 3 | own_struct[head->kind];
+    unsigned required = 1u << 1 | 1u << 2 | 1u << 3 | own_struct[head->kind];
     bool has_values = head->kind != TDMI_PAGE_INDEX;
-    if ((seen & wanted) != wanted || head->n_bytes < 0 || head->n_bytes_uncompressed < 0 ||
+    if ((seen & required) != required || head->n_bytes < 0 || head->n_bytes_uncompressed < 0 ||
         (has_values && head->n_values < 0) || head->definition_bytes < 0 ||
         head->repetition_bytes < 0 ||
         (int64_t)head->definition_bytes + head->repetition_bytes > head->n_bytes ||
@@ -228,24 +208,27 @@ tdm_status tdmi_page_head_read(const void *bytes, size_t n_bytes, struct tdmi_pa
     return TDM_OK;
 }
 
-tdm_status tdmi_page_check(const struct tdmi_page_head *head, const void *body, tdm_error *err)
+tdm_status tdmi_page_compare(const struct tdmi_page_head *head, uint32_t crc, tdm_error *err)
 {
-    if (!head->has_crc)
-        return TDM_OK;
-    uint32_t crc = tdmi_crc32(0, body, (size_t)head->n_bytes);
-    if (crc != head->crc)
+    if (head->has_crc && crc != head->crc)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the page there is damaged: its checksum is %08x, its head says %08x", crc,
                         head->crc);
     return TDM_OK;
 }
 
-/* ---- runs -------------------------------------------------------------------------------- */
+tdm_status tdmi_page_check(const struct tdmi_page_head *head, const void *body, tdm_error *err)
+{
+    uint32_t crc = head->has_crc ? tdmi_crc32(0, body, (size_t)head->n_bytes) : 0;
+    return tdmi_page_compare(head, crc, err);
+}
 
-static tdm_status fail_damaged(const char *what, tdm_error *err)
+tdm_status tdmi_page_damaged(const char *what, tdm_error *err)
 {
     return TDM_FAIL(err, TDM_E_INPUT, "the page there is damaged: %s", what);
 }
+
+/* ---- runs -------------------------------------------------------------------------------- */
 
 /* n numbers of `bits` bits each; a consumer that keeps one run at a time. */
 struct runs {
@@ -328,7 +311,7 @@ tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_defini
     for (int32_t i = 0; i < n_values; i++) {
         uint32_t level;
         if (!next_number(&runs, &level) || level > (uint32_t)max_definition)
-            return fail_damaged("its levels end early or are too high", err);
+            return tdmi_page_damaged("its levels end early or are too high", err);
         is_null[i] = level < (uint32_t)max_definition;
     }
     return TDM_OK;
@@ -339,15 +322,12 @@ static tdm_status read_levels(const uint8_t *bytes, size_t n_bytes,
                               const struct tdmi_page_form *form, struct tdmi_page *page,
                               tdm_error *err)
 {
-    bool *is_null = tdmi_alloc((size_t)page->n_values, sizeof *is_null);
-    if (is_null == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the levels of %d values", page->n_values);
-    tdm_status status =
-        tdmi_page_nulls(bytes, n_bytes, form->max_definition, page->n_values, is_null, err);
-    for (int32_t i = 0; i < page->n_values && status == TDM_OK; i++)
+    TDMI_AT_END(tdmi_free_at) bool *is_null = NULL;
+    TDMI_TRY(TDMI_NEW(is_null, page->n_values, err));
+    TDMI_TRY(tdmi_page_nulls(bytes, n_bytes, form->max_definition, page->n_values, is_null, err));
+    for (int32_t i = 0; i < page->n_values; i++)
         page->values[i].n_bytes = is_null[i] ? -1 : 0;
-    tdmi_free(is_null);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_plain(struct reader reader, const struct tdmi_page_form *form,
@@ -359,13 +339,13 @@ static tdm_status read_plain(struct reader reader, const struct tdmi_page_form *
         uint64_t n = (uint64_t)form->fixed_bytes, left = (uint64_t)(reader.end - reader.at);
         if (form->fixed_bytes == 0) {
             if (left < 4)
-                return fail_damaged("its values end early", err);
+                return tdmi_page_damaged("its values end early", err);
             n = tdmi_read_little(reader.at, 4);
             reader.at += 4;
             left -= 4;
         }
         if (n > left || n > INT32_MAX)
-            return fail_damaged("a value is longer than what is left of it", err);
+            return tdmi_page_damaged("a value is longer than what is left of it", err);
         page->values[i] = (struct tdmi_page_value){reader.at, (int32_t)n};
         reader.at += n;
     }
@@ -376,23 +356,23 @@ static tdm_status read_indices(struct reader reader, const struct tdmi_page *dic
                                struct tdmi_page *page, tdm_error *err)
 {
     if (dictionary == NULL)
-        return fail_damaged("it names values of a dictionary, and there is none", err);
+        return tdmi_page_damaged("it names values of a dictionary, and there is none", err);
     if (reader.at == reader.end) { /* every value is null */
         for (int32_t i = 0; i < page->n_values; i++)
             if (page->values[i].n_bytes >= 0)
-                return fail_damaged("its values end early", err);
+                return tdmi_page_damaged("its values end early", err);
         return TDM_OK;
     }
     struct runs runs = {.bits = *reader.at++};
     runs.reader = reader;
     if (runs.bits > 32)
-        return fail_damaged("its indices are too wide", err);
+        return tdmi_page_damaged("its indices are too wide", err);
     for (int32_t i = 0; i < page->n_values; i++) {
         uint32_t index;
         if (page->values[i].n_bytes < 0)
             continue;
         if (!next_number(&runs, &index) || index >= (uint32_t)dictionary->n_values)
-            return fail_damaged("its indices end early or leave the dictionary", err);
+            return tdmi_page_damaged("its indices end early or leave the dictionary", err);
         page->values[i] = dictionary->values[index];
     }
     return TDM_OK;
@@ -402,19 +382,18 @@ static tdm_status read_values(const struct tdmi_page_head *head, const struct td
                               struct reader reader, const struct tdmi_page *dictionary,
                               struct tdmi_page *page, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     bool is_dictionary_page = head->kind == TDMI_PAGE_DICTIONARY;
     if (head->encoding == PLAIN || (is_dictionary_page && head->encoding == PLAIN_DICTIONARY))
-        status = read_plain(reader, form, page, err);
+        TDMI_TRY(read_plain(reader, form, page, err));
     else if (head->encoding == PLAIN_DICTIONARY || head->encoding == RLE_DICTIONARY)
-        status = read_indices(reader, dictionary, page, err);
+        TDMI_TRY(read_indices(reader, dictionary, page, err));
     else
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the page there has encoding %d, which is not read singly", head->encoding);
-    for (int32_t i = 0; i < page->n_values && status == TDM_OK; i++)
+    for (int32_t i = 0; i < page->n_values; i++)
         if (page->values[i].n_bytes < 0)
             page->values[i] = (struct tdmi_page_value){NULL, 0};
-    return status;
+    return TDM_OK;
 }
 
 /* ---- the body ---------------------------------------------------------------------------- */
@@ -428,9 +407,7 @@ static tdm_status decompress(int codec, int64_t uncompressed_bytes, struct reade
         reader->end = reader->at;
         return TDM_OK;
     }
-    page->uncompressed = tdmi_alloc(n, 1);
-    if (page->uncompressed == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a page of %zu bytes", n);
+    TDMI_TRY(TDMI_NEW(page->uncompressed, n, err));
     page->held_bytes += uncompressed_bytes;
     TDM_TRY(tdmi_arrow_decompress(codec, reader->at, (size_t)(reader->end - reader->at),
                                   page->uncompressed, n, err),
@@ -445,17 +422,16 @@ static tdm_status decode_first(const struct tdmi_page_head *head, const struct t
                                struct tdmi_page *page, tdm_error *err)
 {
     if (form->codec != 0)
-        TDM_TRY(decompress(form->codec, head->n_bytes_uncompressed, &reader, page, err), err,
-                "cannot decode it");
+        TDMI_TRY(decompress(form->codec, head->n_bytes_uncompressed, &reader, page, err));
     if (form->max_definition > 0 && head->kind == TDMI_PAGE_DATA) {
-        TDM_TRY(tdmi_page_check_levels(head, err), err, "cannot decode it");
+        TDMI_TRY(tdmi_page_check_levels(head, err));
         size_t left = (size_t)(reader.end - reader.at);
         if (left < 4)
-            return fail_damaged("its levels end early", err);
+            return tdmi_page_damaged("its levels end early", err);
         const size_t n = tdmi_read_little(reader.at, 4);
         if (n > left - 4)
-            return fail_damaged("its levels are longer than it", err);
-        TDM_TRY(read_levels(reader.at + 4, n, form, page, err), err, "cannot decode it");
+            return tdmi_page_damaged("its levels are longer than it", err);
+        TDMI_TRY(read_levels(reader.at + 4, n, form, page, err));
         reader.at += 4 + n;
     }
     return read_values(head, form, reader, dictionary, page, err);
@@ -467,15 +443,14 @@ static tdm_status decode_second(const struct tdmi_page_head *head,
                                 tdm_error *err)
 {
     if (head->repetition_bytes > 0)
-        return fail_damaged("it has repeated values, its column has none", err);
+        return tdmi_page_damaged("it has repeated values, its column has none", err);
     size_t level_bytes = (size_t)head->definition_bytes;
     if (form->max_definition > 0)
-        TDM_TRY(read_levels(reader.at, level_bytes, form, page, err), err, "cannot decode it");
+        TDMI_TRY(read_levels(reader.at, level_bytes, form, page, err));
     reader.at += level_bytes;
     if (form->codec != 0 && head->is_compressed)
-        TDM_TRY(decompress(form->codec, head->n_bytes_uncompressed - head->definition_bytes,
-                           &reader, page, err),
-                err, "cannot decode it");
+        TDMI_TRY(decompress(form->codec, head->n_bytes_uncompressed - head->definition_bytes,
+                            &reader, page, err));
     return read_values(head, form, reader, dictionary, page, err);
 }
 
@@ -490,26 +465,23 @@ tdm_status tdmi_page_decode(const struct tdmi_page_head *head, const struct tdmi
 {
     *page = (struct tdmi_page){.owned = owned, .held_bytes = (int64_t)owned_bytes};
     if (head->kind == TDMI_PAGE_INDEX || head->n_values < 0)
-        return fail_damaged("it holds no values", err);
+        return tdmi_page_damaged("it holds no values", err);
     if (head->n_values > LARGEST_PAGE_VALUES)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the page there is said to hold %d values; at most %d are read",
                         head->n_values, LARGEST_PAGE_VALUES);
-    page->values = tdmi_alloc((size_t)head->n_values, sizeof *page->values);
-    if (page->values == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a page of %d values", head->n_values);
+    TDMI_TRY(TDMI_NEW(page->values, head->n_values, err));
     page->n_values = head->n_values;
     page->held_bytes += (int64_t)head->n_values * (int64_t)sizeof *page->values;
     struct reader reader = {body, body + head->n_bytes};
-    tdm_status status = head->kind == TDMI_PAGE_DATA_V2
-                            ? decode_second(head, form, reader, dictionary, page, err)
-                            : decode_first(head, form, reader, dictionary, page, err);
-    if (status == TDM_OK && page->uncompressed != NULL) { /* no value lies in what was compressed */
+    TDMI_TRY((head->kind == TDMI_PAGE_DATA_V2 ? decode_second : decode_first)(
+        head, form, reader, dictionary, page, err));
+    if (page->uncompressed != NULL) { /* no value lies in what was compressed */
         tdmi_free(page->owned);
         page->owned = NULL;
         page->held_bytes -= (int64_t)owned_bytes;
     }
-    return status;
+    return TDM_OK;
 }
 
 void tdmi_page_release(struct tdmi_page *page)

@@ -8,7 +8,6 @@
 
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum tdmi_page_kind {
@@ -55,9 +54,14 @@ struct tdmi_page {
 tdm_status tdmi_page_head_read(const void *bytes, size_t n_bytes, struct tdmi_page_head *head,
                                size_t *head_bytes, tdm_error *err) TDM_MUST_USE;
 
-/* The body has head->n_bytes bytes; without a checksum in the head it passes. */
+/* Compare the checksum of the body, or one already computed; without a checksum in the head both
+ * pass. The body has head->n_bytes bytes. */
 tdm_status tdmi_page_check(const struct tdmi_page_head *head, const void *body,
                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_page_compare(const struct tdmi_page_head *head, uint32_t crc,
+                             tdm_error *err) TDM_MUST_USE;
+/* The error of a page that contradicts its head. */
+tdm_status tdmi_page_damaged(const char *what, tdm_error *err);
 
 /* Decodes a checked body of head->n_bytes, which lies in memory of tdmi_alloc that page then owns,
  * even on failure; owned_bytes is its size.

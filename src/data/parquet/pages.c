@@ -6,19 +6,12 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include "base/memory.h"
-#include <limits.h>
 #include <string.h>
 
-/* Heads carry the least and the greatest value, which may be pictures. */
+/* Heads carry the least and the greatest value, which may be images. */
 static const size_t head_sizes[] = {256, 64 * 1024, 16 * 1024 * 1024};
 /* FORGOTTEN_BYTES: early writers left the head of the dictionary page out of a column's length. */
 enum { HEAD_SIZES = 3, PLAIN = 0, LARGEST_PAGE_BYTES = INT32_MAX, FORGOTTEN_BYTES = 100 };
-
-static tdm_status out_of_memory(const tdmi_storage_file *bytes, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the pages of '%s'", tdmi_storage_path(bytes));
-}
 
 void tdmi_pages_release(struct tdmi_pages *pages)
 {
@@ -32,23 +25,16 @@ void tdmi_pages_release(struct tdmi_pages *pages)
 tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int64_t end,
                                 struct tdmi_page_head *head, size_t *head_bytes, tdm_error *err)
 {
-    uint8_t small[256], *large = NULL;
     tdm_status status = TDM_OK;
     *head_bytes = 0;
     for (int i = 0; i < HEAD_SIZES && status == TDM_OK && *head_bytes == 0; i++) {
+        TDMI_AT_END(tdmi_free_at) uint8_t *buffer = NULL;
         size_t n = head_sizes[i] < (size_t)(end - at) ? head_sizes[i] : (size_t)(end - at);
-        uint8_t *buffer = small;
-        if (n > sizeof small) {
-            tdmi_free(large);
-            buffer = large = tdmi_alloc(n, 1);
-            if (large == NULL)
-                return out_of_memory(bytes, err);
-        }
+        TDMI_TRY(TDMI_NEW(buffer, n, err));
         status = tdmi_storage_read(bytes, at, buffer, n, err);
         if (status == TDM_OK)
             status = tdmi_page_head_read(buffer, n, head, head_bytes, err);
     }
-    tdmi_free(large);
     if (status == TDM_OK && *head_bytes == 0)
         status = TDM_FAIL(err, TDM_E_INPUT, "the head of a page does not end");
     return TDM_WRAP(err, status, "cannot read the page at byte %lld of '%s'", (long long)at,
@@ -57,14 +43,11 @@ tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int6
 
 /* ---- where they lie ---------------------------------------------------------------------- */
 
-static tdm_status grow(struct tdmi_pages *pages, int64_t *capacity, const tdmi_storage_file *bytes,
-                       tdm_error *err)
+static tdm_status make_room(struct tdmi_pages *pages, int64_t *capacity, tdm_error *err)
 {
     int64_t of_rows = *capacity;
-    if (!TDMI_GROW(pages->offsets, *capacity, pages->n_pages + 1) ||
-        !TDMI_GROW(pages->first_rows, of_rows, pages->n_pages + 1))
-        return out_of_memory(bytes, err);
-    return TDM_OK;
+    TDMI_TRY(TDMI_MAKE_ROOM(pages->offsets, *capacity, pages->n_pages + 1, err));
+    return TDMI_MAKE_ROOM(pages->first_rows, of_rows, pages->n_pages + 1, err);
 }
 
 static tdm_status walk(const tdmi_storage_file *bytes, int64_t end, struct tdmi_pages *pages,
@@ -74,8 +57,7 @@ static tdm_status walk(const tdmi_storage_file *bytes, int64_t end, struct tdmi_
     while (row < pages->n_rows) {
         struct tdmi_page_head head;
         size_t head_bytes;
-        TDM_TRY(tdmi_pages_read_head(bytes, at, end, &head, &head_bytes, err), err,
-                "cannot find the pages");
+        TDMI_TRY(tdmi_pages_read_head(bytes, at, end, &head, &head_bytes, err));
         if (head.n_bytes > end - at - (int64_t)head_bytes)
             return TDM_FAIL(
                 err, TDM_E_INPUT,
@@ -88,7 +70,7 @@ static tdm_status walk(const tdmi_storage_file *bytes, int64_t end, struct tdmi_
             return TDM_OK;
         }
         if (is_data) {
-            TDM_TRY(grow(pages, &capacity, bytes, err), err, "cannot find the pages");
+            TDMI_TRY(make_room(pages, &capacity, err));
             pages->offsets[pages->n_pages] = at;
             pages->first_rows[pages->n_pages++] = (int32_t)row;
             row += head.n_values;
@@ -100,7 +82,7 @@ static tdm_status walk(const tdmi_storage_file *bytes, int64_t end, struct tdmi_
                 "the pages before byte %lld of '%s' hold %lld rows; the row group has %lld",
                 (long long)at, tdmi_storage_path(bytes), (long long)row, (long long)pages->n_rows);
     }
-    TDM_TRY(grow(pages, &capacity, bytes, err), err, "cannot find the pages");
+    TDMI_TRY(make_room(pages, &capacity, err));
     pages->offsets[pages->n_pages] = at;
     return TDM_OK;
 }
@@ -121,24 +103,17 @@ static bool is_in_order(const struct tdmi_arrow_page *index, int64_t n, int64_t 
     return true;
 }
 
-static tdm_status take_index(const tdmi_arrow_file *file, const tdmi_storage_file *bytes,
-                             const char *column, int group, int64_t end, struct tdmi_pages *pages,
-                             tdm_error *err)
+static tdm_status take_index(const tdmi_arrow_file *file, const char *column, int group,
+                             int64_t end, struct tdmi_pages *pages, tdm_error *err)
 {
-    struct tdmi_arrow_page *index = NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_arrow_page *index = NULL;
     int64_t n = 0;
-    TDM_TRY(tdmi_arrow_chunk_pages(file, column, group, &index, &n, err), err,
-            "cannot read the offset index");
-    tdm_status status = TDM_OK;
+    TDMI_TRY(tdmi_arrow_chunk_pages(file, column, group, &index, &n, err));
     if (!is_in_order(index, n, pages->first_byte, end, pages->n_rows))
-        goto out;
-    pages->offsets = tdmi_alloc((size_t)n + 1, sizeof *pages->offsets);
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(pages->offsets, n + 1, err));
     if (n < pages->n_rows)
-        pages->first_rows = tdmi_alloc((size_t)n, sizeof *pages->first_rows);
-    if (pages->offsets == NULL || (n < pages->n_rows && pages->first_rows == NULL)) {
-        status = out_of_memory(bytes, err);
-        goto out;
-    }
+        TDMI_TRY(TDMI_NEW(pages->first_rows, n, err));
     pages->n_pages = n;
     for (int64_t i = 0; i < n; i++) {
         pages->offsets[i] = index[i].offset_bytes;
@@ -146,18 +121,17 @@ static tdm_status take_index(const tdmi_arrow_file *file, const tdmi_storage_fil
             pages->first_rows[i] = (int32_t)index[i].first_row;
     }
     pages->offsets[n] = index[n - 1].offset_bytes + index[n - 1].n_bytes;
-out:
-    tdmi_free(index);
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file *bytes,
                            const char *column, int group, struct tdmi_pages *pages, bool *can_read,
                            tdm_error *err)
 {
+    TDMI_AT_END(tdmi_pages_release) struct tdmi_pages found = {0};
     struct tdmi_arrow_chunk chunk;
-    *pages = (struct tdmi_pages){0};
-    TDM_TRY(tdmi_arrow_chunk_facts(file, column, group, &chunk, err), err, "cannot find the pages");
+    *pages = found;
+    TDMI_TRY(tdmi_arrow_chunk_facts(file, column, group, &chunk, err));
     *can_read = chunk.is_simple && chunk.max_repetition == 0 && chunk.fixed_bytes >= 0 &&
                 chunk.n_rows <= INT32_MAX;
     if (!*can_read)
@@ -172,22 +146,22 @@ tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file 
             column, group, tdmi_storage_path(bytes), (long long)chunk.n_values,
             (long long)chunk.n_bytes, (long long)chunk.first_byte, (long long)chunk.n_rows,
             (long long)size);
-    *pages = (struct tdmi_pages){.n_rows = chunk.n_rows,
-                                 .first_byte = chunk.first_byte,
-                                 .form = {chunk.max_definition, chunk.fixed_bytes, chunk.codec}};
+    found = (struct tdmi_pages){.n_rows = chunk.n_rows,
+                                .first_byte = chunk.first_byte,
+                                .form = {chunk.max_definition, chunk.fixed_bytes, chunk.codec}};
     int64_t end = chunk.first_byte + chunk.n_bytes;
     end = end < size - FORGOTTEN_BYTES ? end + FORGOTTEN_BYTES : size;
-    tdm_status status = TDM_OK;
     if (chunk.has_offset_index)
-        status = take_index(file, bytes, column, group, end, pages, err);
-    if (status == TDM_OK && pages->n_pages == 0)
-        status = walk(bytes, end, pages, can_read, err);
-    if (status != TDM_OK || !*can_read)
-        tdmi_pages_release(pages);
-    else
-        pages->have_places = (chunk.codec == TDMI_CODEC_NONE || chunk.codec == TDMI_CODEC_SNAPPY) &&
-                             chunk.n_unpacked_bytes / chunk.n_rows >= TDMI_LARGE_VALUE_BYTES;
-    return status;
+        TDMI_TRY(take_index(file, column, group, end, &found, err));
+    if (found.n_pages == 0)
+        TDMI_TRY(walk(bytes, end, &found, can_read, err));
+    if (!*can_read)
+        return TDM_OK;
+    found.have_places = (chunk.codec == TDMI_CODEC_NONE || chunk.codec == TDMI_CODEC_SNAPPY) &&
+                        chunk.n_unpacked_bytes / chunk.n_rows >= TDMI_LARGE_VALUE_BYTES;
+    *pages = found;
+    found = (struct tdmi_pages){0};
+    return TDM_OK;
 }
 
 int64_t tdmi_pages_first_row(const struct tdmi_pages *pages, int64_t page)
@@ -219,8 +193,8 @@ static tdm_status read_page(const tdmi_storage_file *bytes, int64_t at, int64_t 
                             struct tdmi_page_head *head, size_t *head_bytes, tdm_error *err)
 {
     size_t n = (size_t)(end - at);
-    TDM_TRY(tdmi_storage_read(bytes, at, to, n, err), err, "cannot read it");
-    TDM_TRY(tdmi_page_head_read(to, n, head, head_bytes, err), err, "cannot read it");
+    TDMI_TRY(tdmi_storage_read(bytes, at, to, n, err));
+    TDMI_TRY(tdmi_page_head_read(to, n, head, head_bytes, err));
     if (*head_bytes == 0 || (size_t)head->n_bytes > n - *head_bytes)
         return TDM_FAIL(err, TDM_E_INPUT, "the page there is longer than its %zu bytes", n);
     return tdmi_page_check(head, to + *head_bytes, err);
@@ -233,15 +207,8 @@ static tdm_status load_page(const tdmi_storage_file *bytes, int64_t at, int64_t 
     size_t head_bytes;
     if (end - at > LARGEST_PAGE_BYTES)
         return TDM_FAIL(err, TDM_E_INPUT, "the page there has %lld bytes", (long long)(end - at));
-    *owned = tdmi_alloc((size_t)(end - at), 1);
-    if (*owned == NULL)
-        return out_of_memory(bytes, err);
-    tdm_status status = read_page(bytes, at, end, *owned, head, &head_bytes, err);
-    if (status != TDM_OK) {
-        tdmi_free(*owned);
-        *owned = NULL;
-        return status;
-    }
+    TDMI_TRY(TDMI_NEW(*owned, end - at, err));
+    TDMI_TRY(read_page(bytes, at, end, *owned, head, &head_bytes, err));
     *body = *owned + head_bytes;
     return TDM_OK;
 }
@@ -249,45 +216,37 @@ static tdm_status load_page(const tdmi_storage_file *bytes, int64_t at, int64_t 
 static tdm_status load_dictionary(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                                   struct tdmi_page *dictionary, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) uint8_t *owned = NULL;
     struct tdmi_page_head head;
-    uint8_t *owned = NULL;
     const uint8_t *body = NULL;
     int64_t at = pages->first_byte, end = pages->offsets[0];
     if (at >= end)
         return TDM_FAIL(err, TDM_E_INPUT, "it needs a dictionary, and none stands before it");
     TDM_TRY(load_page(bytes, at, end, &head, &owned, &body, err), err,
             "cannot read the dictionary at byte %lld", (long long)at);
-    if (head.kind != TDMI_PAGE_DICTIONARY) {
-        tdmi_free(owned);
+    if (head.kind != TDMI_PAGE_DICTIONARY)
         return TDM_FAIL(err, TDM_E_INPUT, "there is no dictionary at byte %lld", (long long)at);
-    }
-    return tdmi_page_decode(&head, &pages->form, owned, (size_t)(end - at), body, NULL, dictionary,
-                            err);
+    return tdmi_page_decode(&head, &pages->form, tdmi_take(&owned), (size_t)(end - at), body, NULL,
+                            dictionary, err);
 }
 
-/* given: the dictionary, where the caller has it. */
-static tdm_status load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes, int64_t page,
-                       const struct tdmi_page *given, struct tdmi_page *values,
-                       struct tdmi_page *dictionary, tdm_error *err)
+tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                           int64_t page, struct tdmi_page *values, struct tdmi_page *dictionary,
+                           tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) uint8_t *owned = NULL;
     struct tdmi_page_head head;
-    uint8_t *owned = NULL;
     const uint8_t *body = NULL;
     int64_t at = pages->offsets[page], end = pages->offsets[page + 1];
-    TDM_TRY(load_page(bytes, at, end, &head, &owned, &body, err), err, "cannot load it");
-    tdm_status status = TDM_OK;
     int64_t n_rows = tdmi_pages_first_row(pages, page + 1) - tdmi_pages_first_row(pages, page);
+    TDMI_TRY(load_page(bytes, at, end, &head, &owned, &body, err));
     if ((head.kind != TDMI_PAGE_DATA && head.kind != TDMI_PAGE_DATA_V2) || head.n_values != n_rows)
-        status = TDM_FAIL(err, TDM_E_INPUT, "the page there holds %d values; expected %lld",
-                          head.n_values, (long long)n_rows);
-    else if (head.encoding != PLAIN && given == NULL)
-        status = load_dictionary(pages, bytes, dictionary, err);
-    if (status != TDM_OK) {
-        tdmi_free(owned);
-        return status;
-    }
-    return tdmi_page_decode(&head, &pages->form, owned, (size_t)(end - at), body,
-                            given != NULL ? given : dictionary, values, err);
+        return TDM_FAIL(err, TDM_E_INPUT, "the page there holds %d values; expected %lld",
+                        head.n_values, (long long)n_rows);
+    if (head.encoding != PLAIN && dictionary->values == NULL)
+        TDMI_TRY(load_dictionary(pages, bytes, dictionary, err));
+    return tdmi_page_decode(&head, &pages->form, tdmi_take(&owned), (size_t)(end - at), body,
+                            dictionary, values, err);
 }
 
 tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
@@ -297,95 +256,40 @@ tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_f
                     (long long)pages->offsets[page], tdmi_storage_path(bytes));
 }
 
-tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                           int64_t page, struct tdmi_page *values, struct tdmi_page *dictionary,
-                           tdm_error *err)
-{
-    *values = *dictionary = (struct tdmi_page){0};
-    return tdmi_pages_blame(pages, bytes, page,
-                            load(pages, bytes, page, NULL, values, dictionary, err), err);
-}
-
-tdm_status tdmi_pages_load_by(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                              int64_t page, const struct tdmi_page *dictionary,
-                              struct tdmi_page *values, tdm_error *err)
-{
-    struct tdmi_page none = {0};
-    *values = none;
-    return load(pages, bytes, page, dictionary, values, &none, err);
-}
-
 /* ---- single ones ------------------------------------------------------------------------- */
 
-/* Pages whose body is the value: not compressed, no levels. */
-static bool is_bare(const struct tdmi_pages *pages)
+tdm_status tdmi_pages_fail_null(tdm_error *err)
 {
-    return pages->form.codec == TDMI_CODEC_NONE && pages->form.max_definition == 0;
+    return TDM_FAIL(err, TDM_E_INPUT, "there is no image: the value is null");
 }
 
+static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                              int64_t page, tdmi_text *text, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_page_release) struct tdmi_page dictionary = {0};
+    TDMI_AT_END(tdmi_page_release) struct tdmi_page values = {0};
+    TDMI_TRY(tdmi_pages_load(pages, bytes, page, &values, &dictionary, err));
+    const struct tdmi_page_value *value = &values.values[0];
+    if (value->bytes == NULL)
+        return tdmi_pages_fail_null(err);
+    tdmi_text_clear(text);
+    tdmi_text_add(text, value->bytes, (size_t)value->n_bytes);
+    return tdmi_text_status(text, err);
+}
+
+tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                                  int64_t page, tdmi_text *text, tdm_error *err)
+{
+    return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, err), err);
+}
+
+/* A page whose body is one value: plain, without levels. */
 static bool is_bare_page(const struct tdmi_page_head *head)
 {
     return head->encoding == PLAIN && head->n_values == 1 &&
            (head->kind == TDMI_PAGE_DATA ||
             (head->kind == TDMI_PAGE_DATA_V2 && head->definition_bytes == 0 &&
              head->repetition_bytes == 0));
-}
-
-/* The length before a binary value; -1 where it does not fit the body. */
-static int64_t value_bytes(const struct tdmi_page_form *form, const uint8_t *body, int64_t n_bytes)
-{
-    if (form->fixed_bytes > 0)
-        return form->fixed_bytes == n_bytes ? n_bytes : -1;
-    if (n_bytes < 4)
-        return -1;
-    const int64_t n = (int64_t)tdmi_read_little(body, 4);
-    return n == n_bytes - 4 ? n : -1;
-}
-
-static tdm_status decode_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
-{
-    struct tdmi_page values = {0}, dictionary = {0};
-    tdm_status status = load(pages, bytes, page, NULL, &values, &dictionary, err);
-    tdmi_text_clear(text);
-    *is_null = status == TDM_OK && values.values[0].bytes == NULL;
-    if (status == TDM_OK && !*is_null)
-        tdmi_text_add(text, values.values[0].bytes, (size_t)values.values[0].n_bytes);
-    tdmi_page_release(&values);
-    tdmi_page_release(&dictionary);
-    return status == TDM_OK && text->is_broken ? out_of_memory(bytes, err) : status;
-}
-
-static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                              int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
-{
-    int64_t at = pages->offsets[page], end = pages->offsets[page + 1];
-    struct tdmi_page_head head;
-    size_t head_bytes;
-    *is_null = false;
-    if (!is_bare(pages))
-        return decode_single(pages, bytes, page, text, is_null, err);
-    tdmi_text_clear(text);
-    uint8_t *room = (uint8_t *)tdmi_text_room(text, (size_t)(end - at));
-    if (room == NULL)
-        return out_of_memory(bytes, err);
-    TDM_TRY(read_page(bytes, at, end, room, &head, &head_bytes, err), err, "cannot read a value");
-    if (!is_bare_page(&head))
-        return decode_single(pages, bytes, page, text, is_null, err);
-    int64_t n = value_bytes(&pages->form, room + head_bytes, head.n_bytes);
-    if (n < 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "the page there is damaged: its value does not fill it");
-    memmove(room, room + head_bytes + (head.n_bytes - n), (size_t)n);
-    text->length_bytes = (size_t)n;
-    room[n] = '\0';
-    return TDM_OK;
-}
-
-tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                  int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
-{
-    return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, is_null, err),
-                            err);
 }
 
 enum { LARGEST_BARE_HEAD_BYTES = 64 };
@@ -402,24 +306,39 @@ static tdm_status read_bare(const struct tdmi_pages *pages, const tdmi_storage_f
     struct tdmi_page_head head;
     size_t head_bytes;
     *is_done = false;
-    if (!is_bare(pages) || before <= prefix_bytes ||
-        before > LARGEST_BARE_HEAD_BYTES + prefix_bytes)
+    if (pages->form.codec != TDMI_CODEC_NONE || pages->form.max_definition > 0 ||
+        before <= prefix_bytes || before > LARGEST_BARE_HEAD_BYTES + prefix_bytes)
         return TDM_OK;
-    TDM_TRY(tdmi_storage_read(bytes, at, start, (size_t)before, err), err, "cannot read its head");
-    TDM_TRY(tdmi_page_head_read(start, (size_t)before, &head, &head_bytes, err), err,
-            "cannot read its head");
+    TDMI_TRY(tdmi_storage_read(bytes, at, start, (size_t)before, err));
+    TDMI_TRY(tdmi_page_head_read(start, (size_t)before, &head, &head_bytes, err));
     if ((int64_t)head_bytes + prefix_bytes != before || !is_bare_page(&head) ||
         head.n_bytes != prefix_bytes + (int64_t)n_bytes ||
-        value_bytes(&pages->form, start + head_bytes, head.n_bytes) != (int64_t)n_bytes)
+        (pages->form.fixed_bytes > 0
+             ? pages->form.fixed_bytes != (int64_t)n_bytes
+             : tdmi_read_little(start + head_bytes, (size_t)prefix_bytes) != n_bytes))
         return TDM_OK;
-    TDM_TRY(tdmi_storage_read(bytes, at + before, target, n_bytes, err), err,
-            "cannot read a value");
-    uint32_t crc = tdmi_crc32(0, start + head_bytes, (size_t)prefix_bytes);
-    if (head.has_crc && (crc = tdmi_crc32(crc, target, n_bytes)) != head.crc)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the page there is damaged: its checksum is %08x, its head says %08x", crc,
-                        head.crc);
+    TDMI_TRY(tdmi_storage_read(bytes, at + before, target, n_bytes, err));
     *is_done = true;
+    if (!head.has_crc)
+        return TDM_OK;
+    uint32_t crc = tdmi_crc32(0, start + head_bytes, (size_t)prefix_bytes);
+    return tdmi_page_compare(&head, tdmi_crc32(crc, target, n_bytes), err);
+}
+
+static tdm_status read_single_raw(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                                  int64_t page, void *target, size_t n_bytes, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    bool is_done = false;
+    TDMI_TRY(read_bare(pages, bytes, page, target, n_bytes, &is_done, err));
+    if (is_done)
+        return TDM_OK;
+    TDMI_TRY(read_single(pages, bytes, page, &text, err));
+    if (text.length_bytes != n_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the image there has %zu bytes; expected %zu of raw pixels",
+                        text.length_bytes, n_bytes);
+    memcpy(target, text.bytes, n_bytes);
     return TDM_OK;
 }
 
@@ -427,20 +346,6 @@ tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
                                       const tdmi_storage_file *bytes, int64_t page, void *target,
                                       size_t n_bytes, tdm_error *err)
 {
-    bool is_done = false, is_null = false;
-    tdm_status status = read_bare(pages, bytes, page, target, n_bytes, &is_done, err);
-    if (status != TDM_OK || is_done)
-        return tdmi_pages_blame(pages, bytes, page, status, err);
-    tdmi_text text = {0};
-    status = read_single(pages, bytes, page, &text, &is_null, err);
-    if (status == TDM_OK && is_null)
-        status = TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
-    else if (status == TDM_OK && text.length_bytes != n_bytes)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the picture there has %zu bytes; expected %zu of raw pixels",
-                          text.length_bytes, n_bytes);
-    else if (status == TDM_OK)
-        memcpy(target, text.bytes, n_bytes);
-    tdmi_text_release(&text);
-    return tdmi_pages_blame(pages, bytes, page, status, err);
+    return tdmi_pages_blame(pages, bytes, page,
+                            read_single_raw(pages, bytes, page, target, n_bytes, err), err);
 }

@@ -6,7 +6,6 @@
 #ifndef TANDEM_DATA_PARQUET_PAGES_H
 #define TANDEM_DATA_PARQUET_PAGES_H
 
-#include "base/text/text.h"
 #include "io/arrow/bridge.h"
 #include "data/parquet/page.h"
 #include "io/storage/storage.h"
@@ -32,19 +31,16 @@ int64_t tdmi_pages_find(const struct tdmi_pages *pages, int64_t row);
 /* The row that a page begins with; n_rows for page n_pages. */
 int64_t tdmi_pages_first_row(const struct tdmi_pages *pages, int64_t page);
 
-/* All values of a page. Both structs are the caller's to release, also on failure, page first;
- * dictionary stays empty where the page needs none. */
+/* All values of a page. Both structs start zeroed and are the caller's to release, also on failure,
+ * values first. A dictionary that has values already is used, else the page's own is loaded where
+ * it needs one. tdmi_pages_blame adds which page failed. */
 tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                            int64_t page, struct tdmi_page *values, struct tdmi_page *dictionary,
                            tdm_error *err) TDM_MUST_USE;
-/* The same by a dictionary that the caller has. */
-tdm_status tdmi_pages_load_by(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                              int64_t page, const struct tdmi_page *dictionary,
-                              struct tdmi_page *values, tdm_error *err) TDM_MUST_USE;
-/* The value of a page of one row replaces what text held. *is_null: there is none. */
+/* The value of a page of one row replaces what text held; a null is an error. */
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                                  int64_t page, tdmi_text *text, bool *is_null,
-                                  tdm_error *err) TDM_MUST_USE;
+                                  int64_t page, tdmi_text *text, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_pages_fail_null(tdm_error *err);
 /* The same into memory for exactly n_bytes, without a copy between where the page is plain. */
 tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
                                       const tdmi_storage_file *bytes, int64_t page, void *target,
@@ -54,7 +50,7 @@ tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
 tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int64_t end,
                                 struct tdmi_page_head *head, size_t *head_bytes,
                                 tdm_error *err) TDM_MUST_USE;
-/* Says which page of which file the trouble is with. */
+/* Adds which page of which file failed. */
 tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                             int64_t page, tdm_status status, tdm_error *err);
 

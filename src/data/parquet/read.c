@@ -1,10 +1,8 @@
-/* One picture of an opened table, as bytes of a file or as raw pixels; and what else a source asks.
+/* One image of an opened table, as bytes of a file or as raw pixels, and the queries of a source.
  */
 #include "data/parquet/member.h"
 
-#include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
 #include "data/parquet/write.h"
 #include "io/storage/records.h"
 #include <string.h>
@@ -37,127 +35,98 @@ static struct place place_of(const struct tdmi_parquet_table *table, int64_t row
 
 static tdm_status blame(const struct place *place, int64_t row, tdm_status status, tdm_error *err)
 {
-    return TDM_WRAP(err, status, "cannot read the picture in row %lld of '%s'",
+    return TDM_WRAP(err, status, "cannot read the image in row %lld of '%s'",
                     (long long)(row - place->file->first_row), place->file->path);
 }
 
-static tdm_status fail_null(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
-}
-
-/* ---- bytes as they stand ----------------------------------------------------------------- */
-
-static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_error *err)
-{
-    tdmi_storage_file *bytes = NULL;
-    bool is_null = false;
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    tdm_status status =
-        tdmi_pages_read_single(&place->group->pages, bytes, place->page, text, &is_null, err);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status == TDM_OK && is_null ? fail_null(err) : status;
-}
-
-/* Provide the memory for a value of n_bytes; fails where it does not fit. */
-typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
-
-static tdm_status read_span(const struct place *place, const struct tdmi_body *body,
-                            struct tdmi_page_span span, find_room room_for, void *self,
-                            tdm_error *err)
-{
-    tdmi_storage_file *bytes = NULL;
-    uint8_t *room = NULL;
-    if (span.n_bytes < 0)
-        return fail_null(err);
-    TDM_TRY(room_for(self, span.n_bytes, &room, err), err, "cannot read a picture");
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    struct tdmi_body_reader reader;
-    tdmi_body_reader_init(&reader, body, bytes);
-    tdm_status status = tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
-    tdmi_body_reader_release(&reader);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status;
-}
-
-/* The value of a unit of several rows, copied or read to where it goes. */
-static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const struct place *place,
-                                 int64_t row, find_room room_for, void *self, tdm_error *err)
-{
-    const void *unit;
-    const struct tdmi_body *body;
-    struct tdmi_page_span span;
-    uint8_t *room = NULL;
-    TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
-            "cannot load the rows around it");
-    tdm_status status;
-    if (tdmi_parquet_unit_place(unit, row, &body, &span)) {
-        status = read_span(place, body, span, room_for, self, err);
-    } else {
-        struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
-        status = value.bytes == NULL ? fail_null(err) : room_for(self, value.n_bytes, &room, err);
-        if (status == TDM_OK)
-            memcpy(room, value.bytes, (size_t)value.n_bytes);
-    }
-    tdmi_group_cache_give(table->cache, place->unit);
-    return status;
-}
-
-static tdm_status room_in_text(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
-{
-    *room = (uint8_t *)tdmi_text_room(self, (size_t)n_bytes);
-    return *room == NULL ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %lld bytes",
-                                    (long long)n_bytes)
-                         : TDM_OK;
-}
-
-static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
-                             int64_t row, tdmi_text *text, tdm_error *err)
-{
-    if (place->is_single)
-        return read_single(place, text, err);
-    tdmi_text_clear(text);
-    return read_from_unit(table, place, row, room_in_text, text, err);
-}
-
-/* ---- pixels ------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static size_t raw_bytes(const struct tdmi_raw_shape *shape)
 {
     return (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
 }
 
-struct pixels {
-    uint8_t *target;
+/* Where a value goes: it is appended to text, or fills exactly the pixels of the shape. */
+struct target {
+    tdmi_text *text; /* NULL: pixels */
+    uint8_t *pixels;
     const struct tdmi_raw_shape *shape;
 };
 
-static tdm_status room_for_pixels(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
+/* The memory for a value of n_bytes. */
+static tdm_status find_room(const struct target *target, int64_t n_bytes, uint8_t **room,
+                            tdm_error *err)
 {
-    const struct pixels *pixels = self;
-    size_t n = raw_bytes(pixels->shape);
-    *room = pixels->target;
-    if ((size_t)n_bytes != n)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
-                        (long long)n_bytes, pixels->shape->height, pixels->shape->width,
-                        pixels->shape->channels, n);
+    const struct tdmi_raw_shape *shape = target->shape;
+    *room = target->pixels;
+    if (target->text != NULL) {
+        *room = (uint8_t *)tdmi_text_room(target->text, (size_t)n_bytes);
+        TDMI_CHECK_MEMORY(*room, err);
+    } else if ((size_t)n_bytes != raw_bytes(shape)) {
+        return TDM_FAIL(err, TDM_E_INPUT, "it has %lld bytes; raw images of %d × %d × %d have %zu",
+                        (long long)n_bytes, shape->height, shape->width, shape->channels,
+                        raw_bytes(shape));
+    }
     return TDM_OK;
 }
 
-static tdm_status read_pixels(const struct tdmi_parquet_table *table, const struct place *place,
-                              int64_t row, uint8_t *target, tdm_error *err)
+/* The value in a loaded unit of several rows, or at a place that the unit knows. */
+static tdm_status read_from_unit(const void *unit, const struct place *place, int64_t row,
+                                 const struct target *target, tdm_error *err)
 {
-    if (!place->is_single) {
-        struct pixels pixels = {target, &table->raw};
-        return read_from_unit(table, place, row, room_for_pixels, &pixels, err);
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    TDMI_AT_END(tdmi_body_reader_release) struct tdmi_body_reader reader = {0};
+    struct tdmi_page_value value;
+    struct tdmi_page_span span;
+    uint8_t *room = NULL;
+    tdmi_parquet_unit_find(unit, row, &value, &reader.body, &span);
+    if (reader.body != NULL) {
+        if (span.n_bytes < 0)
+            return tdmi_pages_fail_null(err);
+        TDMI_TRY(find_room(target, span.n_bytes, &room, err));
+        TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &reader.file, err));
+        return tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
     }
-    tdmi_storage_file *bytes = NULL;
-    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    tdm_status status = tdmi_pages_read_single_raw(&place->group->pages, bytes, place->page, target,
-                                                   raw_bytes(&table->raw), err);
-    tdmi_parquet_give_bytes(place->file, bytes);
-    return status;
+    if (value.bytes == NULL)
+        return tdmi_pages_fail_null(err);
+    TDMI_TRY(find_room(target, value.n_bytes, &room, err));
+    memcpy(room, value.bytes, (size_t)value.n_bytes);
+    return TDM_OK;
+}
+
+static tdm_status read_value(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, const struct target *target, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    const struct tdmi_pages *pages = &place->group->pages;
+    const tdmi_storage_file *bytes;
+    const void *unit;
+    if (!place->is_single) {
+        TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
+                "cannot load the rows around it");
+        tdm_status status = read_from_unit(unit, place, row, target, err);
+        tdmi_group_cache_give(table->cache, place->unit);
+        return status;
+    }
+    TDMI_TRY(tdmi_parquet_bytes(place->file, &own, &bytes, err));
+    return target->text != NULL
+               ? tdmi_pages_read_single(pages, bytes, place->page, target->text, err)
+               : tdmi_pages_read_single_raw(pages, bytes, place->page, target->pixels,
+                                            raw_bytes(target->shape), err);
+}
+
+static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, tdmi_text *text, tdm_error *err)
+{
+    tdmi_text_clear(text);
+    return read_value(table, place, row, &(struct target){.text = text}, err);
+}
+
+static tdm_status read_pixels(const struct tdmi_parquet_table *table, const struct place *place,
+                              int64_t row, uint8_t *pixels, tdm_error *err)
+{
+    const struct target target = {.pixels = pixels, .shape = &table->raw};
+    return read_value(table, place, row, &target, err);
 }
 
 /* A head of Netpbm, then the pixels. */
@@ -168,13 +137,11 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
     const struct tdmi_raw_shape *shape = &table->raw;
     tdmi_records_picture_head(text, shape->channels, shape->width, shape->height);
     char *room = tdmi_text_room(text, raw_bytes(shape));
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes",
-                        raw_bytes(shape));
+    TDMI_CHECK_MEMORY(room, err);
     return read_pixels(table, place, row, (uint8_t *)room, err);
 }
 
-/* ---- Spark's pictures -------------------------------------------------------------------- */
+/* ---- Spark's images -------------------------------------------------------------------- */
 
 /* BGR becomes RGB, BGRA is laid over white. */
 static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
@@ -193,8 +160,8 @@ static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t 
 static tdm_status read_spark(const struct tdmi_parquet_table *table, const struct place *place,
                              int64_t row, tdmi_text *text, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_text_release) tdmi_text raw = {0};
     struct tdmi_spark_shape shape = table->spark_shapes[row];
-    tdmi_text raw = {0};
     if (shape.height < 1 || shape.height > LARGEST_SPARK_SIDE || shape.width < 1 ||
         shape.width > LARGEST_SPARK_SIDE ||
         (shape.channels != 1 && shape.channels != 3 && shape.channels != 4))
@@ -203,21 +170,16 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
             "its shape is %d × %d × %d; expected sides from 1 to %d and 1, 3 or 4 channels",
             shape.height, shape.width, shape.channels, LARGEST_SPARK_SIDE);
     size_t n = (size_t)shape.height * (size_t)shape.width, n_bytes = n * (size_t)shape.channels;
-    tdm_status status = read_bytes(table, place, row, &raw, err);
-    if (status == TDM_OK && raw.length_bytes != n_bytes)
-        status = TDM_FAIL(err, TDM_E_INPUT, "it has %zu bytes; its shape %d × %d × %d needs %zu",
-                          raw.length_bytes, shape.height, shape.width, shape.channels, n_bytes);
-    if (status == TDM_OK) {
-        int channels = shape.channels == 1 ? 1 : 3;
-        tdmi_records_picture_head(text, channels, shape.width, shape.height);
-        uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
-        if (room == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes", n_bytes);
-        else
-            convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
-    }
-    tdmi_text_release(&raw);
-    return status;
+    TDMI_TRY(read_bytes(table, place, row, &raw, err));
+    if (raw.length_bytes != n_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT, "it has %zu bytes; its shape %d × %d × %d needs %zu",
+                        raw.length_bytes, shape.height, shape.width, shape.channels, n_bytes);
+    int channels = shape.channels == 1 ? 1 : 3;
+    tdmi_records_picture_head(text, channels, shape.width, shape.height);
+    uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
+    TDMI_CHECK_MEMORY(room, err);
+    convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
+    return TDM_OK;
 }
 
 /* ---- the table's entries ----------------------------------------------------------------- */
@@ -227,14 +189,13 @@ tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *b
 {
     const struct tdmi_parquet_table *table = self;
     struct place place = place_of(table, index);
-    tdm_status status;
+    tdm_status (*read)(const struct tdmi_parquet_table *, const struct place *, int64_t,
+                       tdmi_text *, tdm_error *) = read_bytes;
     if (table->columns.form == TDMI_PICTURE_SPARK)
-        status = read_spark(table, &place, index, bytes, err);
+        read = read_spark;
     else if (table->raw.channels > 0)
-        status = read_raw_picture(table, &place, index, bytes, err);
-    else
-        status = read_bytes(table, &place, index, bytes, err);
-    return blame(&place, index, status, err);
+        read = read_raw_picture;
+    return blame(&place, index, read(table, &place, index, bytes, err), err);
 }
 
 tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t *pixels,

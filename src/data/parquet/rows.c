@@ -4,7 +4,6 @@
  */
 #include "data/parquet/member.h"
 
-#include "base/memory.h"
 #include "io/arrow/cell.h"
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +22,12 @@ struct small {
     bool is_constant;
 };
 
+enum { LABEL, CLASS_NAME, PATH, SPLIT, HASH, SMALLS };
+
 struct rows {
     struct tdmi_parquet_opening *opening;
     const struct tdmi_parquet_file *file;
-    struct small label, class_name, path, split, hash;
+    struct small smalls[SMALLS];
     int64_t n_rows; /* read so far, of the file */
 };
 
@@ -45,32 +46,32 @@ static struct small small_named(const struct tdmi_parquet_member *member, const 
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
-/* The value as text: integers and whole numbers in their only form. *text NULL: null. buffer holds
- * numbers. */
-static tdm_status text_of(const struct rows *rows, const struct small *small,
-                          struct tdmi_arrow_cell row, char buffer[32], const char **text,
-                          size_t *n_bytes, tdm_error *err)
+/* A value as text: integers and whole numbers in their only form, in digits. */
+struct value {
+    const char *text; /* NULL: null */
+    size_t n_bytes;
+    char digits[32];
+};
+
+static tdm_status value_of(const struct rows *rows, int column, struct tdmi_arrow_cell row,
+                           struct value *value, tdm_error *err)
 {
+    const struct small *small = &rows->smalls[column];
     struct tdmi_arrow_cell cell;
     const uint8_t *bytes;
     int64_t integer, n;
     double number;
-    *text = NULL;
-    *n_bytes = 0;
-    if (small->name == NULL)
+    value->text = small->is_constant ? small->value : NULL;
+    value->n_bytes = value->text == NULL ? 0 : strlen(value->text);
+    if (small->name == NULL || small->is_constant)
         return TDM_OK;
-    if (small->is_constant) {
-        *text = small->value;
-        *n_bytes = small->value == NULL ? 0 : strlen(small->value);
-        return TDM_OK;
-    }
     if (!tdmi_arrow_cell_field(row, small->name, &cell))
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' has no column '%s'", rows->file->path, small->name);
     if (tdmi_arrow_cell_is_null(cell))
         return TDM_OK;
     if (tdmi_arrow_cell_bytes(cell, &bytes, &n)) {
-        *text = (const char *)bytes;
-        *n_bytes = (size_t)n;
+        value->text = (const char *)bytes;
+        value->n_bytes = (size_t)n;
         return TDM_OK;
     }
     if (!tdmi_arrow_cell_integer(cell, &integer)) {
@@ -82,9 +83,9 @@ static tdm_status text_of(const struct rows *rows, const struct small *small,
                             (long long)rows->n_rows, rows->file->path, small->name);
         integer = (int64_t)number;
     }
-    snprintf(buffer, 32, "%lld", (long long)integer);
-    *text = buffer;
-    *n_bytes = strlen(buffer);
+    value->text = value->digits;
+    value->n_bytes =
+        (size_t)snprintf(value->digits, sizeof value->digits, "%lld", (long long)integer);
     return TDM_OK;
 }
 
@@ -92,22 +93,16 @@ static tdm_status take_label(struct rows *rows, struct tdmi_arrow_cell row, int 
                              tdm_error *err)
 {
     struct tdmi_parquet_opening *opening = rows->opening;
-    char buffer[32];
-    const char *text;
-    size_t n_bytes;
+    struct value value;
     *label = -1;
-    TDM_TRY(text_of(rows, &rows->label, row, buffer, &text, &n_bytes, err), err,
-            "cannot read a label");
-    bool is_unlabelled = opening->is_ours && n_bytes == 2 && memcmp(text, "-1", 2) == 0;
-    if (text == NULL || is_unlabelled)
+    TDMI_TRY(value_of(rows, LABEL, row, &value, err));
+    bool is_unlabelled = opening->is_ours && value.n_bytes == 2 && memcmp(value.text, "-1", 2) == 0;
+    if (value.text == NULL || is_unlabelled)
         return TDM_OK;
-    TDM_TRY(tdmi_parquet_labels_add(&opening->labels, text, n_bytes, label, err), err,
-            "cannot use the labels of '%s'", rows->file->path);
-    TDM_TRY(text_of(rows, &rows->class_name, row, buffer, &text, &n_bytes, err), err,
-            "cannot read a class");
-    if (text != NULL)
-        TDM_TRY(tdmi_parquet_labels_name(&opening->labels, *label, text, n_bytes, err), err,
-                "cannot use the classes of '%s'", rows->file->path);
+    TDMI_TRY(tdmi_parquet_labels_add(opening->labels, value.text, value.n_bytes, label, err));
+    TDMI_TRY(value_of(rows, CLASS_NAME, row, &value, err));
+    if (value.text != NULL)
+        TDMI_TRY(tdmi_parquet_labels_name(opening->labels, *label, value.text, value.n_bytes, err));
     return TDM_OK;
 }
 
@@ -119,16 +114,14 @@ static tdm_status take_part(struct rows *rows, struct tdmi_arrow_cell row, enum 
         enum tdmi_part part;
     } known[] = {{"train", TDMI_PART_TRAIN},    {"val", TDMI_PART_VAL},   {"valid", TDMI_PART_VAL},
                  {"validation", TDMI_PART_VAL}, {"test", TDMI_PART_TEST}, {"", TDMI_PART_NONE}};
-    char buffer[32];
-    const char *text;
-    size_t n_bytes;
+    struct value value;
     *part = TDMI_PART_NONE;
-    TDM_TRY(text_of(rows, &rows->split, row, buffer, &text, &n_bytes, err), err,
-            "cannot read a part");
-    if (text == NULL)
+    TDMI_TRY(value_of(rows, SPLIT, row, &value, err));
+    if (value.text == NULL)
         return TDM_OK;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strlen(known[i].name) == n_bytes && strncasecmp(known[i].name, text, n_bytes) == 0) {
+        if (strlen(known[i].name) == value.n_bytes &&
+            strncasecmp(known[i].name, value.text, value.n_bytes) == 0) {
             *part = known[i].part;
             return TDM_OK;
         }
@@ -149,27 +142,14 @@ static uint64_t hash_of(const char *text, size_t n_bytes)
 
 /* ---- hashes and shapes ---------------------------------------------------------- */
 
-static tdm_status grow_extras(struct rows *rows, tdm_error *err)
+static tdm_status make_room(struct rows *rows, tdm_error *err)
 {
     struct tdmi_parquet_table *table = rows->opening->table;
-    bool is_spark = table->columns.form == TDMI_PICTURE_SPARK;
-    if (table->listing.n_items < table->extra_capacity)
-        return TDM_OK;
-    int64_t capacity = table->extra_capacity == 0 ? 256 : 2 * table->extra_capacity;
-    if (table->columns.hash != NULL) {
-        void *grown = tdmi_realloc(table->hashes, (size_t)capacity, sizeof *table->hashes);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the hashes of '%s'", table->path);
-        table->hashes = grown;
-    }
-    if (is_spark) {
-        void *grown =
-            tdmi_realloc(table->spark_shapes, (size_t)capacity, sizeof *table->spark_shapes);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the shapes of '%s'", table->path);
-        table->spark_shapes = grown;
-    }
-    table->extra_capacity = capacity;
+    const int64_t n = table->listing.n_items;
+    if (table->columns.hash != NULL)
+        TDMI_TRY(TDMI_MAKE_ROOM(table->hashes, table->hash_capacity, n, err));
+    if (table->columns.form == TDMI_PICTURE_SPARK)
+        TDMI_TRY(TDMI_MAKE_ROOM(table->spark_shapes, table->shape_capacity, n, err));
     return TDM_OK;
 }
 
@@ -182,7 +162,7 @@ static int32_t number_in(struct tdmi_arrow_cell image, const char *name)
     return is_there && value >= 0 && value <= INT32_MAX ? (int32_t)value : 0;
 }
 
-/* A null picture gets zeros and is refused when it is read. */
+/* A null image gets zeros and is refused when it is read. */
 static struct tdmi_spark_shape spark_shape(const struct rows *rows, struct tdmi_arrow_cell row)
 {
     struct tdmi_arrow_cell image;
@@ -198,79 +178,50 @@ static struct tdmi_spark_shape spark_shape(const struct rows *rows, struct tdmi_
 static tdm_status take_path(struct rows *rows, struct tdmi_arrow_cell row,
                             char path[LARGEST_PATH_BYTES], tdm_error *err)
 {
-    char buffer[32];
-    const char *text;
-    size_t n_bytes;
-    TDM_TRY(text_of(rows, &rows->path, row, buffer, &text, &n_bytes, err), err,
-            "cannot read a path");
-    if (text != NULL && n_bytes > 0)
-        snprintf(path, LARGEST_PATH_BYTES, "%.*s", (int)(n_bytes < 16000 ? n_bytes : 16000), text);
+    struct value value;
+    TDMI_TRY(value_of(rows, PATH, row, &value, err));
+    if (value.n_bytes > 0)
+        snprintf(path, LARGEST_PATH_BYTES, "%.*s",
+                 (int)(value.n_bytes < 16000 ? value.n_bytes : 16000), value.text);
     else
         snprintf(path, LARGEST_PATH_BYTES, "%.16000s#%lld", rows->file->name,
                  (long long)rows->n_rows);
     return TDM_OK;
 }
 
-static tdm_status take_row(struct rows *rows, struct tdmi_arrow_cell row, tdm_error *err)
+static tdm_status list_row(struct rows *rows, struct tdmi_arrow_cell row, tdm_error *err)
 {
     struct tdmi_parquet_table *table = rows->opening->table;
     int64_t index = table->listing.n_items;
-    char path[LARGEST_PATH_BYTES], buffer[32];
-    enum tdmi_part part;
-    int label;
-    TDM_TRY(take_label(rows, row, &label, err), err, "cannot list row %lld",
-            (long long)rows->n_rows);
-    TDM_TRY(take_part(rows, row, &part, err), err, "cannot list row %lld", (long long)rows->n_rows);
-    TDM_TRY(take_path(rows, row, path, err), err, "cannot list row %lld", (long long)rows->n_rows);
-    TDM_TRY(grow_extras(rows, err), err, "cannot list row %lld", (long long)rows->n_rows);
-    const struct tdmi_item item = {.path = path, .label = label, .part = part};
-    TDM_TRY(tdmi_listing_add_item(&table->listing, item, err), err, "cannot list row %lld",
-            (long long)rows->n_rows);
+    char path[LARGEST_PATH_BYTES];
+    struct tdmi_item item = {.path = path};
+    struct value hash;
+    TDMI_TRY(take_label(rows, row, &item.label, err));
+    TDMI_TRY(take_part(rows, row, &item.part, err));
+    TDMI_TRY(take_path(rows, row, path, err));
+    TDMI_TRY(make_room(rows, err));
+    TDMI_TRY(tdmi_listing_add_item(&table->listing, item, err));
     if (table->hashes != NULL) {
-        const char *text;
-        size_t n_bytes;
-        TDM_TRY(text_of(rows, &rows->hash, row, buffer, &text, &n_bytes, err), err,
-                "cannot read a hash");
-        table->hashes[index] = hash_of(text, n_bytes);
+        TDMI_TRY(value_of(rows, HASH, row, &hash, err));
+        table->hashes[index] = hash_of(hash.text, hash.n_bytes);
     }
     if (table->spark_shapes != NULL)
         table->spark_shapes[index] = spark_shape(rows, row);
-    if (label < 0 && rows->label.name != NULL && rows->opening->n_null_labels++ == 0)
+    if (item.label < 0 && rows->smalls[LABEL].name != NULL && rows->opening->n_null_labels++ == 0)
         rows->opening->null_label_at = table->listing.items[index].path;
+    return TDM_OK;
+}
+
+static tdm_status take_row(void *self, struct tdmi_arrow_cell row, tdm_error *err)
+{
+    struct rows *rows = self;
+    TDM_TRY(list_row(rows, row, err), err, "cannot list row %lld", (long long)rows->n_rows);
     rows->n_rows++;
     return TDM_OK;
 }
 
-static void want(const char *columns[], int *n, const struct small *small)
-{
-    if (small->name == NULL || small->is_constant)
-        return;
-    for (int i = 0; i < *n; i++)
-        if (strcmp(columns[i], small->name) == 0)
-            return;
-    columns[(*n)++] = small->name;
-}
-
-static tdm_status drain(struct rows *rows, struct ArrowArrayStream *stream, tdm_error *err)
-{
-    struct ArrowSchema schema = {0};
-    if (stream->get_schema(stream, &schema) != 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "cannot read the schema of '%s'", rows->file->path);
-    tdm_status status = TDM_OK;
-    for (bool is_end = false; !is_end && status == TDM_OK;) {
-        struct ArrowArray batch;
-        status = tdmi_arrow_stream_next(stream, rows->file->path, &batch, err);
-        is_end = status == TDM_OK && batch.release == NULL;
-        for (int64_t r = 0; status == TDM_OK && !is_end && r < batch.length; r++)
-            status = take_row(rows, tdmi_arrow_cell_at(&schema, &batch, r), err);
-        tdmi_arrow_array_release(&batch);
-    }
-    tdmi_arrow_schema_release(&schema);
-    return status;
-}
-
-/* Nothing is read of the rows, so their number must be believed: no picture takes less than a bit,
- * many times over. */
+/* No column of the rows is read, so their number is only claimed: refuse what the file is far too
+ * small for. */
 static tdm_status take_bare_rows(struct rows *rows, tdm_error *err)
 {
     const struct tdmi_parquet_file *file = rows->file;
@@ -280,7 +231,31 @@ static tdm_status take_bare_rows(struct rows *rows, tdm_error *err)
                         file->path, (long long)file->n_rows, (long long)n_bytes);
     struct tdmi_arrow_cell none = {0};
     while (rows->n_rows < file->n_rows)
-        TDM_TRY(take_row(rows, none, err), err, "cannot list the rows of '%s'", file->path);
+        TDMI_TRY(take_row(rows, none, err));
+    return TDM_OK;
+}
+
+static tdm_status list_rows(struct rows *rows, tdm_error *err)
+{
+    static const char *const fields[] = {"height", "width", "nChannels"};
+    const struct tdmi_parquet_columns *found = &rows->opening->table->columns;
+    const struct tdmi_parquet_file *file = rows->file;
+    const char *columns[COLUMNS_AT_MOST];
+    char shape[3][512];
+    int n = 0;
+    for (int i = 0; i < SMALLS; i++)
+        if (rows->smalls[i].name != NULL && !rows->smalls[i].is_constant)
+            columns[n++] = rows->smalls[i].name;
+    for (int i = 0; found->form == TDMI_PICTURE_SPARK && i < 3; i++) {
+        snprintf(shape[i], sizeof shape[i], "%.490s.%s", found->image, fields[i]);
+        columns[n++] = shape[i];
+    }
+    if (n == 0)
+        return take_bare_rows(rows, err);
+    TDMI_TRY(tdmi_arrow_each_row(file->arrow, file->path, columns, n, take_row, rows, err));
+    if (rows->n_rows != file->n_rows)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' has %lld rows; its footer says %lld", file->path,
+                        (long long)rows->n_rows, (long long)file->n_rows);
     return TDM_OK;
 }
 
@@ -291,34 +266,10 @@ tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
     const struct tdmi_parquet_columns *found = &opening->table->columns;
     struct rows rows = {.opening = opening,
                         .file = file,
-                        .label = small_named(member, found->label),
-                        .class_name = small_named(member, found->class_name),
-                        .path = small_named(member, found->path),
-                        .split = small_named(member, found->split),
-                        .hash = small_named(member, found->hash)};
-    const char *columns[COLUMNS_AT_MOST];
-    int n = 0;
-    want(columns, &n, &rows.label);
-    want(columns, &n, &rows.class_name);
-    want(columns, &n, &rows.path);
-    want(columns, &n, &rows.split);
-    want(columns, &n, &rows.hash);
-    char shape[3][512];
-    static const char *const fields[] = {"height", "width", "nChannels"};
-    for (int i = 0; found->form == TDMI_PICTURE_SPARK && i < 3; i++) {
-        snprintf(shape[i], sizeof shape[i], "%.490s.%s", found->image, fields[i]);
-        columns[n++] = shape[i];
-    }
-    if (n == 0)
-        return take_bare_rows(&rows, err);
-    struct ArrowArrayStream stream = {0};
-    TDM_TRY(tdmi_arrow_file_stream(file->arrow, columns, n, 0, -1, &stream, err), err,
-            "cannot list the rows of '%s'", file->path);
-    tdm_status status =
-        TDM_WRAP(err, drain(&rows, &stream, err), "cannot list the rows of '%s'", file->path);
-    tdmi_arrow_stream_release(&stream);
-    if (status == TDM_OK && rows.n_rows != file->n_rows)
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' has %lld rows; its footer says %lld", file->path,
-                        (long long)rows.n_rows, (long long)file->n_rows);
-    return status;
+                        .smalls = {[LABEL] = small_named(member, found->label),
+                                   [CLASS_NAME] = small_named(member, found->class_name),
+                                   [PATH] = small_named(member, found->path),
+                                   [SPLIT] = small_named(member, found->split),
+                                   [HASH] = small_named(member, found->hash)}};
+    return TDM_WRAP(err, list_rows(&rows, err), "cannot list the rows of '%s'", file->path);
 }

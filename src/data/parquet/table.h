@@ -1,7 +1,7 @@
 /*
- * A set of Parquet files as one table of labelled pictures: what the sources `parquet` and `delta`
+ * A set of Parquet files as one table of labelled images: what the sources `parquet` and `delta`
  * stand on. Columns are found by name and type, or named by the options; docs/reference/sources.md
- * lists the layouts. Where every picture is a page of its own it is read by itself, else its row
+ * lists the layouts. Where every image is a page of its own it is read by itself, else its row
  * group is decoded and kept in a cache for its neighbours.
  */
 #ifndef TANDEM_DATA_PARQUET_TABLE_H

@@ -4,7 +4,6 @@
  */
 #include "data/parquet/member.h"
 
-#include "base/memory.h"
 #include "io/arrow/cell.h"
 #include <string.h>
 
@@ -16,15 +15,12 @@ struct unit {
     int64_t n_batches, capacity;
 };
 
-static tdm_status out_of_memory(const struct tdmi_parquet_file *file, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for rows of '%s'", file->path);
-}
-
 void tdmi_parquet_drop_unit(void *self, void *value)
 {
     struct unit *unit = value;
     (void)self;
+    if (unit == NULL)
+        return;
     for (int64_t b = 0; b < unit->n_batches; b++)
         tdmi_arrow_array_release(&unit->batches[b]);
     tdmi_free(unit->batches);
@@ -34,9 +30,14 @@ void tdmi_parquet_drop_unit(void *self, void *value)
     tdmi_free(unit);
 }
 
+static void release_unit_at(struct unit **unit)
+{
+    tdmi_parquet_drop_unit(NULL, *unit);
+}
+
 /* ---- row groups through Arrow ------------------------------------------------------------ */
 
-/* The picture in one row of a stream; bytes NULL where it, or the struct it is in, is null. */
+/* The image in one row of a stream; bytes NULL where it, or the struct it is in, is null. */
 static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
                                struct tdmi_arrow_cell row, struct tdmi_page_value *value,
                                tdm_error *err)
@@ -59,58 +60,31 @@ static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
     return TDM_OK;
 }
 
-static tdm_status keep_batch(const struct tdmi_parquet_file *file, struct unit *unit,
-                             const struct ArrowArray *batch, tdm_error *err)
-{
-    if (!TDMI_GROW(unit->batches, unit->capacity, unit->n_batches))
-        return out_of_memory(file, err);
-    unit->batches[unit->n_batches++] = *batch;
-    return TDM_OK;
-}
-
-static tdm_status take_batch(const struct tdmi_parquet_table *table,
-                             const struct tdmi_parquet_file *file, const struct ArrowSchema *schema,
-                             const struct ArrowArray *batch, struct unit *unit, int64_t *n_rows,
-                             tdm_error *err)
-{
-    for (int64_t r = 0; r < batch->length; r++) {
-        struct tdmi_page_value *value = &unit->page.values[*n_rows];
-        if (*n_rows == unit->page.n_values)
-            return TDM_FAIL(err, TDM_E_INPUT, "a row group of '%s' has more than its %d rows",
-                            file->path, unit->page.n_values);
-        TDM_TRY(value_of_row(&table->columns, tdmi_arrow_cell_at(schema, batch, r), value, err),
-                err, "cannot read row %lld of '%s'",
-                (long long)(unit->first_row - file->first_row + *n_rows), file->path);
-        unit->page.held_bytes += value->n_bytes;
-        (*n_rows)++;
-    }
-    return TDM_OK;
-}
-
+/* Keep the batches of a row group and find its values in them. */
 static tdm_status drain(const struct tdmi_parquet_table *table,
                         const struct tdmi_parquet_file *file, struct ArrowArrayStream *stream,
                         const struct ArrowSchema *schema, struct unit *unit, tdm_error *err)
 {
-    int64_t n_rows = 0;
-    for (;;) {
-        struct ArrowArray batch;
-        TDM_TRY(tdmi_arrow_stream_next(stream, file->path, &batch, err), err,
-                "cannot load a row group");
-        if (batch.release == NULL)
-            break;
-        tdm_status status = keep_batch(file, unit, &batch, err);
-        if (status != TDM_OK) {
-            tdmi_arrow_array_release(&batch);
-            return status;
+    for (int64_t n_rows = 0;;) {
+        TDMI_TRY(TDMI_MAKE_ROOM(unit->batches, unit->capacity, unit->n_batches, err));
+        struct ArrowArray *batch = &unit->batches[unit->n_batches];
+        TDMI_TRY(tdmi_arrow_stream_next(stream, file->path, batch, err));
+        const bool is_end = batch->release == NULL;
+        unit->n_batches += !is_end;
+        if (is_end && n_rows == unit->page.n_values)
+            return TDM_OK;
+        if (is_end || batch->length > unit->page.n_values - n_rows)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "a row group of '%s' has %lld rows; it is said to have %d", file->path,
+                            (long long)(n_rows + batch->length), unit->page.n_values);
+        for (int64_t r = 0; r < batch->length; r++, n_rows++) {
+            struct tdmi_page_value *value = &unit->page.values[n_rows];
+            TDM_TRY(value_of_row(&table->columns, tdmi_arrow_cell_at(schema, batch, r), value, err),
+                    err, "cannot read row %lld of '%s'",
+                    (long long)(unit->first_row - file->first_row + n_rows), file->path);
+            unit->page.held_bytes += value->n_bytes;
         }
-        TDM_TRY(take_batch(table, file, schema, &batch, unit, &n_rows, err), err,
-                "cannot load a row group");
     }
-    if (n_rows != unit->page.n_values)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "a row group of '%s' has %lld rows; it is said to have %d", file->path,
-                        (long long)n_rows, unit->page.n_values);
-    return TDM_OK;
 }
 
 static tdm_status load_row_group(const struct tdmi_parquet_table *table,
@@ -118,25 +92,19 @@ static tdm_status load_row_group(const struct tdmi_parquet_table *table,
                                  const struct tdmi_parquet_group *group, struct unit *unit,
                                  tdm_error *err)
 {
-    struct ArrowArrayStream stream = {0};
-    struct ArrowSchema schema = {0};
+    TDMI_AT_END(tdmi_arrow_stream_release) struct ArrowArrayStream stream = {0};
+    TDMI_AT_END(tdmi_arrow_schema_release) struct ArrowSchema schema = {0};
     if (group->n_rows > INT32_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "a row group of '%s' has %lld rows; at most %d are read",
                         file->path, (long long)group->n_rows, INT32_MAX);
-    unit->page.values = tdmi_alloc((size_t)group->n_rows, sizeof *unit->page.values);
-    if (unit->page.values == NULL)
-        return out_of_memory(file, err);
+    TDMI_TRY(TDMI_NEW(unit->page.values, group->n_rows, err));
     unit->page.n_values = (int32_t)group->n_rows;
     unit->page.held_bytes = group->n_rows * (int64_t)sizeof *unit->page.values;
-    tdm_status status = tdmi_arrow_file_stream(file->arrow, &table->columns.image_read, 1,
-                                               (int)(group - file->groups), 1, &stream, err);
-    if (status == TDM_OK && stream.get_schema(&stream, &schema) != 0)
-        status = TDM_FAIL(err, TDM_E_INPUT, "cannot read the schema of '%s'", file->path);
-    if (status == TDM_OK)
-        status = drain(table, file, &stream, &schema, unit, err);
-    tdmi_arrow_schema_release(&schema);
-    tdmi_arrow_stream_release(&stream);
-    return status;
+    TDMI_TRY(tdmi_arrow_file_stream(file->arrow, &table->columns.image_read, 1,
+                                    (int)(group - file->groups), 1, &stream, err));
+    if (stream.get_schema(&stream, &schema) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read the schema of '%s'", file->path);
+    return drain(table, file, &stream, &schema, unit, err);
 }
 
 /* ---- loading -------------------------------------------------------------------------- */
@@ -145,57 +113,48 @@ static tdm_status load_page(const struct tdmi_parquet_file *file,
                             const struct tdmi_parquet_group *group, int64_t page, struct unit *unit,
                             tdm_error *err)
 {
-    tdmi_storage_file *bytes = NULL;
-    TDM_TRY(tdmi_parquet_take_bytes(file, &bytes, err), err, "cannot load a page");
-    tdm_status status = tdmi_places_find(&group->pages, bytes, page, &unit->places, err);
-    if (status == TDM_OK && unit->places.spans == NULL)
-        status = tdmi_pages_load(&group->pages, bytes, page, &unit->page, &unit->dictionary, err);
-    tdmi_parquet_give_bytes(file, bytes);
-    return status;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *own = NULL;
+    const tdmi_storage_file *bytes;
+    const struct tdmi_pages *pages = &group->pages;
+    TDMI_TRY(tdmi_parquet_bytes(file, &own, &bytes, err));
+    TDMI_TRY(tdmi_places_find(pages, bytes, page, &unit->places, err));
+    if (unit->places.spans != NULL)
+        return TDM_OK;
+    return tdmi_pages_blame(
+        pages, bytes, page,
+        tdmi_pages_load(pages, bytes, page, &unit->page, &unit->dictionary, err), err);
 }
 
 tdm_status tdmi_parquet_load_unit(void *self, int64_t index, void **value, int64_t *n_bytes,
                                   tdm_error *err)
 {
+    TDMI_AT_END(release_unit_at) struct unit *unit = NULL;
     const struct tdmi_parquet_table *table = self;
     struct tdmi_parquet_file *file;
     struct tdmi_parquet_group *group;
     tdmi_parquet_group_of_unit(table, index, &file, &group);
-    struct unit *unit = tdmi_alloc(1, sizeof *unit);
-    if (unit == NULL)
-        return out_of_memory(file, err);
-    tdm_status status;
+    TDMI_TRY(TDMI_NEW(unit, 1, err));
+    unit->first_row = group->first_row;
     if (group->pages.n_pages > 0) {
         int64_t page = index - group->first_unit;
-        unit->first_row = group->first_row + tdmi_pages_first_row(&group->pages, page);
-        status = load_page(file, group, page, unit, err);
+        unit->first_row += tdmi_pages_first_row(&group->pages, page);
+        TDMI_TRY(load_page(file, group, page, unit, err));
     } else {
-        unit->first_row = group->first_row;
-        status = load_row_group(table, file, group, unit, err);
+        TDMI_TRY(load_row_group(table, file, group, unit, err));
     }
-    if (status != TDM_OK) {
-        tdmi_parquet_drop_unit(self, unit);
-        return status;
-    }
-    *value = unit;
     *n_bytes =
         unit->page.held_bytes + unit->dictionary.held_bytes + tdmi_places_held_bytes(&unit->places);
+    *value = tdmi_take(&unit);
     return TDM_OK;
 }
 
-struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row)
+void tdmi_parquet_unit_find(const void *value, int64_t row, struct tdmi_page_value *found,
+                            const struct tdmi_body **body, struct tdmi_page_span *span)
 {
     const struct unit *unit = value;
-    return unit->page.values[row - unit->first_row];
-}
-
-bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
-                             struct tdmi_page_span *span)
-{
-    const struct unit *unit = value;
-    if (unit->places.spans == NULL)
-        return false;
-    *body = &unit->places.body;
-    *span = unit->places.spans[row - unit->first_row];
-    return true;
+    *body = unit->places.spans == NULL ? NULL : &unit->places.body;
+    if (*body != NULL)
+        *span = unit->places.spans[row - unit->first_row];
+    else
+        *found = unit->page.values[row - unit->first_row];
 }

@@ -1,9 +1,9 @@
-/* Rows of prepared pictures: the picture goes through, the rest waits for the end of its row group.
- */
+/* Rows of prepared images: the image is written at once, the rest waits for the end of its row
+ * group. */
 #include "data/parquet/write.h"
 
-#include "base/arena.h"
-#include "base/memory.h"
+#include "base/text/json.h"
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,11 +33,6 @@ static size_t value_bytes(int column)
     return columns[column].type == TDMI_ARROW_INT32 ? sizeof(int32_t) : sizeof(const char *);
 }
 
-static tdm_status out_of_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write Parquet");
-}
-
 /* json owns the text of the geometry. */
 static tdm_status open_file(const struct tdmi_byte_sink *sink,
                             const struct tdmi_parquet_write_options *options, tdm_json_writer *json,
@@ -45,8 +40,7 @@ static tdm_status open_file(const struct tdmi_byte_sink *sink,
 {
     char shape[64];
     const char *keys[3] = {TDMI_PARQUET_VERSION_KEY}, *values[3] = {"1"};
-    struct tdmi_arrow_write_options below = {.picture_column = "image",
-                                             .columns = columns,
+    struct tdmi_arrow_write_options below = {.columns = columns,
                                              .n_columns = COLUMNS,
                                              .keys = keys,
                                              .values = values,
@@ -62,8 +56,7 @@ static tdm_status open_file(const struct tdmi_byte_sink *sink,
     if (options->geometry != NULL) {
         tdmi_preprocess_to_json(options->geometry, json, NULL);
         keys[below.n_keys] = TDMI_PARQUET_GEOMETRY_KEY;
-        TDM_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err), err,
-                "cannot write down the geometry");
+        TDMI_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err));
     }
     return tdmi_arrow_writer_open(sink, &below, file, err);
 }
@@ -72,35 +65,27 @@ tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
                                     const struct tdmi_parquet_write_options *options,
                                     tdmi_parquet_writer **writer, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_parquet_writer_free_at) tdmi_parquet_writer *opened = NULL;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     *writer = NULL;
-    tdmi_parquet_writer *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return out_of_memory(err);
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->options = *options;
     if (opened->options.group_bytes <= 0)
         opened->options.group_bytes = GROUP_BYTES;
-    tdmi_arena_init(&opened->texts, 0);
     opened->options.geometry = NULL; /* is the caller's */
-    tdm_json_writer *json = options->geometry != NULL ? tdm_json_writer_new(0) : NULL;
-    tdm_status status = open_file(sink, options, json, &opened->file, err);
-    tdm_json_writer_free(json);
-    if (status != TDM_OK) {
-        tdmi_parquet_writer_free(opened);
-        return status;
-    }
-    *writer = opened;
+    TDMI_TRY(open_file(sink, options, json, &opened->file, err));
+    *writer = tdmi_take(&opened);
     return TDM_OK;
 }
 
-static tdm_status grow(tdmi_parquet_writer *writer, tdm_error *err)
+static tdm_status make_room(tdmi_parquet_writer *writer, tdm_error *err)
 {
     if (writer->n_rows < writer->capacity)
         return TDM_OK;
     int64_t capacity = writer->capacity == 0 ? 1024 : 2 * writer->capacity;
     for (int c = 0; c < COLUMNS; c++) {
         void *grown = tdmi_realloc(writer->values[c], (size_t)capacity, value_bytes(c));
-        if (grown == NULL)
-            return out_of_memory(err);
+        TDMI_CHECK_MEMORY(grown, err);
         writer->values[c] = grown;
     }
     writer->capacity = capacity;
@@ -109,18 +94,12 @@ static tdm_status grow(tdmi_parquet_writer *writer, tdm_error *err)
 
 static tdm_status end_group(tdmi_parquet_writer *writer, tdm_error *err)
 {
-    const void *values[COLUMNS];
-    for (int c = 0; c < COLUMNS; c++)
-        values[c] = writer->values[c];
-    TDM_TRY(tdmi_arrow_writer_end_group(
-                writer->file,
-                &(struct tdmi_arrow_values){.columns = values, .n_rows = writer->n_rows}, err),
-            err, "cannot write the row group that ends with row %lld",
+    TDM_TRY(tdmi_arrow_writer_end_group(writer->file, writer->values, err), err,
+            "cannot write the row group that ends with row %lld",
             (long long)(writer->n_rows_before + writer->n_rows - 1));
     writer->n_rows_before += writer->n_rows;
     writer->n_rows = writer->group_bytes = 0;
     tdmi_arena_release(&writer->texts);
-    tdmi_arena_init(&writer->texts, 0);
     return TDM_OK;
 }
 
@@ -128,8 +107,7 @@ static tdm_status set_text(tdmi_parquet_writer *writer, enum column column, cons
                            tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(&writer->texts, text);
-    if (copy == NULL)
-        return out_of_memory(err);
+    TDMI_CHECK_MEMORY(copy, err);
     ((const char **)writer->values[column])[writer->n_rows] = copy;
     return TDM_OK;
 }
@@ -139,35 +117,31 @@ static void set_number(tdmi_parquet_writer *writer, enum column column, int32_t 
     ((int32_t *)writer->values[column])[writer->n_rows] = number;
 }
 
-static tdm_status check_row(const tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
-                            tdm_error *err)
+static tdm_status add_row(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
+                          tdm_error *err)
 {
-    const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
-    size_t raw_bytes = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
-    if (shape->channels > 0 && row->image_bytes != raw_bytes)
-        return TDM_FAIL(err, TDM_E_BUG, "'%s' has %zu bytes; raw pictures of %d × %d × %d have %zu",
-                        row->path, row->image_bytes, shape->height, shape->width, shape->channels,
-                        raw_bytes);
-    return TDM_OK;
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
+    TDMI_TRY(make_room(writer, err));
+    TDMI_TRY(set_text(writer, CLASS, row->class_name, err));
+    TDMI_TRY(set_text(writer, PATH, row->path, err));
+    TDMI_TRY(set_text(writer, SPLIT, row->split, err));
+    TDMI_TRY(set_text(writer, HASH, hash, err));
+    set_number(writer, LABEL, row->label);
+    set_number(writer, WIDTH, row->width);
+    set_number(writer, HEIGHT, row->height);
+    return tdmi_arrow_writer_picture(writer->file, row->image, row->image_bytes, err);
 }
 
 tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
                                    tdm_error *err)
 {
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
-    TDM_TRY(check_row(writer, row, err), err, "cannot write row %lld",
-            (long long)tdmi_parquet_writer_rows(writer));
-    TDM_TRY(grow(writer, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, CLASS, row->class_name, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, PATH, row->path, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, SPLIT, row->split, err), err, "cannot write '%s'", row->path);
-    TDM_TRY(set_text(writer, HASH, hash, err), err, "cannot write '%s'", row->path);
-    set_number(writer, LABEL, row->label);
-    set_number(writer, WIDTH, row->width);
-    set_number(writer, HEIGHT, row->height);
-    TDM_TRY(tdmi_arrow_writer_picture(writer->file, row->image, row->image_bytes, err), err,
-            "cannot write '%s'", row->path);
+    const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
+    assert(shape->channels == 0 || row->image_bytes == (size_t)shape->height *
+                                                           (size_t)shape->width *
+                                                           (size_t)shape->channels);
+    (void)shape;
+    TDM_TRY(add_row(writer, row, err), err, "cannot write '%s'", row->path);
     writer->n_rows++;
     writer->group_bytes += (int64_t)row->image_bytes;
     if (writer->group_bytes >= writer->options.group_bytes || writer->n_rows == LARGEST_GROUP_ROWS)
@@ -178,7 +152,7 @@ tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdm
 tdm_status tdmi_parquet_writer_finish(tdmi_parquet_writer *writer, tdm_error *err)
 {
     if (writer->n_rows > 0)
-        TDM_TRY(end_group(writer, err), err, "cannot finish the file");
+        TDMI_TRY(end_group(writer, err));
     return tdmi_arrow_writer_finish(writer->file, err);
 }
 

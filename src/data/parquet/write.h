@@ -1,23 +1,22 @@
 /*
- * Prepared pictures as a Parquet file: columns image, label, class, path, split, width, height,
- * hash, none of them ever null. Every picture is a page of its own with a checksum, so that a
+ * Prepared images as a Parquet file: columns image, label, class, path, split, width, height,
+ * hash, none of them ever null. Every image is a page of its own with a checksum, so that a
  * reader of the offset index reaches each with one read; to every other reader the file is an
  * ordinary one. The same rows and options give the same bytes with the same version of Arrow.
  */
 #ifndef TANDEM_DATA_PARQUET_WRITE_H
 #define TANDEM_DATA_PARQUET_WRITE_H
 
-#include "base/scope.h"
 #include "io/arrow/write.h"
 #include "data/source/source.h"
 #include "image/preprocess.h"
 
-/* The key of the file's metadata under which the shape of raw pictures stands, as "32x32x3". */
+/* The key of the file's metadata under which the shape of raw images stands, as "32x32x3". */
 #define TDMI_PARQUET_RAW_SHAPE_KEY "tandem.raw_shape"
-/* The key under which the geometry of pictures in their own size stands: a preprocessing as JSON.
+/* The key under which the geometry of images in their own size stands: a preprocessing as JSON.
  */
 #define TDMI_PARQUET_GEOMETRY_KEY "tandem.geometry"
-/* Files of ours carry it; a label of -1 is then a picture without label. */
+/* Files of ours carry it; a label of -1 is then an image without label. */
 #define TDMI_PARQUET_VERSION_KEY "tandem.format_version"
 
 struct tdmi_parquet_row {
@@ -28,13 +27,13 @@ struct tdmi_parquet_row {
     const char *path;
     const char *split; /* "train", "val", "test", or "" */
     int32_t width, height;
-    uint64_t hash; /* XXH64 of the file that the picture was made from; 16 hex digits */
+    uint64_t hash; /* XXH64 of the file that the image was made from; 16 hex digits */
 };
 
 struct tdmi_parquet_write_options {
     enum tdmi_arrow_codec image_codec, column_codec;
-    struct tdmi_raw_shape raw_shape;        /* of every image; zeroed: encoded pictures */
-    const struct tdmi_preprocess *geometry; /* to apply when loading; NULL: pictures have it */
+    struct tdmi_raw_shape raw_shape;        /* of every image; zeroed: encoded images */
+    const struct tdmi_preprocess *geometry; /* to apply when loading; NULL: images have it */
     int64_t group_bytes;                    /* a row group ends after so many bytes; 0: 64 MiB */
 };
 

@@ -1,12 +1,10 @@
-/* Which form a file is of, the list of its entries, and finding one by name. */
+/* The form of a file, the list of its entries, and finding one by name. */
 #include "io/archive/archive.h"
 
-#include "base/memory.h"
 #include "io/archive/form.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { BLOCK_BYTES = 512, PROBE_BYTES = 256 * 1024 };
 
@@ -15,13 +13,9 @@ enum { BLOCK_BYTES = 512, PROBE_BYTES = 256 * 1024 };
 tdm_status tdmi_archive_add(struct tdmi_archive *archive, const char *name,
                             const struct tdmi_archive_entry *entry, tdm_error *err)
 {
-    if (!TDMI_GROW(archive->entries, archive->capacity, archive->n_entries))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld entries of '%s'",
-                        (long long)archive->n_entries, archive->path);
+    TDMI_TRY(TDMI_MAKE_ROOM(archive->entries, archive->capacity, archive->n_entries, err));
     char *copy = tdmi_arena_copy(&archive->arena, name);
-    if (copy == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld entries of '%s'",
-                        (long long)archive->n_entries, archive->path);
+    TDMI_CHECK_MEMORY(copy, err);
     struct tdmi_archive_entry *added = &archive->entries[archive->n_entries++];
     *added = *entry;
     size_t length = strlen(copy);
@@ -43,10 +37,7 @@ static int compare_entries(const void *left, const void *right, void *self)
 
 static tdm_status sort_names(struct tdmi_archive *archive, tdm_error *err)
 {
-    archive->by_name = tdmi_alloc((size_t)archive->n_entries, sizeof *archive->by_name);
-    if (archive->by_name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the %lld entries of '%s'",
-                        (long long)archive->n_entries, archive->path);
+    TDMI_TRY(TDMI_NEW(archive->by_name, archive->n_entries, err));
     for (int64_t i = 0; i < archive->n_entries; i++)
         if (!archive->entries[i].is_folder)
             archive->by_name[archive->n_files++] = i;
@@ -102,25 +93,19 @@ static tdm_status resolve_links(struct tdmi_archive *archive, tdm_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
-    return text_bytes >= ending_bytes && strcasecmp(text + text_bytes - ending_bytes, ending) == 0;
-}
-
 /* Kind that a name promises, so that a damaged archive is reported with its place. A zip with bytes
  * in front (a self-extracting program) is recognised by its name alone. */
 static enum tdmi_archive_form form_of_name(const char *path)
 {
-    static const char *const tars[] = {".tar", ".tar.gz", ".tgz"};
-    for (size_t i = 0; i < sizeof tars / sizeof tars[0]; i++)
-        if (ends_with(path, tars[i]))
-            return TDMI_ARCHIVE_TAR;
-    return ends_with(path, ".zip") ? TDMI_ARCHIVE_ZIP : TDMI_ARCHIVE_NONE;
+    static const char *const tars[] = {".tar", ".tar.gz", ".tgz", NULL};
+    static const char *const zips[] = {".zip", NULL};
+    return tdmi_has_ending(path, tars)   ? TDMI_ARCHIVE_TAR
+           : tdmi_has_ending(path, zips) ? TDMI_ARCHIVE_ZIP
+                                         : TDMI_ARCHIVE_NONE;
 }
 
-/* A zip ends with its directory; what begins with an entry or an empty directory is meant to be
- * one. */
+/* A zip ends with its directory; a file that begins with an entry or an empty directory is
+ * taken for one. */
 static enum tdmi_archive_form form_of(const struct tdmi_records *records)
 {
     uint8_t block[BLOCK_BYTES];
@@ -139,62 +124,44 @@ static enum tdmi_archive_form form_of(const struct tdmi_records *records)
 
 enum tdmi_archive_form tdmi_archive_form_of(const char *path)
 {
-    struct tdmi_records records = {0};
+    TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
     if (tdmi_storage_kind(path) != TDMI_FILE_REGULAR)
         return TDMI_ARCHIVE_NONE;
     if (tdmi_records_open_beginning(&records, path, BLOCK_BYTES, NULL) != TDM_OK)
         return form_of_name(path);
-    enum tdmi_archive_form form = form_of(&records);
-    tdmi_records_close(&records);
-    return form;
+    return form_of(&records);
 }
 
 static tdm_status list_entries(struct tdmi_archive *archive, int64_t n_most, tdm_error *err)
 {
     archive->form = form_of(&archive->records);
-    tdm_status status = TDM_OK;
-    switch (archive->form) {
-    case TDMI_ARCHIVE_ZIP:
-        status = tdmi_zip_list(archive, err);
-        break;
-    case TDMI_ARCHIVE_TAR:
-        status = tdmi_tar_list(archive, n_most, err);
-        break;
-    case TDMI_ARCHIVE_NONE:
+    if (archive->form == TDMI_ARCHIVE_NONE)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is no archive: it begins like neither zip nor tar",
                         archive->path);
-    }
-    if (status == TDM_OK)
-        status = sort_names(archive, err);
-    return status == TDM_OK ? resolve_links(archive, err) : status;
+    TDMI_TRY(archive->form == TDMI_ARCHIVE_ZIP ? tdmi_zip_list(archive, err)
+                                               : tdmi_tar_list(archive, n_most, err));
+    TDMI_TRY(sort_names(archive, err));
+    return resolve_links(archive, err);
 }
 
-/* bytes: NULL, or what is read instead of the file. */
+/* bytes: NULL, or the content in place of the file. */
 static tdm_status open_archive(const char *path, const void *bytes, size_t length_bytes,
                                int64_t n_most, tdmi_archive **archive, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_archive_close_at) tdmi_archive *opened = NULL;
     *archive = NULL;
-    tdmi_archive *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the archive '%s'", path);
-    tdmi_arena_init(&opened->arena, 0);
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->path = tdmi_arena_copy(&opened->arena, path);
-    tdm_status status = TDM_OK;
-    if (opened->path == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the archive '%s'", path);
-    else if (bytes != NULL)
+    TDMI_CHECK_MEMORY(opened->path, err);
+    if (bytes != NULL)
         tdmi_records_lend(&opened->records, bytes, length_bytes, opened->path);
     else if (n_most == INT64_MAX)
-        status = tdmi_records_open(&opened->records, opened->path, err);
+        TDMI_TRY(tdmi_records_open(&opened->records, opened->path, err));
     else
-        status = tdmi_records_open_beginning(&opened->records, opened->path, PROBE_BYTES, err);
-    if (status == TDM_OK)
-        status = list_entries(opened, n_most, err);
-    if (status == TDM_OK)
-        *archive = opened;
-    else
-        tdmi_archive_close(opened);
-    return status;
+        TDMI_TRY(tdmi_records_open_beginning(&opened->records, opened->path, PROBE_BYTES, err));
+    TDMI_TRY(list_entries(opened, n_most, err));
+    *archive = tdmi_take(&opened);
+    return TDM_OK;
 }
 
 tdm_status tdmi_archive_open(const char *path, tdmi_archive **archive, tdm_error *err)
@@ -225,7 +192,7 @@ void tdmi_archive_close(tdmi_archive *archive)
     tdmi_free(archive);
 }
 
-/* ---- asking and reading ---------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------- */
 
 int64_t tdmi_archive_entries(const tdmi_archive *archive)
 {
@@ -244,11 +211,11 @@ int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name)
 }
 
 /* Is it a file that is not too large? */
-static tdm_status check_wanted(const tdmi_archive *archive, const struct tdmi_archive_entry *entry,
-                               int64_t limit_bytes, tdm_error *err)
+static tdm_status check_request(const tdmi_archive *archive, const struct tdmi_archive_entry *entry,
+                                int64_t limit_bytes, tdm_error *err)
 {
     if (entry->is_folder)
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; a file is wanted", entry->name,
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; expected a file", entry->name,
                         archive->path);
     if (entry->size_bytes > limit_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -262,16 +229,14 @@ tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t
 {
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
     tdmi_text_clear(bytes);
-    tdm_status status = check_wanted(archive, entry, limit_bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check_request(archive, entry, limit_bytes, err));
     if (archive->form == TDMI_ARCHIVE_ZIP)
         return tdmi_zip_read(archive, entry, bytes, err);
     char *room = tdmi_text_room(bytes, (size_t)entry->size_bytes);
     if (room == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s' in '%s'",
                         (long long)entry->size_bytes, entry->name, archive->path);
-    status =
+    tdm_status status =
         tdmi_records_read(&archive->records, entry->offset, room, (size_t)entry->size_bytes, err);
     if (status != TDM_OK)
         tdmi_text_clear(bytes);
@@ -282,19 +247,17 @@ tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t
                              tdmi_text *text, const void **at, tdm_error *err)
 {
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
-    tdm_status status = TDM_OK;
     tdmi_text_clear(text);
     bool is_there = archive->records.lent != NULL && !entry->is_folder &&
                     (archive->form == TDMI_ARCHIVE_TAR || entry->method == TDMI_ZIP_STORED);
     if (!is_there) {
-        status = tdmi_archive_read(archive, index, limit_bytes, text, err);
+        TDMI_TRY(tdmi_archive_read(archive, index, limit_bytes, text, err));
         *at = tdmi_text_string(text);
-        return status;
+        return TDM_OK;
     }
-    status = check_wanted(archive, entry, limit_bytes, err);
-    if (status == TDM_OK && archive->form == TDMI_ARCHIVE_ZIP)
-        status = tdmi_zip_view(archive, entry, at, err);
-    else if (status == TDM_OK)
-        *at = archive->records.lent + entry->offset;
-    return status;
+    TDMI_TRY(check_request(archive, entry, limit_bytes, err));
+    if (archive->form == TDMI_ARCHIVE_ZIP)
+        return tdmi_zip_view(archive, entry, at, err);
+    *at = archive->records.lent + entry->offset;
+    return TDM_OK;
 }

@@ -8,10 +8,6 @@
 
 #include "base/scope.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum tdmi_archive_form { TDMI_ARCHIVE_NONE, TDMI_ARCHIVE_ZIP, TDMI_ARCHIVE_TAR };
 
@@ -59,7 +55,7 @@ int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name);
 tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
                              tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
 /* The same without a copy where the entry stands in lent bytes as it is (not compressed): *at then
- * points into them, else into text, and text->length_bytes tells which. */
+ * points into them, else into text, and text->length_bytes says which. */
 tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
                              tdmi_text *text, const void **at, tdm_error *err) TDM_MUST_USE;
 /* Above the size of any image. */

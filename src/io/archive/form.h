@@ -2,7 +2,6 @@
 #ifndef TANDEM_IO_ARCHIVE_FORM_H
 #define TANDEM_IO_ARCHIVE_FORM_H
 
-#include "base/arena.h"
 #include "io/archive/archive.h"
 #include "io/storage/records.h"
 

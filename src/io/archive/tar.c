@@ -6,7 +6,6 @@
  */
 #include "io/archive/form.h"
 
-#include "base/memory.h"
 #include <string.h>
 
 enum { BLOCK_BYTES = 512, MOST_ADVANCE_BYTES = 1 << 20 };
@@ -24,11 +23,6 @@ struct tar {
     struct advance advance;
     tdmi_text name;
 };
-
-static tdm_status no_memory(const struct tar *tar, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", tar->archive->path);
-}
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
@@ -67,10 +61,8 @@ bool tdmi_tar_is_head(const uint8_t block[512])
 
 static bool is_zero(const uint8_t *block)
 {
-    for (int i = 0; i < BLOCK_BYTES; i++)
-        if (block[i] != 0)
-            return false;
-    return true;
+    static const uint8_t zeros[BLOCK_BYTES];
+    return memcmp(block, zeros, BLOCK_BYTES) == 0;
 }
 
 /* A field that ends at a zero byte or is full. */
@@ -79,8 +71,7 @@ static void add_field(tdmi_text *text, const uint8_t *at, size_t room_bytes)
     tdmi_text_add(text, at, strnlen((const char *)at, room_bytes));
 }
 
-/* ---- what stands before a head ----------------------------------------------------------------
- */
+/* ---- fields that precede a head -------------------------------------------------------------- */
 
 static void forget(struct advance *advance)
 {
@@ -99,8 +90,7 @@ static tdm_status read_text(const struct tar *tar, int64_t offset, int64_t size_
                         tar->archive->path, (long long)size_bytes, (long long)offset);
     tdmi_text_clear(text);
     char *room = tdmi_text_room(text, (size_t)size_bytes);
-    if (room == NULL)
-        return no_memory(tar, err);
+    TDMI_CHECK_MEMORY(room, err);
     return tdmi_records_read(&tar->archive->records, offset, room, (size_t)size_bytes, err);
 }
 
@@ -108,9 +98,7 @@ static tdm_status read_text(const struct tar *tar, int64_t offset, int64_t size_
 static tdm_status read_long(const struct tar *tar, int64_t size_bytes, tdmi_text *text,
                             tdm_error *err)
 {
-    TDM_TRY(read_text(tar, tar->at + BLOCK_BYTES, size_bytes, text, err), err,
-            "cannot read the long name at byte %lld of '%s'", (long long)tar->at,
-            tar->archive->path);
+    TDMI_TRY(read_text(tar, tar->at + BLOCK_BYTES, size_bytes, text, err));
     text->length_bytes = strlen(tdmi_text_string(text));
     return TDM_OK;
 }
@@ -123,24 +111,29 @@ static tdm_status fail_pax(const struct tar *tar, tdm_error *err)
                     tar->archive->path, (long long)tar->at);
 }
 
+static bool is_key(const char *key, size_t key_bytes, const char *name)
+{
+    return key_bytes == strlen(name) && memcmp(key, name, key_bytes) == 0;
+}
+
 /* One "key=value" of a pax head; value ends before the line feed. */
 static tdm_status take_pax(struct tar *tar, const char *key, size_t key_bytes, const char *value,
                            size_t value_bytes, tdm_error *err)
 {
     struct advance *advance = &tar->advance;
     tdmi_text *text = NULL;
-    if (key_bytes == 4 && memcmp(key, "path", 4) == 0)
+    if (is_key(key, key_bytes, "path"))
         text = &advance->path;
-    else if (key_bytes == 8 && memcmp(key, "linkpath", 8) == 0)
+    else if (is_key(key, key_bytes, "linkpath"))
         text = &advance->link;
     if (text != NULL) {
         if (memchr(value, '\0', value_bytes) != NULL)
             return fail_pax(tar, err);
         tdmi_text_clear(text);
         tdmi_text_add(text, value, value_bytes);
-        return text->is_broken ? no_memory(tar, err) : TDM_OK;
+        return tdmi_text_status(text, err);
     }
-    if (key_bytes == 4 && memcmp(key, "size", 4) == 0) {
+    if (is_key(key, key_bytes, "size")) {
         int64_t size = 0;
         for (size_t i = 0; i < value_bytes; i++) {
             if (value[i] < '0' || value[i] > '9' || size > INT64_MAX / 16)
@@ -168,9 +161,8 @@ static tdm_status parse_pax(struct tar *tar, const tdmi_text *text, tdm_error *e
         const char *equals = memchr(key, '=', length - digits - 2);
         if (equals == NULL)
             return fail_pax(tar, err);
-        TDM_TRY(take_pax(tar, key, (size_t)(equals - key), equals + 1,
-                         (size_t)(record + length - 1 - (equals + 1)), err),
-                err, "cannot read '%s'", tar->archive->path);
+        TDMI_TRY(take_pax(tar, key, (size_t)(equals - key), equals + 1,
+                          (size_t)(record + length - 1 - (equals + 1)), err));
         at += length;
     }
     return TDM_OK;
@@ -178,12 +170,9 @@ static tdm_status parse_pax(struct tar *tar, const tdmi_text *text, tdm_error *e
 
 static tdm_status read_pax(struct tar *tar, int64_t size_bytes, tdm_error *err)
 {
-    tdmi_text text = {0};
-    tdm_status status = read_text(tar, tar->at + BLOCK_BYTES, size_bytes, &text, err);
-    if (status == TDM_OK)
-        status = parse_pax(tar, &text, err);
-    tdmi_text_release(&text);
-    return status;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_TRY(read_text(tar, tar->at + BLOCK_BYTES, size_bytes, &text, err));
+    return parse_pax(tar, &text, err);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -202,23 +191,22 @@ static tdm_status name_entry(struct tar *tar, const uint8_t *block, tdm_error *e
         }
         add_field(&tar->name, block, 100);
     }
-    return tar->name.is_broken ? no_memory(tar, err) : TDM_OK;
+    return tdmi_text_status(&tar->name, err);
 }
 
 /* A hard link stands for the bytes of an entry before it; archive.c finds it when all are known. */
 static tdm_status add_link(struct tar *tar, const uint8_t *block, struct tdmi_archive_entry *entry,
                            tdm_error *err)
 {
-    tdmi_text target = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text target = {0};
     if (tar->advance.link.length_bytes > 0)
         tdmi_text_add(&target, tar->advance.link.bytes, tar->advance.link.length_bytes);
     else
         add_field(&target, block + 157, 100);
+    TDMI_TRY(tdmi_text_status(&target, err));
     entry->link = tdmi_arena_copy(&tar->archive->arena, tdmi_text_string(&target));
-    bool is_broken = target.is_broken || entry->link == NULL;
-    tdmi_text_release(&target);
-    return is_broken ? no_memory(tar, err)
-                     : tdmi_archive_add(tar->archive, tdmi_text_string(&tar->name), entry, err);
+    TDMI_CHECK_MEMORY(entry->link, err);
+    return tdmi_archive_add(tar->archive, tdmi_text_string(&tar->name), entry, err);
 }
 
 static tdm_status add_entry(struct tar *tar, const uint8_t *block, int64_t size_bytes,
@@ -228,31 +216,24 @@ static tdm_status add_entry(struct tar *tar, const uint8_t *block, int64_t size_
                                        .size_bytes = size_bytes,
                                        .stored_bytes = size_bytes,
                                        .is_folder = block[156] == '5'};
-    TDM_TRY(name_entry(tar, block, err), err, "cannot list '%s'", tar->archive->path);
+    TDMI_TRY(name_entry(tar, block, err));
     if (block[156] == 'S' || tar->advance.is_sparse)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' in '%s' is stored sparse, which is not read: pack it without "
                         "--sparse",
                         tdmi_text_string(&tar->name), tar->archive->path);
-    switch (block[156]) {
-    case '1':
+    if (block[156] == '1')
         return add_link(tar, block, &entry, err);
-    case '\0':
-    case '0':
-    case '5':
-    case '7':
-        if (tar->name.length_bytes == 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: the entry at byte %lld has no name",
-                            tar->archive->path, (long long)tar->at);
-        if (!entry.is_folder && size_bytes > TDMI_ARCHIVE_LARGEST_ENTRY)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' in '%s' has %lld bytes; at most %lld are accepted",
-                            tar->name.bytes, tar->archive->path, (long long)size_bytes,
-                            (long long)TDMI_ARCHIVE_LARGEST_ENTRY);
-        return tdmi_archive_add(tar->archive, tar->name.bytes, &entry, err);
-    default:
-        return TDM_OK; /* symbolic links, devices, pipes, what a tool keeps for itself */
-    }
+    if (block[156] != '\0' && strchr("057", block[156]) == NULL)
+        return TDM_OK; /* symbolic links, devices, pipes, a tool's own records */
+    if (tar->name.length_bytes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: the entry at byte %lld has no name",
+                        tar->archive->path, (long long)tar->at);
+    if (!entry.is_folder && size_bytes > TDMI_ARCHIVE_LARGEST_ENTRY)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' has %lld bytes; at most %lld are accepted",
+                        tar->name.bytes, tar->archive->path, (long long)size_bytes,
+                        (long long)TDMI_ARCHIVE_LARGEST_ENTRY);
+    return tdmi_archive_add(tar->archive, tar->name.bytes, &entry, err);
 }
 
 /* The head at tar->at: what it is for, and how many bytes follow it. */
@@ -288,15 +269,14 @@ static tdm_status take_head(struct tar *tar, const uint8_t *block, int64_t *size
         return read_pax(tar, *size_bytes, err);
     case 'g': /* for all entries that follow: comments and times, in practice */
         return TDM_OK;
-    default:
-        break;
     }
     tdm_status status = add_entry(tar, block, *size_bytes, err);
     forget(&tar->advance);
     return status;
 }
 
-/* Does what is left hold the next head and its bytes? Asked when only a beginning is there. */
+/* Does the rest hold less than the next head and its bytes? Only where just a beginning was read.
+ */
 static bool is_cut_here(const struct tar *tar)
 {
     uint8_t block[BLOCK_BYTES];
@@ -321,22 +301,24 @@ static tdm_status list_all(struct tar *tar, int64_t n_most, tdm_error *err)
                             "'%s' is cut short: it ends at byte %lld without the block of zeros "
                             "that ends a tar",
                             archive->path, (long long)archive->records.size_bytes);
-        TDM_TRY(tdmi_records_read(&archive->records, tar->at, block, sizeof block, err), err,
-                "cannot list '%s'", archive->path);
+        TDMI_TRY(tdmi_records_read(&archive->records, tar->at, block, sizeof block, err));
         if (is_zero(block))
             return TDM_OK;
-        TDM_TRY(take_head(tar, block, &size_bytes, err), err, "cannot list '%s'", archive->path);
+        TDMI_TRY(take_head(tar, block, &size_bytes, err));
         tar->at += BLOCK_BYTES + (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     }
     return TDM_OK;
 }
 
+static void release(struct tar *tar)
+{
+    tdmi_text_release(&tar->advance.path);
+    tdmi_text_release(&tar->advance.link);
+    tdmi_text_release(&tar->name);
+}
+
 tdm_status tdmi_tar_list(struct tdmi_archive *archive, int64_t n_most, tdm_error *err)
 {
-    struct tar tar = {.archive = archive};
-    tdm_status status = list_all(&tar, n_most, err);
-    tdmi_text_release(&tar.advance.path);
-    tdmi_text_release(&tar.advance.link);
-    tdmi_text_release(&tar.name);
-    return status;
+    TDMI_AT_END(release) struct tar tar = {.archive = archive};
+    return list_all(&tar, n_most, err);
 }

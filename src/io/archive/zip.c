@@ -14,7 +14,6 @@
 
 #include "base/bytes.h"
 #include "base/hash/crc32.h"
-#include "base/memory.h"
 #include "io/compress/inflate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,6 @@ enum {
     END64_BYTES = 56,
     HEAD_BYTES = 46,
     LOCAL_BYTES = 30,
-    EXTRA_SLACK = 64, /* local extras are seldom longer, and then one request reads all */
     FLAG_ENCRYPTED = 1,
     MADE_BY_DOS = 0,
     MADE_BY_UNIX = 3
@@ -62,8 +60,8 @@ static tdm_status read_end64(const struct tdmi_archive *archive, int64_t at, str
     uint8_t locator[LOCATOR_BYTES], record[END64_BYTES];
     if (at < LOCATOR_BYTES)
         return TDM_OK;
-    TDM_TRY(tdmi_records_read(&archive->records, at - LOCATOR_BYTES, locator, sizeof locator, err),
-            err, "cannot read the end of '%s'", archive->path);
+    TDMI_TRY(
+        tdmi_records_read(&archive->records, at - LOCATOR_BYTES, locator, sizeof locator, err));
     if (four(locator) != 0x07064b50)
         return TDM_OK;
     /* The record stands right before its locator; the offset written is off by what is in front. */
@@ -73,12 +71,10 @@ static tdm_status read_end64(const struct tdmi_archive *archive, int64_t at, str
     if (place < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: its zip64 end has no place in it",
                         archive->path);
-    TDM_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err), err,
-            "cannot read the zip64 end of '%s'", archive->path);
+    TDMI_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err));
     if (four(record) != 0x06064b50) {
         place = at - LOCATOR_BYTES - END64_BYTES;
-        TDM_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err), err,
-                "cannot read the zip64 end of '%s'", archive->path);
+        TDMI_TRY(tdmi_records_read(&archive->records, place, record, sizeof record, err));
     }
     if (four(record) != 0x06064b50)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged: there is no zip64 end at byte %lld",
@@ -89,38 +85,29 @@ static tdm_status read_end64(const struct tdmi_archive *archive, int64_t at, str
 
 static tdm_status find_end(const struct tdmi_archive *archive, struct end *end, tdm_error *err)
 {
-    int64_t size = archive->records.size_bytes;
-    size_t length =
+    TDMI_AT_END(tdmi_free_at) uint8_t *tail = NULL;
+    const int64_t size = archive->records.size_bytes;
+    const size_t length =
         size < END_BYTES + LONGEST_COMMENT ? (size_t)size : (size_t)(END_BYTES + LONGEST_COMMENT);
-    uint8_t *tail = tdmi_alloc(length, 1);
-    if (tail == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", archive->path);
-    tdm_status status =
-        tdmi_records_read(&archive->records, size - (int64_t)length, tail, length, err);
-    size_t at = 0;
-    bool is_found = false;
-    for (size_t i = 0; status == TDM_OK && !is_found && i + END_BYTES <= length; i++) {
-        at = length - END_BYTES - i;
-        is_found = four(tail + at) == 0x06054b50 && at + END_BYTES + two(tail + at + 20) <= length;
-    }
-    if (status == TDM_OK && !is_found)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "'%s' has no zip directory at its end (%lld bytes): it is cut short or "
-                          "damaged",
-                          archive->path, (long long)size);
-    if (status == TDM_OK && (two(tail + at + 4) != 0 || two(tail + at + 6) != 0) &&
-        (two(tail + at + 4) != 0xffff || two(tail + at + 6) != 0xffff))
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "'%s' is one of several files of a zip that was split; join them first "
-                          "(zip -s 0)",
-                          archive->path);
-    if (status == TDM_OK) {
-        int64_t place = size - (int64_t)length + (int64_t)at;
-        *end = (struct end){place, four(tail + at + 16), four(tail + at + 12), two(tail + at + 10)};
-        status = read_end64(archive, place, end, err);
-    }
-    tdmi_free(tail);
-    return status;
+    TDMI_TRY(TDMI_NEW(tail, length, err));
+    TDMI_TRY(tdmi_records_read(&archive->records, size - (int64_t)length, tail, length, err));
+    const uint8_t *at = NULL;
+    for (size_t i = END_BYTES; at == NULL && i <= length; i++)
+        if (four(tail + length - i) == 0x06054b50 && two(tail + length - i + 20) <= i - END_BYTES)
+            at = tail + length - i;
+    if (at == NULL)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' has no zip directory at its end (%lld bytes): it is cut short or "
+                        "damaged",
+                        archive->path, (long long)size);
+    if ((two(at + 4) != 0 || two(at + 6) != 0) && (two(at + 4) != 0xffff || two(at + 6) != 0xffff))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' is one of several files of a zip that was split; join them first "
+                        "(zip -s 0)",
+                        archive->path);
+    const int64_t place = size - (int64_t)length + (at - tail);
+    *end = (struct end){place, four(at + 16), four(at + 12), two(at + 10)};
+    return read_end64(archive, place, end, err);
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
@@ -189,8 +176,7 @@ static tdm_status list_one(struct tdmi_archive *archive, const uint8_t *head, si
     *used_bytes = HEAD_BYTES + n + m + k;
     tdmi_text_clear(name);
     tdmi_text_add(name, head + HEAD_BYTES, n);
-    if (name->is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", archive->path);
+    TDMI_TRY(tdmi_text_status(name, err));
     if (n == 0 || strlen(name->bytes) != n)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "entry %lld of '%s' has no name, or one with a zero byte: it is damaged",
@@ -212,30 +198,26 @@ static tdm_status list_one(struct tdmi_archive *archive, const uint8_t *head, si
     entry.offset =
         entry.offset > INT64_MAX - archive->shift ? INT64_MAX : entry.offset + archive->shift;
     if (name->bytes[n - 1] != '/')
-        TDM_TRY(check_entry(archive, name->bytes, two(head + 8), &entry, err), err,
-                "cannot list '%s'", archive->path);
+        TDMI_TRY(check_entry(archive, name->bytes, two(head + 8), &entry, err));
     return tdmi_archive_add(archive, name->bytes, &entry, err);
 }
 
 static tdm_status list_directory(struct tdmi_archive *archive, const struct end *end,
                                  const uint8_t *directory, tdm_error *err)
 {
-    tdmi_text name = {0};
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_text_release) tdmi_text name = {0};
     size_t at = 0, bytes = (size_t)end->bytes, used = 0;
     int64_t n = 0;
-    for (; status == TDM_OK && bytes - at >= HEAD_BYTES && four(directory + at) == 0x02014b50;
-         at += used, n++)
-        status = list_one(archive, directory + at, bytes - at, &name, &used, err);
+    for (; bytes - at >= HEAD_BYTES && four(directory + at) == 0x02014b50; at += used, n++)
+        TDMI_TRY(list_one(archive, directory + at, bytes - at, &name, &used, err));
     /* Writers without zip64 count modulo 65536. */
-    if (status == TDM_OK && n != end->n && (n & 0xffff) != end->n)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the directory of '%s' promises %lld entries and holds %lld (it goes "
-                          "wrong at byte %lld): it is damaged",
-                          archive->path, (long long)end->n, (long long)n,
-                          (long long)(end->at - end->bytes) + (long long)at);
-    tdmi_text_release(&name);
-    return status;
+    if (n != end->n && (n & 0xffff) != end->n)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the directory of '%s' promises %lld entries and holds %lld (it goes "
+                        "wrong at byte %lld): it is damaged",
+                        archive->path, (long long)end->n, (long long)n,
+                        (long long)(end->at - end->bytes) + (long long)at);
+    return TDM_OK;
 }
 
 /* ---- entries that share bytes ---------------------------------------------------------------- */
@@ -254,34 +236,31 @@ static int compare_offsets(const void *left, const void *right, void *self)
 static tdm_status refuse_overlaps(struct tdmi_archive *archive, int64_t directory_at,
                                   tdm_error *err)
 {
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_free_at) int64_t *order = NULL;
     int64_t n = 0, end = directory_at;
-    int64_t *order = tdmi_alloc((size_t)archive->n_entries, sizeof *order);
-    if (order == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the %lld entries of '%s'",
-                        (long long)archive->n_entries, archive->path);
+    TDMI_TRY(TDMI_NEW(order, archive->n_entries, err));
     for (int64_t i = 0; i < archive->n_entries; i++)
         if (!archive->entries[i].is_folder)
             order[n++] = i;
     qsort_r(order, (size_t)n, sizeof *order, compare_offsets, archive);
-    while (n-- > 0 && status == TDM_OK) {
+    while (n-- > 0) {
         struct tdmi_archive_entry *entry = &archive->entries[order[n]];
         entry->room_bytes = end - entry->offset;
         if (entry->room_bytes < LOCAL_BYTES + entry->stored_bytes)
-            status = TDM_FAIL(err, TDM_E_INPUT,
-                              "'%s' is refused: its members overlap, as those of zip bombs do: "
-                              "'%.200s' has %lld bytes from byte %lld on, and another member or "
-                              "the directory begins at byte %lld",
-                              archive->path, entry->name, (long long)entry->stored_bytes,
-                              (long long)entry->offset, (long long)end);
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "'%s' is refused: its members overlap, as those of zip bombs do: "
+                            "'%.200s' has %lld bytes from byte %lld on, and another member or "
+                            "the directory begins at byte %lld",
+                            archive->path, entry->name, (long long)entry->stored_bytes,
+                            (long long)entry->offset, (long long)end);
         end = entry->offset;
     }
-    tdmi_free(order);
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) uint8_t *directory = NULL;
     struct end end = {0};
     TDM_TRY(find_end(archive, &end, err), err, "cannot open the zip '%s'", archive->path);
     if (end.bytes > end.at || end.offset > end.at - end.bytes)
@@ -291,21 +270,16 @@ tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err)
                         archive->path, (long long)end.bytes, (long long)end.offset,
                         (long long)end.at);
     archive->shift = end.at - end.bytes - end.offset;
-    uint8_t *directory = tdmi_alloc((size_t)end.bytes, 1);
-    if (directory == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the directory of '%s' (%lld bytes)",
-                        archive->path, (long long)end.bytes);
-    tdm_status status =
-        tdmi_records_read(&archive->records, end.at - end.bytes, directory, (size_t)end.bytes, err);
-    if (status == TDM_OK)
-        status = list_directory(archive, &end, directory, err);
-    tdmi_free(directory);
-    return status == TDM_OK ? refuse_overlaps(archive, end.at - end.bytes, err) : status;
+    TDMI_TRY(TDMI_NEW(directory, end.bytes, err));
+    TDMI_TRY(tdmi_records_read(&archive->records, end.at - end.bytes, directory, (size_t)end.bytes,
+                               err));
+    TDMI_TRY(list_directory(archive, &end, directory, err));
+    return refuse_overlaps(archive, end.at - end.bytes, err);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* How long the head before an entry is, whose beginning is here. */
+/* Length of the local head, whose beginning is given. */
 static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uint8_t *head,
                                int64_t *before, tdm_error *err)
 {
@@ -322,32 +296,20 @@ static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uin
     return TDM_OK;
 }
 
-/* Append the local head and the bytes after it to text, in one request where the head's extras are
- * short; *at becomes the place in text where the entry's bytes begin. */
+/* Append the local head and the bytes after it to text, in one request: at most to the next entry,
+ * and no further than the longest head allows. *at becomes the place in text where the entry's
+ * bytes begin. */
 static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                         tdmi_text *text, size_t *at, tdm_error *err)
 {
-    size_t first = text->length_bytes;
-    int64_t most = LOCAL_BYTES + (int64_t)strlen(entry->name) + EXTRA_SLACK + entry->stored_bytes;
-    size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
+    const int64_t most = LOCAL_BYTES + 2 * UINT16_MAX + entry->stored_bytes;
+    const size_t length = (size_t)(most < entry->room_bytes ? most : entry->room_bytes);
+    const size_t first = text->length_bytes;
     char *room = tdmi_text_room(text, length);
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", length);
-    TDM_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err), err,
-            "at byte %lld", (long long)entry->offset);
     int64_t before = 0;
-    tdm_status status = measure_head(entry, (const uint8_t *)room, &before, err);
-    if (status != TDM_OK)
-        return status;
-    int64_t wanted = before + entry->stored_bytes;
-    if (wanted > (int64_t)length) {
-        room = tdmi_text_room(text, (size_t)wanted - length);
-        if (room == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld bytes", (long long)wanted);
-        TDM_TRY(tdmi_records_read(&archive->records, entry->offset + (int64_t)length, room,
-                                  (size_t)wanted - length, err),
-                err, "at byte %lld", (long long)entry->offset);
-    }
+    TDMI_CHECK_MEMORY(room, err);
+    TDMI_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err));
+    TDMI_TRY(measure_head(entry, (const uint8_t *)room, &before, err));
     *at = first + (size_t)before;
     return TDM_OK;
 }
@@ -370,9 +332,8 @@ static tdm_status unpack(const struct tdmi_archive *archive, const struct tdmi_a
                          tdmi_text *text, tdm_error *err)
 {
     size_t at = 0, length = (size_t)entry->size_bytes;
-    if (tdmi_text_room(text, length) == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", length);
-    TDM_TRY(fetch(archive, entry, text, &at, err), err, "cannot read its bytes");
+    TDMI_CHECK_MEMORY(tdmi_text_room(text, length), err);
+    TDMI_TRY(fetch(archive, entry, text, &at, err));
     const char *stored = text->bytes + at;
     if (entry->method == TDMI_ZIP_STORED)
         memmove(text->bytes, stored, length);

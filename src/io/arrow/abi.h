@@ -3,7 +3,7 @@
  * columns are exchanged with Arrow. The guards are those of the specification, so that this header
  * and Arrow's own may meet in one file.
  *
- * Whoever receives a struct calls its release when it is not NULL, once. Children are released by
+ * The receiver of a struct calls its release when it is not NULL, once. Children are released by
  * their parents. tdmi_arrow_…_release() do that and accept zeroed structs.
  */
 #ifndef TANDEM_IO_ARROW_ABI_H

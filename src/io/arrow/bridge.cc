@@ -8,7 +8,6 @@
 #include "io/arrow/storage.h"
 
 #include <arrow/c/bridge.h>
-#include <arrow/config.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
 #include <arrow/util/compression.h>
@@ -21,12 +20,12 @@
 #include <vector>
 
 using arrow::Status;
-using tandem::fail;
+using tandem::attempt;
 using tandem::guarded;
 
 namespace
 {
-// Rows decoded together: enough to be quick with small pictures, little with large ones.
+// Rows decoded together: enough to be quick with small images, little with large ones.
 constexpr int64_t rows_at_once = 1024;
 constexpr int64_t read_ahead_bytes = 1 << 20;
 } // namespace
@@ -38,11 +37,6 @@ struct tdmi_arrow_file {
     int64_t size_bytes;
     int64_t n_rows; // of all row groups: some writers leave the file's own number at 0
 };
-
-const char *tdmi_arrow_version(void)
-{
-    return arrow::GetBuildInfo().version_string.c_str();
-}
 
 // ---- opening -----------------------------------------------------------------------------------
 
@@ -80,19 +74,18 @@ static arrow::Result<int64_t> count_rows(const parquet::FileMetaData &metadata)
 tdm_status tdmi_arrow_file_open(const char *path, tdmi_arrow_file **file, tdm_error *err)
 {
     *file = nullptr;
-    Status status = guarded([&] {
+    return attempt(err, "cannot open as Parquet", path, [&] {
         auto opened = std::make_unique<tdmi_arrow_file>();
         opened->path = path;
         ARROW_ASSIGN_OR_RAISE(auto input, tandem::open_input(path));
         ARROW_ASSIGN_OR_RAISE(opened->size_bytes, input->GetSize());
         opened->metadata = parquet::ParquetFileReader::Open(input, reader_properties())->metadata();
         ARROW_ASSIGN_OR_RAISE(opened->n_rows, count_rows(*opened->metadata));
-        if (tdmi_arrow_is_uri(path))
+        if (tandem::is_uri(path))
             opened->remote = input;
         *file = opened.release();
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : fail(err, status, "cannot open as Parquet", path);
 }
 
 void tdmi_arrow_file_close(tdmi_arrow_file *file)
@@ -103,7 +96,7 @@ void tdmi_arrow_file_close(tdmi_arrow_file *file)
 tdm_status tdmi_arrow_file_schema(const tdmi_arrow_file *file, struct ArrowSchema *schema,
                                   tdm_error *err)
 {
-    Status status = guarded([&] {
+    return attempt(err, "cannot read the schema of", file->path, [&] {
         std::shared_ptr<arrow::Schema> found;
         parquet::ArrowReaderProperties properties;
         ARROW_RETURN_NOT_OK(parquet::arrow::FromParquetSchema(
@@ -111,8 +104,6 @@ tdm_status tdmi_arrow_file_schema(const tdmi_arrow_file *file, struct ArrowSchem
         ARROW_RETURN_NOT_OK(tandem::need_room_to_export());
         return arrow::ExportSchema(*found, schema);
     });
-    return status.ok() ? TDM_OK
-                       : fail(err, status, "cannot read the schema of", file->path.c_str());
 }
 
 const char *tdmi_arrow_file_value(const tdmi_arrow_file *file, const char *key)
@@ -146,7 +137,7 @@ int64_t tdmi_arrow_group_rows(const tdmi_arrow_file *file, int group)
 
 namespace
 {
-// Keeps what a stream reads from, and turns what is thrown while reading into a status.
+// Keeps what a stream reads from, and converts exceptions while reading to a status.
 class GuardedReader : public arrow::RecordBatchReader
 {
   public:
@@ -187,11 +178,11 @@ static arrow::Result<std::vector<int>> leaves_of(const tdmi_arrow_file *file,
     std::vector<bool> is_found(static_cast<size_t>(n_columns));
     std::vector<int> leaves;
     for (int l = 0; l < schema->num_columns(); l++) {
-        bool is_wanted = n_columns == 0;
+        bool is_requested = n_columns == 0;
         for (int c = 0; c < n_columns; c++)
             if (is_within(schema->Column(l)->path()->ToDotString(), columns[c]))
-                is_wanted = is_found[static_cast<size_t>(c)] = true;
-        if (is_wanted)
+                is_requested = is_found[static_cast<size_t>(c)] = true;
+        if (is_requested)
             leaves.push_back(l);
     }
     for (int c = 0; c < n_columns; c++)
@@ -204,7 +195,7 @@ tdm_status tdmi_arrow_file_stream(const tdmi_arrow_file *file, const char *const
                                   int n_columns, int first_group, int n_groups,
                                   struct ArrowArrayStream *stream, tdm_error *err)
 {
-    Status status = guarded([&] {
+    return attempt(err, "cannot read", file->path, [&] {
         ARROW_ASSIGN_OR_RAISE(auto leaves, leaves_of(file, columns, n_columns));
         std::vector<int> groups;
         int end = n_groups < 0 ? tdmi_arrow_file_groups(file) : first_group + n_groups;
@@ -216,11 +207,10 @@ tdm_status tdmi_arrow_file_stream(const tdmi_arrow_file *file, const char *const
         ARROW_ASSIGN_OR_RAISE(auto reader, parquet::arrow::FileReader::Make(
                                                tandem::pool(), reader_of(file), properties));
         ARROW_ASSIGN_OR_RAISE(auto batches, reader->GetRecordBatchReader(groups, leaves));
-        ARROW_RETURN_NOT_OK(tandem::need_room_to_export()); // its schema is asked for next
+        ARROW_RETURN_NOT_OK(tandem::need_room_to_export()); // the caller exports its schema next
         return arrow::ExportRecordBatchReader(
             std::make_shared<GuardedReader>(std::move(reader), std::move(batches)), stream);
     });
-    return status.ok() ? TDM_OK : fail(err, status, "cannot read", file->path.c_str());
 }
 
 // ---- pages -------------------------------------------------------------------------------------
@@ -255,7 +245,7 @@ static int fixed_bytes_of(const parquet::ColumnDescriptor &column)
 tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *column, int group,
                                   struct tdmi_arrow_chunk *facts, tdm_error *err)
 {
-    Status status = guarded([&] {
+    return attempt(err, "cannot read", file->path, [&] {
         ARROW_ASSIGN_OR_RAISE(int leaf, leaf_named(file, column));
         const parquet::ColumnDescriptor *descriptor = file->metadata->schema()->Column(leaf);
         auto rows = file->metadata->RowGroup(group);
@@ -277,7 +267,6 @@ tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *colum
         facts->has_offset_index = chunk->GetOffsetIndexLocation().has_value();
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : fail(err, status, "cannot read", file->path.c_str());
 }
 
 tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *column, int group,
@@ -285,7 +274,7 @@ tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *colum
 {
     *pages = nullptr;
     *n_pages = 0;
-    Status status = guarded([&] {
+    return attempt(err, "cannot find the pages of", file->path, [&] {
         ARROW_ASSIGN_OR_RAISE(int leaf, leaf_named(file, column));
         auto reader = reader_of(file);
         auto indexes = reader->GetPageIndexReader();
@@ -304,7 +293,6 @@ tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *colum
         *n_pages = static_cast<int64_t>(places.size());
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : fail(err, status, "cannot find the pages of", file->path.c_str());
 }
 
 tdm_status tdmi_arrow_decompress(int codec, const void *bytes, size_t n_bytes, void *target,

@@ -12,16 +12,12 @@
 #include "io/arrow/abi.h"
 #include "tandem/error.h"
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* "26.0.1": of the library that is loaded, not of the headers; "" without Arrow. Valid for ever. */
-const char *tdmi_arrow_version(void);
-/* TDM_E_ABSENT without Arrow: for work that will want it later. */
+/* TDM_E_ABSENT without Arrow: for work that needs it later. */
 tdm_status tdmi_arrow_require(tdm_error *err) TDM_MUST_USE;
 
 /* ---- a Parquet file --------------------------------------------------------------------------

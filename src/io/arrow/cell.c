@@ -5,19 +5,28 @@
  */
 #include "io/arrow/cell.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VIEW_BYTES = 16, INLINE_BYTES = 12 };
 
 /* ---- schemas ----------------------------------------------------------------------------- */
 
-const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
-                                                  const char *name)
+/* The index of the child of that name; -1: none. */
+static int64_t find_child(const struct ArrowSchema *schema, const char *name)
 {
     for (int64_t i = 0; i < schema->n_children; i++)
         if (strcmp(schema->children[i]->name, name) == 0)
-            return schema->children[i];
-    return NULL;
+            return i;
+    return -1;
+}
+
+const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
+                                                  const char *name)
+{
+    int64_t i = find_child(schema, name);
+    return i < 0 ? NULL : schema->children[i];
 }
 
 static const char *format_of(const struct ArrowSchema *schema)
@@ -84,18 +93,18 @@ struct tdmi_arrow_cell tdmi_arrow_cell_at(const struct ArrowSchema *schema,
     return (struct tdmi_arrow_cell){schema, array, row + array->offset};
 }
 
+struct tdmi_arrow_cell tdmi_arrow_cell_child(struct tdmi_arrow_cell cell, int64_t i)
+{
+    return tdmi_arrow_cell_at(cell.schema->children[i], cell.array->children[i], cell.row);
+}
+
 bool tdmi_arrow_cell_field(struct tdmi_arrow_cell cell, const char *name,
                            struct tdmi_arrow_cell *field)
 {
-    if (strcmp(cell.schema->format, "+s") != 0)
-        return false;
-    for (int64_t i = 0; i < cell.schema->n_children; i++)
-        if (strcmp(cell.schema->children[i]->name, name) == 0) {
-            *field =
-                tdmi_arrow_cell_at(cell.schema->children[i], cell.array->children[i], cell.row);
-            return true;
-        }
-    return false;
+    int64_t i = strcmp(cell.schema->format, "+s") == 0 ? find_child(cell.schema, name) : -1;
+    if (i >= 0)
+        *field = tdmi_arrow_cell_child(cell, i);
+    return i >= 0;
 }
 
 static bool is_bit(const void *bits, int64_t index)
@@ -143,22 +152,29 @@ static bool view_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, int64
     return true;
 }
 
-static void list_range(struct tdmi_arrow_cell cell, int64_t *first, int64_t *n)
+/* The number of values in a format of fixed length: "w:12", "+w:3". */
+static int64_t fixed_length(const char *format)
+{
+    return strtoll(strchr(format, ':') + 1, NULL, 10);
+}
+
+/* Two neighbouring offsets of a text, binary or list column. */
+static void offsets(struct tdmi_arrow_cell cell, bool are_wide, int64_t *first, int64_t *n)
+{
+    const int64_t *wide = cell.array->buffers[1];
+    const int32_t *narrow = cell.array->buffers[1];
+    *first = are_wide ? wide[cell.row] : narrow[cell.row];
+    *n = (are_wide ? wide[cell.row + 1] : narrow[cell.row + 1]) - *first;
+}
+
+void tdmi_arrow_cell_list(struct tdmi_arrow_cell cell, int64_t *first, int64_t *n)
 {
     const char *format = cell.schema->format;
-    if (strncmp(format, "+w:", 3) == 0) {
-        const char *digits = format + 3;
-        for (*n = 0; *digits >= '0' && *digits <= '9'; digits++)
-            *n = *n * 10 + (*digits - '0');
+    if (format[1] == 'w') {
+        *n = fixed_length(format);
         *first = cell.row * *n;
-    } else if (format[1] == 'L') {
-        const int64_t *ends = cell.array->buffers[1];
-        *first = ends[cell.row];
-        *n = ends[cell.row + 1] - *first;
     } else {
-        const int32_t *ends = cell.array->buffers[1];
-        *first = ends[cell.row];
-        *n = ends[cell.row + 1] - *first;
+        offsets(cell, format[1] == 'L', first, n);
     }
 }
 
@@ -166,7 +182,7 @@ static bool list_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, int64
 {
     const struct ArrowArray *numbers = cell.array->children[0];
     int64_t first;
-    list_range(cell, &first, n_bytes);
+    tdmi_arrow_cell_list(cell, &first, n_bytes);
     first += numbers->offset;
     if (numbers->null_count != 0 && numbers->buffers[0] != NULL)
         for (int64_t i = 0; i < *n_bytes; i++)
@@ -186,18 +202,12 @@ bool tdmi_arrow_cell_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, i
         return list_bytes(cell, bytes, n_bytes);
     if (strcmp(format, "vu") == 0 || strcmp(format, "vz") == 0)
         return view_bytes(cell, bytes, n_bytes);
-    if (is_one_of(format, "uz")) {
-        const int32_t *ends = cell.array->buffers[1];
-        *n_bytes = ends[cell.row + 1] - ends[cell.row];
-        *bytes = (const uint8_t *)cell.array->buffers[2] + ends[cell.row];
-    } else if (is_one_of(format, "UZ")) {
-        const int64_t *ends = cell.array->buffers[1];
-        *n_bytes = ends[cell.row + 1] - ends[cell.row];
-        *bytes = (const uint8_t *)cell.array->buffers[2] + ends[cell.row];
+    if (is_one_of(format, "uzUZ")) {
+        int64_t first;
+        offsets(cell, is_one_of(format, "UZ"), &first, n_bytes);
+        *bytes = (const uint8_t *)cell.array->buffers[2] + first;
     } else if (strncmp(format, "w:", 2) == 0) {
-        *n_bytes = 0;
-        for (const char *digit = format + 2; *digit >= '0' && *digit <= '9'; digit++)
-            *n_bytes = *n_bytes * 10 + (*digit - '0');
+        *n_bytes = fixed_length(format);
         *bytes = (const uint8_t *)cell.array->buffers[1] + cell.row * *n_bytes;
     } else {
         return false;
@@ -214,30 +224,19 @@ bool tdmi_arrow_cell_integer(struct tdmi_arrow_cell cell, int64_t *value)
     if (!resolve(&cell) || !is_one_of(cell.schema->format, "bcCsSiIlL"))
         return false;
     switch (cell.schema->format[0]) {
-    case 'b':
-        *value = is_bit(cell.array->buffers[1], cell.row);
+#define X(letter, number)  \
+    case letter:           \
+        *value = (number); \
         break;
-    case 'c':
-        *value = VALUE(int8_t);
-        break;
-    case 'C':
-        *value = VALUE(uint8_t);
-        break;
-    case 's':
-        *value = VALUE(int16_t);
-        break;
-    case 'S':
-        *value = VALUE(uint16_t);
-        break;
-    case 'i':
-        *value = VALUE(int32_t);
-        break;
-    case 'I':
-        *value = VALUE(uint32_t);
-        break;
-    case 'l':
-        *value = VALUE(int64_t);
-        break;
+        X('b', is_bit(cell.array->buffers[1], cell.row))
+        X('c', VALUE(int8_t))
+        X('C', VALUE(uint8_t))
+        X('s', VALUE(int16_t))
+        X('S', VALUE(uint16_t))
+        X('i', VALUE(int32_t))
+        X('I', VALUE(uint32_t))
+        X('l', VALUE(int64_t))
+#undef X
     default:
         *value = VALUE(int64_t);
         return *value >= 0;
@@ -251,4 +250,37 @@ bool tdmi_arrow_cell_number(struct tdmi_arrow_cell cell, double *value)
         return false;
     *value = cell.schema->format[0] == 'f' ? (double)VALUE(float) : VALUE(double);
     return true;
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
+tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *path,
+                                  struct ArrowArray *array, tdm_error *err)
+{
+    *array = (struct ArrowArray){0};
+    int code = stream->get_next(stream, array);
+    if (code == 0)
+        return TDM_OK;
+    const char *why = stream->get_last_error(stream);
+    return TDM_FAIL(err, code == ENOMEM ? TDM_E_MEMORY : TDM_E_INPUT,
+                    "cannot read the rows of '%s': %s", path, why != NULL ? why : strerror(code));
+}
+
+tdm_status tdmi_arrow_each_row(const tdmi_arrow_file *file, const char *path,
+                               const char *const *columns, int n_columns,
+                               tdmi_arrow_visit_row visit, void *self, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arrow_stream_release) struct ArrowArrayStream stream = {0};
+    TDMI_AT_END(tdmi_arrow_schema_release) struct ArrowSchema schema = {0};
+    TDMI_TRY(tdmi_arrow_file_stream(file, columns, n_columns, 0, -1, &stream, err));
+    if (stream.get_schema(&stream, &schema) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read the columns of '%s'", path);
+    for (;;) {
+        TDMI_AT_END(tdmi_arrow_array_release) struct ArrowArray batch = {0};
+        TDMI_TRY(tdmi_arrow_stream_next(&stream, path, &batch, err));
+        if (batch.release == NULL)
+            return TDM_OK;
+        for (int64_t r = 0; r < batch.length; r++)
+            TDMI_TRY(visit(self, tdmi_arrow_cell_at(&schema, &batch, r), err));
+    }
 }

@@ -5,8 +5,10 @@
 #ifndef TANDEM_IO_ARROW_CELL_H
 #define TANDEM_IO_ARROW_CELL_H
 
-#include "io/arrow/abi.h"
-#include <stdbool.h>
+#include "base/scope.h"
+#include "io/arrow/bridge.h"
+
+TDMI_POINTER_RELEASE(tdmi_arrow_file, tdmi_arrow_file_close)
 
 struct tdmi_arrow_cell {
     const struct ArrowSchema *schema;
@@ -17,9 +19,13 @@ struct tdmi_arrow_cell {
 /* Row of an array as a stream gives it. */
 struct tdmi_arrow_cell tdmi_arrow_cell_at(const struct ArrowSchema *schema,
                                           const struct ArrowArray *array, int64_t row);
-/* The field of a struct (rows of a stream are structs of columns). */
+/* The child number i of a struct (rows of a stream are structs of columns). */
+struct tdmi_arrow_cell tdmi_arrow_cell_child(struct tdmi_arrow_cell cell, int64_t i);
+/* The field of a struct by its name. */
 bool tdmi_arrow_cell_field(struct tdmi_arrow_cell cell, const char *name,
                            struct tdmi_arrow_cell *field);
+/* The rows of a list or map in its only child: n from first on. */
+void tdmi_arrow_cell_list(struct tdmi_arrow_cell cell, int64_t *first, int64_t *n);
 
 bool tdmi_arrow_cell_is_null(struct tdmi_arrow_cell cell);
 /* Binary, text, fixed binary, lists of bytes; of dictionaries too. Valid as long as the array. A
@@ -29,8 +35,14 @@ bool tdmi_arrow_cell_bytes(struct tdmi_arrow_cell cell, const uint8_t **bytes, i
 bool tdmi_arrow_cell_integer(struct tdmi_arrow_cell cell, int64_t *value);
 bool tdmi_arrow_cell_number(struct tdmi_arrow_cell cell, double *value); /* float, double */
 
-/* ---- from a schema alone
- * ----------------------------------------------------------------------- */
+/* Visit every row of a file in order, with the columns named (as in tdmi_arrow_file_stream). path
+ * is its name in messages. Any status but TDM_OK ends the reading. */
+typedef tdm_status (*tdmi_arrow_visit_row)(void *self, struct tdmi_arrow_cell row, tdm_error *err);
+tdm_status tdmi_arrow_each_row(const tdmi_arrow_file *file, const char *path,
+                               const char *const *columns, int n_columns,
+                               tdmi_arrow_visit_row visit, void *self, tdm_error *err) TDM_MUST_USE;
+
+/* ---- from a schema alone ----------------------------------------------------------------- */
 
 const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
                                                   const char *name);

@@ -1,5 +1,5 @@
-// What the C++ files behind the door share: how whatever Arrow returns or throws becomes a
-// sentence, and how a path or URI becomes a file.
+// Shared by the C++ files: how what Arrow returns or throws becomes a sentence, and how a path or
+// URI becomes a file.
 #ifndef TANDEM_IO_ARROW_INSIDE_HH
 #define TANDEM_IO_ARROW_INSIDE_HH
 
@@ -64,14 +64,21 @@ arrow::Status guarded(Call &&call) noexcept
 // In arrow/storage.cc: damage is TDM_E_INPUT, a store that does not answer TDM_E_SYSTEM.
 tdm_status code_of(const arrow::Status &status);
 
-// The status as ours; attempt is a sentence's beginning ("cannot read") about object.
-inline tdm_status fail(tdm_error *err, const arrow::Status &status, const char *attempt,
-                       const char *object)
+// Runs call as guarded() does and returns its status as ours; attempt is a sentence's beginning
+// ("cannot read") about object.
+template <class Call>
+tdm_status attempt(tdm_error *err, const char *attempt, const std::string &object,
+                   Call &&call) noexcept
 {
-    return TDM_FAIL(err, code_of(status), "%s '%s': %s", attempt, object, status.message().c_str());
+    const arrow::Status status = guarded(call);
+    return status.ok() ? TDM_OK
+                       : TDM_FAIL(err, code_of(status), "%s '%s': %s", attempt, object.c_str(),
+                                  status.message().c_str());
 }
 
-// In arrow/storage.cc; a path, or a URI of a store.
+// In arrow/storage.cc. Does the path begin with a scheme ("s3://…")?
+bool is_uri(const std::string &path);
+// A path, or a URI of a store.
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> open_input(const std::string &path);
 
 } // namespace tandem

@@ -37,8 +37,7 @@ struct tdmi_arrow_remote {
     int64_t size_bytes;
 };
 
-// ---- a URI as a store and a path in it
-// -----------------------------------------------------------
+// ---- a URI as a store and a path in it ---------------------------------------------------------
 
 namespace
 {
@@ -51,21 +50,16 @@ struct place {
 // Newer Arrows keep S3 in a library of its own beside their first.
 static Status load_s3()
 {
-    static const Status loaded = [] {
-        Dl_info arrow_library;
-        if (dladdr(reinterpret_cast<const void *>(&arrow::GetBuildInfo), &arrow_library) == 0)
-            return Status::OK();
-        std::string path = arrow_library.dli_fname;
-        size_t at = path.rfind("libarrow.so");
-        if (at == std::string::npos)
-            return Status::OK(); // linked otherwise, S3 with it or not
-        path.replace(at, strlen("libarrow"), "libarrow_s3");
-        if (access(path.c_str(), R_OK) != 0)
-            return Status::OK();
-        ARROW_RETURN_NOT_OK(arrow::fs::LoadFileSystemFactories(path.c_str()));
+    Dl_info arrow_library;
+    if (dladdr(reinterpret_cast<const void *>(&arrow::GetBuildInfo), &arrow_library) == 0)
         return Status::OK();
-    }();
-    return loaded;
+    std::string path = arrow_library.dli_fname;
+    size_t at = path.rfind("libarrow.so");
+    if (at == std::string::npos)
+        return Status::OK(); // linked otherwise, S3 with it or not
+    path.replace(at, strlen("libarrow"), "libarrow_s3");
+    return access(path.c_str(), R_OK) != 0 ? Status::OK()
+                                           : arrow::fs::LoadFileSystemFactories(path.c_str());
 }
 
 // Google's client tries for a quarter of an hour where nothing else is said.
@@ -79,9 +73,9 @@ static std::string patient(const std::string &uri)
 
 namespace
 {
-// How long S3 is asked again: after what may pass (no connection, no answer for 3 s, "slow down"),
+// Retries of S3: after failures that may pass (no connection, no answer for 3 s, "slow down"),
 // 12 times, with pauses that grow from 0.2 to 2 s. A store that refuses is given up after 20 s, one
-// that is silent after a minute. Whoever wants to stop waits for one attempt and one pause.
+// that is silent after a minute. A stop request waits for one attempt and one pause.
 class s3_patience final : public arrow::fs::S3RetryStrategy
 {
   public:
@@ -117,7 +111,8 @@ static arrow::Result<std::shared_ptr<FileSystem>> make_store(const std::string &
 {
     if (uri.compare(0, 5, "s3://") != 0)
         return arrow::fs::FileSystemFromUri(patient(uri));
-    ARROW_RETURN_NOT_OK(load_s3());
+    static const Status loaded = load_s3();
+    ARROW_RETURN_NOT_OK(loaded);
     std::shared_ptr<arrow::fs::S3RetryStrategy> retry = std::make_shared<s3_patience>();
     auto store = arrow::fs::FileSystemFromUriAndOptions(uri, {{"retry_strategy", std::any(retry)}});
     // Whatever S3 registered while it began, or made its first client, must end after our handler:
@@ -163,18 +158,18 @@ parts::parts(const std::string &uri)
         path.pop_back();
 }
 
-static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &wanted)
+static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &request)
 {
-    const std::string root = wanted.scheme + "://" + wanted.authority;
+    const std::string root = request.scheme + "://" + request.authority;
     stores &all = all_stores();
     std::lock_guard<std::mutex> held(all.lock);
     auto known = all.by_root.find(root);
     if (known == all.by_root.end()) {
-        ARROW_ASSIGN_OR_RAISE(auto files, make_store(root + "/" + wanted.query));
-        known = all.by_root.insert({root, {files, wanted.query}}).first;
+        ARROW_ASSIGN_OR_RAISE(auto files, make_store(root + "/" + request.query));
+        known = all.by_root.insert({root, {files, request.query}}).first;
     }
     const std::string &query = known->second.query;
-    if (!wanted.query.empty() && wanted.query != query)
+    if (!request.query.empty() && request.query != query)
         return Status::Invalid("this bucket was asked before with ",
                                query.empty() ? "no options" : query.c_str(),
                                "; one process takes one set of options for a bucket");
@@ -183,22 +178,29 @@ static arrow::Result<std::shared_ptr<FileSystem>> store_of(const parts &wanted)
 
 static arrow::Result<place> place_of(const std::string &uri)
 {
-    const parts wanted(uri);
-    bool has_bucket = wanted.scheme == "s3" || wanted.scheme == "gs" || wanted.scheme == "gcs";
-    if (!has_bucket && wanted.scheme != "hdfs" && wanted.scheme != "file")
+    const parts request(uri);
+    bool has_bucket = request.scheme == "s3" || request.scheme == "gs" || request.scheme == "gcs";
+    if (!has_bucket && request.scheme != "hdfs" && request.scheme != "file")
         return Status::Invalid("stores begin with s3://, gs://, hdfs:// or file://");
     place found;
-    ARROW_ASSIGN_OR_RAISE(found.store, store_of(wanted));
-    found.path = wanted.path.empty() ? "/" : wanted.path;
+    ARROW_ASSIGN_OR_RAISE(found.store, store_of(request));
+    found.path = request.path.empty() ? "/" : request.path;
     if (has_bucket)
-        found.path = wanted.authority.substr(wanted.authority.rfind('@') + 1) + wanted.path;
+        found.path = request.authority.substr(request.authority.rfind('@') + 1) + request.path;
     return found;
+}
+
+bool tandem::is_uri(const std::string &path)
+{
+    size_t n = strspn(path.c_str(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "0123456789+.-");
+    return n > 0 && path.compare(n, 3, "://") == 0;
 }
 
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>>
 tandem::open_input(const std::string &path)
 {
-    if (!tdmi_arrow_is_uri(path.c_str()))
+    if (!is_uri(path))
         return arrow::io::ReadableFile::Open(path, tandem::pool());
     ARROW_ASSIGN_OR_RAISE(place found, place_of(path));
     return found.store->OpenInputFile(found.path);
@@ -220,41 +222,44 @@ tdm_status tandem::code_of(const Status &status)
     return tdm_stop_is_requested() ? TDM_E_STOPPED : TDM_E_SYSTEM;
 }
 
-static tdm_status refused(tdm_error *err, const Status &status, const char *attempt,
-                          const char *uri)
+// Runs call as tandem::attempt() does, for the place of a store.
+template <class Call>
+static tdm_status ask_store(tdm_error *err, const char *attempt, const std::string &uri,
+                            Call &&call) noexcept
 {
+    const Status status = guarded(call);
+    if (status.ok())
+        return TDM_OK;
     if (says(status, "Unable to load lib"))
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "%s '%s': HDFS needs Hadoop's libhdfs and a Java machine, found by "
                         "HADOOP_HOME and JAVA_HOME: %.120s…",
-                        attempt, uri, status.message().c_str());
+                        attempt, uri.c_str(), status.message().c_str());
     bool is_missing = arrow::internal::ErrnoFromStatus(status) == ENOENT;
     tdm_status code = tandem::code_of(status);
     if (code == TDM_E_INPUT && status.IsIOError() && !is_missing && !says(status, "DENIED"))
         code = TDM_E_SYSTEM;
-    return TDM_FAIL(err, code, "%s '%s': %s", attempt, uri, status.message().c_str());
+    return TDM_FAIL(err, code, "%s '%s': %s", attempt, uri.c_str(), status.message().c_str());
 }
 
-// ---- looking
-// --------------------------------------------------------------------------------------
+// ---- looking -----------------------------------------------------------------------------------
 
-tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_arrow_uri_kind *kind, int64_t *size_bytes,
+tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_file_kind *kind, int64_t *size_bytes,
                                tdm_error *err)
 {
-    *kind = TDMI_ARROW_URI_MISSING;
+    *kind = TDMI_FILE_MISSING;
     *size_bytes = -1;
-    Status status = guarded([&] {
+    return ask_store(err, "cannot look at", uri, [&] {
         ARROW_ASSIGN_OR_RAISE(place found, place_of(uri));
         ARROW_ASSIGN_OR_RAISE(FileInfo info, found.store->GetFileInfo(found.path));
         if (info.type() == FileType::Directory)
-            *kind = TDMI_ARROW_URI_FOLDER;
+            *kind = TDMI_FILE_FOLDER;
         if (info.type() == FileType::File) {
-            *kind = TDMI_ARROW_URI_FILE;
+            *kind = TDMI_FILE_REGULAR;
             *size_bytes = info.size();
         }
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : refused(err, status, "cannot look at", uri);
 }
 
 static Status list_folder(const char *uri, std::vector<FileInfo> *entries)
@@ -271,28 +276,28 @@ static Status list_folder(const char *uri, std::vector<FileInfo> *entries)
 tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *self, tdm_error *err)
 {
     std::vector<FileInfo> entries;
-    Status status = guarded([&] { return list_folder(uri, &entries); });
-    if (!status.ok())
-        return refused(err, status, "cannot list", uri);
+    tdm_status status =
+        ask_store(err, "cannot list", uri, [&] { return list_folder(uri, &entries); });
+    if (status != TDM_OK)
+        return status;
     for (const FileInfo &entry : entries) {
         const std::string name = entry.base_name();
         bool is_file = entry.type() == FileType::File;
         if (!name.empty())
-            TDM_TRY(visit(self, name.c_str(), is_file ? TDMI_ARROW_URI_FILE : TDMI_ARROW_URI_FOLDER,
+            TDM_TRY(visit(self, name.c_str(), is_file ? TDMI_FILE_REGULAR : TDMI_FILE_FOLDER,
                           is_file ? entry.size() : -1, err),
                     err, "cannot list '%s'", uri);
     }
     return TDM_OK;
 }
 
-// ---- reading
-// --------------------------------------------------------------------------------------
+// ---- reading -----------------------------------------------------------------------------------
 
 tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_arrow_remote **file,
                                   tdm_error *err)
 {
     *file = nullptr;
-    Status status = guarded([&] {
+    return ask_store(err, "cannot open", uri, [&] {
         auto opened = std::make_unique<tdmi_arrow_remote>();
         opened->uri = uri;
         ARROW_ASSIGN_OR_RAISE(place found, place_of(uri));
@@ -304,7 +309,6 @@ tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_ar
         *file = opened.release();
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : refused(err, status, "cannot open", uri);
 }
 
 void tdmi_arrow_remote_close(tdmi_arrow_remote *file)
@@ -323,10 +327,11 @@ int64_t tdmi_arrow_remote_size(const tdmi_arrow_remote *file)
 tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_bytes, void *bytes,
                                   size_t n_bytes, size_t *done, tdm_error *err)
 {
-    int64_t got = 0;
-    Status status = guarded([&] {
-        return file->input->ReadAt(offset_bytes, static_cast<int64_t>(n_bytes), bytes).Value(&got);
+    *done = 0;
+    return ask_store(err, "cannot read", file->uri, [&] {
+        ARROW_ASSIGN_OR_RAISE(
+            int64_t got, file->input->ReadAt(offset_bytes, static_cast<int64_t>(n_bytes), bytes));
+        *done = static_cast<size_t>(got);
+        return Status::OK();
     });
-    *done = status.ok() ? static_cast<size_t>(got) : 0;
-    return status.ok() ? TDM_OK : refused(err, status, "cannot read", file->uri.c_str());
 }

@@ -5,28 +5,20 @@
 #ifndef TANDEM_IO_ARROW_STORAGE_H
 #define TANDEM_IO_ARROW_STORAGE_H
 
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/file/file.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Does text begin with a scheme ("s3://…")? Answered without Arrow too. */
-bool tdmi_arrow_is_uri(const char *text);
-
-enum tdmi_arrow_uri_kind { TDMI_ARROW_URI_MISSING, TDMI_ARROW_URI_FILE, TDMI_ARROW_URI_FOLDER };
-
 /* TDM_E_INPUT: a scheme of no store known here; TDM_E_SYSTEM: the store refuses or cannot be
- * reached. size_bytes -1 for what is no file. */
-tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_arrow_uri_kind *kind, int64_t *size_bytes,
+ * reached. *kind is missing, file or folder; size_bytes -1 for all but files. */
+tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_file_kind *kind, int64_t *size_bytes,
                                tdm_error *err) TDM_MUST_USE;
 
 /* Called for every file and folder directly in the folder, in the order of their names by bytes.
  * size_bytes as above. Any status but TDM_OK ends the listing. */
-typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *name, enum tdmi_arrow_uri_kind kind,
+typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *name, enum tdmi_file_kind kind,
                                        int64_t size_bytes, tdm_error *err);
 tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *self,
                                tdm_error *err) TDM_MUST_USE;

@@ -24,6 +24,8 @@ using tandem::guarded;
 
 namespace
 {
+const char *const picture_column = "image";
+
 // Arrow's output stream onto a sink of ours. The error of the sink is kept, for it says more.
 class SinkStream : public arrow::io::OutputStream
 {
@@ -71,10 +73,14 @@ struct tdmi_arrow_writer {
     int64_t n_rows = 0;                           // of the row group
 };
 
-// What the sink said, or what Arrow says.
-static tdm_status failed(tdmi_arrow_writer *writer, const Status &status, tdm_error *err)
+// Runs call as tandem::attempt() does; the error is that of the sink, or else Arrow's.
+template <class Call>
+static tdm_status attempt(const tdmi_arrow_writer *writer, tdm_error *err, Call &&call) noexcept
 {
-    if (writer->sink->problem.code != TDM_OK) {
+    const Status status = guarded(call);
+    if (status.ok())
+        return TDM_OK;
+    if (writer != nullptr && writer->sink != nullptr && writer->sink->problem.code != TDM_OK) {
         if (err != nullptr)
             *err = writer->sink->problem;
         return TDM_WRAP(err, writer->sink->problem.code, "cannot write Parquet");
@@ -93,8 +99,8 @@ static parquet::Compression::type compression_of(enum tdmi_arrow_codec codec)
 static std::shared_ptr<GroupNode> schema_of(const tdmi_arrow_write_options &options)
 {
     parquet::schema::NodeVector nodes;
-    nodes.push_back(PrimitiveNode::Make(options.picture_column, Repetition::REQUIRED,
-                                        parquet::Type::BYTE_ARRAY));
+    nodes.push_back(
+        PrimitiveNode::Make(picture_column, Repetition::REQUIRED, parquet::Type::BYTE_ARRAY));
     for (int c = 0; c < options.n_columns; c++) {
         const tdmi_arrow_column &column = options.columns[c];
         nodes.push_back(
@@ -110,7 +116,6 @@ static std::shared_ptr<GroupNode> schema_of(const tdmi_arrow_write_options &opti
 static std::shared_ptr<parquet::WriterProperties>
 properties_of(const tdmi_arrow_write_options &options)
 {
-    const std::string picture = options.picture_column;
     parquet::WriterProperties::Builder builder;
     builder.memory_pool(tandem::pool())
         ->data_pagesize(1)
@@ -120,11 +125,11 @@ properties_of(const tdmi_arrow_write_options &options)
         ->compression(compression_of(options.column_codec))
         ->disable_write_page_index()
         ->set_size_statistics_level(parquet::SizeStatisticsLevel::None)
-        ->compression(picture, compression_of(options.picture_codec))
-        ->disable_dictionary(picture)
-        ->encoding(picture, parquet::Encoding::PLAIN)
-        ->disable_statistics(picture)
-        ->enable_write_page_index(picture);
+        ->compression(picture_column, compression_of(options.picture_codec))
+        ->disable_dictionary(picture_column)
+        ->encoding(picture_column, parquet::Encoding::PLAIN)
+        ->disable_statistics(picture_column)
+        ->enable_write_page_index(picture_column);
     for (int c = 0; c < options.n_columns; c++)
         if (options.columns[c].is_distinct)
             builder.disable_dictionary(options.columns[c].name);
@@ -135,10 +140,10 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
                                   const struct tdmi_arrow_write_options *options,
                                   tdmi_arrow_writer **writer, tdm_error *err)
 {
-    *writer = nullptr;
-    std::unique_ptr<tdmi_arrow_writer> opened;
-    Status status = guarded([&] {
-        opened = std::make_unique<tdmi_arrow_writer>();
+    std::unique_ptr<tdmi_arrow_writer> opened(new (std::nothrow) tdmi_arrow_writer);
+    tdm_status status = attempt(opened.get(), err, [&] {
+        if (opened == nullptr)
+            return Status::OutOfMemory("no memory");
         opened->sink = std::make_shared<SinkStream>(*sink);
         for (int c = 0; c < options->n_columns; c++)
             opened->types.push_back(options->columns[c].type);
@@ -149,14 +154,8 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
                                                         properties_of(*options), pairs);
         return Status::OK();
     });
-    if (status.ok()) {
-        *writer = opened.release();
-        return TDM_OK;
-    }
-    return opened != nullptr && opened->sink != nullptr
-               ? failed(opened.get(), status, err)
-               : TDM_FAIL(err, tandem::code_of(status), "cannot write Parquet: %s",
-                          status.message().c_str());
+    *writer = status == TDM_OK ? opened.release() : nullptr;
+    return status;
 }
 
 tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *bytes, size_t n_bytes,
@@ -164,8 +163,8 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
 {
     if (n_bytes > std::numeric_limits<int32_t>::max() / 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "a picture of %zu bytes is too large for a page of Parquet", n_bytes);
-    Status status = guarded([&] {
+                        "an image of %zu bytes is too large for a page of Parquet", n_bytes);
+    return attempt(writer, err, [&] {
         if (writer->group == nullptr) {
             writer->group = writer->file->AppendRowGroup();
             writer->pictures = static_cast<parquet::ByteArrayWriter *>(writer->group->NextColumn());
@@ -176,7 +175,6 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
         writer->n_rows++;
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 static void write_column(parquet::ColumnWriter *column, tdmi_arrow_type type, const void *values,
@@ -195,36 +193,29 @@ static void write_column(parquet::ColumnWriter *column, tdmi_arrow_type type, co
     static_cast<parquet::ByteArrayWriter *>(column)->WriteBatch(n, nullptr, nullptr, views.data());
 }
 
-tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
-                                       const struct tdmi_arrow_values *values, tdm_error *err)
+tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer, void *const *columns,
+                                       tdm_error *err)
 {
-    if (values->n_rows != writer->n_rows)
-        return TDM_FAIL(err, TDM_E_BUG, "a row group of %lld pictures got %lld rows",
-                        static_cast<long long>(writer->n_rows),
-                        static_cast<long long>(values->n_rows));
     if (writer->group == nullptr)
         return TDM_OK;
-    Status status = guarded([&] {
+    return attempt(writer, err, [&] {
         for (size_t c = 0; c < writer->types.size(); c++)
-            write_column(writer->group->NextColumn(), writer->types[c], values->columns[c],
-                         values->n_rows);
+            write_column(writer->group->NextColumn(), writer->types[c], columns[c], writer->n_rows);
         writer->group->Close();
         writer->group = nullptr;
         writer->n_rows = 0;
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 tdm_status tdmi_arrow_writer_finish(tdmi_arrow_writer *writer, tdm_error *err)
 {
     if (writer->group != nullptr)
         return TDM_FAIL(err, TDM_E_BUG, "a Parquet file was finished within a row group");
-    Status status = guarded([&] {
+    return attempt(writer, err, [&] {
         writer->file->Close();
         return Status::OK();
     });
-    return status.ok() ? TDM_OK : failed(writer, status, err);
 }
 
 void tdmi_arrow_writer_free(tdmi_arrow_writer *writer)

@@ -28,19 +28,13 @@ struct tdmi_arrow_column {
     bool is_distinct; /* hardly a value occurs twice: no dictionary */
 };
 
+/* The column of images is called "image". */
 struct tdmi_arrow_write_options {
-    const char *picture_column;
     const struct tdmi_arrow_column *columns;
     int n_columns;
     const char *const *keys, *const *values; /* metadata of the file */
     int n_keys;
     enum tdmi_arrow_codec picture_codec, column_codec;
-};
-
-/* Values of the small columns of a row group: INT32 as int32_t[], TEXT as const char *[]. */
-struct tdmi_arrow_values {
-    const void *const *columns;
-    int64_t n_rows;
 };
 
 typedef struct tdmi_arrow_writer tdmi_arrow_writer;
@@ -52,9 +46,9 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
 /* The next row's image, written at once; the first one begins a row group. */
 tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *bytes, size_t n_bytes,
                                      tdm_error *err) TDM_MUST_USE;
-/* Ends the row group: as many rows as images were given since the last one. */
-tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer,
-                                       const struct tdmi_arrow_values *values,
+/* Ends the row group. columns: the values of the small columns, INT32 as int32_t[] and TEXT as
+ * const char *[], as many as images were given since the last one. */
+tdm_status tdmi_arrow_writer_end_group(tdmi_arrow_writer *writer, void *const *columns,
                                        tdm_error *err) TDM_MUST_USE;
 /* Writes the footer. Free the writer in any case. */
 tdm_status tdmi_arrow_writer_finish(tdmi_arrow_writer *writer, tdm_error *err) TDM_MUST_USE;

@@ -1,4 +1,4 @@
-/* The calls of the table, or what stands for them in a build without zlib. */
+/* The calls of the table, or the error of a build without zlib. */
 #include "io/compress/inflate.h"
 
 static tdm_status fail_without(const char *name, tdm_error *err)

@@ -4,11 +4,7 @@
 #ifndef TANDEM_IO_COMPRESS_INFLATE_H
 #define TANDEM_IO_COMPRESS_INFLATE_H
 
-#include "base/text/text.h"
 #include "io/storage/storage.h"
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
 
 /* No deflated byte stands for more than this many. */
 #define TDMI_DEFLATE_MOST_RATIO 1032

@@ -2,8 +2,6 @@
  */
 #include "io/compress/inflate.h"
 
-#include "base/memory.h"
-#include <limits.h>
 #include <zlib.h>
 
 enum { CHUNK_BYTES = 64 * 1024, GROWTH_BYTES = 256 * 1024, RAW = -15, GZIP = 15 + 16 };
@@ -28,6 +26,11 @@ static tdm_status start(z_stream *stream, int form, const char *name, tdm_error 
     return TDM_OK;
 }
 
+static void end(z_stream *stream)
+{
+    (void)inflateEnd(stream); /* refuses one that was not started */
+}
+
 static const char *reason(const z_stream *stream)
 {
     return stream->msg == NULL ? "it does not fit its sizes" : stream->msg;
@@ -43,11 +46,11 @@ static uInt at_most(size_t length_bytes)
 static tdm_status zlib_raw(const void *bytes, size_t length_bytes, void *out, size_t out_bytes,
                            const char *name, tdm_error *err)
 {
-    z_stream stream;
+    TDMI_AT_END(end) z_stream stream = {0};
     uint8_t beyond[1]; /* room to notice one byte too many */
     size_t out_done = 0, in_done = 0;
     int result = Z_OK;
-    TDM_TRY(start(&stream, RAW, name, err), err, "cannot decompress '%s'", name);
+    TDMI_TRY(start(&stream, RAW, name, err));
     while (result == Z_OK) {
         bool is_full = out_done == out_bytes;
         uInt in_step = at_most(length_bytes - in_done);
@@ -63,15 +66,13 @@ static tdm_status zlib_raw(const void *bytes, size_t length_bytes, void *out, si
         else if (!is_full)
             out_done += out_step - stream.avail_out;
     }
-    tdm_status status = TDM_OK;
     if (result == Z_MEM_ERROR)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", name);
-    else if (result != Z_STREAM_END || out_done != out_bytes || in_done != length_bytes)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "'%s' is damaged: %s after %zu of %zu compressed and %zu of %zu bytes",
-                          name, reason(&stream), in_done, length_bytes, out_done, out_bytes);
-    inflateEnd(&stream);
-    return status;
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", name);
+    if (result != Z_STREAM_END || out_done != out_bytes || in_done != length_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' is damaged: %s after %zu of %zu compressed and %zu of %zu bytes",
+                        name, reason(&stream), in_done, length_bytes, out_done, out_bytes);
+    return TDM_OK;
 }
 
 /* ---- gzip ----------------------------------------------------------------------------------- */
@@ -84,12 +85,14 @@ struct gunzip {
     uint8_t chunk[CHUNK_BYTES];
 };
 
+/* Read the next chunk where the last one is used up; none is left at the end of the file. */
 static tdm_status refill(struct gunzip *gz, tdm_error *err)
 {
     int64_t left = tdmi_storage_size(gz->file) - gz->offset;
+    if (gz->stream.avail_in > 0 || left <= 0)
+        return TDM_OK;
     size_t length = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-    TDM_TRY(tdmi_storage_read(gz->file, gz->offset, gz->chunk, length, err), err,
-            "cannot decompress '%s'", tdmi_storage_path(gz->file));
+    TDMI_TRY(tdmi_storage_read(gz->file, gz->offset, gz->chunk, length, err));
     gz->offset += (int64_t)length;
     gz->stream.next_in = gz->chunk;
     gz->stream.avail_in = (uInt)length;
@@ -129,8 +132,7 @@ static tdm_status step(struct gunzip *gz, size_t room_bytes, tdmi_text *text, in
 static tdm_status next_member(struct gunzip *gz, bool *is_end, tdm_error *err)
 {
     for (;;) {
-        if (gz->stream.avail_in == 0 && gz->offset < tdmi_storage_size(gz->file))
-            TDM_TRY(refill(gz, err), err, "cannot decompress '%s'", tdmi_storage_path(gz->file));
+        TDMI_TRY(refill(gz, err));
         *is_end = gz->stream.avail_in == 0;
         if (*is_end)
             return TDM_OK;
@@ -139,9 +141,10 @@ static tdm_status next_member(struct gunzip *gz, bool *is_end, tdm_error *err)
             return TDM_OK;
         }
         if (*gz->stream.next_in != 0)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' goes on after its end, at byte %lld, with bytes that are no gzip",
-                            tdmi_storage_path(gz->file), position(gz));
+            return TDM_FAIL(
+                err, TDM_E_INPUT,
+                "'%s' continues after its end, at byte %lld, with bytes that are no gzip",
+                tdmi_storage_path(gz->file), position(gz));
         gz->stream.next_in++;
         gz->stream.avail_in--;
     }
@@ -155,23 +158,20 @@ static tdm_status gunzip_all(struct gunzip *gz, int64_t limit_bytes, bool is_beg
         int result = Z_OK;
         if (room_bytes <= 0 && is_beginning)
             return TDM_OK;
-        if (gz->stream.avail_in == 0 && gz->offset < tdmi_storage_size(gz->file))
-            TDM_TRY(refill(gz, err), err, "cannot decompress '%s'", tdmi_storage_path(gz->file));
+        TDMI_TRY(refill(gz, err));
         bool is_dry = gz->stream.avail_in == 0;
         /* At the limit, read one more byte to see whether there is more. */
         size_t step_bytes = room_bytes <= 0             ? 1
                             : room_bytes < GROWTH_BYTES ? (size_t)room_bytes
                                                         : GROWTH_BYTES;
-        TDM_TRY(step(gz, step_bytes, text, &result, err), err, "cannot decompress '%s'",
-                tdmi_storage_path(gz->file));
+        TDMI_TRY(step(gz, step_bytes, text, &result, err));
         if ((int64_t)text->length_bytes > limit_bytes)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' holds more than %lld bytes, the most that is decompressed in "
                             "memory: run gunzip on it, and it is read in place",
                             tdmi_storage_path(gz->file), (long long)limit_bytes);
         if (result == Z_STREAM_END)
-            TDM_TRY(next_member(gz, &is_end, err), err, "cannot decompress '%s'",
-                    tdmi_storage_path(gz->file));
+            TDMI_TRY(next_member(gz, &is_end, err));
         else if (is_dry && gz->stream.avail_out > 0)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' ends at byte %lld in the middle of its compressed bytes: it is "
@@ -181,20 +181,22 @@ static tdm_status gunzip_all(struct gunzip *gz, int64_t limit_bytes, bool is_beg
     return TDM_OK;
 }
 
+static void free_gunzip(struct gunzip **gz)
+{
+    if (*gz != NULL)
+        end(&(*gz)->stream);
+    tdmi_free(*gz);
+}
+
 static tdm_status zlib_gunzip(const tdmi_storage_file *file, int64_t limit_bytes, bool is_beginning,
                               tdmi_text *text, tdm_error *err)
 {
-    struct gunzip *gz = tdmi_alloc(1, sizeof *gz);
-    if (gz == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", tdmi_storage_path(file));
+    TDMI_AT_END(free_gunzip) struct gunzip *gz = NULL;
+    TDMI_TRY(TDMI_NEW(gz, 1, err));
     gz->file = file;
-    tdm_status status = start(&gz->stream, GZIP, tdmi_storage_path(file), err);
-    if (status == TDM_OK) {
-        status = gunzip_all(gz, limit_bytes, is_beginning, text, err);
-        inflateEnd(&gz->stream);
-    }
-    tdmi_free(gz);
-    return status;
+    TDMI_TRY(start(&gz->stream, GZIP, tdmi_storage_path(file), err));
+    return TDM_WRAP(err, gunzip_all(gz, limit_bytes, is_beginning, text, err),
+                    "cannot decompress '%s'", tdmi_storage_path(file));
 }
 
 const struct tdmi_inflate_table tdmi_inflate_zlib = {.raw = zlib_raw, .gunzip = zlib_gunzip};

@@ -77,16 +77,16 @@ static void copy(uint8_t *to, size_t distance, size_t n, size_t left)
 }
 
 int64_t tdmi_snappy_block(const uint8_t *packed, size_t n_packed, size_t n_bytes, uint8_t *out,
-                          size_t n_wanted)
+                          size_t n_needed)
 {
     const uint8_t *at = packed, *end = packed + n_packed;
     size_t done = 0;
-    while (done < n_wanted) {
+    while (done < n_needed) {
         struct element element;
         if (at == end || !read_element(at, end, &element) || element.n_bytes > n_bytes - done ||
             element.distance > done)
             return -1;
-        const size_t left = n_wanted - done;
+        const size_t left = n_needed - done;
         const size_t n = element.n_bytes < left ? element.n_bytes : left;
         at += element.n_head;
         if (element.distance > 0) {

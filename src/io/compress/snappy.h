@@ -18,9 +18,9 @@ enum {
 /* How many bytes the length takes that packed bytes begin with; 0: it is none. */
 size_t tdmi_snappy_length(const uint8_t *packed, size_t n_packed, int64_t *n_bytes);
 
-/* Unpacks the first n_wanted bytes of a block of n_bytes that packed begins with. Returns how many
+/* Unpacks the first n_needed bytes of a block of n_bytes that packed begins with. Returns how many
  * packed bytes that took; -1: it is damaged, ends early, or does not stand alone. */
 int64_t tdmi_snappy_block(const uint8_t *packed, size_t n_packed, size_t n_bytes, uint8_t *out,
-                          size_t n_wanted);
+                          size_t n_needed);
 
 #endif

@@ -2,27 +2,14 @@
 #include "io/arrow/storage.h"
 #include "io/storage/storage.h"
 
-#include "base/memory.h"
-
 extern const struct tdmi_storage_table tdmi_storage_arrow; /* registry.c hands it out */
-
-static enum tdmi_file_kind kind_of(enum tdmi_arrow_uri_kind kind)
-{
-    return kind == TDMI_ARROW_URI_FILE     ? TDMI_FILE_REGULAR
-           : kind == TDMI_ARROW_URI_FOLDER ? TDMI_FILE_FOLDER
-                                           : TDMI_FILE_MISSING;
-}
 
 static tdm_status arrow_look(const char *path, struct tdmi_place *place, tdm_error *err)
 {
-    enum tdmi_arrow_uri_kind kind;
     int64_t size_bytes;
     *place = (struct tdmi_place){.kind = TDMI_FILE_MISSING};
-    tdm_status status = tdmi_arrow_uri_stat(path, &kind, &size_bytes, err);
-    if (status != TDM_OK)
-        return status;
-    *place =
-        (struct tdmi_place){.kind = kind_of(kind), .size_bytes = size_bytes < 0 ? 0 : size_bytes};
+    TDMI_TRY(tdmi_arrow_uri_stat(path, &place->kind, &size_bytes, err));
+    place->size_bytes = size_bytes < 0 ? 0 : size_bytes;
     return TDM_OK;
 }
 
@@ -33,39 +20,40 @@ struct entries {
     int64_t capacity;
 };
 
-static tdm_status add_entry(void *self, const char *name, enum tdmi_arrow_uri_kind kind,
+static tdm_status add_entry(void *self, const char *name, enum tdmi_file_kind kind,
                             int64_t size_bytes, tdm_error *err)
 {
     struct entries *entries = self;
-    if (!TDMI_GROW(entries->list, entries->capacity, entries->n))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %zu files", entries->n);
+    TDMI_TRY(TDMI_MAKE_ROOM(entries->list, entries->capacity, entries->n, err));
     const char *copy = tdmi_arena_copy(entries->arena, name);
-    if (copy == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %zu files", entries->n);
-    entries->list[entries->n++] = (struct tdmi_place_entry){copy, kind_of(kind), size_bytes, false};
+    TDMI_CHECK_MEMORY(copy, err);
+    entries->list[entries->n++] = (struct tdmi_place_entry){copy, kind, size_bytes, false};
     return TDM_OK;
+}
+
+static void release_list(struct entries *entries)
+{
+    tdmi_free(entries->list);
 }
 
 static tdm_status arrow_list(const char *path, bool has_sizes, tdmi_arena *arena,
                              struct tdmi_place_entry **entries, size_t *n_entries, tdm_error *err)
 {
-    struct entries found = {.arena = arena};
+    TDMI_AT_END(release_list) struct entries found = {.arena = arena};
     (void)has_sizes; /* a store's listing has them anyway */
-    tdm_status status = tdmi_arrow_uri_list(path, add_entry, &found, err);
+    TDMI_TRY(tdmi_arrow_uri_list(path, add_entry, &found, err));
     *entries = tdmi_arena_alloc(arena, found.n, sizeof **entries);
-    if (status == TDM_OK && *entries == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", path);
-    for (size_t i = 0; i < found.n && status == TDM_OK; i++)
+    TDMI_CHECK_MEMORY(*entries, err);
+    for (size_t i = 0; i < found.n; i++)
         (*entries)[i] = found.list[i];
-    *n_entries = status == TDM_OK ? found.n : 0;
-    tdmi_free(found.list);
-    return status;
+    *n_entries = found.n;
+    return TDM_OK;
 }
 
 static tdm_status arrow_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
 {
     tdmi_arrow_remote *file = NULL;
-    TDM_TRY(tdmi_arrow_remote_open(path, *size_bytes, &file, err), err, "cannot open '%s'", path);
+    TDMI_TRY(tdmi_arrow_remote_open(path, *size_bytes, &file, err));
     *self = file;
     *size_bytes = tdmi_arrow_remote_size(file);
     return TDM_OK;
@@ -79,9 +67,8 @@ static void arrow_close(void *self)
 static tdm_status arrow_read(const void *self, const char *path, int64_t offset, void *bytes,
                              size_t length_bytes, size_t *done, tdm_error *err)
 {
-    return TDM_WRAP(err, tdmi_arrow_remote_read(self, offset, bytes, length_bytes, done, err),
-                    "cannot read %zu bytes at byte %lld of '%s'", length_bytes, (long long)offset,
-                    path);
+    (void)path; /* the file's own errors name it */
+    return tdmi_arrow_remote_read(self, offset, bytes, length_bytes, done, err);
 }
 
 const struct tdmi_storage_table tdmi_storage_arrow = {

@@ -1,16 +1,11 @@
 /* Local files: stat, readdir, pread, with short reads and interruptions put right by the caller. */
 #include "io/storage/storage.h"
 
-#include "base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct local_file {
-    int fd;
-};
 
 static tdm_status local_look(const char *path, struct tdmi_place *place, tdm_error *err)
 {
@@ -45,8 +40,7 @@ static tdm_status local_list(const char *path, bool has_sizes, tdmi_arena *arena
     TDM_TRY(tdmi_folder_list(path, arena, &names, n_entries, err), err,
             "cannot list the folder '%s'", path);
     *entries = tdmi_arena_alloc(arena, *n_entries, sizeof **entries);
-    if (*entries == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", path);
+    TDMI_CHECK_MEMORY(*entries, err);
     int fd = has_sizes ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     for (size_t i = 0; i < *n_entries; i++) {
         bool is_asked = fd >= 0 && names[i].kind == TDMI_FILE_REGULAR;
@@ -59,109 +53,43 @@ static tdm_status local_list(const char *path, bool has_sizes, tdmi_arena *arena
     return TDM_OK;
 }
 
-/* A descriptor of a regular file and its size. */
-static tdm_status open_regular(const char *path, int *fd, int64_t *size_bytes, tdm_error *err)
+/* The file's own state is its descriptor, so that opening one allocates nothing. */
+static tdm_status local_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
 {
     struct stat found;
     /* Opening a pipe must not wait for its writer. */
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
         bool is_lack = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return TDM_FAIL(err, is_lack ? TDM_E_SYSTEM : TDM_E_INPUT, "cannot open '%s': %s", path,
                         strerror(errno));
     }
-    if (fstat(*fd, &found) != 0 || !S_ISREG(found.st_mode)) {
-        close(*fd);
+    if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
+        close(fd);
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not a regular file", path);
     }
     *size_bytes = found.st_size;
-    return TDM_OK;
-}
-
-static tdm_status local_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
-{
-    int fd = -1;
-    tdm_status status = open_regular(path, &fd, size_bytes, err);
-    if (status != TDM_OK)
-        return status;
-    struct local_file *file = tdmi_alloc(1, sizeof *file);
-    if (file == NULL) {
-        close(fd);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    }
-    file->fd = fd;
-    *self = file;
+    *self = (void *)(intptr_t)fd;
     return TDM_OK;
 }
 
 static void local_close(void *self)
 {
-    struct local_file *file = self;
-    close(file->fd);
-    tdmi_free(file);
-}
-
-static tdm_status read_some(int fd, const char *path, int64_t offset, void *bytes,
-                            size_t length_bytes, size_t *done, tdm_error *err)
-{
-    for (;;) {
-        ssize_t got = pread(fd, bytes, length_bytes, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "cannot read %zu bytes at byte %lld of '%s': %s",
-                            length_bytes, (long long)offset, path, strerror(errno));
-        *done = (size_t)got;
-        return TDM_OK;
-    }
+    close((int)(intptr_t)self);
 }
 
 static tdm_status local_read(const void *self, const char *path, int64_t offset, void *bytes,
                              size_t length_bytes, size_t *done, tdm_error *err)
 {
-    const struct local_file *file = self;
-    return read_some(file->fd, path, offset, bytes, length_bytes, done, err);
-}
-
-/* The bytes there were when it was opened. */
-static tdm_status read_whole(int fd, const char *path, int64_t size_bytes, tdmi_text *bytes,
-                             tdm_error *err)
-{
-    char *room = tdmi_text_room(bytes, (size_t)size_bytes);
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s'",
-                        (long long)size_bytes, path);
-    size_t done = 0, step = 1;
-    while (step > 0 && done < (size_t)size_bytes) {
-        TDM_TRY(
-            read_some(fd, path, (int64_t)done, room + done, (size_t)size_bytes - done, &step, err),
-            err, "cannot read '%s'", path);
-        done += step;
-    }
-    if (done < (size_t)size_bytes)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' became shorter while it was read: %zu of %lld bytes", path, done,
-                        (long long)size_bytes);
+    ssize_t got;
+    do
+        got = pread((int)(intptr_t)self, bytes, length_bytes, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read %zu bytes at byte %lld of '%s': %s",
+                        length_bytes, (long long)offset, path, strerror(errno));
+    *done = (size_t)got;
     return TDM_OK;
-}
-
-static tdm_status local_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
-                                  tdm_error *err)
-{
-    int fd = -1;
-    int64_t size_bytes = 0;
-    tdm_status status = open_regular(path, &fd, &size_bytes, err);
-    if (status != TDM_OK)
-        return status;
-    if (size_bytes > limit_bytes)
-        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is larger than the %lld bytes accepted here",
-                          path, (long long)limit_bytes);
-    else
-        status = read_whole(fd, path, size_bytes, bytes, err);
-    if (status != TDM_OK)
-        tdmi_text_clear(bytes);
-    close(fd);
-    return status;
 }
 
 const struct tdmi_storage_table tdmi_storage_local = {
@@ -171,5 +99,4 @@ const struct tdmi_storage_table tdmi_storage_local = {
     .open = local_open,
     .close = local_close,
     .read = local_read,
-    .read_file = local_read_file,
 };

@@ -7,27 +7,23 @@
 static tdm_status open_records(struct tdmi_records *records, const char *path, int64_t limit_bytes,
                                bool is_beginning, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_records_close) struct tdmi_records opened = {.path = path};
     uint8_t head[2] = {0, 0};
-    struct tdmi_records opened = {.path = path};
-    tdm_status status = tdmi_storage_open(path, &opened.file, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_storage_open(path, &opened.file, err));
     opened.size_bytes = tdmi_storage_size(opened.file);
     if (opened.size_bytes >= (int64_t)sizeof head)
-        status = tdmi_storage_read(opened.file, 0, head, sizeof head, err);
-    if (status == TDM_OK && head[0] == 0x1f && head[1] == 0x8b) {
-        status = tdmi_gunzip(opened.file, limit_bytes, is_beginning, &opened.memory, err);
+        TDMI_TRY(tdmi_storage_read(opened.file, 0, head, sizeof head, err));
+    if (head[0] == 0x1f && head[1] == 0x8b) {
+        TDMI_TRY(tdmi_gunzip(opened.file, limit_bytes, is_beginning, &opened.memory, err));
         opened.is_in_memory = true;
         opened.size_bytes = (int64_t)opened.memory.length_bytes;
         opened.is_cut = is_beginning && opened.size_bytes >= limit_bytes;
         tdmi_storage_close(opened.file);
         opened.file = NULL;
     }
-    if (status == TDM_OK)
-        *records = opened;
-    else
-        tdmi_records_close(&opened);
-    return status;
+    *records = opened;
+    opened = (struct tdmi_records){0};
+    return TDM_OK;
 }
 
 tdm_status tdmi_records_open(struct tdmi_records *records, const char *path, tdm_error *err)
@@ -69,8 +65,7 @@ tdm_status tdmi_records_read(const struct tdmi_records *records, int64_t offset,
                         (long long)offset);
     if (length_bytes > 0)
         memcpy(bytes,
-               records->lent ? (const void *)(records->lent + offset)
-                             : (const void *)(records->memory.bytes + offset),
+               (records->lent ? (const char *)records->lent : records->memory.bytes) + offset,
                length_bytes);
     return TDM_OK;
 }

@@ -6,12 +6,7 @@
 #ifndef TANDEM_IO_STORAGE_RECORDS_H
 #define TANDEM_IO_STORAGE_RECORDS_H
 
-#include "base/text/text.h"
 #include "io/storage/storage.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* The most that is decompressed in memory. */
 #define TDMI_RECORDS_GZIP_LIMIT ((int64_t)1 << 30)

@@ -1,28 +1,26 @@
 /* Selects the table of a path's store, and repeats partial reads. */
 #include "io/storage/storage.h"
 
-#include "base/memory.h"
+#include <ctype.h>
 #include <string.h>
 
 struct tdmi_storage_file {
-    const struct tdmi_storage_table *table;
+    const struct tdmi_storage_table *table; /* NULL: not open */
     void *self;
     int64_t size_bytes;
-    char *path;
+    const char *path;
+    char *own_path; /* the same, or NULL where it is lent */
 };
 
-/* ---- whose place it is ---------------------------------------------------------------------- */
+/* ---- the store of a place ----------------------------------------------------------------------
+ */
 
-/* Length of "scheme" before "://", or 0. */
-static size_t scheme_bytes(const char *path)
+/* Does the path begin with "scheme://"? */
+static bool has_scheme(const char *path)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    if (path[0] == '\0' || strchr(letters, path[0]) == NULL)
-        return 0;
-    size_t n = 0;
-    while (path[n] != '\0' && (strchr(letters, path[n]) || strchr("0123456789+-.", path[n])))
-        n++;
-    return strncmp(path + n, "://", 3) == 0 ? n : 0;
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.0123456789";
+    return isalpha((unsigned char)path[0]) && strncmp(path + strspn(path, letters), "://", 3) == 0;
 }
 
 static bool is_file_uri(const char *path)
@@ -32,7 +30,7 @@ static bool is_file_uri(const char *path)
 
 bool tdmi_storage_is_uri(const char *path)
 {
-    return scheme_bytes(path) > 0 && !is_file_uri(path);
+    return has_scheme(path) && !is_file_uri(path);
 }
 
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
@@ -74,24 +72,20 @@ enum tdmi_file_kind tdmi_storage_kind(const char *path)
 tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *expected,
                                tdm_error *err)
 {
-    switch (kind) {
-    case TDMI_FILE_MISSING:
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is wanted; no such file or folder: '%s'", expected,
+    static const char *const facts[] = {
+        [TDMI_FILE_REGULAR] = "a file",
+        [TDMI_FILE_FOLDER] = "a folder",
+        [TDMI_FILE_OTHER] = "neither a file nor a folder",
+    };
+    if (kind == TDMI_FILE_MISSING)
+        return TDM_FAIL(err, TDM_E_INPUT, "expected %s; no such file or folder: '%s'", expected,
                         path);
-    case TDMI_FILE_FORBIDDEN:
+    if (kind == TDMI_FILE_FORBIDDEN)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' may not be looked at: it, or a folder above it, is closed to this "
-                        "user; %s is wanted",
+                        "user; expected %s",
                         path, expected);
-    case TDMI_FILE_REGULAR:
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a file; %s is wanted", path, expected);
-    case TDMI_FILE_FOLDER:
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is a folder; %s is wanted", path, expected);
-    case TDMI_FILE_OTHER:
-        break;
-    }
-    return TDM_FAIL(err, TDM_E_INPUT, "'%s' is neither a file nor a folder; %s is wanted", path,
-                    expected);
+    return TDM_FAIL(err, TDM_E_INPUT, "'%s' is %s; expected %s", path, facts[kind], expected);
 }
 
 tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena,
@@ -106,43 +100,41 @@ tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static tdm_status open_listed(const char *path, int64_t listed_bytes, tdmi_storage_file **file,
-                              tdm_error *err)
+/* Open a file whose path is lent and whose listed size, or -1, is set. */
+static tdm_status begin(const char *path, tdmi_storage_file *file, tdm_error *err)
 {
     const struct tdmi_storage_table *table = NULL;
-    *file = NULL;
-    TDM_TRY(find(path, &table, &path, err), err, "cannot open '%s'", path);
-    tdmi_storage_file *opened = tdmi_alloc(1, sizeof *opened);
-    size_t path_bytes = strlen(path) + 1;
-    if (opened != NULL)
-        opened->path = tdmi_alloc(path_bytes, 1);
-    if (opened == NULL || opened->path == NULL) {
-        tdmi_storage_close(opened);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    }
-    memcpy(opened->path, path, path_bytes);
-    opened->table = table;
-    opened->size_bytes = listed_bytes;
-    tdm_status status = table->open(opened->path, &opened->self, &opened->size_bytes, err);
-    if (status == TDM_OK)
-        *file = opened;
-    else
-        tdmi_storage_close(opened);
-    return status;
+    TDM_TRY(find(path, &table, &file->path, err), err, "cannot open '%s'", path);
+    TDMI_TRY(table->open(file->path, &file->self, &file->size_bytes, err));
+    file->table = table;
+    return TDM_OK;
+}
+
+static void end(tdmi_storage_file *file)
+{
+    if (file->table != NULL)
+        file->table->close(file->self);
+    tdmi_free(file->own_path);
 }
 
 tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file, tdm_error *err)
 {
-    return open_listed(path, -1, file, err);
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *opened = NULL;
+    size_t path_bytes = strlen(path) + 1;
+    *file = NULL;
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
+    TDMI_TRY(TDMI_NEW(opened->own_path, path_bytes, err));
+    memcpy(opened->own_path, path, path_bytes);
+    opened->size_bytes = -1;
+    TDMI_TRY(begin(opened->own_path, opened, err));
+    *file = tdmi_take(&opened);
+    return TDM_OK;
 }
 
 void tdmi_storage_close(tdmi_storage_file *file)
 {
-    if (file == NULL)
-        return;
-    if (file->self != NULL)
-        file->table->close(file->self);
-    tdmi_free(file->path);
+    if (file != NULL)
+        end(file);
     tdmi_free(file);
 }
 
@@ -161,11 +153,8 @@ tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void
 {
     for (size_t done = 0; done < length_bytes;) {
         size_t step = 0;
-        tdm_status status =
-            file->table->read(file->self, file->path, offset + (int64_t)done, (char *)bytes + done,
-                              length_bytes - done, &step, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(file->table->read(file->self, file->path, offset + (int64_t)done,
+                                   (char *)bytes + done, length_bytes - done, &step, err));
         if (step == 0)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' ends at byte %lld, before the %zu bytes that stand at byte %lld",
@@ -185,31 +174,18 @@ tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_te
 tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
                                     tdmi_text *bytes, tdm_error *err)
 {
-    const struct tdmi_storage_table *table = NULL;
-    tdmi_storage_file *file = NULL;
+    TDMI_AT_END(end) tdmi_storage_file file = {.size_bytes = listed_bytes};
     tdmi_text_clear(bytes);
-    TDM_TRY(find(path, &table, &path, err), err, "cannot read '%s'", path);
-    if (table->read_file != NULL)
-        return table->read_file(path, limit_bytes, bytes, err);
-    tdm_status status = open_listed(path, listed_bytes, &file, err);
-    if (status != TDM_OK)
-        return status;
-    char *room = NULL;
-    if (file->size_bytes > limit_bytes) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is larger than the %lld bytes accepted here",
-                          path, (long long)limit_bytes);
-        goto out;
-    }
-    room = tdmi_text_room(bytes, (size_t)file->size_bytes);
-    if (room == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s'",
-                          (long long)file->size_bytes, path);
-        goto out;
-    }
-    status = tdmi_storage_read(file, 0, room, (size_t)file->size_bytes, err);
+    TDMI_TRY(begin(path, &file, err));
+    if (file.size_bytes > limit_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is larger than the %lld bytes accepted here",
+                        file.path, (long long)limit_bytes);
+    char *room = tdmi_text_room(bytes, (size_t)file.size_bytes);
+    if (room == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s'",
+                        (long long)file.size_bytes, file.path);
+    tdm_status status = tdmi_storage_read(&file, 0, room, (size_t)file.size_bytes, err);
     if (status != TDM_OK)
         tdmi_text_clear(bytes);
-out:
-    tdmi_storage_close(file);
     return status;
 }

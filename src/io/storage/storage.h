@@ -10,14 +10,9 @@
 #ifndef TANDEM_IO_STORAGE_STORAGE_H
 #define TANDEM_IO_STORAGE_STORAGE_H
 
-#include "base/arena.h"
 #include "base/file/file.h"
 #include "base/scope.h"
 #include "base/text/text.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
@@ -73,7 +68,8 @@ int64_t tdmi_storage_size(const tdmi_storage_file *file);
 /* Exactly length_bytes from offset, or TDM_E_INPUT with path and offset. Any thread. */
 tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void *bytes,
                              size_t length_bytes, tdm_error *err) TDM_MUST_USE;
-/* open, read, close in one: the whole file replaces what text held; refused above limit_bytes. */
+/* open, read, close in one, without any allocation but the growth of bytes: the whole file replaces
+ * what bytes held; refused above limit_bytes. */
 tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
                                   tdm_error *err) TDM_MUST_USE;
 
@@ -95,9 +91,6 @@ struct tdmi_storage_table {
     /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */
     tdm_status (*read)(const void *self, const char *path, int64_t offset, void *bytes,
                        size_t length_bytes, size_t *done, tdm_error *err);
-    /* tdmi_storage_read_file without any allocation but text's growth; NULL: open, read, close. */
-    tdm_status (*read_file)(const char *path, int64_t limit_bytes, tdmi_text *bytes,
-                            tdm_error *err);
 };
 
 /* Local files: src/io/storage/local.c. */

@@ -1,6 +1,7 @@
 /* Which files of a log make a version, what is missing or damaged, and the tables of other
  * programs. */
 #include "unit.h"
+#include "base/each_allocation.h"
 #include "data/sources.h"
 
 #include "base/file/file.h"
@@ -21,7 +22,7 @@
 /* What a file that cannot be opened as Parquet ends with. */
 static tdm_status no_parquet(void)
 {
-    return tdmi_arrow_version()[0] == '\0' ? TDM_E_ABSENT : TDM_E_INPUT;
+    return tdmi_arrow_require(NULL) != TDM_OK ? TDM_E_ABSENT : TDM_E_INPUT;
 }
 
 static void log_text(const struct tree *tree, const char *name, const char *text)
@@ -35,29 +36,22 @@ static void log_text(const struct tree *tree, const char *name, const char *text
 static void assert_table(const char *path, int64_t version, const char *expected)
 {
     tdm_error err = {0};
-    struct tdmi_delta_table table;
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     assert_ok(tdmi_delta_log_read(path, version, &table, &err), &err);
     tdmi_text_printf(&text, "%d:", (int)table.version);
     for (int64_t i = 0; i < table.n_files; i++)
         tdmi_text_printf(&text, " %s", table.files[i].path);
     assert_string_equal(tdmi_text_string(&text), expected);
-    tdmi_text_release(&text);
-    tdmi_delta_table_release(&table);
 }
 
 static void assert_no_table(const char *path, int64_t version, tdm_status code, const char *word)
 {
     tdm_error err = {0};
     struct tdmi_delta_table table;
-    char text[4000];
-    if (tdmi_delta_log_read(path, version, &table, &err) != code)
-        fail_msg("not refused: %s", word);
-    tdm_error_format(&err, text, sizeof text);
-    if (strstr(text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, text);
-    if (strstr(text, "cannot read the log of the Delta table") == NULL)
-        fail_msg("%s", text);
+    tdm_status status = tdmi_delta_log_read(path, version, &table, &err);
+    assert_failure(status, code, &err, word);
+    assert_failure(status, code, &err, "cannot read the log of the Delta table");
 }
 
 TEST(versions_are_replayed_in_order)
@@ -145,8 +139,7 @@ TEST(a_path_may_name_a_version)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     static const struct {
         const char *path, *table;
         int version;
@@ -172,7 +165,6 @@ TEST(a_path_may_name_a_version)
         assert_string_equal(table, expected);
         assert_int_equal(version, cases[c].version);
     }
-    tdmi_arena_release(&arena);
 }
 
 /* ---- tables of other programs -------------------------------------------------------------- */
@@ -194,10 +186,9 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         tdmi_arrow_file_close(parquet);
         n_rows += n;
         if (file->deleted.kind != 0) {
-            int64_t *rows = NULL;
+            TDMI_AT_END(tdmi_free_at) int64_t *rows = NULL;
             assert_ok(tdmi_delta_vector_read(table, file, &rows, &err), &err);
             n_rows -= file->deleted.n_rows;
-            tdmi_free(rows);
         }
     }
     return n_rows;
@@ -249,7 +240,7 @@ TEST(golden_tables_are_as_written_down)
 {
     char root[1024];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
-    bool has_arrow = tdmi_arrow_version()[0] != '\0';
+    bool has_arrow = tdmi_arrow_require(NULL) == TDM_OK;
     for (int i = 0; i < N_GOLDEN; i++) {
         char path[1200];
         snprintf(path, sizeof path, "%s/%s", root, golden[i].name);
@@ -259,7 +250,7 @@ TEST(golden_tables_are_as_written_down)
             continue;
         }
         tdm_error err = {0};
-        struct tdmi_delta_table table;
+        TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
         tdm_status status = tdmi_delta_log_read(path, golden[i].version, &table, &err);
         if (status == TDM_E_ABSENT && !has_arrow)
             continue; /* a checkpoint */
@@ -270,7 +261,6 @@ TEST(golden_tables_are_as_written_down)
         assert_int_equal(table.n_files, golden[i].n_files);
         if (has_arrow && golden[i].n_rows >= 0)
             assert_int_equal(count_rows(&table), golden[i].n_rows);
-        tdmi_delta_table_release(&table);
     }
 }
 
@@ -278,12 +268,11 @@ TEST(golden_tables_are_as_written_down)
 TEST(every_golden_table_has_a_line)
 {
     tdm_error err = {0};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
-    assert_int_equal(
-        tdmi_folder_list(test_data("delta-golden"), &arena, &entries, &n_entries, &err), TDM_OK);
+    assert_ok(tdmi_folder_list(test_data("delta-golden"), &arena, &entries, &n_entries, &err),
+              &err);
     for (size_t e = 0; e < n_entries; e++) {
         bool is_there = entries[e].kind != TDMI_FILE_FOLDER;
         for (int i = 0; i < N_GOLDEN && !is_there; i++)
@@ -291,16 +280,15 @@ TEST(every_golden_table_has_a_line)
         if (!is_there)
             fail_msg("%s", entries[e].name);
     }
-    tdmi_arena_release(&arena);
 }
 
 TEST(partition_values_and_paths_of_spark_are_read)
 {
     tdm_error err = {0};
-    struct tdmi_delta_table table;
-    assert_int_equal(tdmi_delta_log_read(test_data("delta-golden/data-reader-partition-values"), -1,
-                                         &table, &err),
-                     TDM_OK);
+    TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+    assert_ok(tdmi_delta_log_read(test_data("delta-golden/data-reader-partition-values"), -1,
+                                  &table, &err),
+              &err);
     assert_int_equal(table.n_fields, 15);
     assert_int_equal(table.n_partition_columns, 12);
     assert_string_equal(table.partition_columns[11], "as_big_decimal");
@@ -311,22 +299,21 @@ TEST(partition_values_and_paths_of_spark_are_read)
         assert_non_null(table.files[0].values[c]);
         assert_null(table.files[2].values[c]); /* as_int=__HIVE_DEFAULT_PARTITION__/… */
     }
-    tdmi_delta_table_release(&table);
 }
 
 /* Any byte of a checkpoint may be another one, or the last ones may be missing: a table or a
  * sentence comes of it. */
 TEST(damaged_checkpoints_are_survived)
 {
-    if (tdmi_arrow_version()[0] == '\0')
+    if (tdmi_arrow_require(NULL) != TDM_OK)
         skip();
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char from[] =
         CHECKOUT "/tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet";
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t n_bytes = 0;
     tdm_error err = {0};
-    assert_int_equal(tdmi_file_read(from, 1 << 20, &bytes, &n_bytes, &err), TDM_OK);
+    assert_ok(tdmi_file_read(from, 1 << 20, &bytes, &n_bytes, &err), &err);
     int n_read = 0, n_refused = 0;
     for (size_t i = 0; i < 2 * n_bytes; i += 41) {
         uint8_t *at = (uint8_t *)bytes + i / 2;
@@ -335,16 +322,24 @@ TEST(damaged_checkpoints_are_survived)
         tree_file(&tree, "_delta_log/00000000000000000003.checkpoint.parquet", bytes,
                   is_cut ? i / 2 : n_bytes);
         *at ^= 0x41;
-        struct tdmi_delta_table table;
+        TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
         tdm_status status = tdmi_delta_log_read(tree.root, -1, &table, &err);
         assert_true(status == TDM_OK || status == TDM_E_INPUT || status == TDM_E_MEMORY);
         assert_true(status != TDM_OK || !is_cut);
         n_read += status == TDM_OK;
         n_refused += status != TDM_OK;
-        tdmi_delta_table_release(&table);
     }
     assert_true(n_read > 0 && n_refused > n_read / 4);
-    tdmi_free(bytes);
+}
+
+static const char *scene_table;
+
+static tdm_status read_scene(tdm_error *err)
+{
+    TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
+    TDMI_TRY(tdmi_delta_log_read(scene_table, -1, &table, err));
+    assert_int_equal(table.n_files, 2);
+    return TDM_OK;
 }
 
 TEST(running_out_of_memory_is_an_error)
@@ -352,20 +347,8 @@ TEST(running_out_of_memory_is_an_error)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0" SECOND ".json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
-    for (int64_t n = 1;; n++) {
-        assert_true(n < 1000);
-        tdm_error err = {0};
-        struct tdmi_delta_table table;
-        tdmi_memory_fail_from(n);
-        tdm_status status = tdmi_delta_log_read(tree.root, -1, &table, &err);
-        tdmi_memory_fail_from(0);
-        if (status == TDM_OK) {
-            assert_int_equal(table.n_files, 2);
-            tdmi_delta_table_release(&table);
-            break;
-        }
-        assert_int_equal(status, TDM_E_MEMORY);
-    }
+    scene_table = tree.root;
+    assert_true(fail_each_allocation(read_scene) > 10);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -5,12 +5,12 @@
 #include "data/sources.h"
 
 #include "data/parquet/write.h"
-#include "io/arrow/bridge.h"
+#include "io/arrow/cell.h"
 #include "unit.h"
 
 static inline bool has_arrow(void)
 {
-    return tdmi_arrow_version()[0] != '\0';
+    return tdmi_arrow_require(NULL) == TDM_OK;
 }
 
 static inline tdm_status add_to_text(void *self, const void *bytes, size_t n_bytes, tdm_error *err)
@@ -66,7 +66,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
     }
     free(raw);
     assert_int_equal(tdmi_parquet_writer_rows(writer), written->n_rows);
-    assert_int_equal(tdmi_parquet_writer_finish(writer, &err), TDM_OK);
+    assert_ok(tdmi_parquet_writer_finish(writer, &err), &err);
     tdmi_parquet_writer_free(writer);
     assert_false(file->is_broken);
 }

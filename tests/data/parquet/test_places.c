@@ -13,7 +13,7 @@ enum { ROWS = 12 };
 /* parquet/test_foreign.c has what such a build says. */
 static void skip_without_arrow(void)
 {
-    if (tdmi_arrow_version()[0] == '\0')
+    if (tdmi_arrow_require(NULL) != TDM_OK)
         skip();
 }
 
@@ -42,7 +42,7 @@ TEST(large_values_are_unpacked_one_by_one)
                  {"repeated.parquet", 3, 6}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tdm_source_options options = {.cache_bytes = 1};
-        tdmi_source *source = NULL;
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
         assert_int_equal(tdmi_source_open(parquet_fixture(cases[c].name), &options, &source, NULL),
                          TDM_OK);
         assert_int_equal(tdmi_source_items(source), ROWS);
@@ -57,7 +57,6 @@ TEST(large_values_are_unpacked_one_by_one)
             large_pixels_of(i % cases[c].distinct, expected);
             assert_memory_equal(pixels, expected, sizeof pixels);
         }
-        tdmi_source_close(source);
     }
 }
 
@@ -72,7 +71,7 @@ TEST(pictures_that_pack_well_are_large_values_too)
     } cases[] = {{"packed_well.parquet", 0, 1}, {"packed_well_zstd.parquet", 1, 1 << 20}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tdm_source_options options = {.cache_bytes = cases[c].cache_bytes};
-        tdmi_source *source = NULL;
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
         tdmi_text file = {0};
         assert_int_equal(
             tdmi_storage_read_file(parquet_fixture(cases[c].name), 1 << 20, &file, NULL), TDM_OK);
@@ -89,7 +88,6 @@ TEST(pictures_that_pack_well_are_large_values_too)
             for (int b = 0; b < 12000; b++)
                 assert_int_equal(pixels[b], b % 2 == 0 ? i : i + 100);
         }
-        tdmi_source_close(source);
     }
 }
 
@@ -100,25 +98,20 @@ TEST(a_damaged_page_is_named)
     static const char *const names[] = {"packed.parquet", "packed_plain.parquet",
                                         "packed_v2.parquet", "repeated.parquet"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-        struct tree tree = tree_new();
-        tdmi_text file = {0};
-        tdmi_source *source = NULL;
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
+        TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
         tdm_error err = {0};
         static uint8_t pixels[12000];
         char text[8000];
-        assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &file, &err),
-                         TDM_OK);
+        assert_ok(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &file, &err), &err);
         file.bytes[file.length_bytes / 2] ^= 1;
         tree_file(&tree, "x.parquet", file.bytes, file.length_bytes);
-        assert_int_equal(tdmi_source_open(tree_path(&tree, "x.parquet"), NULL, &source, &err),
-                         TDM_OK);
+        assert_ok(tdmi_source_open(tree_path(&tree, "x.parquet"), NULL, &source, &err), &err);
         assert_int_equal(tdmi_source_read_raw(source, 0, pixels, &err), TDM_E_INPUT);
         tdm_error_format(&err, text, sizeof text);
         assert_non_null(strstr(text, "checksum"));
         assert_non_null(strstr(text, "x.parquet"));
-        tdmi_source_close(source);
-        tdmi_text_release(&file);
-        tree_free(&tree);
     }
 }
 

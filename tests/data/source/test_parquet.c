@@ -109,6 +109,16 @@ TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
     assert_int_equal(tdmi_source_item(source, 6).label, 2);
 }
 
+TEST_IF(has_arrow(), links_in_circles_are_left_out)
+{
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    write_parquet_file(&tree, "a/b/x.parquet", &(struct written){.n_rows = 6, .n_classes = 2});
+    assert_int_equal(symlink(".", tree_path(&tree, "a/self")), 0);
+    assert_int_equal(symlink("../..", tree_path(&tree, "a/b/up")), 0);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    assert_int_equal(tdmi_source_items(source), 6);
+}
+
 TEST_IF(has_arrow(), names_of_files_say_the_part)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
@@ -183,8 +193,8 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
         struct tdm_source_options options;
         const char *word;
     } cases[] = {
-        {{.image_column = "pixels"}, "no column 'pixels' of pictures"},
-        {{.image_column = "label"}, "no column 'label' of pictures"},
+        {{.image_column = "pixels"}, "no column 'pixels' of images"},
+        {{.image_column = "label"}, "no column 'label' of images"},
         {{.label_column = "animal"},
          "no column 'animal' of labels; labels are integers or text. Its columns: "},
         {{.raw_shape = "32x32"}, "expected height, width and channels"},

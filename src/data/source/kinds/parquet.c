@@ -11,6 +11,7 @@
 #include "data/parquet/columns.h"
 #include "io/storage/storage.h"
 #include "image/image.h"
+#include "tandem/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct found {
     tdmi_arena arena;
     struct tdmi_parquet_member *members;
     int64_t n_members, capacity, n_ignored;
+    uint64_t above[LARGEST_DEPTH + 1][2]; /* identities of the folders that are being listed */
 };
 
 static tdm_status out_of_memory(const char *path, tdm_error *err)
@@ -184,6 +186,19 @@ static tdm_status add_single(struct found *found, const char *path, tdm_error *e
     return add_member(found, path, tdmi_path_name(before), err);
 }
 
+/* Is the folder one of those above it, reached again by a link? */
+static bool is_loop(struct found *found, const char *folder, int depth)
+{
+    struct tdmi_place place;
+    if (tdmi_storage_is_uri(folder) || tdmi_storage_look(folder, &place, NULL) != TDM_OK)
+        return false;
+    for (int d = 0; d < depth; d++)
+        if (memcmp(found->above[d], place.identity, sizeof place.identity) == 0)
+            return true;
+    memcpy(found->above[depth], place.identity, sizeof place.identity);
+    return false;
+}
+
 /* name: of the folder, relative to the table; "" at its top. */
 static tdm_status find(struct found *found, const char *folder, const char *name, int depth,
                        tdm_error *err)
@@ -193,6 +208,10 @@ static tdm_status find(struct found *found, const char *folder, const char *name
     if (depth > LARGEST_DEPTH)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' lies more than %d folders deep", folder,
                         LARGEST_DEPTH);
+    if (is_loop(found, folder, depth)) {
+        tdm_log(TDM_LOG_WARNING, "'%s' is left out: it is a link that leads in a circle", folder);
+        return TDM_OK;
+    }
     TDM_TRY(tdmi_storage_list(folder, false, &found->arena, &entries, &n, err), err,
             "cannot find Parquet files");
     for (size_t i = 0; i < n; i++) {
