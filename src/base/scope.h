@@ -60,6 +60,14 @@ static inline void *tdmi_take(void *pointer)
 tdm_status tdmi_new(void *pointer, size_t count, size_t item_bytes, const char *file, int line,
                     tdm_error *err);
 
+/* Return from the calling function with "no memory" unless the pointer, or all of those that an
+ * expression names, is there: for memory of an arena. */
+#define TDMI_CHECK_MEMORY(is_there, err)                     \
+    do {                                                     \
+        if (!(is_there))                                     \
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory"); \
+    } while (0)
+
 /* TDMI_GROW with an error of the same form. */
 #define TDMI_MAKE_ROOM(array, capacity, n, err) \
     tdmi_make_room(&(array), &(capacity), (int64_t)(n), sizeof *(array), __FILE__, __LINE__, (err))

@@ -45,7 +45,8 @@ typedef struct tdmi_prepare_plan { /* start from a zeroed object */
     uint64_t id;                       /* of form and rows: equal plans give equal files */
 } tdmi_prepare_plan;
 
-/* Source and stored must outlive the plan. stored: of a finished table; empty: there is none. */
+/* Source and stored must outlive the plan. stored: of a finished table; empty: there is none. To be
+ * released where it fails, too. */
 tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_look *look,
                                   const struct tdmi_prepare_form *form,
                                   const tdmi_prepare_stored *stored, tdmi_prepare_plan *plan,

@@ -8,7 +8,7 @@
 
 #include "base/hash/hash.h"
 #include "data/loader/loader.h"
-#include "prepare/picture.h"
+#include "prepare/part.h"
 #include <inttypes.h>
 
 TEST(every_form_reads_back)
@@ -210,11 +210,11 @@ TEST(a_set_of_bad_pictures_is_refused)
 {
     NEEDS_ARROW();
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
-    tree_text(&tree, "in/a/1.jpg", "no picture");
+    tree_text(&tree, "in/a/1.jpg", "no image");
     tree_text(&tree, "in/b/2.jpg", "nor this");
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
     struct tdm_prepare_options options = options_of(from, out);
-    refused(&options, TDM_E_INPUT, "none of the 2 pictures can be decoded");
+    refused(&options, TDM_E_INPUT, "none of the 2 images can be decoded");
     assert_int_equal(access(out, F_OK), -1);
     options.source = nowhere;
     refused(&options, TDM_E_INPUT, "nowhere");
@@ -371,7 +371,7 @@ TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
         tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err), TDM_OK);
     assert_int_equal(picture.verdict, TDM_VERDICT_OK);
     tdmi_text_release(&bytes);
-    tdmi_prepare_picture_release(&picture);
+    tdmi_text_release(&picture.bytes);
     tdmi_prepare_scratch_release(&scratch);
     tdmi_source_close(virtual.source);
 }

@@ -4,10 +4,8 @@
  */
 #include "data/source/class_tree.h"
 
-#include "base/memory.h"
 #include "tandem/log.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { SNIFF_BYTES = 64, LONGEST_ENDING = 5 };
 
@@ -29,12 +27,6 @@ void tdmi_tree_release(struct tdmi_tree *tree)
 bool tdmi_tree_is_hidden(const char *name)
 {
     return name[0] == '.' || name[0] == '_';
-}
-
-static tdm_status no_memory(const struct tdmi_tree *tree, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld names of '%s'",
-                    (long long)tree->n_entries, tree->root);
 }
 
 /* Drop empty names, "." and ".." from a path. False: the path is hidden, or nothing is left. */
@@ -62,8 +54,8 @@ tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_fil
                          int64_t place, tdm_error *err)
 {
     char *copy = tdmi_arena_copy(&tree->arena, path);
-    if (copy == NULL || !TDMI_GROW(tree->entries, tree->capacity, tree->n_entries))
-        return no_memory(tree, err);
+    TDMI_CHECK_MEMORY(copy, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(tree->entries, tree->capacity, tree->n_entries, err));
     if (clean(copy))
         tree->entries[tree->n_entries++] = (struct tdmi_tree_entry){copy, kind, place};
     return TDM_OK;
@@ -193,22 +185,17 @@ struct container {
 struct sorting {
     const struct tdmi_tree *tree;
     struct tdmi_listing *listing;
-    size_t top_bytes;    /* length of the top's path, which the items' paths leave out */
-    int64_t n_unclassed; /* images beside class folders, which are left out */
+    struct container top; /* its path is left out of the items' paths */
+    int n_parts;          /* folders in the top, when each is named after a part; else 0 */
+    int64_t n_unclassed;  /* images beside class folders, which are left out */
 };
 
 static tdm_status add_image(struct sorting *sorting, const struct tdmi_tree_entry *entry, int label,
                             enum tdmi_part part, tdm_error *err)
 {
-    return TDM_WRAP(
-        err,
-        tdmi_listing_add_item(sorting->listing,
-                              (struct tdmi_item){.path = rest_of(entry->path, sorting->top_bytes),
-                                                 .label = label,
-                                                 .part = part,
-                                                 .place = entry->place},
-                              err),
-        "cannot list the pictures of '%s'", sorting->tree->root);
+    const struct tdmi_item item = {rest_of(entry->path, sorting->top.path_bytes), label, part,
+                                   entry->place};
+    return tdmi_listing_add_item(sorting->listing, item, err);
 }
 
 /* Length of the name of the first folder below a container; 0: the entry is a file in it. */
@@ -245,10 +232,8 @@ static tdm_status add_classes_of(struct sorting *sorting, const struct container
         last = name;
         last_bytes = length;
         const char *copy = tdmi_arena_printf(&sorting->listing->arena, "%.*s", (int)length, name);
-        if (copy == NULL)
-            return no_memory(sorting->tree, err);
-        TDM_TRY(tdmi_listing_add_class(sorting->listing, copy, err), err,
-                "cannot list the classes of '%s'", sorting->tree->root);
+        TDMI_CHECK_MEMORY(copy, err);
+        TDMI_TRY(tdmi_listing_add_class(sorting->listing, copy, err));
     }
     return TDM_OK;
 }
@@ -270,7 +255,6 @@ static tdm_status add_labelled(struct sorting *sorting, const struct container *
                                tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
-    char *name = NULL;
     int label = -1;
     for (int64_t i = container->first; i < container->end; i++) {
         const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
@@ -280,18 +264,14 @@ static tdm_status add_labelled(struct sorting *sorting, const struct container *
         const char *rest = rest_of(entry->path, container->path_bytes);
         if (label < 0 || strncmp(listing->classes[label], rest, length) != 0 ||
             listing->classes[label][length] != '\0') {
-            name = tdmi_arena_printf(&listing->arena, "%.*s", (int)length, rest);
-            if (name == NULL)
-                return no_memory(sorting->tree, err);
+            const char *name = tdmi_arena_printf(&listing->arena, "%.*s", (int)length, rest);
+            TDMI_CHECK_MEMORY(name, err);
             label = class_named(listing, name);
         }
-        tdm_status status = TDM_OK;
         if (is_image(sorting->tree, entry))
-            status = add_image(sorting, entry, label, container->part, err);
+            TDMI_TRY(add_image(sorting, entry, label, container->part, err));
         else
             listing->n_ignored++;
-        if (status != TDM_OK)
-            return status;
     }
     return TDM_OK;
 }
@@ -306,10 +286,8 @@ static tdm_status add_direct(struct sorting *sorting, const struct container *co
         if (folder_bytes_of(entry, container->path_bytes) > 0)
             continue;
         const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
-        tdm_status status =
-            is_listed ? add_image(sorting, entry, -1, container->part, err) : TDM_OK;
-        if (status != TDM_OK)
-            return status;
+        if (is_listed)
+            TDMI_TRY(add_image(sorting, entry, -1, container->part, err));
         sorting->listing->n_ignored += !is_listed;
         sorting->n_unclassed += is_one && !is_flat;
     }
@@ -354,8 +332,8 @@ static enum tdmi_part part_of(const struct container *folder, size_t container_b
     return tdmi_part_named(name);
 }
 
-/* Folders around everything: as long as one folder alone, of no part's name, holds all pictures,
- * and has folders with pictures in it, it is the top. */
+/* Folders around everything: as long as one folder alone, of no part's name, holds all images, and
+ * has folders with images in it, it is the top. */
 static void descend(const struct tdmi_tree *tree, struct container *top)
 {
     for (;;) {
@@ -379,82 +357,76 @@ static void descend(const struct tdmi_tree *tree, struct container *top)
     }
 }
 
-/* The containers of classes: the top itself, or the folders of its parts, when every folder is
- * named after one. The images of a part that stands alone are still to be split. */
-static tdm_status find_containers(struct sorting *sorting, const struct container *top,
-                                  struct container **containers, int *n_containers, bool *is_parted,
-                                  tdm_error *err)
+static int count_parts(const struct tdmi_tree *tree, const struct container *top)
 {
     struct container folder = {0};
-    int n_folders = 0;
-    *is_parted = false;
-    for (int64_t at = top->first; next_folder(sorting->tree, top, &at, &folder); n_folders++) {
-        if (part_of(&folder, top->path_bytes) == TDMI_PART_NONE) {
-            *is_parted = false;
-            break;
-        }
-        *is_parted = true;
-    }
-    *n_containers = *is_parted ? n_folders : 1;
-    *containers =
-        tdmi_arena_alloc(&sorting->listing->arena, (size_t)*n_containers, sizeof **containers);
-    if (*containers == NULL)
-        return no_memory(sorting->tree, err);
-    if (!*is_parted) {
-        (*containers)[0] = *top;
-        return TDM_OK;
-    }
-    int n = 0;
-    for (int64_t at = top->first; next_folder(sorting->tree, top, &at, &folder);) {
-        if (n_folders > 1)
-            folder.part = part_of(&folder, top->path_bytes);
-        (*containers)[n++] = folder;
-    }
-    return TDM_OK;
+    int n_parts = 0;
+    for (int64_t at = top->first; next_folder(tree, top, &at, &folder); n_parts++)
+        if (part_of(&folder, top->path_bytes) == TDMI_PART_NONE)
+            return 0;
+    return n_parts;
 }
 
-static tdm_status sort_images(struct sorting *sorting, const struct container *top, tdm_error *err)
+/* The next container of classes: the top itself, or a folder of a part. False: no more. The images
+ * of a part that stands alone are still to be split. */
+static bool next_container(const struct sorting *sorting, int64_t *at, struct container *container)
+{
+    const struct container *top = &sorting->top;
+    const bool is_more = *at < top->end;
+    if (sorting->n_parts == 0) {
+        *container = *top;
+        *at = top->end;
+        return is_more;
+    }
+    if (!next_folder(sorting->tree, top, at, container))
+        return false;
+    if (sorting->n_parts > 1)
+        container->part = part_of(container, top->path_bytes);
+    return true;
+}
+
+static tdm_status sort_images(struct sorting *sorting, tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
-    struct container *containers = NULL;
-    int n_containers = 0;
-    bool is_parted = false, has_label = false;
-    tdm_status status = find_containers(sorting, top, &containers, &n_containers, &is_parted, err);
-    for (int i = 0; i < n_containers && status == TDM_OK; i++)
-        status = add_classes_of(sorting, &containers[i], err);
+    const struct tdmi_tree *tree = sorting->tree;
+    const struct container *top = &sorting->top;
+    struct container container = {0};
+    bool has_label = false;
+    for (int64_t at = top->first; next_container(sorting, &at, &container);)
+        TDMI_TRY(add_classes_of(sorting, &container, err));
     sort_classes(listing);
-    for (int i = 0; i < n_containers && status == TDM_OK; i++) {
+    for (int64_t at = top->first; next_container(sorting, &at, &container);) {
         int64_t n_before = listing->n_items;
-        status = add_labelled(sorting, &containers[i], err);
+        TDMI_TRY(add_labelled(sorting, &container, err));
         bool is_flat = listing->n_items == n_before;
         has_label = has_label || !is_flat;
-        if (status == TDM_OK)
-            status = add_direct(sorting, &containers[i], is_flat, err);
+        TDMI_TRY(add_direct(sorting, &container, is_flat, err));
     }
     if (!has_label)
         listing->n_classes = 0;
-    listing->n_ignored += sorting->tree->n_left_out;
+    listing->n_ignored += tree->n_left_out;
     /* Files beside the folders of parts, or outside the top. */
-    if (is_parted && status == TDM_OK)
-        status = add_direct(sorting, top, false, err);
-    for (int64_t i = 0; i < sorting->tree->n_entries; i++)
+    if (sorting->n_parts > 0)
+        TDMI_TRY(add_direct(sorting, top, false, err));
+    for (int64_t i = 0; i < tree->n_entries; i++)
         listing->n_ignored +=
-            (i < top->first || i >= top->end) && sorting->tree->entries[i].kind != TDMI_FILE_FOLDER;
+            (i < top->first || i >= top->end) && tree->entries[i].kind != TDMI_FILE_FOLDER;
     if (sorting->n_unclassed > 0)
         tdm_log(TDM_LOG_WARNING,
-                "%lld pictures of '%s' lie beside the class folders, not in one, and are left out",
-                (long long)sorting->n_unclassed, sorting->tree->root);
-    return status;
+                "%lld images of '%s' lie beside the class folders, not in one, and are left out",
+                (long long)sorting->n_unclassed, tree->root);
+    return TDM_OK;
 }
 
 tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
 {
+    struct sorting sorting = {.tree = tree, .listing = listing};
     sort_entries(tree);
-    struct container top = {.path = "", .end = tree->n_entries};
+    sorting.top = (struct container){.path = "", .end = tree->n_entries};
     if (tree->skips_top)
-        descend(tree, &top);
-    struct sorting sorting = {.tree = tree, .listing = listing, .top_bytes = top.path_bytes};
-    return TDM_WRAP(err, sort_images(&sorting, &top, err), "cannot list '%s'", tree->root);
+        descend(tree, &sorting.top);
+    sorting.n_parts = count_parts(tree, &sorting.top);
+    return TDM_WRAP(err, sort_images(&sorting, err), "cannot list '%s'", tree->root);
 }
 
 tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
@@ -462,15 +434,12 @@ tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listi
     sort_entries(tree);
     listing->n_ignored += tree->n_left_out;
     for (int64_t i = 0; i < tree->n_entries; i++) {
-        if (tree->entries[i].kind == TDMI_FILE_FOLDER)
-            continue;
-        if (!is_image(tree, &tree->entries[i]))
-            listing->n_ignored++;
+        const struct tdmi_item item = {.path = tree->entries[i].path, .label = -1};
+        if (is_image(tree, &tree->entries[i]))
+            TDM_TRY(tdmi_listing_add_item(listing, item, err), err,
+                    "cannot list the images of '%s'", tree->root);
         else
-            TDM_TRY(
-                tdmi_listing_add_item(
-                    listing, (struct tdmi_item){.path = tree->entries[i].path, .label = -1}, err),
-                err, "cannot list the pictures of '%s'", tree->root);
+            listing->n_ignored += tree->entries[i].kind != TDMI_FILE_FOLDER;
     }
     return TDM_OK;
 }

@@ -2,17 +2,14 @@
 #include "data/source/labels.h"
 
 #include "base/hash/hash.h"
-#include "base/memory.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_SLOTS = 64 };
 
 void tdmi_labels_release(struct tdmi_labels *labels)
 {
-    for (int i = 0; i < labels->n_words; i++)
-        tdmi_free(labels->words[i]);
+    tdmi_arena_release(&labels->arena);
     tdmi_free(labels->words);
     tdmi_free(labels->slots);
     *labels = (struct tdmi_labels){0};
@@ -34,15 +31,13 @@ static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t l
 /* At most half of the slots are taken. */
 static tdm_status grow(struct tdmi_labels *labels, tdm_error *err)
 {
-    if (labels->n_words > INT_MAX / 8 ||
-        !TDMI_GROW(labels->words, labels->capacity, labels->n_words))
+    if (labels->n_words > INT_MAX / 8)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
+    TDMI_TRY(TDMI_MAKE_ROOM(labels->words, labels->capacity, labels->n_words, err));
     if (2 * (labels->n_words + 1) <= labels->n_slots)
         return TDM_OK;
-    int n_slots = labels->n_slots == 0 ? FIRST_SLOTS : 2 * labels->n_slots;
-    int *slots = tdmi_alloc((size_t)n_slots, sizeof *slots);
-    if (slots == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
+    int n_slots = labels->n_slots == 0 ? FIRST_SLOTS : 2 * labels->n_slots, *slots;
+    TDMI_TRY(TDMI_NEW(slots, n_slots, err));
     tdmi_free(labels->slots);
     labels->slots = slots;
     labels->n_slots = n_slots;
@@ -58,10 +53,8 @@ tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size
             length_bytes > 100 ? 100 : (int)length_bytes, word);
     int *slot = slot_of(labels, word, length_bytes);
     if (*slot == 0) {
-        char *copy = tdmi_alloc(length_bytes + 1, 1);
-        if (copy == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes",
-                            labels->n_words);
+        char *copy = tdmi_arena_alloc(&labels->arena, length_bytes + 1, 1);
+        TDMI_CHECK_MEMORY(copy, err);
         memcpy(copy, word, length_bytes);
         labels->words[labels->n_words++] = copy;
         *slot = labels->n_words;
@@ -124,24 +117,17 @@ static void sort_words(const struct tdmi_labels *labels, struct word *words)
 tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
                               tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    size_t n = (size_t)labels->n_words;
-    struct word *words = tdmi_alloc(n, sizeof *words);
-    int *index_of = tdmi_alloc(n, sizeof *index_of);
-    if (words == NULL || index_of == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d classes", labels->n_words);
-        goto out;
-    }
+    TDMI_AT_END(tdmi_free_at) struct word *words = NULL;
+    TDMI_AT_END(tdmi_free_at) int *index_of = NULL;
+    TDMI_TRY(TDMI_NEW(words, labels->n_words, err));
+    TDMI_TRY(TDMI_NEW(index_of, labels->n_words, err));
     sort_words(labels, words);
-    for (int i = 0; i < labels->n_words && status == TDM_OK; i++) {
+    for (int i = 0; i < labels->n_words; i++) {
         index_of[words[i].number] = i;
-        status = tdmi_listing_add_class(listing, words[i].text, err);
+        TDMI_TRY(tdmi_listing_add_class(listing, words[i].text, err));
     }
-    for (int64_t i = 0; i < listing->n_items && status == TDM_OK; i++)
+    for (int64_t i = 0; i < listing->n_items; i++)
         if (listing->items[i].label >= 0)
             listing->items[i].label = index_of[listing->items[i].label];
-out:
-    tdmi_free(index_of);
-    tdmi_free(words);
-    return status;
+    return TDM_OK;
 }

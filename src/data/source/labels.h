@@ -7,15 +7,11 @@
 #define TANDEM_DATA_SOURCE_LABELS_H
 
 #include "data/source/listing.h"
-#include "base/text/text.h"
-#include "tandem/error.h"
 #include "tandem/json.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct tdmi_labels { /* start from a zeroed object */
-    char **words;    /* in the order they came, of tdmi_alloc */
+    tdmi_arena arena;
+    const char **words; /* in the order they came, in the arena */
     int64_t capacity;
     int n_words;
     int *slots; /* a hash table: index of a word + 1, or 0 */

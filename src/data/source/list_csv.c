@@ -1,32 +1,23 @@
 /*
  * CSV after RFC 4180: fields between commas, quotes around a field that holds commas, line feeds or
- * (doubled) quotes, lines that end in CR LF or LF. A first line whose fields are names of columns
- * says where they stand, and others may stand beside them; without one they are path, label, part.
+ * (doubled) quotes, lines that end in CR LF or LF. A first line with a name for the column of paths
+ * names the columns, in any order and beside others; without one they are path, label, part.
  */
 #include "data/source/list_file.h"
 
-#include <string.h>
+#include "tandem/log.h"
 
 enum { MOST_FIELDS = 256 };
 
 struct csv {
     const char *name, *at, *end;
     int64_t line;   /* of what comes next */
-    tdmi_text text; /* the fields of the row at hand, each with a zero byte after it */
+    tdmi_text text; /* the fields of the current row, each with a zero byte after it */
     size_t fields[MOST_FIELDS];
-    int n_fields;
+    int n_fields, n_columns;       /* of the header; 0: there is none */
     int columns[TDMI_LIST_FIELDS]; /* index of the column; -1: there is none */
     int64_t row_line;
 };
-
-static tdm_status begin_field(struct csv *csv, tdm_error *err)
-{
-    if (csv->n_fields == MOST_FIELDS)
-        return TDM_FAIL(err, TDM_E_INPUT, "line %lld of '%s' has more than %d fields",
-                        (long long)csv->row_line, csv->name, MOST_FIELDS);
-    csv->fields[csv->n_fields++] = csv->text.length_bytes;
-    return TDM_OK;
-}
 
 /* The inside of quotes; at stands after the first one, and ends after the last one. */
 static tdm_status take_quoted(struct csv *csv, tdm_error *err)
@@ -75,13 +66,13 @@ static tdm_status take_row(struct csv *csv, tdm_error *err)
     csv->n_fields = 0;
     csv->row_line = csv->line;
     for (bool is_last = false; !is_last;) {
-        tdm_status status = begin_field(csv, err);
-        const bool is_quoted = status == TDM_OK && csv->at < csv->end && *csv->at == '"';
+        if (csv->n_fields == MOST_FIELDS)
+            return TDM_FAIL(err, TDM_E_INPUT, "line %lld of '%s' has more than %d fields",
+                            (long long)csv->row_line, csv->name, MOST_FIELDS);
+        csv->fields[csv->n_fields++] = csv->text.length_bytes;
+        const bool is_quoted = csv->at < csv->end && *csv->at == '"';
         csv->at += is_quoted;
-        if (status == TDM_OK)
-            status = is_quoted ? take_quoted(csv, err) : take_plain(csv, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(is_quoted ? take_quoted(csv, err) : take_plain(csv, err));
         tdmi_text_add(&csv->text, "", 1);
         is_last = csv->at == csv->end || *csv->at != ',';
         csv->at += csv->at < csv->end && *csv->at == ',';
@@ -91,9 +82,7 @@ static tdm_status take_row(struct csv *csv, tdm_error *err)
     if (csv->at < csv->end && *csv->at == '\n')
         csv->at++;
     csv->line++;
-    if (csv->text.is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a row of '%s'", csv->name);
-    return TDM_OK;
+    return tdmi_text_status(&csv->text, err);
 }
 
 static const char *field(const struct csv *csv, int index)
@@ -101,21 +90,27 @@ static const char *field(const struct csv *csv, int index)
     return index < 0 || index >= csv->n_fields ? "" : csv->text.bytes + csv->fields[index];
 }
 
-/* Is the row at hand the names of the columns? */
+/* Does the first line name the columns? One that seems to, but has no known name for the paths, is
+ * read as a row with a warning. */
 static bool take_header(struct csv *csv)
 {
-    int columns[TDMI_LIST_FIELDS] = {-1, -1, -1};
+    int columns[TDMI_LIST_FIELDS + 1] = {-1, -1, -1};
     for (int i = csv->n_fields - 1; i >= 0; i--)
-        if (tdmi_list_field_named(field(csv, i)) != TDMI_LIST_FIELDS)
-            columns[tdmi_list_field_named(field(csv, i))] = i;
-    if (columns[TDMI_LIST_PATH] < 0)
-        return false;
-    memcpy(csv->columns, columns, sizeof columns);
-    return true;
+        columns[tdmi_list_field_named(field(csv, i))] = i;
+    if (columns[TDMI_LIST_PATH] >= 0) {
+        memcpy(csv->columns, columns, sizeof csv->columns);
+        csv->n_columns = csv->n_fields;
+    } else if (columns[TDMI_LIST_LABEL] >= 0 || columns[TDMI_LIST_PART] >= 0 ||
+               strpbrk(field(csv, 0), "./") == NULL) {
+        tdm_log(TDM_LOG_WARNING,
+                "line %lld of '%s' is read as an image called '%.100s': a line that names the "
+                "columns has path, file, file_name, filename or image in it",
+                (long long)csv->row_line, csv->name, field(csv, 0));
+    }
+    return csv->n_columns > 0;
 }
 
-static tdm_status hand_out(struct csv *csv, bool has_header, int n_columns, tdmi_list_sink *sink,
-                           void *self, tdm_error *err)
+static tdm_status add_row(const struct csv *csv, tdmi_list_sink *sink, void *self, tdm_error *err)
 {
     struct tdmi_list_row row = {.line = csv->row_line,
                                 .path = field(csv, csv->columns[TDMI_LIST_PATH]),
@@ -127,11 +122,12 @@ static tdm_status hand_out(struct csv *csv, bool has_header, int n_columns, tdmi
     if (length != 0)
         return TDM_FAIL(err, TDM_E_INPUT, "line %lld of '%s' holds a zero byte: it is no text",
                         (long long)row.line, csv->name);
-    if (has_header ? csv->n_fields != n_columns : csv->n_fields > TDMI_LIST_FIELDS)
+    const int n_expected = csv->n_columns > 0 ? csv->n_columns : (int)TDMI_LIST_FIELDS;
+    if (csv->n_columns > 0 ? csv->n_fields != n_expected : csv->n_fields > n_expected)
         return TDM_FAIL(err, TDM_E_INPUT, "line %lld of '%s' has %d fields; %d are expected (%s)",
-                        (long long)row.line, csv->name, csv->n_fields,
-                        has_header ? n_columns : (int)TDMI_LIST_FIELDS,
-                        has_header ? "as the first line names" : "path, label, part");
+                        (long long)row.line, csv->name, csv->n_fields, n_expected,
+                        csv->n_columns > 0 ? "as the first line names"
+                                           : "path, label, part, as no line names the columns");
     if (row.path[0] == '\0')
         return TDM_FAIL(err, TDM_E_INPUT, "line %lld of '%s' has no path", (long long)row.line,
                         csv->name);
@@ -145,22 +141,13 @@ static tdm_status hand_out(struct csv *csv, bool has_header, int n_columns, tdmi
 
 static tdm_status read_rows(struct csv *csv, tdmi_list_sink *sink, void *self, tdm_error *err)
 {
-    bool is_first = true, has_header = false;
-    int n_columns = 0;
-    while (csv->at < csv->end) {
+    for (bool is_first = true; csv->at < csv->end;) {
         TDM_TRY(take_row(csv, err), err, "cannot read '%s'", csv->name);
         if (csv->n_fields == 1 && csv->text.length_bytes == 1)
             continue; /* an empty line */
-        if (is_first) {
-            is_first = false;
-            has_header = take_header(csv);
-            n_columns = csv->n_fields;
-            if (has_header)
-                continue;
-        }
-        tdm_status status = hand_out(csv, has_header, n_columns, sink, self, err);
-        if (status != TDM_OK)
-            return status;
+        if (!is_first || !take_header(csv))
+            TDMI_TRY(add_row(csv, sink, self, err));
+        is_first = false;
     }
     return TDM_OK;
 }

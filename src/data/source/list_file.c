@@ -1,10 +1,8 @@
 /* Names of columns, and JSON lines; list_csv.c has the other form. */
 #include "data/source/list_file.h"
 
+#include "base/text/json.h"
 #include "data/source/labels.h"
-#include "data/source/listing.h"
-#include "tandem/json.h"
-#include <string.h>
 #include <strings.h>
 
 enum tdmi_list_field tdmi_list_field_named(const char *name)
@@ -40,9 +38,19 @@ static const tdm_json_value *field_of(const tdm_json_value *object, enum tdmi_li
     return NULL;
 }
 
-static tdm_status take_object(const char *name, int64_t line, const tdm_json_value *object,
-                              tdmi_text *label, tdmi_list_sink *sink, void *self, tdm_error *err)
+struct rows {
+    const char *name;
+    tdmi_list_sink *sink;
+    void *self;
+    tdmi_text label;
+};
+
+static tdm_status take_object(void *self, int64_t line, const tdm_json_value *object,
+                              tdm_error *err)
 {
+    struct rows *rows = self;
+    const char *name = rows->name;
+    tdmi_text *label = &rows->label;
     struct tdmi_list_row row = {.line = line};
     if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -68,7 +76,16 @@ static tdm_status take_object(const char *name, int64_t line, const tdm_json_val
                         "the \"split\" in line %lld of '%s' is '%.40s'; train, val or test is "
                         "expected",
                         (long long)line, name, tdm_json_as_string(part, "no string"));
-    return sink(self, &row, err);
+    return rows->sink(rows->self, &row, err);
+}
+
+tdm_status tdmi_list_jsonl(const char *name, const char *bytes, size_t n_bytes,
+                           tdmi_list_sink *sink, void *self, tdm_error *err)
+{
+    struct rows rows = {.name = name, .sink = sink, .self = self};
+    tdm_status status = tdmi_json_lines(name, bytes, n_bytes, take_object, &rows, err);
+    tdmi_text_release(&rows.label);
+    return status;
 }
 
 static bool is_blank(const char *bytes, size_t n_bytes)
@@ -79,25 +96,20 @@ static bool is_blank(const char *bytes, size_t n_bytes)
     return true;
 }
 
-tdm_status tdmi_list_jsonl(const char *name, const char *bytes, size_t n_bytes,
-                           tdmi_list_sink *sink, void *self, tdm_error *err)
+tdm_status tdmi_json_lines(const char *name, const char *bytes, size_t n_bytes,
+                           tdmi_json_line *take, void *self, tdm_error *err)
 {
-    tdmi_text label = {0};
-    tdm_status status = TDM_OK;
     size_t at = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    for (int64_t line = 1; at < n_bytes && status == TDM_OK; line++) {
+    for (int64_t line = 1; at < n_bytes; line++) {
+        TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
         const char *end = memchr(bytes + at, '\n', n_bytes - at);
         size_t length = end == NULL ? n_bytes - at : (size_t)(end - (bytes + at));
-        tdm_json_document *document = NULL;
         if (!is_blank(bytes + at, length)) {
-            status = TDM_WRAP(err, tdm_json_read(bytes + at, length, name, &document, err),
-                              "line %lld of '%s' cannot be read as JSON", (long long)line, name);
-            if (status == TDM_OK)
-                status = take_object(name, line, tdm_json_root(document), &label, sink, self, err);
-            tdm_json_document_free(document);
+            TDM_TRY(tdm_json_read(bytes + at, length, name, &document, err), err,
+                    "line %lld of '%s' cannot be read as JSON", (long long)line, name);
+            TDMI_TRY(take(self, line, tdm_json_root(document), err));
         }
         at += length + 1;
     }
-    tdmi_text_release(&label);
-    return status;
+    return TDM_OK;
 }

@@ -1,8 +1,6 @@
 /* Two growing arrays and an arena for the strings they point to. */
 #include "data/source/listing.h"
 
-#include "base/memory.h"
-#include "base/text/text.h"
 #include "data/source/class_tree.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
@@ -28,24 +26,16 @@ void tdmi_listing_release(struct tdmi_listing *listing)
     *listing = (struct tdmi_listing){0};
 }
 
-static tdm_status out_of_memory(const struct tdmi_listing *listing, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld pictures of %d classes",
-                    (long long)listing->n_items, listing->n_classes);
-}
-
 bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
-    bool fit = false;
     if (tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) == TDM_OK)
-        for (size_t i = 0; i < n && !fit; i++)
-            fit = entries[i].kind == TDMI_FILE_REGULAR && names->is_data(entries[i].name);
-    tdmi_arena_release(&arena);
-    return fit;
+        for (size_t i = 0; i < n; i++)
+            if (entries[i].kind == TDMI_FILE_REGULAR && names->is_data(entries[i].name))
+                return true;
+    return false;
 }
 
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
@@ -63,8 +53,7 @@ tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                 continue;
             is_found = true;
             const char *path = tdmi_path_join(&self->arena, folder, entries[i].name);
-            if (path == NULL)
-                return out_of_memory(self, err);
+            TDMI_CHECK_MEMORY(path, err);
             TDM_TRY(names->add(self, path, err), err, "cannot use the files of '%s'", folder);
         }
     for (size_t i = 0; i < n; i++)
@@ -78,18 +67,26 @@ tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item 
                                  tdm_error *err)
 {
     item.path = tdmi_arena_copy(&listing->arena, item.path);
-    if (item.path == NULL || !TDMI_GROW(listing->items, listing->item_capacity, listing->n_items))
-        return out_of_memory(listing, err);
+    TDMI_CHECK_MEMORY(item.path, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(listing->items, listing->item_capacity, listing->n_items, err));
     listing->items[listing->n_items++] = item;
     return TDM_OK;
+}
+
+tdm_status tdmi_listing_add_record(struct tdmi_listing *listing, const char *name, int64_t number,
+                                   int label, enum tdmi_part part, tdm_error *err)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%.990s#%lld", name, (long long)number);
+    const struct tdmi_item item = {.path = path, .label = label, .part = part};
+    return tdmi_listing_add_item(listing, item, err);
 }
 
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name, tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(&listing->arena, name);
-    if (copy == NULL || listing->n_classes == INT_MAX ||
-        !TDMI_GROW(listing->classes, listing->class_capacity, listing->n_classes))
-        return out_of_memory(listing, err);
+    TDMI_CHECK_MEMORY(copy != NULL && listing->n_classes < INT_MAX, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(listing->classes, listing->class_capacity, listing->n_classes, err));
     listing->classes[listing->n_classes++] = copy;
     return TDM_OK;
 }

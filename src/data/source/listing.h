@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "data/source/source.h"
 
-struct tdmi_listing { /* start from a zeroed object, then init */
+struct tdmi_listing { /* start from a zeroed object */
     tdmi_arena arena; /* names and paths */
     struct tdmi_item *items;
     const char **classes;
@@ -21,6 +21,16 @@ struct tdmi_listing { /* start from a zeroed object, then init */
 
 void tdmi_listing_init(struct tdmi_listing *listing);
 void tdmi_listing_release(struct tdmi_listing *listing);
+
+struct tdmi_source {
+    const struct tdmi_source_table *table;
+    struct tdmi_listing *listing; /* the state of the kind, which begins with it */
+    const char *path;             /* in its arena */
+    int64_t n_quarantined;
+};
+/* A source with a zeroed state. path is its name in messages. */
+tdm_status tdmi_source_new(const struct tdmi_source_table *table, const char *path,
+                           tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 
 /* "train", "val", "valid", "validation", "test" in any case; anything else is NONE. */
 enum tdmi_part tdmi_part_named(const char *name);
@@ -44,9 +54,12 @@ bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                                   const struct tdmi_file_names *names, tdm_error *err) TDM_MUST_USE;
 
-/* Both copy the string. */
+/* All copy the string. */
 tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item item,
                                  tdm_error *err) TDM_MUST_USE;
+/* The record `number` of the file `name`, as "name#number". */
+tdm_status tdmi_listing_add_record(struct tdmi_listing *listing, const char *name, int64_t number,
+                                   int label, enum tdmi_part part, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name,
                                   tdm_error *err) TDM_MUST_USE;
 /* For formats that number their classes (0–255) without naming them: the numbers that occur become

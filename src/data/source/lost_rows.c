@@ -1,31 +1,11 @@
 /* Few files lose rows, so those that do are searched one by one. */
 #include "data/source/lost_rows.h"
 
-#include "base/memory.h"
-
 void tdmi_lost_rows_release(tdmi_lost_rows *lost)
 {
     tdmi_free(lost->is_lost);
     tdmi_free(lost->files);
     *lost = (tdmi_lost_rows){0};
-}
-
-static tdm_status out_of_memory(const tdmi_source *source, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to count the bad rows of '%s'",
-                    tdmi_source_path(source));
-}
-
-/* The entry of the file whose first item that is; NULL: no memory. */
-static struct tdmi_lost_file *entry_of(tdmi_lost_rows *lost, int64_t first)
-{
-    for (int64_t f = 0; f < lost->n_files; f++)
-        if (lost->files[f].first == first)
-            return &lost->files[f];
-    if (!TDMI_GROW(lost->files, lost->capacity, lost->n_files))
-        return NULL;
-    lost->files[lost->n_files] = (struct tdmi_lost_file){.first = first};
-    return &lost->files[lost->n_files++];
 }
 
 tdm_status tdmi_lost_rows_add(tdmi_lost_rows *lost, const tdmi_source *source, int64_t item,
@@ -36,10 +16,15 @@ tdm_status tdmi_lost_rows_add(tdmi_lost_rows *lost, const tdmi_source *source, i
     if (path == NULL)
         return TDM_OK;
     if (lost->is_lost == NULL)
-        lost->is_lost = tdmi_alloc((size_t)tdmi_source_items(source) / 8 + 1, 1);
-    struct tdmi_lost_file *file = lost->is_lost != NULL ? entry_of(lost, first) : NULL;
-    if (file == NULL)
-        return out_of_memory(source, err);
+        TDMI_TRY(TDMI_NEW(lost->is_lost, tdmi_source_items(source) / 8 + 1, err));
+    int64_t f = 0;
+    while (f < lost->n_files && lost->files[f].first != first)
+        f++;
+    if (f == lost->n_files) {
+        TDMI_TRY(TDMI_MAKE_ROOM(lost->files, lost->capacity, f, err));
+        lost->files[lost->n_files++] = (struct tdmi_lost_file){.first = first};
+    }
+    struct tdmi_lost_file *file = &lost->files[f];
     const uint8_t bit = (uint8_t)(1 << item % 8);
     file->n_lost += (lost->is_lost[item / 8] & bit) == 0;
     lost->is_lost[item / 8] |= bit;

@@ -1,13 +1,9 @@
 /* Files of a folder by their endings, ranges unrolled, parts by the words of the names. */
 #include "data/source/shards.h"
 
-#include "base/memory.h"
 #include "data/source/class_tree.h"
-#include "data/source/listing.h"
 #include "io/storage/storage.h"
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 enum { MOST_SHARDS = 1 << 20, MOST_DIGITS = 9 };
 
@@ -22,9 +18,7 @@ static tdm_status add_shard(struct tdmi_shards *shards, const char *path, const 
 {
     if (shards->n == MOST_SHARDS)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d shards, up to '%s'", MOST_SHARDS, path);
-    if (!TDMI_GROW(shards->list, shards->capacity, shards->n))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
-                        (long long)shards->n);
+    TDMI_TRY(TDMI_MAKE_ROOM(shards->list, shards->capacity, shards->n, err));
     shards->list[shards->n++] = (struct tdmi_source_shard){path, name, part};
     return TDM_OK;
 }
@@ -84,9 +78,8 @@ static tdm_status unroll(const char *path, size_t folder_bytes, tdmi_arena *aren
     for (long i = range.first; i <= range.last; i++) {
         const char *one = tdmi_arena_printf(arena, "%.*s%0*ld%s", (int)(range.open - path), path,
                                             range.digits, i, range.close + 1);
-        if (one == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the shards of '%s'", path);
-        TDM_TRY(unroll(one, folder_bytes, arena, shards, err), err, "cannot find the shards");
+        TDMI_CHECK_MEMORY(one, err);
+        TDMI_TRY(unroll(one, folder_bytes, arena, shards, err));
     }
     return TDM_OK;
 }
@@ -99,44 +92,30 @@ static bool is_shard_name(const char *name)
     return tdmi_has_ending(name, endings) && !tdmi_tree_is_hidden(name);
 }
 
+/* The shards in the folder `below` of root; where root itself has none, those in its folders named
+ * like parts. */
 static tdm_status add_folder(const char *root, const char *below, enum tdmi_part part,
-                             tdmi_arena *arena, struct tdmi_shards *shards, int *n_folders,
-                             tdm_error *err)
+                             tdmi_arena *arena, struct tdmi_shards *shards, tdm_error *err)
 {
     struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     const char *folder = below[0] == '\0' ? root : tdmi_path_join(arena, root, below);
-    if (folder == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", root);
+    TDMI_CHECK_MEMORY(folder, err);
     TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
             "cannot look for shards in '%s'", folder);
     for (size_t i = 0; i < n_entries; i++) {
-        *n_folders += entries[i].kind == TDMI_FILE_FOLDER && !tdmi_tree_is_hidden(entries[i].name);
         if (entries[i].kind != TDMI_FILE_REGULAR || !is_shard_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, folder, entries[i].name);
         const char *name = tdmi_path_join(arena, below, entries[i].name);
-        if (path == NULL || name == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", folder);
-        TDM_TRY(add_shard(shards, path, name, part, err), err, "cannot list '%s'", folder);
+        TDMI_CHECK_MEMORY(path != NULL && name != NULL, err);
+        TDMI_TRY(add_shard(shards, path, name, part, err));
     }
-    return TDM_OK;
-}
-
-/* Folders named like parts, when there are no others and no shard beside them. */
-static tdm_status add_part_folders(const char *root, tdmi_arena *arena, struct tdmi_shards *shards,
-                                   tdm_error *err)
-{
-    struct tdmi_place_entry *entries = NULL;
-    size_t n_entries = 0;
-    TDM_TRY(tdmi_storage_list(root, false, arena, &entries, &n_entries, err), err,
-            "cannot look for shards in '%s'", root);
-    for (size_t i = 0; i < n_entries; i++) {
-        int n_folders = 0;
-        enum tdmi_part part = tdmi_part_named(entries[i].name);
+    const bool has_shards = shards->n > 0;
+    for (size_t i = 0; i < n_entries && below[0] == '\0' && !has_shards; i++) {
+        part = tdmi_part_named(entries[i].name);
         if (entries[i].kind == TDMI_FILE_FOLDER && part != TDMI_PART_NONE)
-            TDM_TRY(add_folder(root, entries[i].name, part, arena, shards, &n_folders, err), err,
-                    "cannot look for shards in '%s'", root);
+            TDMI_TRY(add_folder(root, entries[i].name, part, arena, shards, err));
     }
     return TDM_OK;
 }
@@ -181,22 +160,16 @@ tdm_status tdmi_shards_find(const char *path, tdmi_arena *arena, struct tdmi_sha
                             tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(arena, path);
-    if (copy == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the shards of '%s'", path);
+    TDMI_CHECK_MEMORY(copy, err);
     enum tdmi_file_kind kind = tdmi_storage_kind(path);
-    int n_folders = 0;
     if (kind == TDMI_FILE_REGULAR)
         return add_shard(shards, copy, tdmi_path_name(copy), TDMI_PART_NONE, err);
-    if (kind == TDMI_FILE_FOLDER) {
-        TDM_TRY(add_folder(copy, "", TDMI_PART_NONE, arena, shards, &n_folders, err), err,
+    if (kind == TDMI_FILE_FOLDER)
+        TDM_TRY(add_folder(copy, "", TDMI_PART_NONE, arena, shards, err), err,
                 "cannot look for shards in '%s'", path);
-        if (shards->n == 0 && n_folders > 0)
-            TDM_TRY(add_part_folders(copy, arena, shards, err), err,
-                    "cannot look for shards in '%s'", path);
-    } else if (tdmi_shards_is_pattern(path)) {
+    else
         TDM_TRY(unroll(copy, (size_t)(tdmi_path_name(copy) - copy), arena, shards, err), err,
                 "cannot find the shards of '%s'", path);
-    }
     name_parts(shards);
     return TDM_OK;
 }

@@ -2,18 +2,15 @@
  * The shards of a WebDataset: the files that a path stands for, and the part of each.
  *
  *     sample.tar                     itself
- *     shards/                        every .tar, .tar.gz and .tgz in it, by bytes; or in its
- * folders train, val, test shards/train-{000..127}.tar    a range, as a shell would write it;
- * several are allowed
+ *     shards/                        every .tar, .tar.gz and .tgz in it, by bytes; where it has
+ *                                    none, those in its folders train, val and test
+ *     shards/train-{000..127}.tar    a range, as a shell would write it; several are allowed
  */
 #ifndef TANDEM_DATA_SOURCE_SHARDS_H
 #define TANDEM_DATA_SOURCE_SHARDS_H
 
 #include "base/arena.h"
 #include "data/source/source.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 struct tdmi_source_shard {
     const char *path; /* to open */

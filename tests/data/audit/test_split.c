@@ -304,7 +304,7 @@ TEST(what_makes_no_split_is_refused_with_a_sentence)
     assert_refused(&f, o, TDM_E_USAGE, "at most 1");
     o = nine_to_one;
     o.per_class = -1;
-    assert_refused(&f, o, TDM_E_USAGE, "-1 pictures");
+    assert_refused(&f, o, TDM_E_USAGE, "-1 images");
     close_fixture(&f);
 
     tree_path(&f.tree, "empty/");

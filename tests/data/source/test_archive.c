@@ -148,7 +148,7 @@ TEST(archives_without_pictures_are_refused)
         write_form(&tree, form, words);
         assert_refused(path_of_form(&tree, form), TDM_E_INPUT, "2 other files");
         write_form(&tree, form, none);
-        assert_refused(path_of_form(&tree, form), TDM_E_INPUT, "no picture");
+        assert_refused(path_of_form(&tree, form), TDM_E_INPUT, "no image");
         tree_free(&tree);
     }
 }

@@ -116,7 +116,7 @@ TEST(files_that_are_neither_form_are_refused)
     tree_text(&tree, "data_batch_1.bin", "too short");
     assert_refused(tree.root, TDM_E_INPUT, "9 bytes");
     write_records(&tree, "data_batch_1.bin", "", false);
-    assert_refused(tree.root, TDM_E_INPUT, "no picture");
+    assert_refused(tree.root, TDM_E_INPUT, "no image");
     write_records(&tree, "data_batch_1.bin", "1:", false); /* ':' is label 10 */
     assert_refused(tree.root, TDM_E_INPUT, "record 1 of");
     assert_refused(tree.root, TDM_E_INPUT, "label 10; those of CIFAR-10 are 0 to 9");

@@ -339,7 +339,7 @@ TEST(tables_without_pictures_are_refused)
     struct tree tree = tree_new();
     write_log(&tree, NULL, NULL, 0, "");
     assert_refused(tree.root, TDM_E_INPUT, "version 0 of the Delta table");
-    assert_refused(tree.root, TDM_E_INPUT, "has no files, so no pictures");
+    assert_refused(tree.root, TDM_E_INPUT, "has no files, so no images");
     write_log(&tree, NULL, NULL, 0, "\"columnMapping\"");
     assert_refused(tree.root, TDM_E_INPUT, "asks its readers for columnMapping");
     tree_free(&tree);
@@ -355,7 +355,7 @@ TEST(golden_tables_are_refused_as_data_sets)
         {"data-reader-partition-values", "no column"},
         {"deltalog-state-reconstruction-without-protocol", "an action \"protocol\" is missing"},
         {"dv-partitioned-with-checkpoint", "no column"},
-        {"log-replay-special-characters", "has no files, so no pictures"},
+        {"log-replay-special-characters", "has no files, so no images"},
         {"log-replay-special-characters@v0",
          "_delta_log/00000000000000000000.json, line 4 makes 'special p@#h' part of version 0"},
         {"snapshot-data0", "no column"},
@@ -365,7 +365,7 @@ TEST(golden_tables_are_refused_as_data_sets)
         {"time-travel-start", "no column"},
         {"time-travel-start-start20", "no column"},
         {"v2-checkpoint-parquet", "no column"},
-        {"v2-checkpoint-parquet@v1", "has no files, so no pictures"},
+        {"v2-checkpoint-parquet@v1", "has no files, so no images"},
     };
     char root[1024], path[1200];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));

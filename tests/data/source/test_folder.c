@@ -215,7 +215,7 @@ TEST(what_is_no_data_set_is_refused_by_name)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
-    assert_refused(tree.root, TDM_E_INPUT, "no picture");
+    assert_refused(tree.root, TDM_E_INPUT, "no image");
     tree_text(&tree, "cat/words.txt", "x");
     assert_refused(tree.root, TDM_E_INPUT, "1 other file");
     tree_text(&tree, "file.txt", "x");

@@ -7,16 +7,11 @@
  * The label is the text of .cls; else "label", "cls" or "class" of the object in .json; else the
  * text of .txt. Images come in the order of the shards, so reading in order reads a shard once.
  */
-#include "io/archive/archive.h"
+#include "base/text/json.h"
 #include "data/source/labels.h"
-#include "data/source/listing.h"
 #include "data/source/shards.h"
-
-#include "base/memory.h"
+#include "io/archive/archive.h"
 #include "io/storage/storage.h"
-#include "tandem/json.h"
-#include "tandem/log.h"
-#include <string.h>
 #include <strings.h>
 
 enum { PROBED_ENTRIES = 64, LONGEST_LABEL = 200, LONGEST_JSON_BYTES = 1 << 20, ENTRY_BITS = 40 };
@@ -53,7 +48,7 @@ static bool is_member(const struct tdmi_archive_entry *entry)
     return !entry->is_folder && name[0] != '.' && name[0] != '_' && key_bytes_of(entry->name) > 0;
 }
 
-/* The group that begins at entry *at; *at moves behind it. False: no more. */
+/* The group that begins at entry *at; *at moves past it. False: no more. */
 static bool next_group(const tdmi_archive *archive, int64_t *at, struct group *group)
 {
     *group = (struct group){.picture = -1, .cls = -1, .json = -1, .txt = -1};
@@ -71,7 +66,7 @@ static bool next_group(const tdmi_archive *archive, int64_t *at, struct group *g
             group->name = entry->name;
             group->key_bytes = key_bytes;
         }
-        /* "17.jpg" is the picture where "17.mask.png" stands beside it. */
+        /* "17.jpg" is the image where "17.mask.png" stands beside it. */
         bool ends_plain = strchr(ending, '.') == NULL;
         if (tdmi_image_has_extension(entry->name) &&
             (group->picture < 0 || (ends_plain && !is_plain))) {
@@ -110,21 +105,18 @@ static tdm_status take_json(const tdmi_text *text, const char *name, tdmi_text *
                             tdm_error *err)
 {
     static const char *const keys[] = {"label", "cls", "class"};
-    tdm_json_document *document = NULL;
-    bool is_found = false;
-    tdmi_text_clear(word);
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     tdm_status status =
         tdm_json_read(tdmi_text_string(text), text->length_bytes, name, &document, err);
     if (status != TDM_OK)
         return status == TDM_E_MEMORY ? status : TDM_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !is_found; i++)
-        is_found = tdmi_labels_word(tdm_json_member(tdm_json_root(document), keys[i]), word) &&
-                   word->length_bytes <= LONGEST_LABEL;
-    tdm_json_document_free(document);
-    if (word->is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the label of '%s'", name);
-    if (!is_found)
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (tdmi_labels_word(tdm_json_member(tdm_json_root(document), keys[i]), word) &&
+            word->length_bytes <= LONGEST_LABEL)
+            return TDM_OK;
+        TDMI_TRY(tdmi_text_status(word, err));
         tdmi_text_clear(word);
+    }
     return TDM_OK;
 }
 
@@ -145,13 +137,10 @@ static tdm_status find_label(const tdmi_archive *archive, const struct group *gr
         TDM_TRY(tdmi_archive_read(archive, files[i], LONGEST_JSON_BYTES, text, err), err,
                 "cannot read the label of '%.*s'", (int)group->key_bytes, group->name);
         if (files[i] == group->json)
-            TDM_TRY(take_json(text, group->name, word, err), err, "cannot read '%.*s'",
-                    (int)group->key_bytes, group->name);
+            TDMI_TRY(take_json(text, group->name, word, err));
         else if (take_line(text, &line, &length))
             tdmi_text_add(word, line, length);
-        if (word->is_broken)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the label of '%.*s'",
-                            (int)group->key_bytes, group->name);
+        TDMI_TRY(tdmi_text_status(word, err));
     }
     return TDM_OK;
 }
@@ -159,28 +148,11 @@ static tdm_status find_label(const tdmi_archive *archive, const struct group *gr
 /* ---- listing ----------------------------------------------------------------------------------
  */
 
-static tdm_status add_item(struct webdataset *set, const struct tdmi_source_shard *shard,
-                           const struct group *group, int label, tdm_error *err)
-{
-    const int64_t archive = set->n_archives - 1;
-    const char *name = tdmi_archive_entry(set->archives[archive], group->picture)->name;
-    tdmi_text_clear(&set->text);
-    tdmi_text_printf(&set->text, "%s/%s", shard->name, name);
-    if (set->text.is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", shard->path);
-    return tdmi_listing_add_item(
-        &set->listing,
-        (struct tdmi_item){.path = set->text.bytes,
-                           .label = label,
-                           .part = shard->part,
-                           .place = archive << ENTRY_BITS | group->picture},
-        err);
-}
-
 static tdm_status add_group(struct webdataset *set, const struct tdmi_source_shard *shard,
                             const struct group *group, tdmi_text *word, tdm_error *err)
 {
-    const tdmi_archive *archive = set->archives[set->n_archives - 1];
+    const int64_t number = set->n_archives - 1;
+    const tdmi_archive *archive = set->archives[number];
     int64_t entry = -1;
     int label = -1;
     if (group->picture < 0) {
@@ -197,23 +169,26 @@ static tdm_status add_group(struct webdataset *set, const struct tdmi_source_sha
     if (word->length_bytes > 0)
         TDM_TRY(tdmi_labels_number(&set->labels, word->bytes, word->length_bytes, &label, err), err,
                 "cannot list '%s'", shard->path);
-    return add_item(set, shard, group, label, err);
+    tdmi_text_clear(&set->text);
+    tdmi_text_printf(&set->text, "%s/%s", shard->name,
+                     tdmi_archive_entry(archive, group->picture)->name);
+    TDMI_TRY(tdmi_text_status(&set->text, err));
+    const struct tdmi_item item = {set->text.bytes, label, shard->part,
+                                   number << ENTRY_BITS | group->picture};
+    return tdmi_listing_add_item(&set->listing, item, err);
 }
 
 static tdm_status add_shard(struct webdataset *set, const struct tdmi_source_shard *shard,
                             tdm_error *err)
 {
+    TDMI_AT_END(tdmi_text_release) tdmi_text word = {0};
     tdmi_archive **archive = &set->archives[set->n_archives];
-    tdm_status status = tdmi_archive_open(shard->path, archive, err);
-    if (status != TDM_OK)
-        return status;
-    set->n_archives++;
-    tdmi_text word = {0};
     struct group group;
-    for (int64_t at = 0; status == TDM_OK && next_group(*archive, &at, &group);)
-        status = add_group(set, shard, &group, &word, err);
-    tdmi_text_release(&word);
-    return status;
+    TDMI_TRY(tdmi_archive_open(shard->path, archive, err));
+    set->n_archives++;
+    for (int64_t at = 0; next_group(*archive, &at, &group);)
+        TDMI_TRY(add_group(set, shard, &group, &word, err));
+    return TDM_OK;
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -222,40 +197,33 @@ static tdm_status add_shard(struct webdataset *set, const struct tdmi_source_sha
 /* A caption in .txt is no label, so it counts only where nothing looks like class folders. */
 static bool looks_like_groups(const char *path)
 {
-    tdmi_archive *archive = NULL;
+    TDMI_AT_END(tdmi_archive_close_at) tdmi_archive *archive = NULL;
     struct group group;
-    bool is_set = false;
     if (tdmi_archive_form_of(path) != TDMI_ARCHIVE_TAR ||
         tdmi_archive_open_beginning(path, PROBED_ENTRIES, &archive, NULL) != TDM_OK)
         return false;
-    for (int64_t at = 0; !is_set && next_group(archive, &at, &group);) {
+    for (int64_t at = 0; next_group(archive, &at, &group);) {
         bool is_deep =
             memchr(group.name, '/', group.key_bytes) != NULL && strncmp(group.name, "./", 2) != 0;
-        is_set = group.picture >= 0 &&
-                 (group.cls >= 0 || group.json >= 0 || (group.txt >= 0 && !is_deep));
+        if (group.picture >= 0 &&
+            (group.cls >= 0 || group.json >= 0 || (group.txt >= 0 && !is_deep)))
+            return true;
     }
-    tdmi_archive_close(archive);
-    return is_set;
+    return false;
 }
 
 /* One shard decides for all. A pattern always means shards. */
 static bool webdataset_can_open(const char *path)
 {
-    struct tdmi_shards shards = {0};
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_shards_release) struct tdmi_shards shards = {0};
     enum tdmi_file_kind kind = tdmi_storage_kind(path);
     if (kind == TDMI_FILE_REGULAR)
         return looks_like_groups(path);
     if (kind == TDMI_FILE_MISSING)
         return tdmi_shards_is_pattern(path);
-    if (kind != TDMI_FILE_FOLDER)
-        return false;
-    tdmi_arena_init(&arena, 0);
-    bool is_set = tdmi_shards_find(path, &arena, &shards, NULL) == TDM_OK && shards.n > 0 &&
-                  looks_like_groups(shards.list[0].path);
-    tdmi_shards_release(&shards);
-    tdmi_arena_release(&arena);
-    return is_set;
+    return kind == TDMI_FILE_FOLDER && tdmi_shards_find(path, &arena, &shards, NULL) == TDM_OK &&
+           shards.n > 0 && looks_like_groups(shards.list[0].path);
 }
 
 static void webdataset_release(void *self)
@@ -268,34 +236,20 @@ static void webdataset_release(void *self)
     tdmi_text_release(&set->text);
 }
 
-static tdm_status list_shards(struct webdataset *set, const char *path, tdm_error *err)
-{
-    struct tdmi_shards shards = {0};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_shards_find(path, &arena, &shards, err);
-    if (status == TDM_OK) {
-        set->archives = tdmi_alloc((size_t)shards.n, sizeof(tdmi_archive *));
-        if (set->archives == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld shards", (long long)shards.n);
-    }
-    for (int64_t i = 0; i < shards.n && status == TDM_OK; i++)
-        status = add_shard(set, &shards.list[i], err);
-    if (status == TDM_OK) {
-        tdmi_listing_drop_unlabelled(&set->listing, "pictures", path);
-        tdmi_listing_forget_lone_part(&set->listing);
-        status = tdmi_labels_finish(&set->labels, &set->listing, err);
-    }
-    tdmi_shards_release(&shards);
-    tdmi_arena_release(&arena);
-    return status;
-}
-
 static tdm_status webdataset_open(const char *path, const struct tdm_source_options *options,
                                   void *self, tdm_error *err)
 {
     (void)options; /* source.c has refused those of other kinds */
-    return list_shards(self, path, err);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_shards_release) struct tdmi_shards shards = {0};
+    struct webdataset *set = self;
+    TDMI_TRY(tdmi_shards_find(path, &arena, &shards, err));
+    TDMI_TRY(TDMI_NEW(set->archives, shards.n, err));
+    for (int64_t i = 0; i < shards.n; i++)
+        TDMI_TRY(add_shard(set, &shards.list[i], err));
+    tdmi_listing_drop_unlabelled(&set->listing, "images", path);
+    tdmi_listing_forget_lone_part(&set->listing);
+    return tdmi_labels_finish(&set->labels, &set->listing, err);
 }
 
 static tdm_status webdataset_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
