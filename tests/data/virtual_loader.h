@@ -5,7 +5,7 @@
 #define TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
 
 #include "base/hash/hash.h"
-#include "data/loader/loader.h"
+#include "data/skips.h"
 #include "data/virtual_source.h"
 #include "unit.h"
 
@@ -82,7 +82,7 @@ static inline uint64_t digest(const struct tdmi_loader_options *options)
 {
     tdmi_loader *loader = open_loader(options);
     uint64_t value = digest_from(loader, options, 0, 0);
-    assert_int_equal(tdmi_loader_skipped(loader), 3);
+    assert_int_equal(loader_skips(loader), 3);
     tdmi_loader_close(loader);
     return value;
 }

@@ -7,7 +7,7 @@
 #include "data/virtual_source.h"
 
 #include "base/hash/hash.h"
-#include "data/loader/loader.h"
+#include "data/skips.h"
 #include "prepare/part.h"
 #include <inttypes.h>
 
@@ -279,7 +279,7 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
     assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
     while (tdmi_loader_next(loader, &batch, NULL) == TDM_OK && batch != NULL)
         tdmi_xxh64_add(&hash, batch->values, (size_t)batch->n * bytes);
-    assert_int_equal(tdmi_loader_skipped(loader), 0);
+    assert_int_equal(loader_skips(loader), 0);
     tdmi_loader_close(loader);
     tdmi_source_close(source);
     return tdmi_xxh64_result(&hash);

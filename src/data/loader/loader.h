@@ -5,9 +5,9 @@
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()
  *
  * A slot belongs to the loader while it is filled and to the caller from next() until the following
- * next() or seek. Batches arrive in order; the last one of an epoch is shorter, never padded. A
- * picture that cannot be read keeps its position with label -1 and is counted and named; what a
- * batch holds and which pictures are named never depends on threads, depth, caches or restarts.
+ * next() or seek. Batches arrive in order; the last one of an epoch is shorter, never padded. An
+ * image that cannot be read keeps its position with label -1 and is named; the content of a batch
+ * and the images named never depend on threads, depth, caches or restarts.
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */
@@ -61,8 +61,6 @@ enum tdmi_cache_kind {
 /* In words: "none", "auto", "encoded", "decoded", "disk". TDM_E_USAGE lists them. */
 tdm_status tdmi_cache_kind_find(const char *word, enum tdmi_cache_kind *kind,
                                 tdm_error *err) TDM_MUST_USE;
-/* NULL past the last. */
-const char *tdmi_cache_kind_word(int kind);
 
 struct tdmi_loader_cache {
     enum tdmi_cache_kind kind;
@@ -118,8 +116,8 @@ struct tdmi_loader_options {
     /* Ring, caches and working memory together stay inside; fewer slots and threads are taken where
      * need be. 0: no limit, and caches in memory take at most a quarter of what is free. */
     int64_t memory_bytes;
-    int memory_parts; /* of --memory, for what is said when it is too small; 0: no such option */
-    int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
+    int memory_parts; /* of --memory, for the error when it is too small; 0: no such option */
+    int64_t spoken_for_bytes; /* memory reserved for others: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
     /* Decoder for the files that it supports (image/decoder.h), lent for the loader's life; NULL:
@@ -151,10 +149,9 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
 tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch,
                             tdm_error *err) TDM_MUST_USE;
 
-/* Distinct pictures skipped in the batches handed out so far, and the sentence about the i-th, in
- * the order they came, for the record. */
-int64_t tdmi_loader_skipped(const tdmi_loader *loader);
-/* false past the end; the first 100 are kept. Copies the problem, cut to fit. */
+/* The sentence about the i-th distinct image skipped in the batches handed out so far, in the order
+ * they came, for the record. false past the end; the first 100 are kept. Copies the problem, cut to
+ * fit. */
 bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes);
 
 /* ---- what limits the rate ------------------------------------------------------------------ */

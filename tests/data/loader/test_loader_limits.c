@@ -28,7 +28,7 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     long long needed = 0;
     const char *text = strchr(tdm_error_sentence(&err, 0), ';');
     assert_non_null(text);
-    assert_int_equal(sscanf(text, "; %lld bytes", &needed), 1);
+    assert_int_equal(sscanf(text, "; give %lld bytes", &needed), 1);
     err = (tdm_error){0};
     for (int64_t limit = needed; limit < 20 * needed; limit += needed) {
         struct tdmi_loader_rates rates;
@@ -44,11 +44,11 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     }
     options.memory_bytes = needed - 1;
     assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_E_USAGE);
-    /* A part of what was given is told as the whole that would do. */
+    /* The error names the whole limit that would do, not that of a part. */
     char words[40];
     options.memory_parts = 4;
     assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
-    snprintf(words, sizeof words, "; --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
+    snprintf(words, sizeof words, "; use --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), words));
     tdmi_source_close(virtual.source);
 }

@@ -115,17 +115,14 @@ TEST(heads_that_cannot_be_are_refused)
         {{0, 0, 8, 3, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 17, "promises 0"},
         {{0, 0, 8, 1, 0, 0, 0, 1, 1}, 9, "holds no images"},
         {{0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 1, 1}, 13, "holds no images"},
-        {{0, 0, 8, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1},
-         22,
-         "holds no images"},
+        {{0, 0, 8, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1}, 22, "holds no images"},
         {{0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}, 16, "0 x 1 pixels"},
         {{0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1}, 16, "no image"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tree tree = tree_new();
         tree_file(&tree, "images-idx3-ubyte", cases[c].bytes, cases[c].n);
-        write_labels(&tree, "labels-idx1-ubyte",
-                     strcmp(cases[c].word, "no image") == 0 ? "" : "1");
+        write_labels(&tree, "labels-idx1-ubyte", strcmp(cases[c].word, "no image") == 0 ? "" : "1");
         assert_refused(tree.root, TDM_E_INPUT, cases[c].word);
         tree_free(&tree);
     }
