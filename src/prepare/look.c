@@ -35,45 +35,34 @@ void tdmi_prepare_look_release(tdmi_prepare_look *look)
     *look = (tdmi_prepare_look){0};
 }
 
-static void write_number(uint8_t bytes[8], uint64_t number)
-{
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(number >> 8 * i);
-}
-
 /* ---- the listing -------------------------------------------------------------------------- */
 
 static void add_number(tdmi_xxh64 *state, int64_t number)
 {
     uint8_t bytes[8];
-    write_number(bytes, (uint64_t)number);
+    tdmi_write_little(bytes, (uint64_t)number, sizeof bytes);
     tdmi_xxh64_add(state, bytes, sizeof bytes);
 }
 
-/* A source that is one file has that file's time. */
-static int64_t time_of_place(const char *path)
-{
-    struct tdmi_place place = {0};
-    return tdmi_storage_look(path, &place, NULL) == TDM_OK ? place.modified_ns / 1000000 : 0;
-}
-
-/* The newest file in a folder of tables or shards. */
-static int64_t time_below(const char *path, int depth)
+/* Time of a source that is one file, or of the newest file in a folder of tables or shards. */
+static int64_t newest_ms(const char *path, int depth)
 {
     enum { DEEPEST = 8 };
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_place place = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
     int64_t newest = 0;
-    if (tdmi_storage_is_uri(path) || depth > DEEPEST ||
+    if (tdmi_storage_look(path, &place, NULL) != TDM_OK || depth > DEEPEST + 1)
+        return 0;
+    if (place.kind != TDMI_FILE_FOLDER)
+        return place.kind == TDMI_FILE_REGULAR ? place.modified_ns / 1000000 : 0;
+    if (tdmi_storage_is_uri(path) ||
         tdmi_storage_list(path, false, &arena, &entries, &n, NULL) != TDM_OK)
-        n = 0;
+        return 0;
     for (size_t i = 0; i < n; i++) {
         const char *below = tdmi_path_join(&arena, path, entries[i].name);
-        int64_t time = below == NULL                          ? 0
-                       : entries[i].kind == TDMI_FILE_FOLDER  ? time_below(below, depth + 1)
-                       : entries[i].kind == TDMI_FILE_REGULAR ? time_of_place(below)
-                                                              : 0;
+        const int64_t time = below == NULL ? 0 : newest_ms(below, depth + 1);
         newest = time > newest ? time : newest;
     }
     return newest;
@@ -96,12 +85,7 @@ void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
         newest_ns = stamp.modified_ns > newest_ns ? stamp.modified_ns : newest_ns;
     }
     look->listing = is_whole ? tdmi_xxh64_result(&state) : 0;
-    look->time_ms = newest_ns / 1000000;
-    if (!is_whole) {
-        const char *path = tdmi_source_path(source);
-        look->time_ms =
-            tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? time_below(path, 0) : time_of_place(path);
-    }
+    look->time_ms = is_whole ? newest_ns / 1000000 : newest_ms(tdmi_source_path(source), 0);
 }
 
 /* ---- image by image ----------------------------------------------------------------------- */
@@ -250,25 +234,27 @@ static tdm_json_writer *describe(const tdmi_prepare_look *look)
     return json;
 }
 
+static void write_number(tdmi_text *text, uint64_t number)
+{
+    uint8_t bytes[8];
+    tdmi_write_little(bytes, number, sizeof bytes);
+    tdmi_text_add(text, bytes, sizeof bytes);
+}
+
 tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *text, tdm_error *err)
 {
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = describe(look);
     const char *words = NULL;
     size_t n_words = 0;
-    uint8_t number[8];
     TDMI_TRY(tdm_json_finish(json, &words, &n_words, err));
     tdmi_text_clear(text);
     tdmi_text_add(text, magic, MAGIC_BYTES);
-    write_number(number, n_words);
-    tdmi_text_add(text, number, sizeof number);
+    write_number(text, n_words);
     tdmi_text_add(text, words, n_words);
-    for (int64_t i = 0; i < look->contents.n_items; i++) {
-        write_number(number, look->contents.hashes[i]);
-        tdmi_text_add(text, number, sizeof number);
-    }
+    for (int64_t i = 0; i < look->contents.n_items; i++)
+        write_number(text, look->contents.hashes[i]);
     TDMI_TRY(tdmi_text_status(text, err));
-    write_number(number, tdmi_xxh64_of(text->bytes, text->length_bytes, 0));
-    tdmi_text_add(text, number, sizeof number);
+    write_number(text, tdmi_xxh64_of(text->bytes, text->length_bytes, 0));
     return tdmi_text_status(text, err);
 }
 

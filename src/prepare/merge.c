@@ -107,27 +107,19 @@ static bool is_known_drop(const struct merging *merging,
     return false;
 }
 
-static int64_t n_known_drops(const struct merging *merging)
-{
-    const tdmi_prepare_stored *stored = merging->job->stored;
-    int64_t n = 0;
-    for (int64_t d = 0; d < stored->n_drops; d++)
-        n += is_known_drop(merging, &stored->drops[d]);
-    return n;
-}
-
+/* The result has the plan's counts. */
 static void fill_result(const struct merging *merging, struct tdm_prepare_result *result)
 {
+    const tdmi_prepare_stored *stored = merging->job->stored;
     const struct tdmi_prepare_change *change = &merging->change;
     const int64_t before = result->sampled; /* by the parts that were there; of equal sizes */
+    for (int64_t d = 0; d < stored->n_drops; d++)
+        result->quarantined += is_known_drop(merging, &stored->drops[d]);
+    result->quarantined += merging->n_dropped;
     result->train = merging->n_in[TDMI_PREPARE_TRAIN];
     result->val = merging->n_in[TDMI_PREPARE_VAL];
     result->test = merging->n_in[TDMI_PREPARE_TEST];
     result->images = result->train + result->val + result->test + merging->n_in[TDMI_PREPARE_NONE];
-    result->classes = merging->job->plan->n_classes;
-    result->quarantined = merging->look->n_bad + merging->n_dropped + n_known_drops(merging) +
-                          tdmi_source_quarantined(merging->job->source);
-    result->left_out = merging->job->plan->n_left_out;
     result->bytes = merging->n_bytes;
     result->parts = merging->n_parts;
     result->is_complete = true;

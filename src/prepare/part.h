@@ -94,7 +94,8 @@ tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number,
 
 /* The Delta log names the parts, and _dataset.json, which is written last, describes their content.
  * Both follow from the records of the parts and the plan alone. made[n]: part n was made just now
- * and need not be read again; NULL: none was. TDM_E_FAILED names parts that are missing. */
+ * and need not be read again; NULL: none was. The result has the plan's counts before. TDM_E_FAILED
+ * names parts that are missing. */
 tdm_status tdmi_prepare_merge(const struct tdmi_prepare_job *job, const tdmi_prepare_look *look,
                               tdmi_prepare_folder *folder, const bool *made,
                               struct tdm_prepare_result *result, tdm_error *err) TDM_MUST_USE;

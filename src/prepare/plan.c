@@ -1,12 +1,13 @@
 /* Everything is decided by sorting hashes, so the order in which a source lists does not matter. */
 #include "prepare/plan.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
 #include "base/text/json.h"
 #include <limits.h>
 #include <stdlib.h>
 
-enum { PURPOSE_ROWS = 3, LARGEST_PART_ROWS = 1 << 17 };
+enum { LARGEST_PART_ROWS = 1 << 17 };
 #define PART_BYTES ((int64_t)128 << 20)
 
 /* Part of every id: another rule makes another plan. */
@@ -68,19 +69,6 @@ static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *con
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-static void write_number(uint8_t *bytes, uint64_t number, int n_bytes)
-{
-    for (int i = 0; i < n_bytes; i++)
-        bytes[i] = (uint8_t)(number >> 8 * i);
-}
-
-static uint64_t key_of(uint64_t hash, uint64_t seed)
-{
-    uint8_t bytes[9] = {[8] = PURPOSE_ROWS};
-    write_number(bytes, hash, 8);
-    return tdmi_xxh64_of(bytes, sizeof bytes, seed);
-}
-
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* 0: the same image under the same name and label, on the same side. */
@@ -132,7 +120,7 @@ static void list_rows(const tdmi_source *source, const tdmi_contents *contents, 
             continue;
         plan->rows[plan->n_rows++] =
             (struct tdmi_prepare_row){.hash = hash,
-                                      .key = key_of(hash, seed),
+                                      .key = tdmi_split_key(hash, TDMI_SPLIT_ROWS, seed),
                                       .path = item.path,
                                       .item = i,
                                       .label = item.label < 0 ? -1 : labels[item.label],
@@ -218,12 +206,13 @@ static tdm_status take_stored(const tdmi_prepare_stored *stored, uint64_t seed,
     TDMI_TRY(TDMI_NEW(is_planned, stored->n_rows, err));
     TDMI_TRY(TDMI_NEW(plan->is_kept, stored->n_parts, err));
     for (int64_t r = 0; r < stored->n_rows; r++)
-        held[r] = (struct tdmi_prepare_row){.hash = stored->rows[r].hash,
-                                            .key = key_of(stored->rows[r].hash, seed),
-                                            .path = stored->rows[r].path,
-                                            .item = r,
-                                            .label = stored->rows[r].label,
-                                            .split = stored->rows[r].split};
+        held[r] = (struct tdmi_prepare_row){
+            .hash = stored->rows[r].hash,
+            .key = tdmi_split_key(stored->rows[r].hash, TDMI_SPLIT_ROWS, seed),
+            .path = stored->rows[r].path,
+            .item = r,
+            .label = stored->rows[r].label,
+            .split = stored->rows[r].split};
     sort_rows(held, stored->n_rows);
     match(plan->rows, plan->n_rows, held, stored->n_rows, held_by, is_planned);
     keep_parts(stored, held_by, is_planned, plan);
@@ -292,14 +281,14 @@ static tdm_status identify(const struct tdmi_prepare_form *form, const tdmi_prep
     for (int64_t i = 0; i < plan->n_rows; i++) {
         const struct tdmi_prepare_row *row = &plan->rows[i];
         uint8_t numbers[13] = {[12] = (uint8_t)row->split};
-        write_number(numbers, row->hash, 8);
-        write_number(numbers + 8, (uint32_t)row->label, 4);
+        tdmi_write_little(numbers, row->hash, 8);
+        tdmi_write_little(numbers + 8, (uint32_t)row->label, 4);
         tdmi_xxh64_add(&state, numbers, sizeof numbers);
         add_text(&state, row->path);
     }
     for (int p = 0; p < plan->n_parts; p++) {
         uint8_t numbers[8];
-        write_number(numbers, (uint64_t)plan->parts[p].n, 8);
+        tdmi_write_little(numbers, (uint64_t)plan->parts[p].n, 8);
         tdmi_xxh64_add(&state, numbers, sizeof numbers);
     }
     for (int p = 0; p < stored->n_parts; p++)

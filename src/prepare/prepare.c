@@ -3,7 +3,7 @@
  *
  *     options ─► form          what the bytes depend on                     prepare/form.h
  *     source  ─► look          every image read once, bad ones named        prepare/look.h
- *     OUT     ─► stored        what a finished table has already            prepare/stored.h
+ *     OUT     ─► stored        what a finished table has already            prepare/stored.c
  *             ─► plan          split, order, parts                          prepare/plan.h
  *             ─► parts         encoded side by side, written in order       prepare/part.h
  *             ─► log, dataset  from the parts' records                      prepare/merge.c

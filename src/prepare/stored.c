@@ -1,6 +1,6 @@
 /* Every part is opened as the Parquet file that it is: its small columns hold all that is needed.
  */
-#include "prepare/stored.h"
+#include "prepare/plan.h"
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"

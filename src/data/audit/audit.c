@@ -11,7 +11,6 @@
 #include "data/audit/contents.h"
 #include "data/audit/finding.h"
 #include "data/audit/quarantine.h"
-#include "data/source/lost_rows.h"
 
 struct auditing {
     const struct tdm_audit_options *options;

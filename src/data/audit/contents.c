@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/hash/hash.h"
-#include "data/source/lost_rows.h"
 #include "tandem/log.h"
 #include <limits.h>
 #include <stdatomic.h>

@@ -30,7 +30,7 @@ typedef struct tdmi_contents { /* start from a zeroed object */
 
 /* Reads every image once, on the threads of pool, except those whose hash the source knows.
  * Unreadable images are logged as warnings by path, the first 20 in the source's order; too many of
- * one file are an error (lost_rows.h). what: text of the progress events. */
+ * one file are an error (tdmi_lost_rows_add). what: text of the progress events. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT when too many images of one file are unreadable. */

@@ -63,12 +63,6 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
 }
 
-/* Format that a file's name stands for; the name of a table's row is that of its original file. */
-static enum tdmi_image_format format_by_name(const tdmi_source *source, const char *path)
-{
-    return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);
-}
-
 static tdm_status look_inside(const tdmi_source *source, const char *path, bool has_fingerprint,
                               struct tdmi_finding_scratch *scratch, struct tdmi_finding *finding,
                               tdm_error *err)
@@ -78,8 +72,11 @@ static tdm_status look_inside(const tdmi_source *source, const char *path, bool 
     struct tdmi_image_facts facts = {0};
     const bool is_described =
         tdmi_image_describe(bytes, length_bytes, path, &facts, NULL) == TDM_OK;
+    /* The name of a table's row is that of its original file. */
     if (is_described)
-        take_facts(finding, &facts, format_by_name(source, path));
+        take_facts(finding, &facts,
+                   tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN
+                                                : tdmi_image_format_of_name(path));
 
     tdm_error problem = {0};
     struct tdmi_image_limits limits = {.is_strict = true};

@@ -12,13 +12,13 @@
  */
 #include "data/audit/split.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
 #include "tandem/log.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum purpose { PURPOSE_SELECT = 1, PURPOSE_SIDE = 2 };
 /* OPEN to TEST are the parts that a source gives. */
 enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER, SIDES };
 
@@ -51,12 +51,10 @@ struct work {
 
 /* ---- units --------------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint64_t hash, enum purpose purpose, uint64_t seed)
+uint64_t tdmi_split_key(uint64_t hash, enum tdmi_split_purpose purpose, uint64_t seed)
 {
-    uint8_t bytes[9];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(hash >> 8 * i);
-    bytes[8] = (uint8_t)purpose;
+    uint8_t bytes[9] = {[8] = (uint8_t)purpose};
+    tdmi_write_little(bytes, hash, 8);
     return tdmi_xxh64_of(bytes, sizeof bytes, seed);
 }
 
@@ -125,7 +123,7 @@ static void find_units(struct work *work)
     }
     for (int64_t i = 0; i < work->n_units; i++) {
         struct unit *unit = &work->units[i];
-        unit->key = key_of(unit->hash, PURPOSE_SELECT, work->options.seed);
+        unit->key = tdmi_split_key(unit->hash, TDMI_SPLIT_SELECT, work->options.seed);
         if (unit->side != SIDE_OPEN)
             continue;
         const struct tdmi_split_stored *stored = &work->stored;
@@ -248,7 +246,7 @@ static void choose(struct work *work)
         if (units->part != TDMI_PART_NONE)
             continue;
         for (int64_t i = 0; i < end - first; i++)
-            units[i].key = key_of(units[i].hash, PURPOSE_SIDE, work->options.seed);
+            units[i].key = tdmi_split_key(units[i].hash, TDMI_SPLIT_SIDE, work->options.seed);
         qsort(units, (size_t)(end - first), sizeof *units, compare_units);
         divide_units(&work->options, units, end - first);
     }

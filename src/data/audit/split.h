@@ -16,6 +16,10 @@
 
 #include "data/audit/contents.h"
 
+/* Orders of the distinct contents, each by a hash of its own. */
+enum tdmi_split_purpose { TDMI_SPLIT_SELECT = 1, TDMI_SPLIT_SIDE = 2, TDMI_SPLIT_ROWS = 3 };
+uint64_t tdmi_split_key(uint64_t hash, enum tdmi_split_purpose purpose, uint64_t seed);
+
 struct tdmi_split_options {
     double train_fraction, val_fraction;
     double test_fraction; /* where the source gives no test; what all leave over is not used */

@@ -5,6 +5,7 @@
  */
 #include "data/cache/cache_disk.h"
 
+#include "base/bytes.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/system/env.h"
@@ -55,26 +56,16 @@ static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
              (unsigned long long)key.number, key.is_content ? "" : ".row");
 }
 
-/* Trailer after the bytes of a row. */
-static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
-                        uint8_t proof[PROOF_BYTES])
-{
-    const uint64_t hash = tdmi_xxh64_of(bytes, n, key.number);
-    for (int i = 0; i < PROOF_BYTES; i++)
-        proof[i] = (uint8_t)(hash >> 8 * i);
-}
-
-/* Are these the bytes that were put? *n of them without their proof. */
+/* Are these the bytes that were put? *n of them without the hash that follows those of a row. */
 static bool is_proven(struct tdmi_bytes_key key, const char *bytes, size_t *n)
 {
-    uint8_t proof[PROOF_BYTES];
     if (key.is_content)
         return tdmi_xxh64_of(bytes, *n, 0) == key.number;
     if (*n < PROOF_BYTES)
         return false;
     *n -= PROOF_BYTES;
-    write_proof(key, bytes, *n, proof);
-    return memcmp(proof, bytes + *n, PROOF_BYTES) == 0;
+    return tdmi_xxh64_of(bytes, *n, key.number) ==
+           tdmi_read_little((const uint8_t *)bytes + *n, PROOF_BYTES);
 }
 
 /* ---- room ---------------------------------------------------------------------------------- */
@@ -279,7 +270,9 @@ static bool write_entry(tdmi_disk_cache *cache, struct tdmi_bytes_key key, uint6
         return false;
     bool is_whole = write_whole(fd, tdmi_text_string(bytes), bytes->length_bytes);
     if (is_whole && !key.is_content) {
-        write_proof(key, tdmi_text_string(bytes), bytes->length_bytes, proof);
+        tdmi_write_little(proof,
+                          tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, key.number),
+                          PROOF_BYTES);
         is_whole = write_whole(fd, (const char *)proof, sizeof proof);
     }
     is_whole = close(fd) == 0 && is_whole;

@@ -7,7 +7,6 @@ struct tdm_loader {
     tdmi_source *source;
     int64_t *items, n_items;
     tdmi_order order;
-    tdmi_pool *pool; /* for its number of threads */
     tdmi_loader *loader;
     struct tdm_batch batch;
 };
@@ -70,7 +69,6 @@ static tdm_status open_parts(struct tdm_loader *loader, const struct tdm_loader_
                         options->augment);
     TDMI_TRY(tdmi_source_open(options->source, &options->how, &loader->source, err));
     TDMI_TRY(choose_items(loader, options->part, err));
-    TDMI_TRY(tdmi_pool_new(options->threads, false, &loader->pool, err));
     loader->order = (tdmi_order){
         .seed = options->seed, .n = loader->n_items, .is_shuffled = options->is_shuffled};
     if (options->is_shuffled && tdmi_order_has_groups(loader->source))
@@ -80,7 +78,7 @@ static tdm_status open_parts(struct tdm_loader *loader, const struct tdm_loader_
     own.items = loader->items;
     own.n_items = loader->n_items;
     own.order = &loader->order;
-    own.threads = tdmi_pool_threads(loader->pool);
+    own.threads = options->threads > 0 ? options->threads : tdmi_cpus_usable();
     return tdmi_loader_open(&own, &loader->loader, err);
 }
 
@@ -103,7 +101,6 @@ void tdm_loader_close(tdm_loader *loader)
         return;
     tdmi_loader_close(loader->loader);
     tdmi_order_release(&loader->order);
-    tdmi_pool_free(loader->pool);
     tdmi_source_close(loader->source);
     tdmi_free(loader->items);
     tdmi_free(loader);

@@ -6,7 +6,6 @@
 #define TANDEM_DATA_LOADER_INTERNAL_H
 
 #include "data/loader/picture.h"
-#include "data/source/lost_rows.h"
 
 enum { TDMI_KEPT_SKIPS = 100 };
 

@@ -218,82 +218,6 @@ static int class_named(const struct tdmi_listing *listing, const char *name)
     return (int)(found - listing->classes);
 }
 
-static tdm_status add_classes_of(struct sorting *sorting, const struct container *container,
-                                 tdm_error *err)
-{
-    const char *last = "";
-    size_t last_bytes = 0;
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        const char *name = rest_of(entry->path, container->path_bytes);
-        size_t length = folder_bytes_of(entry, container->path_bytes);
-        if (length == 0 || (length == last_bytes && memcmp(name, last, length) == 0))
-            continue;
-        last = name;
-        last_bytes = length;
-        const char *copy = tdmi_arena_printf(&sorting->listing->arena, "%.*s", (int)length, name);
-        TDMI_CHECK_MEMORY(copy, err);
-        TDMI_TRY(tdmi_listing_add_class(sorting->listing, copy, err));
-    }
-    return TDM_OK;
-}
-
-static void sort_classes(struct tdmi_listing *listing)
-{
-    if (listing->n_classes == 0)
-        return;
-    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes, compare_names);
-    int kept = 1;
-    for (int i = 1; i < listing->n_classes; i++)
-        if (strcmp(listing->classes[i], listing->classes[kept - 1]) != 0)
-            listing->classes[kept++] = listing->classes[i];
-    listing->n_classes = kept;
-}
-
-/* List the images in the class folders of a container. */
-static tdm_status add_labelled(struct sorting *sorting, const struct container *container,
-                               tdm_error *err)
-{
-    struct tdmi_listing *listing = sorting->listing;
-    int label = -1;
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        size_t length = folder_bytes_of(entry, container->path_bytes);
-        if (length == 0 || entry->kind == TDMI_FILE_FOLDER)
-            continue;
-        const char *rest = rest_of(entry->path, container->path_bytes);
-        if (label < 0 || strncmp(listing->classes[label], rest, length) != 0 ||
-            listing->classes[label][length] != '\0') {
-            const char *name = tdmi_arena_printf(&listing->arena, "%.*s", (int)length, rest);
-            TDMI_CHECK_MEMORY(name, err);
-            label = class_named(listing, name);
-        }
-        if (is_image(sorting->tree, entry))
-            TDMI_TRY(add_image(sorting, entry, label, container->part, err));
-        else
-            listing->n_ignored++;
-    }
-    return TDM_OK;
-}
-
-/* The images directly in a container: unlabelled where no class folder holds any (is_flat), left
- * out where one does. */
-static tdm_status add_direct(struct sorting *sorting, const struct container *container,
-                             bool is_flat, tdm_error *err)
-{
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        if (folder_bytes_of(entry, container->path_bytes) > 0)
-            continue;
-        const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
-        if (is_listed)
-            TDMI_TRY(add_image(sorting, entry, -1, container->part, err));
-        sorting->listing->n_ignored += !is_listed;
-        sorting->n_unclassed += is_one && !is_flat;
-    }
-    return TDM_OK;
-}
-
 /* The next folder directly below container, as a container of its own; false: no more. *at runs
  * over the entries of the container. */
 static bool next_folder(const struct tdmi_tree *tree, const struct container *container,
@@ -318,6 +242,77 @@ static bool next_folder(const struct tdmi_tree *tree, const struct container *co
         return true;
     }
     return false;
+}
+
+/* The name of a class folder of a container, in the listing's arena. */
+static const char *class_name(struct sorting *sorting, const struct container *container,
+                              const struct container *folder)
+{
+    const char *name = rest_of(folder->path, container->path_bytes);
+    return tdmi_arena_printf(&sorting->listing->arena, "%.*s",
+                             (int)(folder->path + folder->path_bytes - name), name);
+}
+
+static tdm_status add_classes_of(struct sorting *sorting, const struct container *container,
+                                 tdm_error *err)
+{
+    struct container folder;
+    for (int64_t at = container->first; next_folder(sorting->tree, container, &at, &folder);) {
+        const char *name = class_name(sorting, container, &folder);
+        TDMI_CHECK_MEMORY(name, err);
+        TDMI_TRY(tdmi_listing_add_class(sorting->listing, name, err));
+    }
+    return TDM_OK;
+}
+
+static void sort_classes(struct tdmi_listing *listing)
+{
+    if (listing->n_classes == 0)
+        return;
+    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes, compare_names);
+    int kept = 1;
+    for (int i = 1; i < listing->n_classes; i++)
+        if (strcmp(listing->classes[i], listing->classes[kept - 1]) != 0)
+            listing->classes[kept++] = listing->classes[i];
+    listing->n_classes = kept;
+}
+
+/* List the images in the class folders of a container. */
+static tdm_status add_labelled(struct sorting *sorting, const struct container *container,
+                               tdm_error *err)
+{
+    struct container folder;
+    for (int64_t at = container->first; next_folder(sorting->tree, container, &at, &folder);) {
+        const char *name = class_name(sorting, container, &folder);
+        TDMI_CHECK_MEMORY(name, err);
+        const int label = class_named(sorting->listing, name);
+        for (int64_t i = folder.first; i < folder.end; i++) {
+            const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
+            if (is_image(sorting->tree, entry))
+                TDMI_TRY(add_image(sorting, entry, label, container->part, err));
+            else
+                sorting->listing->n_ignored += entry->kind != TDMI_FILE_FOLDER;
+        }
+    }
+    return TDM_OK;
+}
+
+/* The images directly in a container: unlabelled where no class folder holds any (is_flat), left
+ * out where one does. */
+static tdm_status add_direct(struct sorting *sorting, const struct container *container,
+                             bool is_flat, tdm_error *err)
+{
+    for (int64_t i = container->first; i < container->end; i++) {
+        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
+        if (folder_bytes_of(entry, container->path_bytes) > 0)
+            continue;
+        const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
+        if (is_listed)
+            TDMI_TRY(add_image(sorting, entry, -1, container->part, err));
+        sorting->listing->n_ignored += !is_listed;
+        sorting->n_unclassed += is_one && !is_flat;
+    }
+    return TDM_OK;
 }
 
 /* The part that a folder is named after. */

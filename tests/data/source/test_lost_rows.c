@@ -3,7 +3,7 @@
 #include "data/parquet/parquet_files.h"
 
 #include "data/audit/contents.h"
-#include "data/source/lost_rows.h"
+#include "data/source/source.h"
 #include "io/storage/storage.h"
 
 /* The first 7 of the 12 rows of the one are in a damaged page, the last 5 of the other. */

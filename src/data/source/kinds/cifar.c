@@ -120,12 +120,6 @@ static tdm_status find_batches(struct cifar *cifar, const char *folder, tdm_erro
     TDMI_TRY(tdmi_listing_add_files(&cifar->listing, folder, &names, err));
     if (cifar->n_batches == 0) /* removed since the folder was probed */
         return TDM_FAIL(err, TDM_E_INPUT, "no CIFAR file lies in '%s' any more", folder);
-    bool has_part[TDMI_PART_TEST + 1] = {false};
-    for (int i = 0; i < cifar->n_batches; i++)
-        has_part[cifar->batches[i].part] = true;
-    for (int i = 0; i < cifar->n_batches; i++)
-        if (!has_part[TDMI_PART_TRAIN] || !has_part[TDMI_PART_TEST])
-            cifar->batches[i].part = TDMI_PART_NONE; /* a part alone is still to be split */
     return TDM_OK;
 }
 
@@ -138,9 +132,7 @@ static tdm_status add_single(struct cifar *cifar, const char *path, tdm_error *e
         TDM_TRY(tdmi_records_open(&records, path, err), err, "cannot open the records");
         form = records.size_bytes % cifar10.record_bytes == 0 ? &cifar10 : &cifar100;
     }
-    TDM_TRY(add_batch(cifar, path, form, err), err, "cannot use '%s'", path);
-    cifar->batches[0].part = TDMI_PART_NONE;
-    return TDM_OK;
+    return TDM_WRAP(err, add_batch(cifar, path, form, err), "cannot use '%s'", path);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -245,6 +237,7 @@ static tdm_status cifar_open(const char *path, const struct tdm_source_options *
     TDMI_TRY(is_folder ? find_batches(cifar, path, err) : add_single(cifar, path, err));
     for (int i = 0; i < cifar->n_batches; i++)
         TDMI_TRY(list_batch(cifar, &cifar->batches[i], err));
+    tdmi_listing_forget_lone_part(&cifar->listing);
     return name_classes(cifar, err);
 }
 

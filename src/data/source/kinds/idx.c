@@ -261,10 +261,9 @@ static tdm_status idx_open(const char *path, const struct tdm_source_options *op
     const bool is_folder = tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
     TDMI_TRY(is_folder ? tdmi_listing_add_files(&idx->listing, path, &names, err)
                        : add_pair(idx, path, err));
-    if (idx->n_pairs == 1)
-        idx->pairs[0].part = TDMI_PART_NONE; /* a part alone is still to be split */
     for (int i = 0; i < idx->n_pairs; i++)
         TDMI_TRY(open_pair(idx, &idx->pairs[i], err));
+    tdmi_listing_forget_lone_part(&idx->listing);
     return tdmi_listing_classes_of_numbers(&idx->listing, err);
 }
 

@@ -5,7 +5,7 @@
  * names a local one, is read only with the option follow. A missing image shows when it is read, as
  * in every source.
  */
-#include "data/source/labels.h"
+#include "data/source/listing.h"
 #include "data/source/list_file.h"
 #include "io/storage/records.h"
 #include <stdio.h>

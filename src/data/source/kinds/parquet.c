@@ -5,8 +5,8 @@
  */
 #include "data/parquet/member.h"
 #include "data/source/class_tree.h"
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
 enum { LARGEST_DEPTH = 8, VALUES_AT_MOST = LARGEST_DEPTH + 1 };
@@ -75,11 +75,16 @@ static enum answer probe(const char *folder, int depth)
     return answer;
 }
 
+/* The name of a file in a store ends before the query. */
+static int name_bytes(const char *path)
+{
+    return (int)(tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path));
+}
+
 static bool is_parquet_path(const char *path)
 {
-    char name[4096];
-    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
-    snprintf(name, sizeof name, "%.*s", (int)(n < 4000 ? n : 0), path);
+    char name[TDMI_PATH_BYTES];
+    snprintf(name, sizeof name, "%.*s", name_bytes(path), path);
     return is_parquet_name(name);
 }
 
@@ -108,17 +113,13 @@ static char *unescaped(tdmi_arena *arena, const char *text)
     char *copy = tdmi_arena_copy(arena, text), *to = copy;
     if (copy == NULL)
         return NULL;
-    for (const char *from = text; *from != '\0';) {
-        char digits[3] = {0}, *end = digits;
-        unsigned long code = 0;
-        if (from[0] == '%' && from[1] != '\0') {
-            memcpy(digits, from + 1, 2);
-            code = strtoul(digits, &end, 16);
-        }
-        bool is_escape = end == digits + 2 && code > 0 && digits[0] != '-' && digits[0] != '+' &&
-                         digits[0] != ' ';
+    for (const char *from = text; *from != '\0'; from++) {
+        unsigned code = 0;
+        const bool is_escape = from[0] == '%' && isxdigit((unsigned char)from[1]) &&
+                               isxdigit((unsigned char)from[2]) &&
+                               sscanf(from + 1, "%2x", &code) == 1 && code > 0;
         *to++ = is_escape ? (char)code : *from;
-        from += is_escape ? 3 : 1;
+        from += is_escape ? 2 : 0;
     }
     *to = '\0';
     return copy;
@@ -159,11 +160,9 @@ static tdm_status add_member(struct found *found, const char *path, const char *
     return TDM_OK;
 }
 
-/* The name of a file in a store ends before the query. */
 static tdm_status add_single(struct found *found, const char *path, tdm_error *err)
 {
-    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
-    const char *before = tdmi_arena_printf(&found->arena, "%.*s", (int)n, path);
+    const char *before = tdmi_arena_printf(&found->arena, "%.*s", name_bytes(path), path);
     TDMI_CHECK_MEMORY(before, err);
     return add_member(found, path, tdmi_path_name(before), err);
 }
