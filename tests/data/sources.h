@@ -51,6 +51,28 @@ static inline void assert_classes(const tdmi_source *source, const char *expecte
     tdmi_text_release(&text);
 }
 
+static inline void assert_bytes(const tdmi_source *source, int64_t index, const void *expected,
+                                size_t n)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    tdm_error err = {0};
+    assert_ok(tdmi_source_read(source, index, &bytes, &err), &err);
+    assert_int_equal(bytes.length_bytes, n);
+    assert_memory_equal(tdmi_text_string(&bytes), expected, n);
+}
+
+/* Reading the item fails, and some sentence of the error holds the word. */
+static inline void assert_unreadable(const tdmi_source *source, int64_t index, const char *word)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    tdm_error err = {0};
+    char text[4000];
+    assert_int_equal(tdmi_source_read(source, index, &bytes, &err), TDM_E_INPUT);
+    tdm_error_format(&err, text, sizeof text);
+    if (strstr(text, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, text);
+}
+
 /* The sentence holds the word. */
 static inline void assert_refused(const char *path, tdm_status code, const char *word)
 {

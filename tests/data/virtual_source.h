@@ -123,4 +123,9 @@ static inline void virtual_open(struct virtual_source *self)
     }
 }
 
+static inline void virtual_close(struct virtual_source *self)
+{
+    tdmi_source_close(self->source);
+}
+
 #endif

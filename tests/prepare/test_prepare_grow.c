@@ -123,7 +123,7 @@ TEST(slices_and_kills_give_the_same_update)
     prepared(&options);
     options.folder = cut;
     prepared(&options);
-    tdmi_text dataset = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text dataset = {0};
     read_all(tree_path(&tree, "cut/_dataset.json"), &dataset);
     grow(&tree);
     options.folder = whole;
@@ -145,7 +145,6 @@ TEST(slices_and_kills_give_the_same_update)
     struct tdm_prepare_result result = prepared(&options);
     assert_int_equal(result.version, 1);
     assert_equal_folders(whole, cut);
-    tdmi_text_release(&dataset);
     free(from), free(whole), free(cut);
 }
 

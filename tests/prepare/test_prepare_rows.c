@@ -7,7 +7,7 @@
 #include "data/virtual_source.h"
 
 #include "base/hash/hash.h"
-#include "data/skips.h"
+#include "data/loaders.h"
 #include "prepare/part.h"
 #include <inttypes.h>
 
@@ -22,7 +22,7 @@ TEST(every_form_reads_back)
     for (int i = 0; i < 4 * 3 * 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
-        char *out = in(&tree, name);
+        TDMI_AT_END(free_at) char *out = in(&tree, name);
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = codecs[i % 4];
         options.fit = fits[i / 4 % 3];
@@ -31,9 +31,9 @@ TEST(every_form_reads_back)
         const bool is_encoded = i % 4 < 2;
         if (!is_encoded || tdmi_image_can_decode(i % 4 == 0 ? TDMI_IMAGE_JPEG : TDMI_IMAGE_PNG)) {
             struct tdm_prepare_result result = prepared(&options);
-            tdmi_source *source = open_source(out);
-            tdmi_text bytes = {0};
-            tdmi_image image = {0};
+            TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(out);
+            TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+            TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
             int64_t n_val = 0;
             assert_int_equal(tdmi_source_items(source), result.images);
             assert_int_equal(tdmi_source_classes(source), N_CLASSES);
@@ -50,13 +50,9 @@ TEST(every_form_reads_back)
                             (image.width == options.size && image.height == options.size));
             }
             assert_int_equal(n_val, result.val);
-            tdmi_image_release(&image);
-            tdmi_text_release(&bytes);
-            tdmi_source_close(source);
         } else {
             refused(&options, TDM_E_ABSENT, "cannot write");
         }
-        free(out);
     }
 }
 
@@ -74,14 +70,13 @@ TEST(bad_pictures_are_counted_and_named)
     struct tdm_prepare_result result = prepared(&options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS - 1);
     assert_int_equal(result.quarantined, 3);
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     char *dataset = in(&tree, "out/_dataset.json");
     read_all(dataset, &text);
     assert_non_null(strstr(text.bytes, "class0/cut.ppm"));
     assert_non_null(strstr(text.bytes, "truncated"));
     assert_non_null(strstr(text.bytes, "class1/words.jpg"));
     assert_non_null(strstr(text.bytes, "corrupt"));
-    tdmi_text_release(&text);
     free(from), free(out), free(list), free(dataset);
 }
 
@@ -145,14 +140,14 @@ TEST(a_file_that_fits_already_keeps_its_bytes)
     for (int i = 0; i < 3; i++) { /* 0: kept, 1: cut to a part, 2: of another size */
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
-        char *out = in(&tree, name);
+        TDMI_AT_END(free_at) char *out = in(&tree, name);
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = "jpeg";
         options.fit = i == 1 ? "crop" : "pad";
         options.crop_fraction = i == 1 ? 0.5 : 1;
         options.size = i == 2 ? 23 : 24;
         prepared(&options);
-        tdmi_source *source = open_source(out);
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(out);
         int n_found = 0;
         for (int64_t r = 0; r < tdmi_source_items(source); r++) {
             if (strcmp(tdmi_source_item(source, r).path, "class1/fits.jpg") != 0)
@@ -164,8 +159,6 @@ TEST(a_file_that_fits_already_keeps_its_bytes)
             n_found++;
         }
         assert_int_equal(n_found, 1);
-        tdmi_source_close(source);
-        free(out);
     }
     tdmi_text_release(&row);
     tdmi_text_release(&file);
@@ -184,7 +177,7 @@ TEST(a_large_part_is_named_by_its_bytes)
     int64_t n_bytes = 0;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
         char path[1024], end[32];
-        tdmi_text bytes = {0};
+        TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
         if (strncmp(entry->d_name, "part-", 5) != 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", set.out, entry->d_name);
@@ -193,7 +186,6 @@ TEST(a_large_part_is_named_by_its_bytes)
                  tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0));
         assert_non_null(strstr(entry->d_name, end));
         n_bytes += (int64_t)bytes.length_bytes;
-        tdmi_text_release(&bytes);
     }
     closedir(list);
     assert_int_equal(n_bytes, result.bytes);
@@ -276,7 +268,7 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
     if (has_box)
         assert_int_equal(tdmi_augment_read("resized-crop", &options.augment, NULL), TDM_OK);
     assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_OK);
-    assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
+    seek(loader, 0, 0);
     while (tdmi_loader_next(loader, &batch, NULL) == TDM_OK && batch != NULL)
         tdmi_xxh64_add(&hash, batch->values, (size_t)batch->n * bytes);
     assert_int_equal(loader_skips(loader), 0);
@@ -324,7 +316,7 @@ TEST(tables_of_two_sizes_are_not_read_as_one)
     char *from = in(&tree, "in"), *both = in(&tree, "both");
     tree_folder(&tree, "both");
     for (int i = 0; i < 2; i++) {
-        char *out = in(&tree, i == 0 ? "small" : "large");
+        TDMI_AT_END(free_at) char *out = in(&tree, i == 0 ? "small" : "large");
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = "keep";
         options.size = 24 + i;
@@ -340,7 +332,6 @@ TEST(tables_of_two_sizes_are_not_read_as_one)
             assert_int_equal(rename(old, name), 0);
         }
         closedir(folder);
-        free(out);
     }
     assert_refused(both, TDM_E_INPUT, "another size or form");
     free(from), free(both);
@@ -349,13 +340,13 @@ TEST(tables_of_two_sizes_are_not_read_as_one)
 /* A store that is away for the length of one read: the next run finds the picture again. */
 TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
 {
-    struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
     virtual_open(&virtual);
     const struct tdm_prepare_options options = options_of("virtual", "nowhere");
     struct tdmi_prepare_form form;
     struct tdmi_prepare_scratch scratch = {0};
     struct tdmi_prepare_picture picture = {0};
-    tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_prepare_form_of(&options, &form, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(virtual.source, 0, &bytes, &err), TDM_OK);
@@ -370,10 +361,8 @@ TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
     assert_int_equal(
         tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err), TDM_OK);
     assert_int_equal(picture.verdict, TDM_VERDICT_OK);
-    tdmi_text_release(&bytes);
     tdmi_text_release(&picture.bytes);
     tdmi_prepare_scratch_release(&scratch);
-    tdmi_source_close(virtual.source);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -9,7 +9,7 @@
 #include "backend/cuda/fakes/fake_runtime.h"
 #include "data/tree.h"
 #include "image/pictures.h"
-#include "data/skips.h"
+#include "data/loaders.h"
 #include "tandem_features.h"
 #include "tandem/log.h"
 

@@ -47,7 +47,7 @@ TEST(what_is_no_list_is_refused_with_its_line)
         {"{\"path\":7}", "line 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         tree_text(&tree, "list", cases[i].text);
         tdm_error err = {0};
         tdmi_quarantine *quarantine = NULL;
@@ -57,7 +57,6 @@ TEST(what_is_no_list_is_refused_with_its_line)
         char text[4000];
         tdm_error_format(&err, text, sizeof text);
         assert_non_null(strstr(text, cases[i].word));
-        tree_free(&tree);
     }
     tdm_error err = {0};
     tdmi_quarantine *quarantine = NULL;

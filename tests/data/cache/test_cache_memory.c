@@ -62,7 +62,7 @@ TEST(threads_keep_every_sample_once)
     int64_t capacity = 0; /* exactly what all samples take once */
     for (int64_t i = 0; i < N; i++)
         capacity += (int64_t)length_of(i);
-    tdmi_memory_cache *cache = new_cache(capacity);
+    TDMI_AT_END(tdmi_memory_cache_free_at) tdmi_memory_cache *cache = new_cache(capacity);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, put_all, cache), 0);
@@ -70,12 +70,11 @@ TEST(threads_keep_every_sample_once)
         pthread_join(threads[i], NULL);
     int64_t n_bytes = 0;
     assert_int_equal(check(cache, &n_bytes), N);
-    tdmi_memory_cache_free(cache);
 }
 
 TEST(what_does_not_fit_is_left_out)
 {
-    tdmi_memory_cache *cache = new_cache(1000);
+    TDMI_AT_END(tdmi_memory_cache_free_at) tdmi_memory_cache *cache = new_cache(1000);
     put_all(cache);
     int64_t n_bytes = 0;
     int n = check(cache, &n_bytes);
@@ -83,7 +82,6 @@ TEST(what_does_not_fit_is_left_out)
     assert_true(n > 0 && n < N);
     put_all(cache);
     assert_true(check(cache, &n_bytes) >= n);
-    tdmi_memory_cache_free(cache);
     tdmi_memory_cache_free(NULL);
 }
 
