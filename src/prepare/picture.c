@@ -3,6 +3,7 @@
 
 #include "image/facts.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { SAMPLE_EVERY = 16 };
 
@@ -69,17 +70,11 @@ static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_pr
 static void compare_row(const uint8_t *before, const uint8_t *after, size_t n,
                         struct tdmi_prepare_change *change)
 {
-    uint32_t sum = 0;
-    uint8_t max = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint8_t larger = before[i] > after[i] ? before[i] : after[i];
-        const uint8_t smaller = before[i] > after[i] ? after[i] : before[i];
-        const uint8_t difference = (uint8_t)(larger - smaller);
-        sum += difference;
-        max = difference > max ? difference : max;
+        const int difference = abs(before[i] - after[i]);
+        change->sum += difference;
+        change->max = difference > change->max ? difference : change->max;
     }
-    change->sum += sum;
-    change->max = max > change->max ? max : change->max;
 }
 
 static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,

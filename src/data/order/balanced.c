@@ -25,7 +25,7 @@
  * then right on average only (a class of 10 in 1000 draws misses by 3), and a third of the samples
  * of an epoch-long draw with replacement are never seen.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
 #include <assert.h>
 #include <math.h>

@@ -12,7 +12,7 @@
  *
  * Windows are cut, not slid: a sliding buffer holds a state that a resume would have to replay.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
 #include <pthread.h>
 

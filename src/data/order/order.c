@@ -13,7 +13,7 @@
  * The keys are the SplitMix64 stream that starts at mix(seed, epoch). Philox in the rounds would
  * do as well, at ten times the price: an epoch of tiny pictures would feel it.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
 #include "base/hash/rng.h"
 #include <assert.h>

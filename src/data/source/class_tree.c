@@ -81,17 +81,11 @@ static int compare_entries(const void *left, const void *right)
     return order != 0 ? order : a->place < b->place ? -1 : a->place > b->place;
 }
 
-static bool is_below(const char *path, const char *folder, size_t folder_bytes)
-{
-    return strncmp(path, folder, folder_bytes) == 0 &&
-           (folder_bytes == 0 || path[folder_bytes] == '/');
-}
-
 /* Is it the folder, or below it? */
 static bool is_in(const char *path, const char *folder, size_t folder_bytes)
 {
-    return is_below(path, folder, folder_bytes) ||
-           (strlen(path) == folder_bytes && memcmp(path, folder, folder_bytes) == 0);
+    return strncmp(path, folder, folder_bytes) == 0 &&
+           (folder_bytes == 0 || path[folder_bytes] == '/' || path[folder_bytes] == '\0');
 }
 
 /* The path after folder and its slash. */
@@ -125,7 +119,7 @@ static void drop_runs(struct tdmi_tree *tree)
         size_t folder_bytes = (size_t)(name - path) - 1;
         while (kept > 0 && is_in(tree->entries[kept - 1].path, path, folder_bytes))
             kept--;
-        while (i + 1 < tree->n_entries && is_below(tree->entries[i + 1].path, path, folder_bytes))
+        while (i + 1 < tree->n_entries && is_in(tree->entries[i + 1].path, path, folder_bytes))
             i++;
         tdm_log(TDM_LOG_INFO, "'%.*s' of '%s' is the folder of a run and is passed over",
                 (int)folder_bytes, path, tree->root);

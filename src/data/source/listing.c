@@ -239,19 +239,15 @@ static bool is_whole_number(const char *word)
 
 struct word {
     const char *text;
-    long long value;
+    long long value; /* 0 unless all words are numbers */
     int number;
 };
 
-static int by_bytes(const void *left, const void *right)
+static int compare_words(const void *left, const void *right)
 {
-    return strcmp(((const struct word *)left)->text, ((const struct word *)right)->text);
-}
-
-static int by_value(const void *left, const void *right)
-{
-    long long a = ((const struct word *)left)->value, b = ((const struct word *)right)->value;
-    return a < b ? -1 : a > b;
+    const struct word *a = left, *b = right;
+    const int order = (a->value > b->value) - (a->value < b->value);
+    return order != 0 ? order : strcmp(a->text, b->text);
 }
 
 static void sort_words(const struct tdmi_labels *labels, struct word *words)
@@ -263,7 +259,7 @@ static void sort_words(const struct tdmi_labels *labels, struct word *words)
         words[i] = (struct word){labels->words[i],
                                  are_numbers ? strtoll(labels->words[i], NULL, 10) : 0, i};
     if (labels->n_words > 0)
-        qsort(words, (size_t)labels->n_words, sizeof *words, are_numbers ? by_value : by_bytes);
+        qsort(words, (size_t)labels->n_words, sizeof *words, compare_words);
 }
 
 tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,

@@ -72,12 +72,9 @@ static inline void assert_refused(struct fixture *f, struct tdmi_split_options o
                                   tdm_status code, const char *word)
 {
     tdm_error err = {0};
-    char text[4000];
     assert_int_equal(split_with(f, options, &err), code);
     assert_null(f->split.train);
-    tdm_error_format(&err, text, sizeof text);
-    if (strstr(text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, text);
+    assert_says(&err, word);
 }
 
 /* n pictures in a class, numbered from first so that contents differ or repeat as wanted. */

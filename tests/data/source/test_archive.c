@@ -103,14 +103,11 @@ TEST(archives_are_listed_like_folders)
                 continue;
             TDMI_AT_END(tree_free) struct tree tree = tree_new();
             write_form(&tree, form, cases[c].files);
-            tdmi_source *source = open_quietly(path_of_form(&tree, form));
-            assert_string_equal(tdmi_source_kind(source), "archive");
-            assert_classes(source, cases[c].classes);
-            assert_items(source, cases[c].items);
-            assert_int_equal(tdmi_source_ignored(source), cases[c].n_ignored);
+            TDMI_AT_END(tdmi_source_close_at)
+            tdmi_source *source = open_listed(path_of_form(&tree, form), "archive",
+                                              cases[c].classes, cases[c].items, cases[c].n_ignored);
             for (int64_t i = 0; i < tdmi_source_items(source); i++)
                 assert_bytes(source, i, picture, PICTURE_BYTES);
-            tdmi_source_close(source);
         }
 }
 

@@ -134,11 +134,7 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 {
     uint8_t expected[150];
     size_t n = picture_of(row, expected);
-    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    tdm_error err = {0};
-    assert_ok(tdmi_source_read(source, item, &bytes, &err), &err);
-    assert_int_equal(bytes.length_bytes, n);
-    assert_memory_equal(bytes.bytes, expected, n);
+    assert_bytes(source, item, expected, n);
     assert_int_equal(tdmi_source_hash(source, item), 0x100 + row);
 }
 

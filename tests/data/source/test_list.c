@@ -39,12 +39,9 @@ TEST(rows_are_listed)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         TDMI_AT_END(tree_free) struct tree tree = tree_new();
         tree_text(&tree, cases[c].name, cases[c].text);
-        tdmi_source *source = open_quietly(tree_path(&tree, cases[c].name));
-        assert_string_equal(tdmi_source_kind(source), "list");
-        assert_classes(source, cases[c].classes);
-        assert_items(source, cases[c].items);
-        assert_int_equal(tdmi_source_ignored(source), cases[c].n_ignored);
-        tdmi_source_close(source);
+        TDMI_AT_END(tdmi_source_close_at)
+        tdmi_source *source = open_listed(tree_path(&tree, cases[c].name), "list", cases[c].classes,
+                                          cases[c].items, cases[c].n_ignored);
     }
 }
 

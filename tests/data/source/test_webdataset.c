@@ -63,15 +63,10 @@ TEST(groups_are_pictures_with_labels)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_shard(&tree, "x.tar", cases[c].files);
-        tdmi_source *source = open_quietly(tree_path(&tree, "x.tar"));
-        assert_string_equal(tdmi_source_kind(source), "webdataset");
-        assert_classes(source, cases[c].classes);
-        assert_items(source, cases[c].items);
-        assert_int_equal(tdmi_source_ignored(source), cases[c].n_ignored);
-        TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-        assert_int_equal(tdmi_source_read(source, 0, &bytes, NULL), TDM_OK);
-        assert_memory_equal(bytes.bytes, picture, sizeof picture - 1);
-        tdmi_source_close(source);
+        TDMI_AT_END(tdmi_source_close_at)
+        tdmi_source *source = open_listed(tree_path(&tree, "x.tar"), "webdataset", cases[c].classes,
+                                          cases[c].items, cases[c].n_ignored);
+        assert_bytes(source, 0, picture, sizeof picture - 1);
     }
 }
 
