@@ -304,7 +304,7 @@ static tdm_json_writer *describe(const struct merging *merging, struct tdm_prepa
     tdm_json_object_end(json);
     write_classes(json, merging);
     tdmi_preprocess_to_json(&form->preprocess, json, "preprocessing");
-    /* With "keep" the pictures still have to go through it. */
+    /* With "keep" the images still have to go through it. */
     tdm_json_bool(json, "is_preprocessed", form->codec != TDMI_PREPARE_KEEP);
     write_split(json, form->options);
     tdm_json_object_begin(json, "change");

@@ -27,7 +27,7 @@ void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch)
 /* ---- the file's own bytes ----------------------------------------------------------------- */
 
 /* A JPEG in the three usual colours, upright, of exactly the size, in a form that leaves such a
- * picture as it is. */
+ * image as it is. */
 static bool can_keep(const struct tdmi_prepare_form *form, const tdmi_text *bytes)
 {
     struct tdmi_image_facts facts = {0};

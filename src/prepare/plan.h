@@ -90,7 +90,7 @@ typedef struct tdmi_prepare_plan { /* start from a zeroed object */
     struct tdmi_prepare_row *rows; /* of the parts */
     struct tdmi_prepare_part *parts;
     int64_t n_rows, n_left_out;
-    bool is_split_given;       /* by the source, of every picture */
+    bool is_split_given;       /* by the source, of every image */
     int n_parts, first_number; /* of the first part */
     bool *is_kept;             /* by stored part; NULL: nothing is stored */
     int64_t n_kept_rows;

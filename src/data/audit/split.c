@@ -1,7 +1,7 @@
 /*
  * The split works on units: all copies of one content that the source gave the same part (or none).
  *
- *     1. take the content hash of every picture (data/audit/contents.h)
+ *     1. take the content hash of every image (data/audit/contents.h)
  *     2. sort the items by (hash, part): each run is a unit, at home in its lowest class
  *     3. free units that also occur in a given part follow it; stored ones follow the store
  *     4. per class and part, in the order of one keyed hash: keep what fraction and per_class allow

@@ -24,7 +24,7 @@ enum {
     MAX_THREADS = 4096,
     LARGEST_SIDE = 65535,
     SCRATCH_FLOOR = 4 << 20, /* room for a usual photo of a megapixel */
-    USUAL_FILE = 1 << 20,    /* what a picture's file hardly exceeds on average */
+    USUAL_FILE = 1 << 20,    /* what an image's file hardly exceeds on average */
     TARGETS_KEPT = 8,        /* and for the work of resizing to the target */
     FAR_BYTES = 16 << 20     /* a ring that no cache of a thread holds */
 };

@@ -91,7 +91,7 @@ static size_t raw_bytes(const struct tdmi_picture_pipeline *pipeline)
            (size_t)pipeline->raw.channels;
 }
 
-/* Grey pixels wait beside the picture that they are spread into. */
+/* Grey pixels wait beside the image that they are spread into. */
 static bool has_raw_room(const struct tdmi_picture_pipeline *pipeline)
 {
     return pipeline->is_raw && !pipeline->is_raw_as_is && pipeline->raw.channels == 1;

@@ -2,13 +2,13 @@
  * Trees of images: which paths are images of which class and part. Folders on disk and archives
  * collect their paths here, so the same tree gives the same listing wherever it is stored.
  *
- *     cat/a.jpg              class = the first folder, pictures at any depth below it
+ *     cat/a.jpg              class = the first folder, images at any depth below it
  *     dog/2024/b.png
  *
  *     train/cat/a.jpg        when every folder is named train, val, valid, validation or test, they
  *     test/cat/c.jpg         are the parts and the classes stand below them
  *
- *     a.jpg                  without folders the pictures are unlabelled
+ *     a.jpg                  without folders the images are unlabelled
  *
  * Names that begin with "." or "_" belong to tools, not to data sets, and are skipped, and so is a
  * folder that holds a run.json: a run written among the images is no class.
