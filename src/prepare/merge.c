@@ -20,11 +20,6 @@ struct merging {
     struct tdmi_prepare_change change;
 };
 
-static bool is_kept(const struct merging *merging, int part)
-{
-    return merging->job->plan->is_kept[part];
-}
-
 /* ---- parts -------------------------------------------------------------------------------- */
 
 static tdm_status collect(struct merging *merging, const bool *made, tdm_error *err)
@@ -63,12 +58,13 @@ static void count_row(struct merging *merging, int label, enum tdmi_prepare_spli
 static void count_kept(struct merging *merging)
 {
     const tdmi_prepare_stored *stored = merging->job->stored;
+    const bool *is_kept = merging->job->plan->is_kept;
     for (int p = 0; p < stored->n_parts; p++) {
-        merging->n_parts += is_kept(merging, p);
-        merging->n_bytes += is_kept(merging, p) ? stored->parts[p].n_bytes : 0;
+        merging->n_parts += is_kept[p];
+        merging->n_bytes += is_kept[p] ? stored->parts[p].n_bytes : 0;
     }
     for (int64_t r = 0; r < stored->n_rows; r++)
-        if (is_kept(merging, stored->rows[r].part))
+        if (is_kept[stored->rows[r].part])
             count_row(merging, stored->rows[r].label, stored->rows[r].split, 1);
 }
 
@@ -147,7 +143,7 @@ static tdm_status write_log(struct merging *merging, tdm_error *err)
     int n = 0;
     TDMI_TRY(TDMI_NEW(parts, merging->n_parts, err));
     for (int p = 0; p < stored->n_parts; p++)
-        if (is_kept(merging, p))
+        if (merging->job->plan->is_kept[p])
             parts[n++] = (struct tdmi_delta_part){stored->parts[p].name, stored->parts[p].n_bytes,
                                                   stored->parts[p].n_rows};
     for (int p = 0; p < merging->job->plan->n_parts; p++)
@@ -278,7 +274,7 @@ static void write_parts(tdm_json_writer *json, const struct merging *merging)
     const tdmi_prepare_stored *stored = merging->job->stored;
     tdm_json_array_begin(json, "parts");
     for (int p = 0; p < stored->n_parts; p++)
-        if (is_kept(merging, p))
+        if (merging->job->plan->is_kept[p])
             write_part(json, &stored->parts[p]);
     for (int p = 0; p < plan->n_parts; p++)
         write_part(json, &(struct tdmi_prepare_stored_part){

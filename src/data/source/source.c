@@ -43,14 +43,6 @@ static tdm_status fail_unknown(const char *path, tdm_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static const struct tdmi_source_table *kind_for(const char *path)
-{
-    for (int i = 0; i < N_KINDS; i++)
-        if (kinds[i]->can_open(path))
-            return kinds[i];
-    return NULL;
-}
-
 static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *err)
 {
     TDMI_AT_END(tdmi_quarantine_free_at) tdmi_quarantine *quarantine = NULL;
@@ -91,7 +83,9 @@ static tdm_status open_plain(const char *path, const struct tdmi_place *place,
 {
     static const struct tdm_source_options by_itself = {0};
     TDMI_AT_END(tdmi_source_close_at) tdmi_source *opened = NULL;
-    const struct tdmi_source_table *table = kind_for(path);
+    const struct tdmi_source_table *table = NULL;
+    for (int i = 0; i < N_KINDS && table == NULL; i++)
+        table = kinds[i]->can_open(path) ? kinds[i] : NULL;
     if (table == NULL && (place->kind == TDMI_FILE_MISSING || place->kind == TDMI_FILE_FORBIDDEN))
         return tdmi_storage_refuse(path, place->kind, "a data set", err);
     if (table == NULL)
