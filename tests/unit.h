@@ -29,6 +29,15 @@ TDMI_POINTER_RELEASE(char, free)
             fail_msg("%s", tdm_error_sentence(err, 0)); \
     } while (0)
 
+/* Some sentence of the error holds the word. */
+static inline void assert_says(const tdm_error *err, const char *word)
+{
+    char text[8000] = "";
+    tdm_error_format(err, text, sizeof text);
+    if (strstr(text, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, text);
+}
+
 enum { UNIT_MOST_TESTS = 128 };
 static struct CMUnitTest unit_tests[UNIT_MOST_TESTS];
 static size_t unit_n_tests;

@@ -1,52 +1,30 @@
 /* Only files of prepare are removed: every name is checked. */
 #include "prepare/folder.h"
 
-#include "base/file/file.h"
-#include "base/memory.h"
 #include "data/parquet/write.h"
-#include "prepare/part.h"
 #include "io/storage/storage.h"
-#include "track/lock.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LARGEST_LOOK_BYTES ((size_t)1 << 36)
 #define LARGEST_DATASET_BYTES ((size_t)1 << 30)
 
-struct tdmi_prepare_folder {
-    tdmi_arena arena;
-    const char *path, *work, *options, *look, *dataset; /* in the arena */
-    enum tdmi_prepare_state state;
-    tdm_json_document *document; /* of _dataset.json */
-    tdmi_lock *lock;
-};
-
-static tdm_status out_of_memory(const char *path, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to prepare '%s'", path);
-}
-
-static tdm_status read_json(const char *path, tdm_json_document **document, tdm_error *err)
-{
-    void *text = NULL;
-    size_t n_bytes = 0;
-    tdm_status status = tdmi_file_read(path, LARGEST_DATASET_BYTES, &text, &n_bytes, err);
-    if (status == TDM_OK)
-        status = tdm_json_read(text, n_bytes, path, document, err);
-    tdmi_free(text);
-    return status;
-}
-
 /* ---- state ------------------------------------------------------------------------------ */
 
-static tdm_status compare(const tdm_json_document *document, const char *path,
-                          const struct tdmi_prepare_form *form, const char *folder, tdm_error *err)
+/* Read a file of the folder and compare the options in it. */
+static tdm_status read_options(const char *path, const struct tdmi_prepare_form *form,
+                               const char *folder, tdm_json_document **document, tdm_error *err)
 {
-    const tdm_json_value *root = tdm_json_root(document);
+    TDMI_AT_END(tdmi_free_at) void *text = NULL;
+    size_t n_bytes = 0;
+    TDM_TRY(tdmi_file_read(path, LARGEST_DATASET_BYTES, &text, &n_bytes, err), err,
+            "cannot see what '%s' holds", folder);
+    TDM_TRY(tdm_json_read(text, n_bytes, path, document, err), err, "cannot see what '%s' holds",
+            folder);
+    const tdm_json_value *root = tdm_json_root(*document);
     const int64_t version = tdm_json_as_integer(tdm_json_member(root, "format_version"), -1);
     if (version != TDMI_PREPARE_FORMAT_VERSION)
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -56,34 +34,20 @@ static tdm_status compare(const tdm_json_document *document, const char *path,
     return tdmi_prepare_form_compare(form, tdm_json_member(root, "options"), folder, err);
 }
 
-static tdm_status look_at_finished(tdmi_prepare_folder *folder,
-                                   const struct tdmi_prepare_form *form, tdm_error *err)
+static tdm_status check_begun(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                              tdm_error *err)
 {
-    folder->state = TDMI_PREPARE_FINISHED;
-    TDM_TRY(read_json(folder->dataset, &folder->document, err), err, "cannot see what '%s' holds",
-            folder->path);
-    return compare(folder->document, folder->dataset, form, folder->path, err);
-}
-
-static tdm_status look_at_begun(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
-                                tdm_error *err)
-{
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     folder->state = TDMI_PREPARE_BEGUN;
     if (tdmi_file_kind_of(folder->options) == TDMI_FILE_MISSING)
         return TDM_OK; /* killed before anything was made */
-    tdm_status status = read_json(folder->options, &document, err);
-    if (status == TDM_OK)
-        status = compare(document, folder->options, form, folder->path, err);
-    tdm_json_document_free(document);
-    return status;
+    return read_options(folder->options, form, folder->path, &document, err);
 }
 
-static tdm_status look_at_others(tdmi_prepare_folder *folder, tdm_error *err)
+static tdm_status check_empty(tdmi_prepare_folder *folder, tdm_error *err)
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    folder->state = TDMI_PREPARE_NEW;
     TDM_TRY(tdmi_folder_list(folder->path, &folder->arena, &entries, &n, err), err,
             "cannot see what '%s' holds", folder->path);
     if (n > 0)
@@ -94,8 +58,8 @@ static tdm_status look_at_others(tdmi_prepare_folder *folder, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status look(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
-                       tdm_error *err)
+static tdm_status find_state(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                             tdm_error *err)
 {
     switch (tdmi_file_kind_of(folder->path)) {
     case TDMI_FILE_MISSING:
@@ -110,59 +74,40 @@ static tdm_status look(tdmi_prepare_folder *folder, const struct tdmi_prepare_fo
                         "'%s' is a file: name a folder that is empty or does not exist",
                         folder->path);
     }
-    if (tdmi_file_kind_of(folder->dataset) == TDMI_FILE_REGULAR)
-        return look_at_finished(folder, form, err);
+    if (tdmi_file_kind_of(folder->dataset) == TDMI_FILE_REGULAR) {
+        folder->state = TDMI_PREPARE_FINISHED;
+        return read_options(folder->dataset, form, folder->path, &folder->document, err);
+    }
     if (tdmi_file_kind_of(folder->work) == TDMI_FILE_FOLDER)
-        return look_at_begun(folder, form, err);
-    return look_at_others(folder, err);
+        return check_begun(folder, form, err);
+    return check_empty(folder, err);
 }
 
-tdm_status tdmi_prepare_folder_open(const char *path, const struct tdmi_prepare_form *form,
-                                    tdmi_prepare_folder **folder, tdm_error *err)
+tdm_status tdmi_prepare_folder_open(tdmi_prepare_folder *folder, const char *path,
+                                    const struct tdmi_prepare_form *form, tdm_error *err)
 {
-    *folder = NULL;
+    tdmi_arena *arena = &folder->arena;
     if (tdmi_storage_is_uri(path))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "cannot prepare into '%s': name a local folder, and copy it there when it "
                         "is complete",
                         path);
-    tdmi_prepare_folder *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return out_of_memory(path, err);
-    tdmi_arena_init(&opened->arena, 4096);
-    opened->path = tdmi_arena_copy(&opened->arena, path);
-    opened->work = tdmi_path_join(&opened->arena, path, "_prepare");
-    opened->dataset = tdmi_path_join(&opened->arena, path, "_dataset.json");
-    opened->options = tdmi_path_join(&opened->arena, path, "_prepare/options.json");
-    opened->look = tdmi_path_join(&opened->arena, path, "_prepare/look");
-    bool is_there = opened->path != NULL && opened->work != NULL && opened->dataset != NULL &&
-                    opened->options != NULL && opened->look != NULL;
-    tdm_status status = is_there ? look(opened, form, err) : out_of_memory(path, err);
-    if (status == TDM_OK)
-        *folder = opened;
-    else
-        tdmi_prepare_folder_close(opened);
-    return status;
+    folder->path = tdmi_arena_copy(arena, path);
+    folder->work = tdmi_path_join(arena, path, "_prepare");
+    folder->dataset = tdmi_path_join(arena, path, "_dataset.json");
+    folder->options = tdmi_path_join(arena, path, "_prepare/options.json");
+    folder->look = tdmi_path_join(arena, path, "_prepare/look");
+    TDMI_CHECK_MEMORY(
+        folder->path && folder->work && folder->dataset && folder->options && folder->look, err);
+    return find_state(folder, form, err);
 }
 
 void tdmi_prepare_folder_close(tdmi_prepare_folder *folder)
 {
-    if (folder == NULL)
-        return;
     tdmi_lock_give(folder->lock);
     tdm_json_document_free(folder->document);
     tdmi_arena_release(&folder->arena);
-    tdmi_free(folder);
-}
-
-enum tdmi_prepare_state tdmi_prepare_folder_state(const tdmi_prepare_folder *folder)
-{
-    return folder->state;
-}
-
-const tdm_json_value *tdmi_prepare_folder_dataset(const tdmi_prepare_folder *folder)
-{
-    return tdm_json_root(folder->document);
+    *folder = (tdmi_prepare_folder){0};
 }
 
 /* ---- beside its source -------------------------------------------------------------------- */
@@ -209,15 +154,9 @@ static tdm_status remove_file(const char *path, tdm_error *err)
     return TDM_OK;
 }
 
-static bool is_unfinished(const char *name, const char *start)
-{
-    const size_t n = strlen(name), n_end = strlen(".tmp");
-    return strncmp(name, start, strlen(start)) == 0 && n > n_end &&
-           strcmp(name + n - n_end, ".tmp") == 0;
-}
-
-static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *path,
-                                    const char *start, tdm_error *err)
+/* Remove the files of a folder, if it is there, whose names begin and end so. */
+static tdm_status remove_files(tdmi_prepare_folder *folder, const char *path, const char *start,
+                               const char *end, tdm_error *err)
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
@@ -226,11 +165,11 @@ static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *pat
     TDM_TRY(tdmi_folder_list(path, &folder->arena, &entries, &n, err), err, "cannot tidy '%s'",
             path);
     for (size_t i = 0; i < n; i++) {
-        if (!is_unfinished(entries[i].name, start))
+        const char *name = entries[i].name;
+        if (strncmp(name, start, strlen(start)) != 0 || !tdmi_ends_with(name, end))
             continue;
-        const char *file = tdmi_path_join(&folder->arena, path, entries[i].name);
-        if (file == NULL)
-            return out_of_memory(folder->path, err);
+        const char *file = tdmi_path_join(&folder->arena, path, name);
+        TDMI_CHECK_MEMORY(file, err);
         TDM_TRY(remove_file(file, err), err, "cannot tidy '%s'", path);
     }
     return TDM_OK;
@@ -241,12 +180,10 @@ static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *pat
 static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
 {
     const char *log = tdmi_path_join(&folder->arena, folder->path, "_delta_log");
-    if (log == NULL)
-        return out_of_memory(folder->path, err);
-    tdm_status status = remove_unfinished(folder, folder->work, ".", err);
-    if (status == TDM_OK)
-        status = remove_unfinished(folder, folder->path, "._dataset.json.", err);
-    return status == TDM_OK ? remove_unfinished(folder, log, ".0", err) : status;
+    TDMI_CHECK_MEMORY(log, err);
+    TDMI_TRY(remove_files(folder, folder->work, ".", ".tmp", err));
+    TDMI_TRY(remove_files(folder, folder->path, "._dataset.json.", ".tmp", err));
+    return remove_files(folder, log, ".0", ".tmp", err);
 }
 
 static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
@@ -257,8 +194,7 @@ static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepa
                            ? tdmi_arena_printf(&folder->arena, "%s/lock-%d-of-%d", folder->work,
                                                options->slice % options->slices, options->slices)
                            : tdmi_path_join(&folder->arena, folder->work, "lock");
-    if (path == NULL)
-        return out_of_memory(folder->path, err);
+    TDMI_CHECK_MEMORY(path, err);
     TDM_TRY(tdmi_lock_take(path, &folder->lock, err), err, "another process prepares '%s' already",
             folder->path);
     return options->slices > 0 ? TDM_OK : tidy(folder, err);
@@ -267,64 +203,56 @@ static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepa
 static tdm_status write_options(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
                                 tdm_error *err)
 {
-    tdm_json_writer *json = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     const char *text = NULL;
     size_t n_bytes = 0;
     tdm_json_object_begin(json, NULL);
     tdm_json_integer(json, "format_version", TDMI_PREPARE_FORMAT_VERSION);
     tdmi_prepare_form_to_json(form, json, "options");
     tdm_json_object_end(json);
-    tdm_status status = tdm_json_finish(json, &text, &n_bytes, err);
-    if (status == TDM_OK)
-        status = tdmi_file_write(folder->options, text, n_bytes, err);
-    tdm_json_writer_free(json);
-    return status;
+    TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));
+    return tdmi_file_write(folder->options, text, n_bytes, err);
 }
 
 tdm_status tdmi_prepare_folder_begin(tdmi_prepare_folder *folder,
                                      const struct tdmi_prepare_form *form, tdm_error *err)
 {
-    tdm_status status = tdmi_folder_make(folder->work, err);
-    if (status == TDM_OK)
-        status = take_lock(folder, form, err);
-    if (status == TDM_OK && tdmi_file_kind_of(folder->options) != TDMI_FILE_REGULAR)
-        status = write_options(folder, form, err);
-    return status;
+    TDMI_TRY(tdmi_folder_make(folder->work, err));
+    TDMI_TRY(take_lock(folder, form, err));
+    if (tdmi_file_kind_of(folder->options) != TDMI_FILE_REGULAR)
+        return write_options(folder, form, err);
+    return TDM_OK;
 }
 
 tdm_status tdmi_prepare_folder_read_look(const tdmi_prepare_folder *folder, int64_t n_items,
                                          tdmi_prepare_look *look, bool *is_known, tdm_error *err)
 {
-    tdmi_prepare_look kept = {0};
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_prepare_look_release) tdmi_prepare_look kept = {0};
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t n_bytes = 0;
     *is_known = false;
     if (look->listing == 0 || tdmi_file_kind_of(folder->look) != TDMI_FILE_REGULAR)
         return TDM_OK;
     TDM_TRY(tdmi_file_read(folder->look, LARGEST_LOOK_BYTES, &bytes, &n_bytes, err), err,
-            "cannot go on in '%s'", folder->path);
+            "cannot resume in '%s'", folder->path);
     /* Ignore a look that is damaged or belongs to other images. */
     tdm_status status = tdmi_prepare_look_parse(bytes, n_bytes, folder->look, n_items, &kept, NULL);
-    tdmi_free(bytes);
-    if (status == TDM_OK && kept.listing == look->listing) {
-        tdmi_prepare_look_release(look);
+    TDMI_CHECK_MEMORY(status != TDM_E_MEMORY, err);
+    *is_known = status == TDM_OK && kept.listing == look->listing;
+    if (*is_known) {
+        const tdmi_prepare_look listed = *look;
         *look = kept;
-        *is_known = true;
-        return TDM_OK;
+        kept = listed;
     }
-    tdmi_prepare_look_release(&kept);
-    return status == TDM_E_MEMORY ? out_of_memory(folder->path, err) : TDM_OK;
+    return TDM_OK;
 }
 
 tdm_status tdmi_prepare_folder_write_look(const tdmi_prepare_folder *folder,
                                           const tdmi_prepare_look *look, tdm_error *err)
 {
-    tdmi_text text = {0};
-    tdm_status status = tdmi_prepare_look_write(look, &text, err);
-    if (status == TDM_OK)
-        status = tdmi_file_write(folder->look, text.bytes, text.length_bytes, err);
-    tdmi_text_release(&text);
-    return status;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_TRY(tdmi_prepare_look_write(look, &text, err));
+    return tdmi_file_write(folder->look, text.bytes, text.length_bytes, err);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
@@ -338,54 +266,35 @@ static int compare_names(const void *a, const void *b)
 tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
                                           const char *const *names, int n, tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
-    tdmi_arena_init(&arena, 0);
     const char **sorted = tdmi_arena_alloc(&arena, (size_t)n, sizeof *sorted);
-    tdm_status status = sorted == NULL
-                            ? out_of_memory(folder->path, err)
-                            : tdmi_folder_list(folder->path, &arena, &entries, &n_entries, err);
-    if (status == TDM_OK && n > 0) {
+    TDMI_CHECK_MEMORY(sorted, err);
+    TDMI_TRY(tdmi_folder_list(folder->path, &arena, &entries, &n_entries, err));
+    if (n > 0) {
         memcpy(sorted, names, (size_t)n * sizeof *sorted);
         qsort(sorted, (size_t)n, sizeof *sorted, compare_names);
     }
-    for (size_t i = 0; i < n_entries && status == TDM_OK; i++) {
+    for (size_t i = 0; i < n_entries; i++) {
         if (!tdmi_parquet_is_part_name(entries[i].name) ||
             (n > 0 && bsearch(&entries[i].name, sorted, (size_t)n, sizeof *sorted, compare_names)))
             continue;
         const char *path = tdmi_path_join(&arena, folder->path, entries[i].name);
-        status = path == NULL ? out_of_memory(folder->path, err) : remove_file(path, err);
+        TDMI_CHECK_MEMORY(path, err);
+        TDMI_TRY(remove_file(path, err));
     }
-    tdmi_arena_release(&arena);
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_prepare_folder_clean(tdmi_prepare_folder *folder, tdm_error *err)
 {
-    struct tdmi_folder_entry *entries = NULL;
-    size_t n = 0;
     if (tdmi_file_kind_of(folder->work) != TDMI_FILE_FOLDER)
         return TDM_OK;
-    TDM_TRY(tdmi_folder_list(folder->work, &folder->arena, &entries, &n, err), err,
-            "cannot clean '%s'", folder->work);
-    for (size_t i = 0; i < n; i++) {
-        const char *path = tdmi_path_join(&folder->arena, folder->work, entries[i].name);
-        if (path == NULL)
-            return out_of_memory(folder->path, err);
-        TDM_TRY(remove_file(path, err), err, "cannot clean '%s'", folder->work);
-    }
+    TDMI_TRY(remove_files(folder, folder->work, "", "", err));
     tdmi_lock_give(folder->lock);
     folder->lock = NULL;
     if (rmdir(folder->work) != 0 && errno != ENOENT)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove '%s': %s", folder->work, strerror(errno));
     return TDM_OK;
-}
-
-tdm_status tdmi_prepare_folder_finish(tdmi_prepare_folder *folder, const char *dataset,
-                                      size_t length_bytes, tdm_error *err)
-{
-    TDM_TRY(tdmi_file_write(folder->dataset, dataset, length_bytes, err), err,
-            "cannot complete '%s'", folder->path);
-    return tdmi_prepare_folder_clean(folder, err);
 }

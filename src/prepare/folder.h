@@ -10,27 +10,31 @@
 #ifndef TANDEM_PREPARE_FOLDER_H
 #define TANDEM_PREPARE_FOLDER_H
 
-#include "base/arena.h"
-#include "prepare/look.h"
+#include "base/text/json.h"
 #include "prepare/form.h"
+#include "prepare/look.h"
+#include "track/lock.h"
 
 enum { TDMI_PREPARE_FORMAT_VERSION = 1 };
 
 enum tdmi_prepare_state { TDMI_PREPARE_NEW, TDMI_PREPARE_BEGUN, TDMI_PREPARE_FINISHED };
 
-typedef struct tdmi_prepare_folder tdmi_prepare_folder;
+typedef struct tdmi_prepare_folder { /* start from a zeroed object; released by close */
+    tdmi_arena arena;
+    const char *path, *work, *options, *look, *dataset; /* in the arena */
+    enum tdmi_prepare_state state;
+    tdm_json_document *document; /* _dataset.json of a finished one */
+    tdmi_lock *lock;
+} tdmi_prepare_folder;
 
 /* Changes nothing. TDM_E_USAGE: the folder holds other files, or was begun with other options. */
-tdm_status tdmi_prepare_folder_open(const char *path, const struct tdmi_prepare_form *form,
-                                    tdmi_prepare_folder **folder, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_prepare_folder_open(tdmi_prepare_folder *folder, const char *path,
+                                    const struct tdmi_prepare_form *form,
+                                    tdm_error *err) TDM_MUST_USE;
 /* TDM_E_USAGE: it is somewhere below the folder of images. */
 tdm_status tdmi_prepare_folder_check_beside(const char *path, const char *source,
                                             tdm_error *err) TDM_MUST_USE;
-/* Accepts NULL. */
 void tdmi_prepare_folder_close(tdmi_prepare_folder *folder);
-enum tdmi_prepare_state tdmi_prepare_folder_state(const tdmi_prepare_folder *folder);
-/* _dataset.json of a finished one. */
-const tdm_json_value *tdmi_prepare_folder_dataset(const tdmi_prepare_folder *folder);
 
 /* Create missing folders and files and take the lock: one process for the whole, or one for each
  * slice. */
@@ -49,10 +53,7 @@ tdm_status tdmi_prepare_folder_write_look(const tdmi_prepare_folder *folder,
 tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
                                           const char *const *names, int n,
                                           tdm_error *err) TDM_MUST_USE;
-/* Write _dataset.json, then remove the files of unfinished work. */
-tdm_status tdmi_prepare_folder_finish(tdmi_prepare_folder *folder, const char *dataset,
-                                      size_t length_bytes, tdm_error *err) TDM_MUST_USE;
-/* Only remove them, after a call that was killed in between. */
+/* Remove the files of unfinished work, once _dataset.json is written. */
 tdm_status tdmi_prepare_folder_clean(tdmi_prepare_folder *folder, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 /* Options of prepare: words become enumerators here, once. */
 #include "prepare/form.h"
 
+#include "base/scope.h"
 #include "base/text/choice.h"
 #include "base/text/text.h"
 #include <inttypes.h>
@@ -19,23 +20,22 @@ static const char *const compressions[] = {"none", "snappy", "zstd"}; /* enum td
 static tdm_status check_numbers(const struct tdm_prepare_options *options, tdm_error *err)
 {
     if (options->size < 1 || options->size > LARGEST_SIZE)
-        return TDM_FAIL(err, TDM_E_USAGE, "a size of %d pixels is asked for: 1 to %d are possible",
+        return TDM_FAIL(err, TDM_E_USAGE, "a size of %d pixels is not possible: 1 to %d are",
                         options->size, LARGEST_SIZE);
     if (options->quality < 0 || options->quality > 100)
-        return TDM_FAIL(err, TDM_E_USAGE, "a quality of %d is asked for: 1 to 100 are possible",
+        return TDM_FAIL(err, TDM_E_USAGE, "a quality of %d is not possible: 1 to 100 are",
                         options->quality);
     if (!(options->crop_fraction >= 0.01 && options->crop_fraction <= 1))
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "a crop fraction of %g is asked for: 0.01 to 1 are possible",
+        return TDM_FAIL(err, TDM_E_USAGE, "a crop fraction of %g is not possible: 0.01 to 1 are",
                         options->crop_fraction);
     if (options->slices < 0 || options->slice < 0 || options->slice > options->slices)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "slice %d of %d is asked for: slices are counted from 0 or from 1",
+                        "slice %d of %d is not possible: slices are counted from 0 or from 1",
                         options->slice, options->slices);
     if (options->slices > 0 && options->merge)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "a slice and a merge are asked for at once: merge when all slices are "
-                        "made");
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "a slice and a merge are not possible at once: merge when all slices are made");
     return TDM_OK;
 }
 
@@ -45,12 +45,12 @@ static tdm_status find_words(const struct tdm_prepare_options *options,
     const char *compression = options->compression != NULL ? options->compression : "zstd";
     int fit = 0, filter = 0, codec = 0, packing = 0;
     TDM_TRY(tdmi_choice_find("fit", options->fit, fits, COUNT(fits), &fit, err), err,
-            "cannot bring pictures to one size");
+            "cannot resize images");
     TDM_TRY(
         tdmi_choice_find("resample", options->resample, resamples, COUNT(resamples), &filter, err),
-        err, "cannot bring pictures to one size");
+        err, "cannot resize images");
     TDM_TRY(tdmi_choice_find("codec", options->codec, codecs, COUNT(codecs), &codec, err), err,
-            "cannot store pictures");
+            "cannot store images");
     TDM_TRY(tdmi_choice_find("compression", compression, compressions, COUNT(compressions),
                              &packing, err),
             err, "cannot write Parquet");
@@ -71,13 +71,12 @@ static tdm_status check_idle(const struct tdmi_prepare_form *form, tdm_error *er
     if (options->quality != 0 && form->codec != TDMI_PREPARE_JPEG)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--quality %d with --codec %s decides nothing: leave one of them out, or "
-                        "ask for --codec jpeg",
+                        "use --codec jpeg",
                         options->quality, codecs[form->codec]);
     if (options->crop_fraction < 1 && form->preprocess.fit != TDMI_FIT_CROP)
         return TDM_FAIL(
             err, TDM_E_USAGE,
-            "--crop-fraction %g with --fit %s decides nothing: leave it out, or ask for "
-            "--fit crop",
+            "--crop-fraction %g with --fit %s decides nothing: leave it out, or use --fit crop",
             options->crop_fraction, fits[form->preprocess.fit]);
     return TDM_OK;
 }
@@ -106,12 +105,10 @@ tdm_status tdmi_prepare_form_of(const struct tdm_prepare_options *options,
                                                       .scale = TDMI_SCALE_RAW},
                                        .quality =
                                            options->quality > 0 ? options->quality : USUAL_QUALITY};
-    tdm_status status = check_numbers(options, err);
-    if (status == TDM_OK)
-        status = find_words(options, form, err);
-    if (status == TDM_OK)
-        status = check_idle(form, err);
-    return status == TDM_OK ? check_encoder(form, err) : status;
+    TDMI_TRY(check_numbers(options, err));
+    TDMI_TRY(find_words(options, form, err));
+    TDMI_TRY(check_idle(form, err));
+    return check_encoder(form, err);
 }
 
 /* ---- as JSON ------------------------------------------------------------------------- */
@@ -187,8 +184,8 @@ tdm_status tdmi_prepare_form_compare(const struct tdmi_prepare_form *form,
             snprintf(text, sizeof text, "%s", tdm_json_as_string(value, text));
         if (strcmp(text, rows[i].text) != 0)
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "'%s' was begun with --%s %s, and %s is asked for now: ask for the "
-                            "same, or name another folder",
+                            "'%s' was begun with --%s %s, but %s is given now: use the same, or "
+                            "name another folder",
                             folder, rows[i].name, text, rows[i].text);
     }
     return TDM_OK;
@@ -199,20 +196,9 @@ tdm_status tdmi_prepare_form_compare(const struct tdmi_prepare_form *form,
 int64_t tdmi_prepare_form_picture_bytes(const struct tdmi_prepare_form *form, int64_t mean_bytes)
 {
     const int64_t pixels = (int64_t)form->preprocess.width * form->preprocess.height;
-    int64_t bytes = 0;
-    switch (form->codec) {
-    case TDMI_PREPARE_JPEG:
-        bytes = pixels / 2;
-        break;
-    case TDMI_PREPARE_PNG:
-        bytes = 2 * pixels;
-        break;
-    case TDMI_PREPARE_RAW:
-        bytes = 3 * pixels;
-        break;
-    case TDMI_PREPARE_KEEP:
-        bytes = mean_bytes;
-        break;
-    }
-    return bytes < 1024 ? 1024 : bytes;
+    const int64_t bytes[] = {[TDMI_PREPARE_JPEG] = pixels / 2,
+                             [TDMI_PREPARE_PNG] = 2 * pixels,
+                             [TDMI_PREPARE_RAW] = 3 * pixels,
+                             [TDMI_PREPARE_KEEP] = mean_bytes};
+    return bytes[form->codec] < 1024 ? 1024 : bytes[form->codec];
 }

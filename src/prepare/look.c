@@ -1,23 +1,22 @@
-/* Findings of a worker are its own until the sweep has ended; then they are put in order. */
+/* The findings of a worker are its own until the sweep has ended; then they are put in order. */
 #include "prepare/look.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include "data/audit/finding.h"
 #include "io/storage/storage.h"
-#include "data/audit/sweep.h"
-#include "data/source/lost_rows.h"
 #include "image/facts.h"
 #include "tandem/log.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WARNINGS = 20 };
 
 struct worker {
     struct tdmi_finding_scratch scratch;
+    tdmi_arena arena; /* of the reasons */
     struct tdmi_prepare_bad *bad;
     int64_t n_bad, capacity, n_bytes;
 };
@@ -26,24 +25,14 @@ struct looking {
     const tdmi_source *source;
     uint64_t *hashes;
     struct worker *workers;
+    int n_workers;
 };
 
 void tdmi_prepare_look_release(tdmi_prepare_look *look)
 {
-    for (int64_t i = 0; i < look->n_bad; i++)
-        tdmi_free(look->bad[i].reason);
-    tdmi_free(look->bad);
+    tdmi_arena_release(&look->arena);
     tdmi_contents_release(&look->contents);
     *look = (tdmi_prepare_look){0};
-}
-
-static char *copy_text(const char *text)
-{
-    const size_t n = strlen(text) + 1;
-    char *copy = tdmi_alloc(n, 1);
-    if (copy != NULL)
-        memcpy(copy, text, n);
-    return copy;
 }
 
 /* ---- the listing -------------------------------------------------------------------------- */
@@ -51,41 +40,31 @@ static char *copy_text(const char *text)
 static void add_number(tdmi_xxh64 *state, int64_t number)
 {
     uint8_t bytes[8];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)((uint64_t)number >> 8 * i);
+    tdmi_write_little(bytes, (uint64_t)number, sizeof bytes);
     tdmi_xxh64_add(state, bytes, sizeof bytes);
 }
 
-/* A source that is one file has that file's time. */
-static int64_t time_of_place(const char *path)
-{
-    struct tdmi_place place = {0};
-    if (tdmi_storage_look(path, &place, NULL) != TDM_OK)
-        return 0;
-    return place.modified_ns / 1000000;
-}
-
-/* The newest file in a folder of tables or shards. */
-static int64_t time_below(const char *path, int depth)
+/* Time of a source that is one file, or of the newest file in a folder of tables or shards. */
+static int64_t newest_ms(const char *path, int depth)
 {
     enum { DEEPEST = 8 };
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_place place = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
     int64_t newest = 0;
-    tdmi_arena_init(&arena, 0);
-    if (tdmi_storage_is_uri(path) || depth > DEEPEST ||
+    if (tdmi_storage_look(path, &place, NULL) != TDM_OK || depth > DEEPEST + 1)
+        return 0;
+    if (place.kind != TDMI_FILE_FOLDER)
+        return place.kind == TDMI_FILE_REGULAR ? place.modified_ns / 1000000 : 0;
+    if (tdmi_storage_is_uri(path) ||
         tdmi_storage_list(path, false, &arena, &entries, &n, NULL) != TDM_OK)
-        n = 0;
+        return 0;
     for (size_t i = 0; i < n; i++) {
         const char *below = tdmi_path_join(&arena, path, entries[i].name);
-        int64_t time = below == NULL                          ? 0
-                       : entries[i].kind == TDMI_FILE_FOLDER  ? time_below(below, depth + 1)
-                       : entries[i].kind == TDMI_FILE_REGULAR ? time_of_place(below)
-                                                              : 0;
+        const int64_t time = below == NULL ? 0 : newest_ms(below, depth + 1);
         newest = time > newest ? time : newest;
     }
-    tdmi_arena_release(&arena);
     return newest;
 }
 
@@ -106,30 +85,23 @@ void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
         newest_ns = stamp.modified_ns > newest_ns ? stamp.modified_ns : newest_ns;
     }
     look->listing = is_whole ? tdmi_xxh64_result(&state) : 0;
-    look->time_ms = newest_ns / 1000000;
-    if (!is_whole) {
-        const char *path = tdmi_source_path(source);
-        look->time_ms =
-            tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? time_below(path, 0) : time_of_place(path);
-    }
+    look->time_ms = is_whole ? newest_ns / 1000000 : newest_ms(tdmi_source_path(source), 0);
 }
 
-/* ---- picture by picture ------------------------------------------------------------------- */
+/* ---- image by image ----------------------------------------------------------------------- */
 
 static tdm_status add_bad(struct worker *worker, int64_t item, const struct tdmi_finding *finding,
                           tdm_error *err)
 {
-    if (!TDMI_GROW(worker->bad, worker->capacity, worker->n_bad))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
-    char *reason = copy_text(finding->reason);
-    if (reason == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
+    TDMI_TRY(TDMI_MAKE_ROOM(worker->bad, worker->capacity, worker->n_bad, err));
+    const char *reason = tdmi_arena_copy(&worker->arena, finding->reason);
+    TDMI_CHECK_MEMORY(reason, err);
     worker->bad[worker->n_bad++] =
         (struct tdmi_prepare_bad){item, tdmi_verdict_among(finding->remarks), reason};
     return TDM_OK;
 }
 
-/* A header that can be read and a file that is not cut: damage in the middle shows when the picture
+/* A header that can be read and a file that is not cut: damage in the middle shows when the image
  * is written, where it is decoded anyway. */
 static bool looks_sound(const tdmi_text *bytes, const char *path)
 {
@@ -156,10 +128,9 @@ static tdm_status look_at(void *self, int64_t index, int worker_index, tdm_error
             return add_bad(worker, index, &finding, err);
     }
     worker->n_bytes += (int64_t)bytes->length_bytes;
-    uint64_t hash = tdmi_source_hash(looking->source, index);
-    if (hash == 0)
-        hash = tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0);
-    looking->hashes[index] = hash != 0 ? hash : 1;
+    looking->hashes[index] = tdmi_source_hash(looking->source, index);
+    if (looking->hashes[index] == 0)
+        looking->hashes[index] = tdmi_contents_hash(tdmi_text_string(bytes), bytes->length_bytes);
     return TDM_OK;
 }
 
@@ -180,101 +151,65 @@ static void warn(const tdmi_source *source, const tdmi_prepare_look *look)
                 (long long)(look->n_bad - WARNINGS));
 }
 
-static tdm_status check_files(const tdmi_source *source, const tdmi_prepare_look *look,
-                              tdm_error *err)
-{
-    tdmi_lost_rows lost = {0};
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; status == TDM_OK && i < look->n_bad; i++)
-        status = tdmi_lost_rows_add(&lost, source, look->bad[i].item, NULL, err);
-    tdmi_lost_rows_release(&lost);
-    return status;
-}
-
-/* Takes the lists of the workers. */
-static tdm_status collect(struct looking *looking, int n_workers, tdmi_prepare_look *look,
-                          tdm_error *err)
+/* Copies the lists of the workers. */
+static tdm_status collect(struct looking *looking, tdmi_prepare_look *look, tdm_error *err)
 {
     int64_t n_bad = 0;
     look->n_bytes = 0;
-    for (int w = 0; w < n_workers; w++) {
+    for (int w = 0; w < looking->n_workers; w++) {
         n_bad += looking->workers[w].n_bad;
         look->n_bytes += looking->workers[w].n_bytes;
     }
-    look->bad = tdmi_alloc((size_t)n_bad, sizeof *look->bad);
-    if (look->bad == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld bad pictures", (long long)n_bad);
-    for (int w = 0; w < n_workers; w++) {
-        struct worker *worker = &looking->workers[w];
-        for (int64_t i = 0; i < worker->n_bad; i++)
-            look->bad[look->n_bad++] = worker->bad[i];
-        worker->n_bad = 0;
-    }
+    look->bad = tdmi_arena_alloc(&look->arena, (size_t)n_bad + 1, sizeof *look->bad);
+    TDMI_CHECK_MEMORY(look->bad, err);
+    for (int w = 0; w < looking->n_workers; w++)
+        for (int64_t i = 0; i < looking->workers[w].n_bad; i++) {
+            struct tdmi_prepare_bad *bad = &look->bad[look->n_bad];
+            *bad = looking->workers[w].bad[i];
+            bad->reason = tdmi_arena_copy(&look->arena, bad->reason);
+            TDMI_CHECK_MEMORY(bad->reason, err);
+            look->n_bad++;
+        }
     if (n_bad > 0)
         qsort(look->bad, (size_t)n_bad, sizeof *look->bad, compare_bad);
     warn(looking->source, look);
     if (n_bad == look->contents.n_items)
         return TDM_FAIL(
-            err, TDM_E_INPUT, "none of the %lld pictures can be decoded; the first is '%s': %s",
+            err, TDM_E_INPUT, "none of the %lld images can be decoded; the first is '%s': %s",
             (long long)n_bad, tdmi_source_item(looking->source, 0).path, look->bad[0].reason);
-    return check_files(looking->source, look, err);
+    return tdmi_contents_check(&look->contents, looking->source, err);
 }
 
-static void release_workers(struct worker *workers, int n)
+static void release_workers(struct looking *looking)
 {
-    for (int w = 0; workers != NULL && w < n; w++) {
-        for (int64_t i = 0; i < workers[w].n_bad; i++)
-            tdmi_free(workers[w].bad[i].reason);
-        tdmi_free(workers[w].bad);
-        tdmi_finding_scratch_release(&workers[w].scratch);
+    for (int w = 0; looking->workers != NULL && w < looking->n_workers; w++) {
+        tdmi_arena_release(&looking->workers[w].arena);
+        tdmi_free(looking->workers[w].bad);
+        tdmi_finding_scratch_release(&looking->workers[w].scratch);
     }
-    tdmi_free(workers);
+    tdmi_free(looking->workers);
 }
 
 tdm_status tdmi_prepare_look_read(const tdmi_source *source, tdmi_pool *pool, tdm_sink sink,
                                   tdmi_prepare_look *look, tdm_error *err)
 {
-    const int threads = tdmi_pool_threads(pool);
-    struct looking looking = {.source = source};
+    TDMI_AT_END(release_workers)
+    struct looking looking = {.source = source, .n_workers = tdmi_pool_threads(pool)};
     look->contents.n_items = tdmi_source_items(source);
-    looking.hashes = look->contents.hashes =
-        tdmi_alloc((size_t)look->contents.n_items, sizeof *look->contents.hashes);
-    looking.workers = tdmi_alloc((size_t)threads, sizeof *looking.workers);
-    tdm_status status = TDM_OK;
-    if (looking.hashes == NULL || looking.workers == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look at %lld pictures",
-                          (long long)look->contents.n_items);
+    TDMI_TRY(TDMI_NEW(look->contents.hashes, look->contents.n_items, err));
+    TDMI_TRY(TDMI_NEW(looking.workers, looking.n_workers, err));
+    looking.hashes = look->contents.hashes;
+    const struct tdmi_sweep sweep = {source, "checking every image", look_at, &looking, sink};
+    tdm_status status = tdmi_sweep_run(&sweep, pool, err);
     if (status == TDM_OK)
-        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = look->contents.n_items,
-                                                     .what = "looking at every picture",
-                                                     .item = look_at,
-                                                     .self = &looking,
-                                                     .sink = sink},
-                                pool, err);
-    if (status == TDM_OK)
-        status = collect(&looking, threads, look, err);
-    release_workers(looking.workers, threads);
-    return TDM_WRAP(err, status, "cannot look at the pictures of '%s'", tdmi_source_path(source));
+        status = collect(&looking, look, err);
+    return TDM_WRAP(err, status, "cannot check the images of '%s'", tdmi_source_path(source));
 }
 
 /* ---- kept --------------------------------------------------------------------------------- */
 
 static const char magic[] = "TDMLOOK1";
 enum { MAGIC_BYTES = 8, HEAD_BYTES = 16, HASH_BYTES = 8 };
-
-static void write_number(uint8_t *bytes, uint64_t number)
-{
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(number >> 8 * i);
-}
-
-static uint64_t read_number(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-    for (int i = 7; i >= 0; i--)
-        number = number << 8 | bytes[i];
-    return number;
-}
 
 static tdm_json_writer *describe(const tdmi_prepare_look *look)
 {
@@ -299,32 +234,28 @@ static tdm_json_writer *describe(const tdmi_prepare_look *look)
     return json;
 }
 
+static void write_number(tdmi_text *text, uint64_t number)
+{
+    uint8_t bytes[8];
+    tdmi_write_little(bytes, number, sizeof bytes);
+    tdmi_text_add(text, bytes, sizeof bytes);
+}
+
 tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *text, tdm_error *err)
 {
-    tdm_json_writer *json = describe(look);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = describe(look);
     const char *words = NULL;
     size_t n_words = 0;
-    uint8_t number[8];
-    tdm_status status = tdm_json_finish(json, &words, &n_words, err);
+    TDMI_TRY(tdm_json_finish(json, &words, &n_words, err));
     tdmi_text_clear(text);
-    if (status == TDM_OK) {
-        tdmi_text_add(text, magic, MAGIC_BYTES);
-        write_number(number, n_words);
-        tdmi_text_add(text, number, sizeof number);
-        tdmi_text_add(text, words, n_words);
-        for (int64_t i = 0; i < look->contents.n_items; i++) {
-            write_number(number, look->contents.hashes[i]);
-            tdmi_text_add(text, number, sizeof number);
-        }
-        write_number(number,
-                     text->is_broken ? 0 : tdmi_xxh64_of(text->bytes, text->length_bytes, 0));
-        tdmi_text_add(text, number, sizeof number);
-        if (text->is_broken)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to keep the look at %lld pictures",
-                              (long long)look->contents.n_items);
-    }
-    tdm_json_writer_free(json);
-    return status;
+    tdmi_text_add(text, magic, MAGIC_BYTES);
+    write_number(text, n_words);
+    tdmi_text_add(text, words, n_words);
+    for (int64_t i = 0; i < look->contents.n_items; i++)
+        write_number(text, look->contents.hashes[i]);
+    TDMI_TRY(tdmi_text_status(text, err));
+    write_number(text, tdmi_xxh64_of(text->bytes, text->length_bytes, 0));
+    return tdmi_text_status(text, err);
 }
 
 /* The bad verdict of this word; TDM_VERDICT_OK for other words. */
@@ -339,9 +270,8 @@ static enum tdm_verdict verdict_of(const char *word)
 static tdm_status parse_bad(const tdm_json_value *list, tdmi_prepare_look *look, tdm_error *err)
 {
     const size_t n = tdm_json_count(list);
-    look->bad = tdmi_alloc(n, sizeof *look->bad);
-    if (look->bad == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bad pictures", n);
+    look->bad = tdmi_arena_alloc(&look->arena, n + 1, sizeof *look->bad);
+    TDMI_CHECK_MEMORY(look->bad, err);
     for (size_t i = 0; i < n; i++) {
         const tdm_json_value *entry = tdm_json_at(list, i);
         struct tdmi_prepare_bad bad = {
@@ -350,10 +280,10 @@ static tdm_status parse_bad(const tdm_json_value *list, tdmi_prepare_look *look,
         const int64_t before = look->n_bad > 0 ? look->bad[look->n_bad - 1].item : -1;
         if (bad.item <= before || bad.item >= look->contents.n_items ||
             bad.verdict == TDM_VERDICT_OK || look->contents.hashes[bad.item] != 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "entry %zu of its bad pictures makes no sense", i);
-        bad.reason = copy_text(tdm_json_as_string(tdm_json_member(entry, "reason"), ""));
-        if (bad.reason == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bad pictures", n);
+            return TDM_FAIL(err, TDM_E_INPUT, "entry %zu of its bad images makes no sense", i);
+        bad.reason =
+            tdmi_arena_copy(&look->arena, tdm_json_as_string(tdm_json_member(entry, "reason"), ""));
+        TDMI_CHECK_MEMORY(bad.reason, err);
         look->bad[look->n_bad++] = bad;
     }
     return TDM_OK;
@@ -370,16 +300,14 @@ static tdm_status parse_text(const tdm_json_value *root, const uint8_t *hashes, 
     if (look->n_bytes < 0 || look->time_ms < 0 || strlen(listing) != 16)
         return TDM_FAIL(err, TDM_E_INPUT, "its numbers make no sense");
     look->contents.n_items = n_items;
-    look->contents.hashes = tdmi_alloc((size_t)n_items, sizeof *look->contents.hashes);
-    if (look->contents.hashes == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld pictures", (long long)n_items);
+    TDMI_TRY(TDMI_NEW(look->contents.hashes, n_items, err));
     for (int64_t i = 0; i < n_items; i++) {
-        look->contents.hashes[i] = read_number(hashes + HASH_BYTES * i);
+        look->contents.hashes[i] = tdmi_read_little(hashes + HASH_BYTES * i, 8);
         n_unreadable += look->contents.hashes[i] == 0;
     }
     TDM_TRY(parse_bad(tdm_json_member(root, "bad"), look, err), err, "its list cannot be read");
     if (n_unreadable != look->n_bad)
-        return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures have no content and %lld are listed",
+        return TDM_FAIL(err, TDM_E_INPUT, "%lld images have no content and %lld are listed",
                         (long long)n_unreadable, (long long)look->n_bad);
     return TDM_OK;
 }
@@ -387,23 +315,22 @@ static tdm_status parse_text(const tdm_json_value *root, const uint8_t *hashes, 
 tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const char *name,
                                    int64_t n_items, tdmi_prepare_look *look, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const uint8_t *at = bytes;
-    tdm_json_document *document = NULL;
     tdmi_prepare_look_release(look);
     if (length_bytes < HEAD_BYTES + HASH_BYTES || memcmp(at, magic, MAGIC_BYTES) != 0)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not what prepare keeps of its first look", name);
-    const uint64_t n_words = read_number(at + MAGIC_BYTES);
+    const uint64_t n_words = tdmi_read_little(at + MAGIC_BYTES, 8);
     const size_t rest = length_bytes - HEAD_BYTES - HASH_BYTES;
     if (n_words > rest || rest - n_words != HASH_BYTES * (uint64_t)n_items ||
-        read_number(at + length_bytes - HASH_BYTES) !=
+        tdmi_read_little(at + length_bytes - HASH_BYTES, 8) !=
             tdmi_xxh64_of(at, length_bytes - HASH_BYTES, 0))
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged, or of other than %lld pictures", name,
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged, or of other than %lld images", name,
                         (long long)n_items);
     tdm_status status =
         tdm_json_read((const char *)at + HEAD_BYTES, (size_t)n_words, name, &document, err);
     if (status == TDM_OK)
         status = parse_text(tdm_json_root(document), at + HEAD_BYTES + n_words, n_items, look, err);
-    tdm_json_document_free(document);
     if (status != TDM_OK)
         tdmi_prepare_look_release(look);
     return TDM_WRAP(err, status, "cannot use '%s'", name);

@@ -1,12 +1,10 @@
 /* Counts are those of the plan less the dropped images in the records. The table of an update is
  * the kept parts and then the plan's. */
-#include "prepare/merge.h"
+#include "prepare/part.h"
 
-#include "base/arena.h"
-#include "base/memory.h"
-#include "data/parquet/write.h"
+#include "base/file/file.h"
 #include "data/delta/write.h"
-#include "tandem/api.h"
+#include "data/parquet/write.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,16 +19,6 @@ struct merging {
     int64_t version;            /* of the Delta table */
     struct tdmi_prepare_change change;
 };
-
-static tdm_status out_of_memory(const struct merging *merging, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to join %d parts", merging->job->plan->n_parts);
-}
-
-static bool is_kept(const struct merging *merging, int part)
-{
-    return merging->job->plan->is_kept[part];
-}
 
 /* ---- parts -------------------------------------------------------------------------------- */
 
@@ -70,12 +58,13 @@ static void count_row(struct merging *merging, int label, enum tdmi_prepare_spli
 static void count_kept(struct merging *merging)
 {
     const tdmi_prepare_stored *stored = merging->job->stored;
+    const bool *is_kept = merging->job->plan->is_kept;
     for (int p = 0; p < stored->n_parts; p++) {
-        merging->n_parts += is_kept(merging, p);
-        merging->n_bytes += is_kept(merging, p) ? stored->parts[p].n_bytes : 0;
+        merging->n_parts += is_kept[p];
+        merging->n_bytes += is_kept[p] ? stored->parts[p].n_bytes : 0;
     }
     for (int64_t r = 0; r < stored->n_rows; r++)
-        if (is_kept(merging, stored->rows[r].part))
+        if (is_kept[stored->rows[r].part])
             count_row(merging, stored->rows[r].label, stored->rows[r].split, 1);
 }
 
@@ -114,27 +103,19 @@ static bool is_known_drop(const struct merging *merging,
     return false;
 }
 
-static int64_t n_known_drops(const struct merging *merging)
-{
-    const tdmi_prepare_stored *stored = merging->job->stored;
-    int64_t n = 0;
-    for (int64_t d = 0; d < stored->n_drops; d++)
-        n += is_known_drop(merging, &stored->drops[d]);
-    return n;
-}
-
+/* The result has the plan's counts. */
 static void fill_result(const struct merging *merging, struct tdm_prepare_result *result)
 {
+    const tdmi_prepare_stored *stored = merging->job->stored;
     const struct tdmi_prepare_change *change = &merging->change;
     const int64_t before = result->sampled; /* by the parts that were there; of equal sizes */
+    for (int64_t d = 0; d < stored->n_drops; d++)
+        result->quarantined += is_known_drop(merging, &stored->drops[d]);
+    result->quarantined += merging->n_dropped;
     result->train = merging->n_in[TDMI_PREPARE_TRAIN];
     result->val = merging->n_in[TDMI_PREPARE_VAL];
     result->test = merging->n_in[TDMI_PREPARE_TEST];
     result->images = result->train + result->val + result->test + merging->n_in[TDMI_PREPARE_NONE];
-    result->classes = merging->job->plan->n_classes;
-    result->quarantined = merging->look->n_bad + merging->n_dropped + n_known_drops(merging) +
-                          tdmi_source_quarantined(merging->job->source);
-    result->left_out = merging->job->plan->n_left_out;
     result->bytes = merging->n_bytes;
     result->parts = merging->n_parts;
     result->is_complete = true;
@@ -157,46 +138,46 @@ static const struct tdmi_delta_column columns[] = {
 
 static tdm_status write_log(struct merging *merging, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) struct tdmi_delta_part *parts = NULL;
     const tdmi_prepare_stored *stored = merging->job->stored;
-    struct tdmi_delta_part *parts = tdmi_alloc((size_t)merging->n_parts, sizeof *parts);
     int n = 0;
-    if (parts == NULL)
-        return out_of_memory(merging, err);
+    TDMI_TRY(TDMI_NEW(parts, merging->n_parts, err));
     for (int p = 0; p < stored->n_parts; p++)
-        if (is_kept(merging, p))
+        if (merging->job->plan->is_kept[p])
             parts[n++] = (struct tdmi_delta_part){stored->parts[p].name, stored->parts[p].n_bytes,
                                                   stored->parts[p].n_rows};
     for (int p = 0; p < merging->job->plan->n_parts; p++)
         parts[n++] = (struct tdmi_delta_part){merging->records[p].name, merging->records[p].n_bytes,
                                               merging->records[p].n_rows};
-    tdm_status status =
-        tdmi_delta_write_next(merging->job->folder,
-                              &(struct tdmi_delta_commit){
-                                  .columns = columns,
-                                  .n_columns = (int)(sizeof columns / sizeof columns[0]),
-                                  .parts = parts,
-                                  .n_parts = n,
-                                  .time_ms = merging->look->time_ms,
-                                  .engine = "tandem",
-                              },
-                              tdmi_parquet_is_part_name, &merging->version, err);
-    tdmi_free(parts);
-    return status;
+    const struct tdmi_delta_commit commit = {.columns = columns,
+                                             .n_columns = (int)(sizeof columns / sizeof columns[0]),
+                                             .parts = parts,
+                                             .n_parts = n,
+                                             .time_ms = merging->look->time_ms,
+                                             .engine = "tandem"};
+    return tdmi_delta_write_next(merging->job->folder, &commit, tdmi_parquet_is_part_name,
+                                 &merging->version, err);
 }
 
 /* ---- _dataset.json ------------------------------------------------------------------------ */
 
-static void write_counts(tdm_json_writer *json, const struct tdm_prepare_result *result)
+static const struct {
+    const char *key;
+    size_t offset; /* of an int64_t in the result */
+} counts[] = {
+    {"images", offsetof(struct tdm_prepare_result, images)},
+    {"train", offsetof(struct tdm_prepare_result, train)},
+    {"val", offsetof(struct tdm_prepare_result, val)},
+    {"test", offsetof(struct tdm_prepare_result, test)},
+    {"quarantined", offsetof(struct tdm_prepare_result, quarantined)},
+    {"left_out", offsetof(struct tdm_prepare_result, left_out)},
+    {"bytes", offsetof(struct tdm_prepare_result, bytes)},
+};
+enum { N_COUNTS = sizeof counts / sizeof counts[0] };
+
+static int64_t *count_of(struct tdm_prepare_result *result, int index)
 {
-    tdm_json_object_begin(json, "counts");
-    tdm_json_integer(json, "images", result->images);
-    tdm_json_integer(json, "train", result->train);
-    tdm_json_integer(json, "val", result->val);
-    tdm_json_integer(json, "test", result->test);
-    tdm_json_integer(json, "quarantined", result->quarantined);
-    tdm_json_integer(json, "left_out", result->left_out);
-    tdm_json_integer(json, "bytes", result->bytes);
-    tdm_json_object_end(json);
+    return (int64_t *)(void *)((char *)result + counts[index].offset);
 }
 
 static void write_classes(tdm_json_writer *json, const struct merging *merging)
@@ -293,7 +274,7 @@ static void write_parts(tdm_json_writer *json, const struct merging *merging)
     const tdmi_prepare_stored *stored = merging->job->stored;
     tdm_json_array_begin(json, "parts");
     for (int p = 0; p < stored->n_parts; p++)
-        if (is_kept(merging, p))
+        if (merging->job->plan->is_kept[p])
             write_part(json, &stored->parts[p]);
     for (int p = 0; p < plan->n_parts; p++)
         write_part(json, &(struct tdmi_prepare_stored_part){
@@ -302,8 +283,7 @@ static void write_parts(tdm_json_writer *json, const struct merging *merging)
     tdm_json_array_end(json);
 }
 
-static tdm_json_writer *describe(const struct merging *merging,
-                                 const struct tdm_prepare_result *result)
+static tdm_json_writer *describe(const struct merging *merging, struct tdm_prepare_result *result)
 {
     const struct tdmi_prepare_form *form = merging->job->form;
     tdm_json_writer *json = tdm_json_writer_new(1);
@@ -314,10 +294,13 @@ static tdm_json_writer *describe(const struct merging *merging,
     tdm_json_integer(json, "version", merging->version);
     tdm_json_string(json, "plan", plan);
     tdmi_prepare_form_to_json(form, json, "options");
-    write_counts(json, result);
+    tdm_json_object_begin(json, "counts");
+    for (int i = 0; i < N_COUNTS; i++)
+        tdm_json_integer(json, counts[i].key, *count_of(result, i));
+    tdm_json_object_end(json);
     write_classes(json, merging);
     tdmi_preprocess_to_json(&form->preprocess, json, "preprocessing");
-    /* With "keep" the pictures still have to go through it. */
+    /* With "keep" the images still have to go through it. */
     tdm_json_bool(json, "is_preprocessed", form->codec != TDMI_PREPARE_KEEP);
     write_split(json, form->options);
     tdm_json_object_begin(json, "change");
@@ -333,15 +316,10 @@ static tdm_json_writer *describe(const struct merging *merging,
 
 void tdmi_prepare_merge_recall(const tdm_json_value *dataset, struct tdm_prepare_result *result)
 {
-    const tdm_json_value *counts = tdm_json_member(dataset, "counts");
+    const tdm_json_value *object = tdm_json_member(dataset, "counts");
     const tdm_json_value *change = tdm_json_member(dataset, "change");
-    result->images = tdm_json_as_integer(tdm_json_member(counts, "images"), 0);
-    result->train = tdm_json_as_integer(tdm_json_member(counts, "train"), 0);
-    result->val = tdm_json_as_integer(tdm_json_member(counts, "val"), 0);
-    result->test = tdm_json_as_integer(tdm_json_member(counts, "test"), 0);
-    result->quarantined = tdm_json_as_integer(tdm_json_member(counts, "quarantined"), 0);
-    result->left_out = tdm_json_as_integer(tdm_json_member(counts, "left_out"), 0);
-    result->bytes = tdm_json_as_integer(tdm_json_member(counts, "bytes"), 0);
+    for (int i = 0; i < N_COUNTS; i++)
+        *count_of(result, i) = tdm_json_as_integer(tdm_json_member(object, counts[i].key), 0);
     result->classes = (int)tdm_json_count(tdm_json_member(dataset, "classes"));
     result->parts = (int)tdm_json_count(tdm_json_member(dataset, "parts"));
     result->sampled = tdm_json_as_integer(tdm_json_member(change, "sampled"), 0);
@@ -358,17 +336,13 @@ void tdmi_prepare_merge_recall(const tdm_json_value *dataset, struct tdm_prepare
 static tdm_status forget_others(const struct merging *merging, const tdmi_prepare_folder *folder,
                                 tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char **names = NULL;
     int64_t n = 0;
     bool is_whole = false;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_delta_names(merging->job->folder, merging->version, &arena, &names, &n,
-                                         &is_whole, err);
-    if (status == TDM_OK && is_whole)
-        status = tdmi_prepare_folder_keep_parts(folder, names, (int)n, err);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_TRY(tdmi_delta_names(merging->job->folder, merging->version, &arena, &names, &n, &is_whole,
+                              err));
+    return is_whole ? tdmi_prepare_folder_keep_parts(folder, names, (int)n, err) : TDM_OK;
 }
 
 static tdm_status complete(struct merging *merging, tdmi_prepare_folder *folder,
@@ -379,33 +353,30 @@ static tdm_status complete(struct merging *merging, tdmi_prepare_folder *folder,
     TDM_TRY(write_log(merging, err), err, "cannot complete '%s'", merging->job->folder);
     TDM_TRY(forget_others(merging, folder, err), err, "cannot tidy '%s'", merging->job->folder);
     result->version = merging->version;
-    tdm_json_writer *json = describe(merging, result);
-    tdm_status status = tdm_json_finish(json, &text, &n_bytes, err);
-    if (status == TDM_OK)
-        status = tdmi_prepare_folder_finish(folder, text, n_bytes, err);
-    tdm_json_writer_free(json);
-    return status;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = describe(merging, result);
+    TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));
+    TDM_TRY(tdmi_file_write(folder->dataset, text, n_bytes, err), err, "cannot complete '%s'",
+            folder->path);
+    return tdmi_prepare_folder_clean(folder, err);
+}
+
+static void release(struct merging *merging)
+{
+    for (int p = 0; merging->records != NULL && p < merging->job->plan->n_parts; p++)
+        tdmi_prepare_record_release(&merging->records[p]);
+    tdmi_free(merging->records);
+    tdmi_free(merging->per_class);
 }
 
 tdm_status tdmi_prepare_merge(const struct tdmi_prepare_job *job, const tdmi_prepare_look *look,
                               tdmi_prepare_folder *folder, const bool *made,
                               struct tdm_prepare_result *result, tdm_error *err)
 {
-    struct merging merging = {.job = job, .look = look};
-    const int n = job->plan->n_parts;
-    merging.records = tdmi_alloc((size_t)n, sizeof *merging.records);
-    merging.per_class = tdmi_alloc((size_t)job->plan->n_classes, sizeof *merging.per_class);
-    tdm_status status = merging.records == NULL || merging.per_class == NULL
-                            ? out_of_memory(&merging, err)
-                            : collect(&merging, made, err);
-    if (status == TDM_OK) {
-        count(&merging);
-        fill_result(&merging, result);
-        status = complete(&merging, folder, result, err);
-    }
-    for (int p = 0; merging.records != NULL && p < n; p++)
-        tdmi_prepare_record_release(&merging.records[p]);
-    tdmi_free(merging.records);
-    tdmi_free(merging.per_class);
-    return status;
+    TDMI_AT_END(release) struct merging merging = {.job = job, .look = look};
+    TDMI_TRY(TDMI_NEW(merging.records, job->plan->n_parts, err));
+    TDMI_TRY(TDMI_NEW(merging.per_class, job->plan->n_classes, err));
+    TDMI_TRY(collect(&merging, made, err));
+    count(&merging);
+    fill_result(&merging, result);
+    return complete(&merging, folder, result, err);
 }

@@ -1,26 +1,22 @@
 /*
- * Pictures of a chunk are encoded side by side while the chunk before is written in order: two
- * chunks take turns, so memory does not grow with the set and the bytes do not depend on threads.
+ * Images of a chunk are encoded side by side while the chunk before is written in order: two chunks
+ * alternate, so memory does not grow with the set and the bytes do not depend on threads.
  *
  *     task 0        append chunk k - 1
- *     task 1 … n    make pictures of chunk k
+ *     task 1 … n    make images of chunk k
  */
 #include "prepare/part.h"
 
-#include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
 #include "data/parquet/write.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
-#include "tandem/event.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* One thread waits for nobody at the end of a chunk, and the fewer there are the longer their bytes
- * stay in its cache until they are written. */
+/* A single thread waits for nobody at the end of a chunk, and the bytes of a small chunk stay in
+ * its cache until they are written. */
 enum { MOST_A_CHUNK = 128, MOST_ALONE = 8 };
 enum { GROUP_BYTES = 32 << 20, PIECE_BYTES = 1 << 20, PATH_BYTES = 4096 };
 #define CHUNK_BYTES ((int64_t)16 << 20)
@@ -39,8 +35,8 @@ static tdm_status name_in(const char *folder, const char *below, int number, con
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* Pages of pictures come one by one, each behind a head of some bytes. A system that is given
- * blocks of this size at multiples of it keeps them in large pages, which cost it half as much. */
+/* Pages of images come one by one, each behind a head of some bytes. A system that is given blocks
+ * of this size at multiples of it keeps them in large pages, which cost it half as much. */
 enum { BLOCK_BYTES = 256 << 10 };
 
 struct file {
@@ -70,7 +66,7 @@ static tdm_status add_bytes(void *self, const void *bytes, size_t n_bytes, tdm_e
         at += n;
         n_bytes -= n;
         if (file->n_waiting == BLOCK_BYTES)
-            TDM_TRY(flush(file, err), err, "cannot write a block of the part");
+            TDMI_TRY(flush(file, err));
     }
     return TDM_OK;
 }
@@ -120,21 +116,19 @@ static tdm_status append(struct making *making, const struct chunk *chunk, tdm_e
             note_dropped(making, row, chunk->first + i, picture);
             continue;
         }
+        const char *class_name = row->label < 0 ? "" : plan->classes[row->label];
+        const struct tdmi_parquet_row stored = {.image = tdmi_text_string(&picture->bytes),
+                                                .image_bytes = picture->bytes.length_bytes,
+                                                .label = row->label,
+                                                .class_name = class_name,
+                                                .path = row->path,
+                                                .split = tdmi_prepare_split_name(row->split),
+                                                .width = picture->width,
+                                                .height = picture->height,
+                                                .hash = row->hash};
         tdmi_prepare_change_add(&making->change, &picture->change);
-        TDM_TRY(tdmi_parquet_writer_add(
-                    making->writer,
-                    &(struct tdmi_parquet_row){.image = tdmi_text_string(&picture->bytes),
-                                               .image_bytes = picture->bytes.length_bytes,
-                                               .label = row->label,
-                                               .class_name =
-                                                   row->label < 0 ? "" : plan->classes[row->label],
-                                               .path = row->path,
-                                               .split = tdmi_prepare_split_name(row->split),
-                                               .width = picture->width,
-                                               .height = picture->height,
-                                               .hash = row->hash},
-                    err),
-                err, "cannot write row %lld", (long long)(chunk->first + i));
+        TDM_TRY(tdmi_parquet_writer_add(making->writer, &stored, err), err, "cannot write row %lld",
+                (long long)(chunk->first + i));
     }
     return TDM_OK;
 }
@@ -151,10 +145,10 @@ static tdm_status do_task(void *self, int index, int worker, tdm_error *err)
                                      &chunk->pictures[index - 1], err);
 }
 
-static void tell(const struct tdmi_prepare_job *job)
+void tdmi_prepare_job_report(const struct tdmi_prepare_job *job, enum tdm_event_kind kind)
 {
     if (job->sink.event)
-        job->sink.event(job->sink.self, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+        job->sink.event(job->sink.self, &(tdm_event){.kind = kind,
                                                      .done = job->n_done,
                                                      .total = job->n_todo,
                                                      .text = "preparing"});
@@ -171,14 +165,14 @@ static tdm_status make_rows(struct making *making, tdm_error *err)
         making->now->n = left < making->n_a_chunk ? (int)left : making->n_a_chunk;
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED,
-                            "stopped on request after %lld of %lld pictures; the parts that are "
-                            "finished stay: run it again to go on",
+                            "stopped on request after %lld of %lld images; the parts that are "
+                            "finished stay: run it again to resume",
                             (long long)job->n_done, (long long)job->n_todo);
         TDM_TRY(tdmi_pool_run(job->pool, 1 + making->now->n, do_task, making, err), err,
                 "cannot make rows %lld and following", (long long)first);
         first += making->now->n;
         job->n_done += making->now->n;
-        tell(job);
+        tdmi_prepare_job_report(job, TDM_EVENT_PROGRESS);
         struct chunk *made = making->now;
         making->now = making->before;
         making->before = made;
@@ -196,17 +190,10 @@ static tdm_status reserve(struct making *making, tdm_error *err)
     const int most = threads > 1 ? MOST_A_CHUNK : MOST_ALONE;
     n = n > most ? most : n;
     making->n_a_chunk = n < threads ? threads : (int)n;
-    making->scratches = tdmi_alloc((size_t)threads, sizeof *making->scratches);
-    making->file.block = tdmi_alloc(BLOCK_BYTES, 1);
-    bool is_there = making->scratches != NULL && making->file.block != NULL;
-    for (int c = 0; c < 2; c++) {
-        making->chunks[c].pictures =
-            tdmi_alloc((size_t)making->n_a_chunk, sizeof *making->chunks[c].pictures);
-        is_there = is_there && making->chunks[c].pictures != NULL;
-    }
-    if (!is_there)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to make %d pictures at once",
-                        making->n_a_chunk);
+    TDMI_TRY(TDMI_NEW(making->scratches, threads, err));
+    TDMI_TRY(TDMI_NEW(making->file.block, BLOCK_BYTES, err));
+    for (int c = 0; c < 2; c++)
+        TDMI_TRY(TDMI_NEW(making->chunks[c].pictures, making->n_a_chunk, err));
     return TDM_OK;
 }
 
@@ -218,7 +205,7 @@ static void release(struct making *making)
     tdm_json_writer_free(making->dropped);
     for (int c = 0; c < 2; c++) {
         for (int i = 0; making->chunks[c].pictures != NULL && i < making->n_a_chunk; i++)
-            tdmi_prepare_picture_release(&making->chunks[c].pictures[i]);
+            tdmi_text_release(&making->chunks[c].pictures[i].bytes);
         tdmi_free(making->chunks[c].pictures);
     }
     for (int w = 0; making->scratches != NULL && w < tdmi_pool_threads(making->job->pool); w++)
@@ -317,6 +304,7 @@ static tdm_status write_record(struct making *making, int number,
 
 tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number, tdm_error *err)
 {
+    TDMI_AT_END(release)
     struct making making = {.job = job, .part = &job->plan->parts[number]};
     struct tdmi_prepare_record record = {0};
     making.dropped = begin_record(job->plan);
@@ -327,13 +315,11 @@ tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number, tdm_
         status = commit(&making, named(job->plan, number), &record, err);
     if (status == TDM_OK)
         status = write_record(&making, named(job->plan, number), &record, err);
-    release(&making);
     return TDM_WRAP(err, status, "cannot make part %d of %d in '%s'", number, job->plan->n_parts,
                     job->folder);
 }
 
-/* ---- finding finished parts
- * ------------------------------------------------------------------------ */
+/* ---- finding finished parts --------------------------------------------------------------- */
 
 void tdmi_prepare_record_release(struct tdmi_prepare_record *record)
 {
@@ -346,45 +332,26 @@ const tdm_json_value *tdmi_prepare_record_dropped(const struct tdmi_prepare_reco
     return tdm_json_member(tdm_json_root(record->document), "dropped");
 }
 
-/* An unreadable file counts as missing, but running out of memory is an error. */
-static tdm_status unless_memory(tdm_status status, tdm_error *err)
-{
-    if (status == TDM_E_MEMORY)
-        return status;
-    tdm_error_clear(err);
-    return TDM_OK;
-}
-
 static tdm_status has_equal_bytes(const char *path, const struct tdmi_prepare_record *record,
                                   bool *is_equal, tdm_error *err)
 {
-    tdmi_storage_file *file = NULL;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
+    TDMI_AT_END(tdmi_free_at) uint8_t *piece = NULL;
     tdmi_xxh64 hash;
     tdmi_xxh64_init(&hash, 0);
-    uint8_t *piece = tdmi_alloc(PIECE_BYTES, 1);
-    tdm_status status = piece ? tdmi_storage_open(path, &file, err)
-                              : TDM_FAIL(err, TDM_E_MEMORY, "no memory to read '%s'", path);
-    bool is_whole = status == TDM_OK && tdmi_storage_size(file) == record->n_bytes;
-    for (int64_t at = 0; is_whole && at < record->n_bytes;) {
+    *is_equal = false;
+    TDMI_TRY(TDMI_NEW(piece, PIECE_BYTES, err));
+    TDMI_TRY(tdmi_storage_open(path, &file, err));
+    if (tdmi_storage_size(file) != record->n_bytes)
+        return TDM_OK;
+    for (int64_t at = 0; at < record->n_bytes; at += PIECE_BYTES) {
         const int64_t left = record->n_bytes - at;
         const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        status = tdmi_storage_read(file, at, piece, n, err);
-        is_whole = status == TDM_OK;
+        TDMI_TRY(tdmi_storage_read(file, at, piece, n, err));
         tdmi_xxh64_add(&hash, piece, n);
-        at += (int64_t)n;
     }
-    tdmi_storage_close(file);
-    tdmi_free(piece);
-    *is_equal = is_whole && tdmi_xxh64_result(&hash) == record->hash;
-    return unless_memory(status, err);
-}
-
-static tdm_status has_size(const char *path, int64_t n_bytes, bool *is_it, tdm_error *err)
-{
-    struct tdmi_place place = {0};
-    const tdm_status status = tdmi_storage_look(path, &place, err);
-    *is_it = status == TDM_OK && place.kind == TDMI_FILE_REGULAR && place.size_bytes == n_bytes;
-    return unless_memory(status, err);
+    *is_equal = tdmi_xxh64_result(&hash) == record->hash;
+    return TDM_OK;
 }
 
 /* false: of another plan, or no such record. */
@@ -416,8 +383,9 @@ tdm_status tdmi_prepare_part_find(const struct tdmi_prepare_job *job, int number
                                   struct tdmi_prepare_record *record, bool *is_there,
                                   tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) void *text = NULL;
     char path[PATH_BYTES], file[PATH_BYTES];
-    void *text = NULL;
+    struct tdmi_place place = {0};
     size_t n_bytes = 0;
     *record = (struct tdmi_prepare_record){0};
     *is_there = false;
@@ -432,12 +400,17 @@ tdm_status tdmi_prepare_part_find(const struct tdmi_prepare_job *job, int number
     if (status == TDM_OK && take_record(job->plan, number, record)) {
         const int n = snprintf(file, sizeof file, "%s/%s", job->folder, record->name);
         if (n > 0 && n < (int)sizeof file)
-            status = has_size(file, record->n_bytes, is_there, err);
+            status = tdmi_storage_look(file, &place, err);
+        *is_there = status == TDM_OK && place.kind == TDMI_FILE_REGULAR &&
+                    place.size_bytes == record->n_bytes;
         if (*is_there && is_thorough)
             status = has_equal_bytes(file, record, is_there, err);
     }
-    tdmi_free(text);
     if (!*is_there)
         tdmi_prepare_record_release(record);
-    return TDM_WRAP(err, unless_memory(status, err), "cannot see whether part %d is done", number);
+    /* An unreadable file counts as missing, but running out of memory is an error. */
+    if (status == TDM_E_MEMORY)
+        return TDM_WRAP(err, status, "cannot see whether part %d is done", number);
+    tdm_error_clear(err);
+    return TDM_OK;
 }

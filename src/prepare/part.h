@@ -1,5 +1,6 @@
 /*
- * A part: rows of the plan as one Parquet file, and the record that marks it as done.
+ * A part: rows of the plan as one Parquet file, and the record that marks it as done. part.c makes
+ * one, picture.c one image of it, and merge.c turns the parts that are all there into a table.
  *
  *     OUT/_prepare/.part-00003.parquet.<pid>.tmp     being written
  *     OUT/part-00003-<XXH64 of the file>.parquet     complete
@@ -12,9 +13,47 @@
 #define TANDEM_PREPARE_PART_H
 
 #include "base/thread.h"
-#include "prepare/picture.h"
+#include "data/audit/finding.h"
+#include "prepare/folder.h"
+#include "prepare/plan.h"
 
 enum { TDMI_PREPARE_NAME_BYTES = 64 };
+
+/* ---- one image ----------------------------------------------------------------------------- */
+
+/* Change of the pixels by a lossy encoder, summed over the sample. Integers, so that the sum does
+ * not depend on the order of addition. */
+struct tdmi_prepare_change {
+    int64_t n_pictures, n_values, sum;
+    int max;
+};
+void tdmi_prepare_change_add(struct tdmi_prepare_change *total,
+                             const struct tdmi_prepare_change *more);
+
+struct tdmi_prepare_picture { /* start from a zeroed object; used again for the next one */
+    tdmi_text bytes;          /* as stored */
+    int width, height;
+    struct tdmi_prepare_change change;
+    enum tdm_verdict verdict; /* OK, or the damage for which it is dropped, unseen in its header */
+    char reason[TDMI_REASON_BYTES];
+};
+
+struct tdmi_prepare_scratch { /* one a thread; start from a zeroed object */
+    struct tdmi_finding_scratch finding;
+    struct tdmi_preprocess_scratch preprocess;
+    tdmi_image fitted, again;
+};
+void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch);
+
+/* One image of a row: read, checked against the plan, resized, encoded, and, for one in 16,
+ * compared with the encoder's input. Any thread. TDM_E_INPUT: the file has changed since the first
+ * pass. */
+tdm_status
+tdmi_prepare_picture_make(const tdmi_source *source, const struct tdmi_prepare_form *form,
+                          const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,
+                          struct tdmi_prepare_picture *picture, tdm_error *err) TDM_MUST_USE;
+
+/* ---- one part ------------------------------------------------------------------------------ */
 
 struct tdmi_prepare_record {
     char name[TDMI_PREPARE_NAME_BYTES]; /* of the file */
@@ -39,6 +78,8 @@ struct tdmi_prepare_job {
     int64_t picture_bytes;  /* about */
     int64_t n_done, n_todo; /* images of all parts to be made, for progress */
 };
+/* Sends an event of that kind to the sink, if there is one. */
+void tdmi_prepare_job_report(const struct tdmi_prepare_job *job, enum tdm_event_kind kind);
 
 /* The record of part `number`, when there is one of this plan; with is_thorough its file is read
  * and compared, else only looked at. *is_there false: the part must be made (again). */
@@ -48,5 +89,17 @@ tdm_status tdmi_prepare_part_find(const struct tdmi_prepare_job *job, int number
 /* TDM_E_STOPPED on request; nothing is left behind then. */
 tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number,
                                   tdm_error *err) TDM_MUST_USE;
+
+/* ---- all parts ----------------------------------------------------------------------------- */
+
+/* The Delta log names the parts, and _dataset.json, which is written last, describes their content.
+ * Both follow from the records of the parts and the plan alone. made[n]: part n was made just now
+ * and need not be read again; NULL: none was. The result has the plan's counts before. TDM_E_FAILED
+ * names parts that are missing. */
+tdm_status tdmi_prepare_merge(const struct tdmi_prepare_job *job, const tdmi_prepare_look *look,
+                              tdmi_prepare_folder *folder, const bool *made,
+                              struct tdm_prepare_result *result, tdm_error *err) TDM_MUST_USE;
+/* Fill the result from the _dataset.json of a finished table. */
+void tdmi_prepare_merge_recall(const tdm_json_value *dataset, struct tdm_prepare_result *result);
 
 #endif

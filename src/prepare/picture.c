@@ -1,10 +1,9 @@
 /* Images are decoded for every codec, "keep" too: a table holds only images that decode. */
-#include "prepare/picture.h"
+#include "prepare/part.h"
 
-#include "base/hash/hash.h"
 #include "image/facts.h"
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { SAMPLE_EVERY = 16 };
 
@@ -15,11 +14,6 @@ void tdmi_prepare_change_add(struct tdmi_prepare_change *total,
     total->n_values += more->n_values;
     total->sum += more->sum;
     total->max = more->max > total->max ? more->max : total->max;
-}
-
-void tdmi_prepare_picture_release(struct tdmi_prepare_picture *picture)
-{
-    tdmi_text_release(&picture->bytes);
 }
 
 void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch)
@@ -33,7 +27,7 @@ void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch)
 /* ---- the file's own bytes ----------------------------------------------------------------- */
 
 /* A JPEG in the three usual colours, upright, of exactly the size, in a form that leaves such a
- * picture as it is. */
+ * image as it is. */
 static bool can_keep(const struct tdmi_prepare_form *form, const tdmi_text *bytes)
 {
     struct tdmi_image_facts facts = {0};
@@ -50,18 +44,15 @@ static tdm_status keep(const struct tdmi_prepare_row *row, struct tdmi_prepare_s
                        struct tdmi_prepare_picture *picture, tdm_error *err)
 {
     const tdmi_text *bytes = &scratch->finding.bytes;
-    tdm_status status =
-        tdmi_image_decode(tdmi_text_string(bytes), bytes->length_bytes, row->path,
-                          (struct tdmi_image_limits){0}, &scratch->finding.decoded, err);
+    TDMI_TRY(tdmi_image_decode(tdmi_text_string(bytes), bytes->length_bytes, row->path,
+                               (struct tdmi_image_limits){0}, &scratch->finding.decoded, err));
     picture->width = scratch->finding.decoded.width;
     picture->height = scratch->finding.decoded.height;
-    if (status == TDM_OK)
-        tdmi_text_add(&picture->bytes, tdmi_text_string(bytes), bytes->length_bytes);
-    return status;
+    tdmi_text_add(&picture->bytes, tdmi_text_string(bytes), bytes->length_bytes);
+    return TDM_OK;
 }
 
-/* ---- resized and encoded
- * ---------------------------------------------------------------------------- */
+/* ---- resized and encoded ------------------------------------------------------------------ */
 
 static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_prepare_row *row,
                       struct tdmi_prepare_scratch *scratch, struct tdmi_prepare_picture *picture,
@@ -71,7 +62,7 @@ static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_pr
     picture->width = form->preprocess.width;
     picture->height = form->preprocess.height;
     TDM_TRY(tdmi_image_reshape(&scratch->fitted, picture->width, picture->height, err), err,
-            "cannot bring '%s' to its size", row->path);
+            "cannot resize '%s'", row->path);
     return tdmi_preprocess_file(&form->preprocess, tdmi_text_string(bytes), bytes->length_bytes,
                                 row->path, &scratch->preprocess, scratch->fitted.pixels, err);
 }
@@ -79,17 +70,11 @@ static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_pr
 static void compare_row(const uint8_t *before, const uint8_t *after, size_t n,
                         struct tdmi_prepare_change *change)
 {
-    uint32_t sum = 0;
-    uint8_t max = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint8_t larger = before[i] > after[i] ? before[i] : after[i];
-        const uint8_t smaller = before[i] > after[i] ? after[i] : before[i];
-        const uint8_t difference = (uint8_t)(larger - smaller);
-        sum += difference;
-        max = difference > max ? difference : max;
+        const int difference = abs(before[i] - after[i]);
+        change->sum += difference;
+        change->max = difference > change->max ? difference : change->max;
     }
-    change->sum += sum;
-    change->max = max > change->max ? max : change->max;
 }
 
 static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,
@@ -99,10 +84,10 @@ static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepar
     const tdmi_image *before = &scratch->fitted, *after = &scratch->again;
     TDM_TRY(tdmi_image_decode(picture->bytes.bytes, picture->bytes.length_bytes, row->path,
                               (struct tdmi_image_limits){0}, &scratch->again, err),
-            err, "what was made of '%s' does not decode", row->path);
+            err, "the encoded image of '%s' does not decode", row->path);
     if (after->width != before->width || after->height != before->height)
-        return TDM_FAIL(err, TDM_E_BUG, "what was made of '%s' is %d x %d pixels large", row->path,
-                        after->width, after->height);
+        return TDM_FAIL(err, TDM_E_BUG, "the encoded image of '%s' is %d x %d pixels large",
+                        row->path, after->width, after->height);
     const size_t row_bytes = 3 * (size_t)before->width;
     change->n_values = (int64_t)row_bytes * before->height;
     for (size_t y = 0; y < (size_t)before->height; y++)
@@ -132,12 +117,6 @@ static tdm_status encode(const struct tdmi_prepare_form *form, const struct tdmi
 
 /* ---- one image ----------------------------------------------------------------------------- */
 
-static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict, const char *reason)
-{
-    picture->verdict = verdict;
-    snprintf(picture->reason, sizeof picture->reason, "%s", reason);
-}
-
 /* The verdict is that of audit, so that both agree. */
 static tdm_status find_verdict(const tdmi_source *source, const struct tdmi_prepare_row *row,
                                struct tdmi_prepare_scratch *scratch,
@@ -148,24 +127,23 @@ static tdm_status find_verdict(const tdmi_source *source, const struct tdmi_prep
     TDM_TRY(tdmi_finding_of(source, row->item, false, &scratch->finding, &finding, err), err,
             "cannot look at '%s'", row->path);
     const enum tdm_verdict verdict = tdmi_verdict_among(finding.remarks);
-    if (tdm_verdict_is_bad(verdict))
-        drop(picture, verdict, finding.reason);
-    else /* decodes, but not into this form */
-        drop(picture, TDM_VERDICT_CORRUPT, tdm_error_sentence(problem, 0));
+    const bool is_bad = tdm_verdict_is_bad(verdict); /* else it decodes, but not into this form */
+    picture->verdict = is_bad ? verdict : TDM_VERDICT_CORRUPT;
+    snprintf(picture->reason, sizeof picture->reason, "%s",
+             is_bad ? finding.reason : tdm_error_sentence(problem, 0));
     return TDM_OK;
 }
 
 static tdm_status check_content(const tdmi_source *source, const struct tdmi_prepare_row *row,
                                 const tdmi_text *bytes, tdm_error *err)
 {
-    if (tdmi_source_hash(source, row->item) != 0)
-        return TDM_OK; /* this may be the hash of the original bytes */
-    const uint64_t hash = tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0);
-    if ((hash != 0 ? hash : 1) == row->hash)
+    /* A hash of the source may be that of the original bytes. */
+    if (tdmi_source_hash(source, row->item) != 0 ||
+        tdmi_contents_hash(tdmi_text_string(bytes), bytes->length_bytes) == row->hash)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "'%s' was written to while it was being prepared: run it again when the "
-                    "pictures of '%s' stay as they are",
+                    "'%s' was written to while it was being prepared: run it again when the images "
+                    "of '%s' stay as they are",
                     row->path, tdmi_source_path(source));
 }
 
@@ -181,15 +159,11 @@ tdm_status tdmi_prepare_picture_make(const tdmi_source *source,
     picture->verdict = TDM_VERDICT_OK;
     picture->change = (struct tdmi_prepare_change){.n_pictures = form->codec == TDMI_PREPARE_JPEG &&
                                                                  row->hash % SAMPLE_EVERY == 0};
-    tdm_status status = tdmi_source_read(source, row->item, bytes, &problem);
-    if (tdmi_source_is_lost(status)) {
-        if (err != NULL)
-            *err = problem;
-        return TDM_WRAP(err, status, "cannot prepare '%s'", row->path);
-    }
-    if (status == TDM_OK)
-        TDM_TRY(check_content(source, row, bytes, err), err, "cannot prepare '%s'", row->path);
+    TDMI_TRY(tdmi_source_try(source, row->item, bytes, &problem, err));
+    if (problem.code == TDM_OK)
+        TDMI_TRY(check_content(source, row, bytes, err));
     const bool is_kept = form->codec == TDMI_PREPARE_KEEP || can_keep(form, bytes);
+    tdm_status status = problem.code;
     if (status == TDM_OK)
         status = is_kept ? keep(row, scratch, picture, &problem)
                          : fit(form, row, scratch, picture, &problem);
@@ -203,7 +177,5 @@ tdm_status tdmi_prepare_picture_make(const tdmi_source *source,
         TDM_TRY(encode(form, row, scratch, picture, err), err, "cannot prepare '%s'", row->path);
     if (is_kept && picture->change.n_pictures > 0)
         picture->change.n_values = 3 * (int64_t)picture->width * picture->height;
-    if (picture->bytes.is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to prepare '%s'", row->path);
-    return TDM_OK;
+    return tdmi_text_status(&picture->bytes, err);
 }

@@ -1,14 +1,13 @@
 /* Everything is decided by sorting hashes, so the order in which a source lists does not matter. */
 #include "prepare/plan.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
-#include "data/audit/split.h"
+#include "base/text/json.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { PURPOSE_ROWS = 3, LARGEST_PART_ROWS = 1 << 17 };
+enum { LARGEST_PART_ROWS = 1 << 17 };
 #define PART_BYTES ((int64_t)128 << 20)
 
 /* Part of every id: another rule makes another plan. */
@@ -23,29 +22,9 @@ void tdmi_prepare_plan_release(tdmi_prepare_plan *plan)
     *plan = (tdmi_prepare_plan){0};
 }
 
-static tdm_status out_of_memory(int64_t n, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to plan %lld pictures", (long long)n);
-}
-
 /* ---- sides -------------------------------------------------------------------------------- */
 
 enum { OUTSIDE = TDMI_PREPARE_SPLITS };
-
-/* Contents that the source gave as test, in order. */
-static tdm_status find_test(const tdmi_source *source, const tdmi_contents *contents,
-                            uint64_t **hashes, int64_t *n, tdm_error *err)
-{
-    *n = 0;
-    *hashes = tdmi_alloc((size_t)contents->n_items, sizeof **hashes);
-    if (*hashes == NULL)
-        return out_of_memory(contents->n_items, err);
-    for (int64_t i = 0; i < contents->n_items; i++)
-        if (contents->hashes[i] != 0 && tdmi_source_item(source, i).part == TDMI_PART_TEST)
-            (*hashes)[(*n)++] = contents->hashes[i];
-    tdmi_hashes_sort(*hashes, *n);
-    return TDM_OK;
-}
 
 /* A copy of a given test image would be trained on, or counted twice. */
 static uint8_t side_of_rest(struct tdmi_item item, uint64_t hash, const uint64_t *test,
@@ -67,14 +46,15 @@ static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *con
                                                .val_fraction = form->options->val_fraction,
                                                .fraction = 1,
                                                .seed = form->options->seed};
-    tdmi_split split = {0};
-    uint64_t *test = NULL;
+    TDMI_AT_END(tdmi_split_release) tdmi_split split = {0};
+    TDMI_AT_END(tdmi_free_at) uint64_t *test = NULL; /* contents that the source gave as test */
     int64_t n_test = 0;
-    tdm_status status = tdmi_split_make(source, contents, options, stored->sides, &split, err);
-    if (status == TDM_OK)
-        status = find_test(source, contents, &test, &n_test, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(tdmi_split_make(source, contents, options, stored->sides, &split, err));
+    TDMI_TRY(TDMI_NEW(test, contents->n_items, err));
+    for (int64_t i = 0; i < contents->n_items; i++)
+        if (contents->hashes[i] != 0 && tdmi_source_item(source, i).part == TDMI_PART_TEST)
+            test[n_test++] = contents->hashes[i];
+    tdmi_hashes_sort(test, n_test);
     for (int64_t i = 0; i < contents->n_items; i++)
         sides[i] = contents->hashes[i] == 0 ? OUTSIDE
                                             : side_of_rest(tdmi_source_item(source, i),
@@ -84,26 +64,14 @@ static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *con
     for (int64_t i = 0; i < split.n_val; i++)
         sides[split.val[i]] = TDMI_PREPARE_VAL;
     *is_given = split.is_given;
-out:
-    tdmi_free(test);
-    tdmi_split_release(&split);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint64_t hash, uint64_t seed)
-{
-    uint8_t bytes[9];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(hash >> 8 * i);
-    bytes[8] = PURPOSE_ROWS;
-    return tdmi_xxh64_of(bytes, sizeof bytes, seed);
-}
-
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* 0: the same picture under the same name and label, on the same side. */
+/* 0: the same image under the same name and label, on the same side. */
 static int compare_pictures(const struct tdmi_prepare_row *a, const struct tdmi_prepare_row *b)
 {
     int order = COMPARE(a->split, b->split);
@@ -152,7 +120,7 @@ static void list_rows(const tdmi_source *source, const tdmi_contents *contents, 
             continue;
         plan->rows[plan->n_rows++] =
             (struct tdmi_prepare_row){.hash = hash,
-                                      .key = key_of(hash, seed),
+                                      .key = tdmi_split_key(hash, TDMI_SPLIT_ROWS, seed),
                                       .path = item.path,
                                       .item = i,
                                       .label = item.label < 0 ? -1 : labels[item.label],
@@ -169,9 +137,7 @@ static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_sto
                                tdmi_prepare_plan *plan, int *labels, tdm_error *err)
 {
     const int n = tdmi_source_classes(source);
-    plan->classes = tdmi_alloc((size_t)n + (size_t)stored->n_classes, sizeof *plan->classes);
-    if (plan->classes == NULL)
-        return out_of_memory(n, err);
+    TDMI_TRY(TDMI_NEW(plan->classes, n + stored->n_classes, err));
     for (int c = 0; c < stored->n_classes; c++)
         plan->classes[plan->n_classes++] = stored->classes[c];
     for (int c = 0; c < n; c++) {
@@ -232,31 +198,26 @@ static void keep_parts(const tdmi_prepare_stored *stored, const int64_t *held_by
 static tdm_status take_stored(const tdmi_prepare_stored *stored, uint64_t seed,
                               tdmi_prepare_plan *plan, tdm_error *err)
 {
-    struct tdmi_prepare_row *held = tdmi_alloc((size_t)stored->n_rows, sizeof *held);
-    int64_t *held_by = tdmi_alloc((size_t)plan->n_rows, sizeof *held_by);
-    bool *is_planned = tdmi_alloc((size_t)stored->n_rows, sizeof *is_planned);
-    plan->is_kept = tdmi_alloc((size_t)stored->n_parts, sizeof *plan->is_kept);
-    tdm_status status = TDM_OK;
-    if (held == NULL || held_by == NULL || is_planned == NULL || plan->is_kept == NULL) {
-        status = out_of_memory(stored->n_rows, err);
-        goto out;
-    }
+    TDMI_AT_END(tdmi_free_at) struct tdmi_prepare_row *held = NULL;
+    TDMI_AT_END(tdmi_free_at) int64_t *held_by = NULL;
+    TDMI_AT_END(tdmi_free_at) bool *is_planned = NULL;
+    TDMI_TRY(TDMI_NEW(held, stored->n_rows, err));
+    TDMI_TRY(TDMI_NEW(held_by, plan->n_rows, err));
+    TDMI_TRY(TDMI_NEW(is_planned, stored->n_rows, err));
+    TDMI_TRY(TDMI_NEW(plan->is_kept, stored->n_parts, err));
     for (int64_t r = 0; r < stored->n_rows; r++)
-        held[r] = (struct tdmi_prepare_row){.hash = stored->rows[r].hash,
-                                            .key = key_of(stored->rows[r].hash, seed),
-                                            .path = stored->rows[r].path,
-                                            .item = r,
-                                            .label = stored->rows[r].label,
-                                            .split = stored->rows[r].split};
+        held[r] = (struct tdmi_prepare_row){
+            .hash = stored->rows[r].hash,
+            .key = tdmi_split_key(stored->rows[r].hash, TDMI_SPLIT_ROWS, seed),
+            .path = stored->rows[r].path,
+            .item = r,
+            .label = stored->rows[r].label,
+            .split = stored->rows[r].split};
     sort_rows(held, stored->n_rows);
     match(plan->rows, plan->n_rows, held, stored->n_rows, held_by, is_planned);
     keep_parts(stored, held_by, is_planned, plan);
     plan->first_number = stored->next_number;
-out:
-    tdmi_free(held);
-    tdmi_free(held_by);
-    tdmi_free(is_planned);
-    return status;
+    return TDM_OK;
 }
 
 bool tdmi_prepare_plan_is_done(const tdmi_prepare_plan *plan, const tdmi_prepare_stored *stored)
@@ -285,9 +246,7 @@ static tdm_status cut(const struct tdmi_prepare_form *form, int64_t mean_bytes,
     if (n_parts > INT_MAX - plan->first_number)
         return TDM_FAIL(err, TDM_E_INPUT, "%lld files are more than a table can have",
                         (long long)n_parts);
-    plan->parts = tdmi_alloc((size_t)n_parts, sizeof *plan->parts);
-    if (plan->parts == NULL)
-        return out_of_memory(plan->n_rows, err);
+    TDMI_TRY(TDMI_NEW(plan->parts, n_parts, err));
     int64_t first = 0;
     for (int s = 0; s < TDMI_PREPARE_SPLITS; s++)
         for (int64_t left = n_in[s]; left > 0;) {
@@ -300,63 +259,43 @@ static tdm_status cut(const struct tdmi_prepare_form *form, int64_t mean_bytes,
     return TDM_OK;
 }
 
+static void add_text(tdmi_xxh64 *state, const char *text)
+{
+    tdmi_xxh64_add(state, text, strlen(text) + 1);
+}
+
 static tdm_status identify(const struct tdmi_prepare_form *form, const tdmi_prepare_stored *stored,
                            tdmi_prepare_plan *plan, tdm_error *err)
 {
-    tdm_json_writer *json = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     const char *words = NULL;
     size_t n_words = 0;
     tdmi_xxh64 state;
     tdmi_xxh64_init(&state, 0);
     tdmi_prepare_form_to_json(form, json, NULL);
-    tdm_status status = tdm_json_finish(json, &words, &n_words, err);
-    if (status == TDM_OK) {
-        tdmi_xxh64_add(&state, rule, sizeof rule);
-        tdmi_xxh64_add(&state, words, n_words);
-        for (int c = 0; c < plan->n_classes; c++)
-            tdmi_xxh64_add(&state, plan->classes[c], strlen(plan->classes[c]) + 1);
-        for (int64_t i = 0; i < plan->n_rows; i++) {
-            const struct tdmi_prepare_row *row = &plan->rows[i];
-            uint8_t numbers[13];
-            for (int b = 0; b < 8; b++)
-                numbers[b] = (uint8_t)(row->hash >> 8 * b);
-            for (int b = 0; b < 4; b++)
-                numbers[8 + b] = (uint8_t)((uint32_t)row->label >> 8 * b);
-            numbers[12] = (uint8_t)row->split;
-            tdmi_xxh64_add(&state, numbers, sizeof numbers);
-            tdmi_xxh64_add(&state, row->path, strlen(row->path) + 1);
-        }
-        for (int p = 0; p < plan->n_parts; p++) {
-            uint8_t numbers[8];
-            for (int b = 0; b < 8; b++)
-                numbers[b] = (uint8_t)((uint64_t)plan->parts[p].n >> 8 * b);
-            tdmi_xxh64_add(&state, numbers, sizeof numbers);
-        }
-        for (int p = 0; p < stored->n_parts; p++)
-            if (plan->is_kept[p])
-                tdmi_xxh64_add(&state, stored->parts[p].name, strlen(stored->parts[p].name) + 1);
-        plan->id = tdmi_xxh64_result(&state);
+    TDMI_TRY(tdm_json_finish(json, &words, &n_words, err));
+    tdmi_xxh64_add(&state, rule, sizeof rule);
+    tdmi_xxh64_add(&state, words, n_words);
+    for (int c = 0; c < plan->n_classes; c++)
+        add_text(&state, plan->classes[c]);
+    for (int64_t i = 0; i < plan->n_rows; i++) {
+        const struct tdmi_prepare_row *row = &plan->rows[i];
+        uint8_t numbers[13] = {[12] = (uint8_t)row->split};
+        tdmi_write_little(numbers, row->hash, 8);
+        tdmi_write_little(numbers + 8, (uint32_t)row->label, 4);
+        tdmi_xxh64_add(&state, numbers, sizeof numbers);
+        add_text(&state, row->path);
     }
-    tdm_json_writer_free(json);
-    return status;
-}
-
-static tdm_status make(const tdmi_source *source, const tdmi_prepare_look *look,
-                       const struct tdmi_prepare_form *form, const tdmi_prepare_stored *stored,
-                       uint8_t *sides, int *labels, tdmi_prepare_plan *plan, tdm_error *err)
-{
-    const tdmi_contents *contents = &look->contents;
-    const int64_t n_sound = contents->n_items - look->n_bad;
-    TDM_TRY(find_classes(source, stored, plan, labels, err), err, "cannot find the classes");
-    TDM_TRY(find_sides(source, contents, form, stored, sides, &plan->is_split_given, err), err,
-            "cannot divide the pictures into train and val");
-    list_rows(source, contents, form->options->seed, stored, labels, sides, plan);
-    if (stored->is_there)
-        TDM_TRY(take_stored(stored, form->options->seed, plan, err), err,
-                "cannot compare with what is there");
-    TDM_TRY(cut(form, look->n_bytes / (n_sound > 0 ? n_sound : 1), plan, err), err,
-            "cannot cut them into parts");
-    return identify(form, stored, plan, err);
+    for (int p = 0; p < plan->n_parts; p++) {
+        uint8_t numbers[8];
+        tdmi_write_little(numbers, (uint64_t)plan->parts[p].n, 8);
+        tdmi_xxh64_add(&state, numbers, sizeof numbers);
+    }
+    for (int p = 0; p < stored->n_parts; p++)
+        if (plan->is_kept[p])
+            add_text(&state, stored->parts[p].name);
+    plan->id = tdmi_xxh64_result(&state);
+    return TDM_OK;
 }
 
 tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_look *look,
@@ -364,17 +303,22 @@ tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_
                                   const tdmi_prepare_stored *stored, tdmi_prepare_plan *plan,
                                   tdm_error *err)
 {
-    const size_t n = (size_t)look->contents.n_items;
+    TDMI_AT_END(tdmi_free_at) uint8_t *sides = NULL;
+    TDMI_AT_END(tdmi_free_at) int *labels = NULL;
+    const tdmi_contents *contents = &look->contents;
+    const int64_t n_sound = contents->n_items - look->n_bad;
     tdmi_prepare_plan_release(plan);
-    uint8_t *sides = tdmi_alloc(n, 1);
-    int *labels = tdmi_alloc((size_t)tdmi_source_classes(source), sizeof *labels);
-    plan->rows = tdmi_alloc(n, sizeof *plan->rows);
-    tdm_status status = sides == NULL || labels == NULL || plan->rows == NULL
-                            ? out_of_memory(look->contents.n_items, err)
-                            : make(source, look, form, stored, sides, labels, plan, err);
-    tdmi_free(sides);
-    tdmi_free(labels);
-    if (status != TDM_OK)
-        tdmi_prepare_plan_release(plan);
-    return status;
+    TDMI_TRY(TDMI_NEW(sides, contents->n_items, err));
+    TDMI_TRY(TDMI_NEW(labels, tdmi_source_classes(source), err));
+    TDMI_TRY(TDMI_NEW(plan->rows, contents->n_items, err));
+    TDM_TRY(find_classes(source, stored, plan, labels, err), err, "cannot find the classes");
+    TDM_TRY(find_sides(source, contents, form, stored, sides, &plan->is_split_given, err), err,
+            "cannot divide the images into train and val");
+    list_rows(source, contents, form->options->seed, stored, labels, sides, plan);
+    if (stored->is_there)
+        TDM_TRY(take_stored(stored, form->options->seed, plan, err), err,
+                "cannot compare with what is there");
+    TDM_TRY(cut(form, look->n_bytes / (n_sound > 0 ? n_sound : 1), plan, err), err,
+            "cannot cut them into parts");
+    return identify(form, stored, plan, err);
 }

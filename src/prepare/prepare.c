@@ -2,23 +2,20 @@
  * prepare in one function after the other:
  *
  *     options ─► form          what the bytes depend on                     prepare/form.h
- *     source  ─► look          every picture read once, bad ones named      prepare/look.h
- *     OUT     ─► stored        what a finished table has already            prepare/stored.h
+ *     source  ─► look          every image read once, bad ones named        prepare/look.h
+ *     OUT     ─► stored        what a finished table has already            prepare/stored.c
  *             ─► plan          split, order, parts                          prepare/plan.h
  *             ─► parts         encoded side by side, written in order       prepare/part.h
- *             ─► log, dataset  from the parts' records                      prepare/merge.h
+ *             ─► log, dataset  from the parts' records                      prepare/merge.c
  */
-#include "tandem/prepare.h"
-
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/sized.h"
-#include "prepare/merge.h"
+#include "prepare/part.h"
 #include <math.h>
 
 struct preparing {
     struct tdmi_prepare_form form;
-    tdmi_prepare_folder *folder;
+    tdmi_prepare_folder folder;
     tdmi_source *source;
     tdmi_pool *pool;
     tdmi_prepare_look look;
@@ -46,33 +43,26 @@ void tdm_prepare_options_init(struct tdm_prepare_options *options, size_t struct
 static tdm_status open_all(struct preparing *work, const struct tdm_prepare_options *options,
                            tdm_error *err)
 {
-    tdm_status status = tdmi_prepare_form_of(options, &work->form, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, tdmi_arrow_require(err), "cannot write Parquet");
-    if (status == TDM_OK)
-        status = tdmi_source_open(options->source, &options->how, &work->source, err);
-    if (status == TDM_OK)
-        status = tdmi_prepare_folder_check_beside(options->folder, options->source, err);
-    if (status == TDM_OK)
-        status = tdmi_prepare_folder_open(options->folder, &work->form, &work->folder, err);
-    if (status == TDM_OK)
-        status = tdmi_pool_new(options->threads, false, &work->pool, err);
-    return status;
+    TDMI_TRY(tdmi_prepare_form_of(options, &work->form, err));
+    TDM_TRY(tdmi_arrow_require(err), err, "cannot write Parquet");
+    TDMI_TRY(tdmi_source_open(options->source, &options->how, &work->source, err));
+    TDMI_TRY(tdmi_prepare_folder_check_beside(options->folder, options->source, err));
+    TDMI_TRY(tdmi_prepare_folder_open(&work->folder, options->folder, &work->form, err));
+    return tdmi_pool_new(options->threads, false, &work->pool, err);
 }
 
-/* A finished folder has nothing left to read from, so every picture is read again then: that its
- * source is still the same is what the caller is told. An update that was killed left its look. */
+/* A finished folder keeps no look, so every image is read again then: the result reports whether
+ * the source is still the same. An update that was killed left its look. */
 static tdm_status look(struct preparing *work, bool *is_known, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     *is_known = false;
     tdmi_prepare_look_list(work->source, &work->look);
-    if (tdmi_prepare_folder_state(work->folder) != TDMI_PREPARE_NEW)
-        status = tdmi_prepare_folder_read_look(work->folder, tdmi_source_items(work->source),
-                                               &work->look, is_known, err);
-    if (status == TDM_OK && !*is_known)
-        status = tdmi_prepare_look_read(work->source, work->pool, work->sink, &work->look, err);
-    return status;
+    if (work->folder.state != TDMI_PREPARE_NEW)
+        TDMI_TRY(tdmi_prepare_folder_read_look(&work->folder, tdmi_source_items(work->source),
+                                               &work->look, is_known, err));
+    return *is_known
+               ? TDM_OK
+               : tdmi_prepare_look_read(work->source, work->pool, work->sink, &work->look, err);
 }
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -84,28 +74,17 @@ static bool is_mine(const struct tdm_prepare_options *options, int part)
     return options->slices == 0 || part % options->slices == options->slice % options->slices;
 }
 
-static void tell(const struct preparing *work, const struct tdmi_prepare_job *job,
-                 enum tdm_event_kind kind)
-{
-    if (work->sink.event)
-        work->sink.event(work->sink.self, &(tdm_event){.kind = kind,
-                                                       .done = job->n_done,
-                                                       .total = job->n_todo,
-                                                       .text = "preparing"});
-}
-
-static void report_of_split(const struct preparing *work)
+static void report_given_split(const struct preparing *work)
 {
     const struct tdm_prepare_options usual = tdm_prepare_options_default();
     const struct tdm_prepare_options *options = work->form.options;
-    const bool is_asked = fabs(options->train_fraction - usual.train_fraction) > 0.0 ||
-                          fabs(options->val_fraction - usual.val_fraction) > 0.0;
-    if (work->sink.event && work->plan.is_split_given && is_asked)
-        work->sink.event(work->sink.self,
-                         &(tdm_event){.kind = TDM_EVENT_NOTE,
-                                      .text =
-                                          "the source says which pictures train and which judge: "
-                                          "--split decides nothing"});
+    const bool has_option = fabs(options->train_fraction - usual.train_fraction) > 0.0 ||
+                            fabs(options->val_fraction - usual.val_fraction) > 0.0;
+    static const tdm_event note = {
+        .kind = TDM_EVENT_NOTE,
+        .text = "the source gives the training and validation images: --split decides nothing"};
+    if (work->sink.event && work->plan.is_split_given && has_option)
+        work->sink.event(work->sink.self, &note);
 }
 
 /* made becomes true for parts that need not be read again: it is false for others' parts. */
@@ -129,13 +108,11 @@ static tdm_status find_work(struct preparing *work, struct tdmi_prepare_job *job
 static tdm_status make_parts(struct preparing *work, struct tdmi_prepare_job *job,
                              struct tdm_prepare_result *result, tdm_error *err)
 {
-    bool *is_todo = tdmi_alloc((size_t)work->plan.n_parts, sizeof *is_todo);
-    work->made = tdmi_alloc((size_t)work->plan.n_parts, sizeof *work->made);
-    tdm_status status =
-        is_todo == NULL || work->made == NULL
-            ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d parts", work->plan.n_parts)
-            : find_work(work, job, is_todo, result, err);
-    tell(work, job, TDM_EVENT_PHASE_BEGIN);
+    TDMI_AT_END(tdmi_free_at) bool *is_todo = NULL;
+    TDMI_TRY(TDMI_NEW(is_todo, work->plan.n_parts, err));
+    TDMI_TRY(TDMI_NEW(work->made, work->plan.n_parts, err));
+    tdm_status status = find_work(work, job, is_todo, result, err);
+    tdmi_prepare_job_report(job, TDM_EVENT_PHASE_BEGIN);
     for (int p = 0; p < work->plan.n_parts && status == TDM_OK; p++) {
         struct tdmi_prepare_record record = {0};
         if (!is_todo[p])
@@ -147,12 +124,11 @@ static tdm_status make_parts(struct preparing *work, struct tdmi_prepare_job *jo
         result->made += work->made[p];
         tdmi_prepare_record_release(&record);
     }
-    tell(work, job, TDM_EVENT_PHASE_END);
-    tdmi_free(is_todo);
+    tdmi_prepare_job_report(job, TDM_EVENT_PHASE_END);
     return status;
 }
 
-/* After a slice: the plan's counts, of which damage that shows later may still be dropped. */
+/* After a slice: the plan's counts; images whose damage shows later may still be dropped. */
 static void fill_result(const struct preparing *work, struct tdm_prepare_result *result)
 {
     result->images = work->plan.n_kept_rows + work->plan.n_rows;
@@ -169,23 +145,15 @@ static void fill_result(const struct preparing *work, struct tdm_prepare_result 
 
 /* ---- together ----------------------------------------------------------------------------- */
 
-/* A table is updated by what its last version says, never by what an update that was killed had
- * written already: that is how the next attempt plans the same. */
+/* A table is updated from its last version, never from what an update that was killed had written
+ * already: so the next attempt makes the same plan. */
 static tdm_status recall(struct preparing *work, struct tdm_prepare_result *result, tdm_error *err)
 {
-    if (tdmi_prepare_folder_state(work->folder) != TDMI_PREPARE_FINISHED)
+    if (work->folder.state != TDMI_PREPARE_FINISHED)
         return TDM_OK;
-    const tdm_json_value *dataset = tdmi_prepare_folder_dataset(work->folder);
+    const tdm_json_value *dataset = tdm_json_root(work->folder.document);
     tdmi_prepare_merge_recall(dataset, result);
     return tdmi_prepare_stored_read(work->form.options->folder, dataset, &work->stored, err);
-}
-
-static tdm_status begin(struct preparing *work, bool is_known, tdm_error *err)
-{
-    tdm_status status = tdmi_prepare_folder_begin(work->folder, &work->form, err);
-    if (status == TDM_OK && !is_known)
-        status = tdmi_prepare_folder_write_look(work->folder, &work->look, err);
-    return status;
 }
 
 static tdm_status make(struct preparing *work, struct tdm_prepare_result *result, tdm_error *err)
@@ -207,28 +175,25 @@ static tdm_status make(struct preparing *work, struct tdm_prepare_result *result
     fill_result(work, result);
     if (status != TDM_OK || options->slices > 0)
         return status;
-    return tdmi_prepare_merge(&job, &work->look, work->folder, work->made, result, err);
+    return tdmi_prepare_merge(&job, &work->look, &work->folder, work->made, result, err);
 }
 
 static tdm_status prepare(struct preparing *work, const struct tdm_prepare_options *options,
                           struct tdm_prepare_result *result, tdm_error *err)
 {
     bool is_known = false;
-    tdm_status status = open_all(work, options, err);
-    if (status == TDM_OK)
-        status = look(work, &is_known, err);
-    if (status == TDM_OK)
-        status = recall(work, result, err);
-    if (status == TDM_OK)
-        status = tdmi_prepare_plan_make(work->source, &work->look, &work->form, &work->stored,
-                                        &work->plan, err);
-    if (status == TDM_OK)
-        report_of_split(work);
-    if (status == TDM_OK && tdmi_prepare_plan_is_done(&work->plan, &work->stored))
-        return tdmi_prepare_folder_clean(work->folder, err);
-    if (status == TDM_OK)
-        status = begin(work, is_known, err);
-    return status == TDM_OK ? make(work, result, err) : status;
+    TDMI_TRY(open_all(work, options, err));
+    TDMI_TRY(look(work, &is_known, err));
+    TDMI_TRY(recall(work, result, err));
+    TDMI_TRY(tdmi_prepare_plan_make(work->source, &work->look, &work->form, &work->stored,
+                                    &work->plan, err));
+    report_given_split(work);
+    if (tdmi_prepare_plan_is_done(&work->plan, &work->stored))
+        return tdmi_prepare_folder_clean(&work->folder, err);
+    TDMI_TRY(tdmi_prepare_folder_begin(&work->folder, &work->form, err));
+    if (!is_known)
+        TDMI_TRY(tdmi_prepare_folder_write_look(&work->folder, &work->look, err));
+    return make(work, result, err);
 }
 
 tdm_status tdm_prepare(const struct tdm_prepare_options *options, tdm_sink sink,
@@ -245,7 +210,7 @@ tdm_status tdm_prepare(const struct tdm_prepare_options *options, tdm_sink sink,
     tdmi_prepare_stored_release(&work.stored);
     tdmi_prepare_look_release(&work.look);
     tdmi_pool_free(work.pool);
-    tdmi_prepare_folder_close(work.folder);
+    tdmi_prepare_folder_close(&work.folder);
     tdmi_source_close(work.source);
     return TDM_WRAP(err, status, "cannot prepare '%s' into '%s'", options->source, options->folder);
 }

@@ -41,7 +41,7 @@ expect_true "no run is left behind" test ! -e run2/run.json
 expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl --quiet
 echo "milk, eggs" >lists/other.txt
 expect_exit 2 "$TANDEM" audit pictures --quarantine lists/other.txt
-expect_stderr_matches 'lists/other.txt: it is there and audit did not write it; a new file, or an older list'
+expect_stderr_matches 'lists/other.txt: it exists and audit did not write it; name a new file, or an older list'
 expect_same "milk, eggs" "$(cat lists/other.txt)" "what is no list is not written over"
 # Lists that are sources, or a person's, have "path" too.
 printf '{"path":"pictures/%s/000000.ppm","label":"a"}\n' "$first" >list.jsonl
@@ -52,12 +52,12 @@ ln -s older.jsonl link.jsonl
 cksum ./*.jsonl >lists_before
 for target in list class hand; do
     expect_exit 2 "$TANDEM" audit pictures --quarantine $target.jsonl
-    expect_stderr_matches "$target.jsonl: it is there and audit did not write it"
+    expect_stderr_matches "$target.jsonl: it exists and audit did not write it"
 done
 expect_exit 2 "$TANDEM" audit list.jsonl --quarantine list.jsonl
-expect_stderr_matches 'list.jsonl: it is the source that is looked at; another file is wanted'
+expect_stderr_matches 'list.jsonl: it is the source that is checked; name another file'
 expect_exit 2 "$TANDEM" audit older.jsonl --quarantine link.jsonl
-expect_stderr_matches 'link.jsonl: it is the source that is looked at; another file is wanted'
+expect_stderr_matches 'link.jsonl: it is the source that is checked; name another file'
 cksum ./*.jsonl >lists_after
 expect_true "no list of another kind is written over" cmp lists_before lists_after
 : >empty.jsonl
@@ -65,7 +65,7 @@ expect_exit 0 "$TANDEM" audit pictures --quarantine older.jsonl --quiet
 expect_exit 0 "$TANDEM" audit pictures --quarantine empty.jsonl --quiet
 expect_true "an older list is replaced, also one of no files" cmp older.jsonl empty.jsonl
 expect_exit 2 "$TANDEM" audit pictures --quarantine lists
-expect_stderr_matches 'lists: it is a folder; a file is wanted'
+expect_stderr_matches 'lists: it is a folder; name a file'
 
 # How many it says there are.
 expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl
@@ -87,6 +87,10 @@ printf 'path,label\ngone.ppm,cat\n' >list.csv
 expect_exit 0 "$TANDEM" audit list.csv
 expect_stdout_matches '^1 image of 1 class \(list\)'
 expect_stdout_matches '^  unreadable +1  not there, not to be read, '
+# A first line without a known name for the paths is a row, and a sentence says so.
+printf 'img,label\ngone.ppm,cat\n' >header.csv
+expect_exit 0 "$TANDEM" audit header.csv
+expect_stderr_matches "line 1 of 'header.csv' is read as an image called 'img': .* path, file, "
 expect_exit 3 "$TANDEM" audit nowhere
 expect_exit 2 "$TANDEM" audit
 expect_exit 3 "$TANDEM" audit lists

@@ -59,7 +59,7 @@ expect_same 1 "$(json_value quarantined)" "the same answer"
 find new/out -type f -exec cksum {} + | sort >after
 expect_true "nothing was written again" cmp before after
 expect_exit 2 "$TANDEM" prepare pictures -o new/out --size 33 --codec raw
-expect_stderr_matches 'begun with --size 32, and 33 is asked for'
+expect_stderr_matches 'begun with --size 32, but 33 is given'
 expect_exit 0 "$TANDEM" prepare pictures -o again --size 32 --codec raw --threads 1
 expect_stdout_matches '^90 images of 3 classes in again: 81 train, 9 val \(2 files, '
 expect_stdout_matches '^next: tandem train again$'
@@ -119,7 +119,7 @@ kill -TERM $pid
 status=0
 wait $pid || status=$?
 expect_same 1 "$status" "SIGTERM stops with exit 1"
-expect_stderr_matches 'stopped on request after .* of .* pictures'
+expect_stderr_matches 'stopped on request after .* of .* images'
 
 # What training makes of it.
 expect_exit 0 "$TANDEM" train new/out --model lenet5 --epochs 1 -o run --json
@@ -127,7 +127,7 @@ expect_same 81 "$(json_value train.n)" "the split is kept"
 expect_same 9 "$(json_value val.n)" "the split is kept"
 
 # Where the source gives the parts, one sentence says that --split decides nothing.
-said='the source says which pictures train and which judge: --split decides nothing'
+said='the source gives the training and validation images: --split decides nothing'
 expect_exit 0 "$TANDEM" prepare new/out -o given --size 16 --codec raw --split 0.5,0.5
 expect_stdout_matches '81 train, 9 val'
 expect_stderr_matches "^$said$"
@@ -173,6 +173,6 @@ expect_stderr_matches '--crop-fraction 0\.5 with --fit pad decides nothing: .*--
 expect_true "nothing is left of what was refused" test ! -e other
 mkdir bad bad/a bad/b && echo x >bad/a/1.jpg && echo y >bad/b/2.jpg
 expect_exit 3 "$TANDEM" prepare bad -o other --codec raw
-expect_stderr_matches 'none of the 2 pictures can be decoded'
+expect_stderr_matches 'none of the 2 images can be decoded'
 expect_true "no folder is left behind" test ! -e other
 finish

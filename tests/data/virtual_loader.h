@@ -5,7 +5,7 @@
 #define TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
 
 #include "base/hash/hash.h"
-#include "data/loader/loader.h"
+#include "data/loaders.h"
 #include "data/virtual_source.h"
 #include "unit.h"
 
@@ -34,22 +34,6 @@ static inline struct tdmi_loader_options options_of(const struct virtual_source 
     };
 }
 
-static inline tdmi_loader *open_loader(const struct tdmi_loader_options *options)
-{
-    tdm_error err = {0};
-    tdmi_loader *loader = NULL;
-    assert_ok(tdmi_loader_open(options, &loader, &err), &err);
-    return loader;
-}
-
-static inline const struct tdmi_batch *next(tdmi_loader *loader)
-{
-    tdm_error err = {0};
-    const struct tdmi_batch *batch = NULL;
-    assert_ok(tdmi_loader_next(loader, &batch, &err), &err);
-    return batch;
-}
-
 static inline size_t value_bytes(const struct tdmi_loader_options *o)
 {
     static const size_t bytes[] = {1, 4, 2};
@@ -62,10 +46,9 @@ static inline uint64_t digest_from(tdmi_loader *loader, const struct tdmi_loader
                                    uint32_t epoch, int64_t position)
 {
     tdmi_xxh64 hash;
-    tdm_error err = {0};
     tdmi_xxh64_init(&hash, 0);
     for (; epoch < 3; epoch++, position = 0) {
-        assert_int_equal(tdmi_loader_seek(loader, epoch, position, &err), TDM_OK);
+        seek(loader, epoch, position);
         for (const struct tdmi_batch *b; (b = next(loader)) != NULL;) {
             size_t n = (size_t)b->n;
             tdmi_xxh64_add(&hash, b->values, n * value_bytes(options));
@@ -82,9 +65,19 @@ static inline uint64_t digest(const struct tdmi_loader_options *options)
 {
     tdmi_loader *loader = open_loader(options);
     uint64_t value = digest_from(loader, options, 0, 0);
-    assert_int_equal(tdmi_loader_skipped(loader), 3);
+    assert_int_equal(loader_skips(loader), 3);
     tdmi_loader_close(loader);
     return value;
+}
+
+/* The hash of each image's bytes; 0: unreadable. */
+static inline void hash_images(const struct virtual_source *virtual, uint64_t hashes[N])
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    for (int64_t i = 0; i < N; i++)
+        hashes[i] = tdmi_source_read(virtual->source, i, &bytes, NULL) == TDM_OK
+                        ? tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0)
+                        : 0;
 }
 
 static const tdmi_order shuffled = {.seed = 3, .n = N, .is_shuffled = true};

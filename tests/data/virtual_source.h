@@ -1,5 +1,5 @@
 /*
- * A source without files: picture i is a pattern of i, as PPM or PGM, or as raw pixels. Any number
+ * A source without files: image i is a pattern of i, as PPM or PGM, or as raw pixels. Any number
  * of them, as slow, as damaged and as often asked as a test wants.
  */
 #ifndef TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
@@ -13,7 +13,6 @@
 #include <time.h>
 
 struct virtual_source {
-    struct tdmi_listing listing;
     int64_t n;
     struct tdmi_raw_shape shape;
     bool is_raw;           /* offers raw pixels */
@@ -24,6 +23,12 @@ struct virtual_source {
     _Atomic int n_lost;    /* reads, the next ones, that fail as where a store does not answer */
     _Atomic int64_t n_reads, n_raw_reads;
     tdmi_source *source;
+};
+
+/* The state of the source. */
+struct virtual_state {
+    struct tdmi_listing listing;
+    struct virtual_source *of;
 };
 
 static inline uint8_t virtual_byte(int64_t item, int64_t at)
@@ -58,7 +63,7 @@ static inline void virtual_pixels(const struct virtual_source *self, int64_t ind
 static inline tdm_status virtual_read(const void *source, int64_t index, tdmi_text *bytes,
                                       tdm_error *err)
 {
-    struct virtual_source *self = (struct virtual_source *)source;
+    struct virtual_source *self = ((const struct virtual_state *)source)->of;
     atomic_fetch_add(&self->n_reads, 1);
     virtual_wait(self);
     if (atomic_load(&self->n_lost) > 0 && atomic_fetch_sub(&self->n_lost, 1) > 0)
@@ -77,7 +82,7 @@ static inline tdm_status virtual_read(const void *source, int64_t index, tdmi_te
 
 static inline bool virtual_raw_shape(const void *source, struct tdmi_raw_shape *shape)
 {
-    const struct virtual_source *self = source;
+    const struct virtual_source *self = ((const struct virtual_state *)source)->of;
     *shape = self->shape;
     return self->is_raw;
 }
@@ -85,7 +90,7 @@ static inline bool virtual_raw_shape(const void *source, struct tdmi_raw_shape *
 static inline tdm_status virtual_read_raw(const void *source, int64_t index, uint8_t *pixels,
                                           tdm_error *err)
 {
-    struct virtual_source *self = (struct virtual_source *)source;
+    struct virtual_source *self = ((const struct virtual_state *)source)->of;
     atomic_fetch_add(&self->n_raw_reads, 1);
     virtual_wait(self);
     TDM_TRY(virtual_refuse(self, index, err), err, "cannot read item %lld", (long long)index);
@@ -95,7 +100,8 @@ static inline tdm_status virtual_read_raw(const void *source, int64_t index, uin
 
 static const struct tdmi_source_table virtual_table = {
     .name = "virtual",
-    .summary = "pictures that are computed",
+    .summary = "images that are computed",
+    .state_bytes = sizeof(struct virtual_state),
     .read = virtual_read,
     .raw_shape = virtual_raw_shape,
     .read_raw = virtual_read_raw,
@@ -106,14 +112,20 @@ static inline void virtual_open(struct virtual_source *self)
     tdm_error err = {0};
     const char *path = self->path != NULL ? self->path : "virtual", *const classes =
                                                                         "a\0b\0c\0d\0e\0f\0g";
-    tdmi_listing_init(&self->listing);
+    assert_ok(tdmi_source_new(&virtual_table, path, &self->source, &err), &err);
+    struct tdmi_listing *listing = self->source->listing;
+    ((struct virtual_state *)(void *)listing)->of = self;
     for (int c = 0; c < 7; c++)
-        assert_int_equal(tdmi_listing_add_class(&self->listing, classes + 2 * c, &err), TDM_OK);
+        assert_int_equal(tdmi_listing_add_class(listing, classes + 2 * c, &err), TDM_OK);
     for (int64_t i = 0; i < self->n; i++) {
         const struct tdmi_item item = {.path = "virtual", .label = (int)(i % 7)};
-        assert_int_equal(tdmi_listing_add_item(&self->listing, item, &err), TDM_OK);
+        assert_int_equal(tdmi_listing_add_item(listing, item, &err), TDM_OK);
     }
-    assert_int_equal(tdmi_source_adopt(&virtual_table, self, path, &self->source, &err), TDM_OK);
+}
+
+static inline void virtual_close(struct virtual_source *self)
+{
+    tdmi_source_close(self->source);
 }
 
 #endif

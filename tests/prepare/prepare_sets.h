@@ -13,16 +13,8 @@
 
 #include <dirent.h>
 
-static inline bool cannot_write(void)
-{
-    return tdmi_arrow_require(NULL) != TDM_OK;
-}
-
-#define NEEDS_ARROW()       \
-    do {                    \
-        if (cannot_write()) \
-            skip();         \
-    } while (0)
+/* A case of a build that can write Parquet. */
+#define TEST_PREPARE(name) TEST_IF(tdmi_arrow_require(NULL) == TDM_OK, name)
 
 /* A picture of its own for every seed, of width x height. */
 static inline void picture(const struct tree *tree, const char *name, int width, int height,
@@ -64,11 +56,7 @@ static inline struct tdm_prepare_result prepared(const struct tdm_prepare_option
 {
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
-    if (tdm_prepare(options, (tdm_sink){0}, &result, &err) != TDM_OK) {
-        char text[4000];
-        tdm_error_format(&err, text, sizeof text);
-        fail_msg("%s", text);
-    }
+    assert_ok(tdm_prepare(options, (tdm_sink){0}, &result, &err), &err);
     return result;
 }
 
@@ -77,24 +65,38 @@ static inline void refused(const struct tdm_prepare_options *options, tdm_status
 {
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
-    char text[4000] = "";
     assert_int_equal(tdm_prepare(options, (tdm_sink){0}, &result, &err), code);
-    tdm_error_format(&err, text, sizeof text);
-    if (strstr(text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, text);
+    assert_says(&err, word);
 }
 
-static inline char *in(const struct tree *tree, const char *name)
+/* The n-th allocation and all after it fail: TDM_E_MEMORY with a sentence, or enough of them. */
+static inline tdm_status prepare_failing(const struct tdm_prepare_options *options, int64_t n)
 {
+    struct tdm_prepare_result result = {.struct_bytes = sizeof result};
+    tdm_error err = {0};
+    tdmi_memory_fail_from(n);
+    tdm_status status = tdm_prepare(options, (tdm_sink){0}, &result, &err);
+    tdmi_memory_fail_from(0);
+    if (status != TDM_OK && (status != TDM_E_MEMORY || err.n_frames == 0))
+        fail_msg("allocation %d: %s", (int)n, tdm_error_sentence(&err, 0));
+    return status;
+}
+
+/* A path below the root, kept until the program ends. */
+static inline const char *in(const struct tree *tree, const char *name)
+{
+    static char *kept[8192];
+    static int n_kept;
     char path[1024];
+    assert_true(n_kept < 8192);
     snprintf(path, sizeof path, "%s/%s", tree->root, name);
-    return strdup(path);
+    return kept[n_kept++] = strdup(path);
 }
 
 /* A tree of pictures in "in", and two folders beside it to prepare into. */
 struct set {
     struct tree tree;
-    char *from, *out, *other;
+    const char *from, *out, *other;
     struct tdm_prepare_options options; /* from -> out */
 };
 
@@ -111,7 +113,6 @@ static inline struct set set_of(struct tree tree)
 
 static inline void set_free(struct set *set)
 {
-    free(set->from), free(set->out), free(set->other);
     tree_free(&set->tree);
 }
 

@@ -5,9 +5,8 @@
 #include "unit.h"
 #include "prepare/prepare_sets.h"
 
-TEST(any_number_of_threads_gives_the_same_bytes)
+TEST_PREPARE(any_number_of_threads_gives_the_same_bytes)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS);
@@ -24,9 +23,8 @@ TEST(any_number_of_threads_gives_the_same_bytes)
     assert_equal_folders(set.out, set.other);
 }
 
-TEST(another_seed_gives_another_table)
+TEST_PREPARE(another_seed_gives_another_table)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
@@ -43,9 +41,8 @@ TEST(another_seed_gives_another_table)
 
 /* ---- slices ------------------------------------------------------------------------------- */
 
-TEST(slices_and_a_merge_give_the_same_bytes)
+TEST_PREPARE(slices_and_a_merge_give_the_same_bytes)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
@@ -76,9 +73,8 @@ static void begin_again(const struct tdm_prepare_options *options, const char *w
     assert_equal_folders(whole, options->folder);
 }
 
-TEST(what_is_done_is_not_made_again)
+TEST_PREPARE(what_is_done_is_not_made_again)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
@@ -93,9 +89,8 @@ TEST(what_is_done_is_not_made_again)
     assert_equal_folders(set.out, set.other);
 }
 
-TEST(damaged_leftovers_are_made_again)
+TEST_PREPARE(damaged_leftovers_are_made_again)
 {
-    NEEDS_ARROW();
     static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
@@ -127,9 +122,8 @@ TEST(damaged_leftovers_are_made_again)
     }
 }
 
-TEST(a_stop_leaves_what_can_be_gone_on_with)
+TEST_PREPARE(a_stopped_call_can_be_resumed)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
@@ -139,69 +133,50 @@ TEST(a_stop_leaves_what_can_be_gone_on_with)
     begin_again(&set.options, set.out);
 }
 
-TEST(every_failing_allocation_is_an_error_that_can_be_mended)
+static struct tree few_pictures(void)
 {
-    NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 4; i++) {
         char name[64];
         snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
+    return tree;
+}
+
+TEST_PREPARE(every_failing_allocation_is_an_error_that_can_be_repaired)
+{
+    struct tree tree = few_pictures();
     tree_text(&tree, "in/c0/bad.ppm", "P6\n9 9\n255\nx");
     TDMI_AT_END(set_free) struct set set = set_of(tree);
     set.options.train_fraction = set.options.val_fraction = 0.5;
     prepared(&set.options);
     set.options.folder = set.other;
-    for (int64_t n = 1;; n++) {
-        struct tdm_prepare_result result = {.struct_bytes = sizeof result};
-        tdm_error err = {0};
+    for (int64_t n = 1; prepare_failing(&set.options, n) != TDM_OK; n++)
         assert_true(n < 5000);
-        tdmi_memory_fail_from(n);
-        tdm_status status = tdm_prepare(&set.options, (tdm_sink){0}, &result, &err);
-        tdmi_memory_fail_from(0);
-        if (status == TDM_OK)
-            break;
-        assert_int_equal(status, TDM_E_MEMORY);
-        assert_true(err.n_frames > 0);
-    }
     assert_equal_folders(set.out, set.other);
 }
 
 /* Nothing that was made before is at hand, and want of memory is no fault of what was made. */
-TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
+TEST_PREPARE(every_failing_allocation_of_a_whole_call_is_want_of_memory)
 {
-    NEEDS_ARROW();
-    struct tree tree = tree_new();
-    for (int i = 0; i < 4; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
-        picture(&tree, name, 9, 9, (uint32_t)i);
-    }
+    struct tree tree = few_pictures();
     TDMI_AT_END(set_free) struct set set = set_of(tree);
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status != TDM_OK; n++) {
-        struct tdm_prepare_result result = {.struct_bytes = sizeof result};
-        tdm_error err = {0};
         char name[32];
         snprintf(name, sizeof name, "out-%d", (int)n);
-        char *folder = in(&set.tree, name);
+        const char *folder = in(&set.tree, name);
         set.options.folder = folder;
         assert_true(n < 5000);
-        tdmi_memory_fail_from(n);
-        status = tdm_prepare(&set.options, (tdm_sink){0}, &result, &err);
-        tdmi_memory_fail_from(0);
-        if (status != TDM_OK && status != TDM_E_MEMORY)
-            fail_msg("allocation %d: %s", (int)n, tdm_error_sentence(&err, 0));
-        free(folder);
+        status = prepare_failing(&set.options, n);
     }
 }
 
 /* ---- what stands there -------------------------------------------------------------------- */
 
-TEST(a_finished_folder_is_known_again)
+TEST_PREPARE(a_finished_folder_is_known_again)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result first = prepared(&set.options);
     struct tdm_prepare_result again = prepared(&set.options);
@@ -219,9 +194,8 @@ TEST(a_finished_folder_is_known_again)
     set.options.val_fraction = 0.1;
 }
 
-TEST(other_folders_are_left_alone)
+TEST_PREPARE(other_folders_are_left_alone)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     tree_text(&set.tree, "out/letter.txt", "dear reader");
     tree_text(&set.tree, "other", "a file");
@@ -235,9 +209,8 @@ TEST(other_folders_are_left_alone)
     refused(&set.options, TDM_E_USAGE, "local folder");
 }
 
-TEST(changed_pictures_change_an_unfinished_table)
+TEST_PREPARE(changed_pictures_change_an_unfinished_table)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     set.options.slices = 2;
     prepared(&set.options);
@@ -250,9 +223,8 @@ TEST(changed_pictures_change_an_unfinished_table)
     assert_equal_folders(set.other, set.out);
 }
 
-TEST(wrong_options_are_named)
+TEST_PREPARE(wrong_options_are_named)
 {
-    NEEDS_ARROW();
     const struct tdm_prepare_options good = options_of("nowhere", "nothing");
     struct tdm_prepare_options options = good;
     options.size = 0;

@@ -7,22 +7,21 @@
 #include "data/virtual_source.h"
 
 #include "base/hash/hash.h"
-#include "data/loader/loader.h"
-#include "prepare/picture.h"
+#include "data/loaders.h"
+#include "prepare/part.h"
 #include <inttypes.h>
 
-TEST(every_form_reads_back)
+TEST_PREPARE(every_form_reads_back)
 {
-    NEEDS_ARROW();
     static const char *const codecs[] = {"jpeg", "png", "raw", "keep"};
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int sizes[] = {1, 7, 24, 41};
     TDMI_AT_END(tree_free) struct tree tree = pictures();
-    TDMI_AT_END(free_at) char *from = in(&tree, "in");
+    const char *from = in(&tree, "in");
     for (int i = 0; i < 4 * 3 * 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
-        char *out = in(&tree, name);
+        const char *out = in(&tree, name);
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = codecs[i % 4];
         options.fit = fits[i / 4 % 3];
@@ -31,9 +30,9 @@ TEST(every_form_reads_back)
         const bool is_encoded = i % 4 < 2;
         if (!is_encoded || tdmi_image_can_decode(i % 4 == 0 ? TDMI_IMAGE_JPEG : TDMI_IMAGE_PNG)) {
             struct tdm_prepare_result result = prepared(&options);
-            tdmi_source *source = open_source(out);
-            tdmi_text bytes = {0};
-            tdmi_image image = {0};
+            TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(out);
+            TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+            TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
             int64_t n_val = 0;
             assert_int_equal(tdmi_source_items(source), result.images);
             assert_int_equal(tdmi_source_classes(source), N_CLASSES);
@@ -50,39 +49,32 @@ TEST(every_form_reads_back)
                             (image.width == options.size && image.height == options.size));
             }
             assert_int_equal(n_val, result.val);
-            tdmi_image_release(&image);
-            tdmi_text_release(&bytes);
-            tdmi_source_close(source);
         } else {
             refused(&options, TDM_E_ABSENT, "cannot write");
         }
-        free(out);
     }
 }
 
-TEST(bad_pictures_are_counted_and_named)
+TEST_PREPARE(bad_pictures_are_counted_and_named)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(tree_free) struct tree tree = pictures();
     tree_text(&tree, "in/class0/cut.ppm", "P6\n40 40\n255\nabc");
     tree_text(&tree, "in/class1/words.jpg", "this is no picture");
     tree_text(&tree, "in/class1/notes.txt", "nor is this, and it does not say so");
-    char *from = in(&tree, "in"), *out = in(&tree, "out"), *list = in(&tree, "list.jsonl");
+    const char *from = in(&tree, "in"), *out = in(&tree, "out"), *list = in(&tree, "list.jsonl");
     struct tdm_prepare_options options = options_of(from, out);
     tree_text(&tree, "list.jsonl", "{\"path\":\"class2/p02.ppm\"}\n");
     options.how.quarantine = list;
     struct tdm_prepare_result result = prepared(&options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS - 1);
     assert_int_equal(result.quarantined, 3);
-    tdmi_text text = {0};
-    char *dataset = in(&tree, "out/_dataset.json");
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    const char *dataset = in(&tree, "out/_dataset.json");
     read_all(dataset, &text);
     assert_non_null(strstr(text.bytes, "class0/cut.ppm"));
     assert_non_null(strstr(text.bytes, "truncated"));
     assert_non_null(strstr(text.bytes, "class1/words.jpg"));
     assert_non_null(strstr(text.bytes, "corrupt"));
-    tdmi_text_release(&text);
-    free(from), free(out), free(list), free(dataset);
 }
 
 /* Encoded, or the test ends as skipped. */
@@ -100,16 +92,15 @@ static tdmi_text encoded(enum tdmi_image_format format, int side)
     return bytes;
 }
 
-TEST(damage_that_a_header_hides_is_dropped_later)
+TEST_PREPARE(damage_that_a_header_hides_is_dropped_later)
 {
-    NEEDS_ARROW();
     tdmi_text bytes = encoded(TDMI_IMAGE_PNG, 40);
     TDMI_AT_END(tree_free) struct tree tree = pictures();
     bytes.bytes[bytes.length_bytes / 2] ^= 0x55;
     tree_file(&tree, "in/class1/hidden.png", bytes.bytes, bytes.length_bytes);
     tdmi_text_release(&bytes);
-    char *from = in(&tree, "in"), *out = in(&tree, "out"), *cut = in(&tree, "cut");
-    char *dataset = in(&tree, "out/_dataset.json");
+    const char *from = in(&tree, "in"), *out = in(&tree, "out"), *cut = in(&tree, "cut");
+    const char *dataset = in(&tree, "out/_dataset.json");
     struct tdm_prepare_options options = options_of(from, out);
     options.codec = "keep"; /* even there */
     struct tdm_prepare_result result = prepared(&options);
@@ -132,27 +123,25 @@ TEST(damage_that_a_header_hides_is_dropped_later)
     options.merge = true;
     prepared(&options);
     assert_equal_folders(out, cut);
-    free(from), free(out), free(cut), free(dataset);
 }
 
-TEST(a_file_that_fits_already_keeps_its_bytes)
+TEST_PREPARE(a_file_that_fits_already_keeps_its_bytes)
 {
-    NEEDS_ARROW();
     tdmi_text file = encoded(TDMI_IMAGE_JPEG, 24), row = {0};
     TDMI_AT_END(tree_free) struct tree tree = pictures();
     tree_file(&tree, "in/class1/fits.jpg", file.bytes, file.length_bytes);
-    TDMI_AT_END(free_at) char *from = in(&tree, "in");
+    const char *from = in(&tree, "in");
     for (int i = 0; i < 3; i++) { /* 0: kept, 1: cut to a part, 2: of another size */
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
-        char *out = in(&tree, name);
+        const char *out = in(&tree, name);
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = "jpeg";
         options.fit = i == 1 ? "crop" : "pad";
         options.crop_fraction = i == 1 ? 0.5 : 1;
         options.size = i == 2 ? 23 : 24;
         prepared(&options);
-        tdmi_source *source = open_source(out);
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(out);
         int n_found = 0;
         for (int64_t r = 0; r < tdmi_source_items(source); r++) {
             if (strcmp(tdmi_source_item(source, r).path, "class1/fits.jpg") != 0)
@@ -164,17 +153,14 @@ TEST(a_file_that_fits_already_keeps_its_bytes)
             n_found++;
         }
         assert_int_equal(n_found, 1);
-        tdmi_source_close(source);
-        free(out);
     }
     tdmi_text_release(&row);
     tdmi_text_release(&file);
 }
 
 /* Several megabytes, so that neither pages nor parts end where the blocks do that are written. */
-TEST(a_large_part_is_named_by_its_bytes)
+TEST_PREPARE(a_large_part_is_named_by_its_bytes)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(set_free) struct set set = set_of(pictures());
     set.options.size = 157;
     const struct tdm_prepare_result result = prepared(&set.options);
@@ -184,7 +170,7 @@ TEST(a_large_part_is_named_by_its_bytes)
     int64_t n_bytes = 0;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
         char path[1024], end[32];
-        tdmi_text bytes = {0};
+        TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
         if (strncmp(entry->d_name, "part-", 5) != 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", set.out, entry->d_name);
@@ -193,7 +179,6 @@ TEST(a_large_part_is_named_by_its_bytes)
                  tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0));
         assert_non_null(strstr(entry->d_name, end));
         n_bytes += (int64_t)bytes.length_bytes;
-        tdmi_text_release(&bytes);
     }
     closedir(list);
     assert_int_equal(n_bytes, result.bytes);
@@ -206,24 +191,21 @@ TEST(a_large_part_is_named_by_its_bytes)
     }
 }
 
-TEST(a_set_of_bad_pictures_is_refused)
+TEST_PREPARE(a_set_of_bad_pictures_is_refused)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
-    tree_text(&tree, "in/a/1.jpg", "no picture");
+    tree_text(&tree, "in/a/1.jpg", "no image");
     tree_text(&tree, "in/b/2.jpg", "nor this");
-    char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
+    const char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
     struct tdm_prepare_options options = options_of(from, out);
-    refused(&options, TDM_E_INPUT, "none of the 2 pictures can be decoded");
+    refused(&options, TDM_E_INPUT, "none of the 2 images can be decoded");
     assert_int_equal(access(out, F_OK), -1);
     options.source = nowhere;
     refused(&options, TDM_E_INPUT, "nowhere");
-    free(from), free(out), free(nowhere);
 }
 
-TEST(given_parts_are_kept_and_the_rest_is_test)
+TEST_PREPARE(given_parts_are_kept_and_the_rest_is_test)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 40; i++) {
         char name[64];
@@ -231,8 +213,8 @@ TEST(given_parts_are_kept_and_the_rest_is_test)
         picture(&tree, name, 10, 10, (uint32_t)i);
     }
     picture(&tree, "in/train/c0/copy.ppm", 10, 10, 30); /* of a test picture */
-    char *from = in(&tree, "in"), *out = in(&tree, "out"), *flat = in(&tree, "in/train"),
-         *three = in(&tree, "three");
+    const char *from = in(&tree, "in"), *out = in(&tree, "out"), *flat = in(&tree, "in/train"),
+               *three = in(&tree, "three");
     struct tdm_prepare_options options = options_of(from, out);
     options.train_fraction = 0.8;
     options.val_fraction = 0.2;
@@ -249,13 +231,12 @@ TEST(given_parts_are_kept_and_the_rest_is_test)
     assert_int_equal(result.val, 6);
     assert_in_range(result.test, 5, 7);
     assert_int_equal(result.left_out, 0);
-    free(from), free(out), free(flat), free(three);
 }
 
 /* All pixels that a network of width x height is given, in one number. */
 static uint64_t loaded(const char *folder, int width, int height, int channels, bool has_box)
 {
-    tdmi_source *source = open_source(folder);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(folder);
     const tdmi_order order = {.n = tdmi_source_items(source)};
     struct tdmi_loader_options options = {.source = source,
                                           .preprocess = {.width = width,
@@ -268,36 +249,31 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
                                           .order = &order,
                                           .batch = 8,
                                           .threads = 2};
-    tdmi_loader *loader = NULL;
-    const struct tdmi_batch *batch = NULL;
     const size_t bytes = (size_t)(width * height * channels);
     tdmi_xxh64 hash;
     tdmi_xxh64_init(&hash, 0);
     if (has_box)
         assert_int_equal(tdmi_augment_read("resized-crop", &options.augment, NULL), TDM_OK);
-    assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_OK);
-    assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
-    while (tdmi_loader_next(loader, &batch, NULL) == TDM_OK && batch != NULL)
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    for (const struct tdmi_batch *batch; (batch = next(loader)) != NULL;)
         tdmi_xxh64_add(&hash, batch->values, (size_t)batch->n * bytes);
-    assert_int_equal(tdmi_loader_skipped(loader), 0);
-    tdmi_loader_close(loader);
-    tdmi_source_close(source);
+    assert_int_equal(loader_skips(loader), 0);
     return tdmi_xxh64_result(&hash);
 }
 
 /* Files kept in their own size give a network what the same pictures give that were made to size.
  */
-TEST(kept_files_are_loaded_in_the_size_of_the_table)
+TEST_PREPARE(kept_files_are_loaded_in_the_size_of_the_table)
 {
-    NEEDS_ARROW();
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int networks[][3] = {{24, 24, 3}, {24, 24, 1}, {17, 17, 3}, {40, 31, 3}};
     TDMI_AT_END(tree_free) struct tree tree = pictures();
-    TDMI_AT_END(free_at) char *from = in(&tree, "in");
+    const char *from = in(&tree, "in");
     uint64_t before = 0;
     for (int f = 0; f < 3; f++) {
-        char *kept = in(&tree, (const char *[]){"kept0", "kept1", "kept2"}[f]);
-        char *made = in(&tree, (const char *[]){"made0", "made1", "made2"}[f]);
+        const char *kept = in(&tree, (const char *[]){"kept0", "kept1", "kept2"}[f]);
+        const char *made = in(&tree, (const char *[]){"made0", "made1", "made2"}[f]);
         struct tdm_prepare_options options = options_of(from, kept);
         options.fit = fits[f];
         options.codec = "keep";
@@ -313,18 +289,16 @@ TEST(kept_files_are_loaded_in_the_size_of_the_table)
         }
         assert_int_not_equal(loaded(kept, 24, 24, 3, false), before);
         before = loaded(kept, 24, 24, 3, false);
-        free(kept), free(made);
     }
 }
 
-TEST(tables_of_two_sizes_are_not_read_as_one)
+TEST_PREPARE(tables_of_two_sizes_are_not_read_as_one)
 {
-    NEEDS_ARROW();
     TDMI_AT_END(tree_free) struct tree tree = pictures();
-    char *from = in(&tree, "in"), *both = in(&tree, "both");
+    const char *from = in(&tree, "in"), *both = in(&tree, "both");
     tree_folder(&tree, "both");
     for (int i = 0; i < 2; i++) {
-        char *out = in(&tree, i == 0 ? "small" : "large");
+        const char *out = in(&tree, i == 0 ? "small" : "large");
         struct tdm_prepare_options options = options_of(from, out);
         options.codec = "keep";
         options.size = 24 + i;
@@ -340,22 +314,20 @@ TEST(tables_of_two_sizes_are_not_read_as_one)
             assert_int_equal(rename(old, name), 0);
         }
         closedir(folder);
-        free(out);
     }
     assert_refused(both, TDM_E_INPUT, "another size or form");
-    free(from), free(both);
 }
 
 /* A store that is away for the length of one read: the next run finds the picture again. */
 TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
 {
-    struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
     virtual_open(&virtual);
     const struct tdm_prepare_options options = options_of("virtual", "nowhere");
     struct tdmi_prepare_form form;
     struct tdmi_prepare_scratch scratch = {0};
     struct tdmi_prepare_picture picture = {0};
-    tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_prepare_form_of(&options, &form, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(virtual.source, 0, &bytes, &err), TDM_OK);
@@ -370,10 +342,8 @@ TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
     assert_int_equal(
         tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err), TDM_OK);
     assert_int_equal(picture.verdict, TDM_VERDICT_OK);
-    tdmi_text_release(&bytes);
-    tdmi_prepare_picture_release(&picture);
+    tdmi_text_release(&picture.bytes);
     tdmi_prepare_scratch_release(&scratch);
-    tdmi_source_close(virtual.source);
 }
 
 TEST_MAIN(NULL, NULL)

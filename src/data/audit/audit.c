@@ -7,13 +7,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/sized.h"
-#include "data/audit/copies.h"
+#include "data/audit/contents.h"
 #include "data/audit/finding.h"
 #include "data/audit/quarantine.h"
-#include "data/audit/sweep.h"
-#include "data/source/lost_rows.h"
 
 struct auditing {
     const struct tdm_audit_options *options;
@@ -21,7 +18,7 @@ struct auditing {
     struct tdm_audit *audit;
     struct tdmi_finding *findings;          /* by item */
     struct tdmi_finding_scratch *scratches; /* by worker */
-    uint64_t *fingerprints;                 /* by item; NULL: not wanted */
+    uint64_t *fingerprints;                 /* by item; NULL: not requested */
     tdmi_arena *arena;                      /* of the audit: its strings */
 };
 
@@ -54,25 +51,16 @@ static tdm_status find_one(void *self, int64_t index, int worker, tdm_error *err
 
 static tdm_status find_all(struct auditing *job, tdm_sink sink, tdm_error *err)
 {
-    tdmi_pool *pool = NULL;
-    tdm_status status = tdmi_pool_new(job->options->threads, false, &pool, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_finding_scratch *scratches = NULL;
+    TDMI_TRY(tdmi_pool_new(job->options->threads, false, &pool, err));
     const int threads = tdmi_pool_threads(pool);
-    job->scratches = tdmi_alloc((size_t)threads, sizeof *job->scratches);
-    if (!job->scratches)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d threads", threads);
-    else
-        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = tdmi_source_items(job->source),
-                                                     .what = "looking at every picture",
-                                                     .item = find_one,
-                                                     .self = job,
-                                                     .sink = sink},
-                                pool, err);
-    for (int i = 0; job->scratches && i < threads; i++)
-        tdmi_finding_scratch_release(&job->scratches[i]);
-    tdmi_free(job->scratches);
-    tdmi_pool_free(pool);
+    TDMI_TRY(TDMI_NEW(scratches, threads, err));
+    job->scratches = scratches;
+    const struct tdmi_sweep sweep = {job->source, "checking every image", find_one, job, sink};
+    tdm_status status = tdmi_sweep_run(&sweep, pool, err);
+    for (int i = 0; i < threads; i++)
+        tdmi_finding_scratch_release(&scratches[i]);
     return status;
 }
 
@@ -84,13 +72,12 @@ static tdm_status reserve(struct auditing *job, tdm_error *err)
     struct tdm_audit *audit = job->audit;
     const size_t n = (size_t)tdmi_source_items(job->source);
     const size_t n_classes = (size_t)tdmi_source_classes(job->source);
-    audit->files = tdmi_alloc(n, sizeof *audit->files);
-    job->findings = tdmi_alloc(n, sizeof *job->findings);
-    job->fingerprints = job->options->find_near ? tdmi_alloc(n, sizeof *job->fingerprints) : NULL;
+    TDMI_TRY(TDMI_NEW(audit->files, n, err));
+    TDMI_TRY(TDMI_NEW(job->findings, n, err));
+    if (job->options->find_near)
+        TDMI_TRY(TDMI_NEW(job->fingerprints, n, err));
     audit->classes = tdmi_arena_alloc(job->arena, n_classes + 1, sizeof *audit->classes);
-    if (!audit->files || !job->findings || (job->options->find_near && !job->fingerprints) ||
-        !audit->classes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to audit %zu pictures", n);
+    TDMI_CHECK_MEMORY(audit->classes, err);
     return TDM_OK;
 }
 
@@ -103,9 +90,7 @@ static tdm_status fill_files(struct auditing *job, tdm_error *err)
         const struct tdmi_finding *finding = &job->findings[i];
         const char *path = tdmi_arena_copy(job->arena, item.path);
         const char *reason = finding->reason[0] ? tdmi_arena_copy(job->arena, finding->reason) : "";
-        if (!path || !reason)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %lld pictures",
-                            (long long)audit->images);
+        TDMI_CHECK_MEMORY(path && reason, err);
         audit->files[i] = (struct tdm_audit_file){
             .path = path,
             .label = item.label,
@@ -129,11 +114,8 @@ static tdm_status fill_classes(struct auditing *job, tdm_error *err)
     struct tdm_audit *audit = job->audit;
     audit->n_classes = tdmi_source_classes(job->source);
     for (int i = 0; i < audit->n_classes; i++) {
-        const char *name = tdmi_arena_copy(job->arena, tdmi_source_class(job->source, i));
-        if (!name)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %d classes",
-                            audit->n_classes);
-        audit->classes[i] = (struct tdm_audit_class){.name = name};
+        audit->classes[i].name = tdmi_arena_copy(job->arena, tdmi_source_class(job->source, i));
+        TDMI_CHECK_MEMORY(audit->classes[i].name, err);
     }
     return TDM_OK;
 }
@@ -180,40 +162,27 @@ static void sum_up(struct tdm_audit *audit)
 
 static tdm_status check_files(struct auditing *job, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_lost_rows_release) tdmi_lost_rows lost = {0};
     struct tdm_audit *audit = job->audit;
-    tdmi_lost_rows lost = {0};
     tdm_error refusal = {0};
     tdm_status status = TDM_OK;
     for (int64_t i = 0; status == TDM_OK && i < audit->images; i++)
         if (tdm_verdict_is_bad(audit->files[i].verdict))
             status = tdmi_lost_rows_add(&lost, job->source, i, audit->files[i].reason, &refusal);
-    tdmi_lost_rows_release(&lost);
     if (status == TDM_OK)
         return TDM_OK;
     if (status == TDM_E_INPUT)
         audit->refusal = tdmi_arena_copy(job->arena, tdm_error_sentence(&refusal, 0));
-    return audit->refusal != NULL
-               ? TDM_OK
-               : TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %lld pictures",
-                          (long long)audit->images);
+    TDMI_CHECK_MEMORY(audit->refusal, err);
+    return TDM_OK;
 }
 
 static tdm_status report(struct auditing *job, tdm_error *err)
 {
     struct tdm_audit *audit = job->audit;
-    struct tdmi_copies copies = {0};
-    tdm_status status = fill_classes(job, err);
-    if (status == TDM_OK)
-        status = fill_files(job, err);
-    if (status == TDM_OK)
-        status = tdmi_copies_find(audit->files, job->fingerprints, audit->images, &copies, err);
-    if (status != TDM_OK) {
-        tdmi_copies_release(&copies);
-        return status;
-    }
-    audit->pairs = copies.pairs;
-    audit->n_pairs = copies.n_pairs;
-    audit->is_near_cut = copies.is_near_cut;
+    TDMI_TRY(fill_classes(job, err));
+    TDMI_TRY(fill_files(job, err));
+    TDMI_TRY(tdmi_copies_find(audit, job->fingerprints, err));
     audit->others = tdmi_source_ignored(job->source);
     audit->kind = tdmi_source_kind(job->source);
     sum_up(audit);
@@ -225,18 +194,15 @@ static tdm_status report(struct auditing *job, tdm_error *err)
 
 static tdm_status run(struct auditing *job, tdm_sink sink, tdm_error *err)
 {
-    job->arena = tdmi_alloc(1, sizeof *job->arena);
-    if (!job->arena)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a report");
-    tdmi_arena_init(job->arena, 0);
+    TDMI_TRY(TDMI_NEW(job->arena, 1, err));
     job->audit->memory = job->arena;
     TDM_TRY(tdmi_source_open(job->options->source, &job->options->how, &job->source, err), err,
-            "opening the pictures to audit");
+            "opening the images to audit");
     if (job->options->quarantine)
         TDM_TRY(tdmi_quarantine_check_target(job->options->quarantine, job->options->source, err),
                 err, "keeping the list of bad files");
     TDM_TRY(reserve(job, err), err, "preparing the audit");
-    TDM_TRY(find_all(job, sink, err), err, "looking at the pictures");
+    TDM_TRY(find_all(job, sink, err), err, "checking the images");
     TDM_TRY(report(job, err), err, "summing up");
     if (!job->options->quarantine)
         return TDM_OK;

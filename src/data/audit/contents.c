@@ -1,18 +1,80 @@
 /*
- * One sweep; a thread reads into a text of its own and keeps the first pictures that it leaves out.
- * Threads take pictures in ascending order, so the first of all are among those.
+ * A sweep consists of tasks of a few neighbours each: neighbours lie together on disk, and a task
+ * is soon over. Hashing is one sweep; a thread reads into a text of its own and keeps the first
+ * images that it leaves out. Threads take images in ascending order, so the first of all are among
+ * those.
  */
 #include "data/audit/contents.h"
 
+#include "base/clock.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
-#include "data/audit/sweep.h"
-#include "data/source/lost_rows.h"
 #include "tandem/log.h"
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { WARNINGS = 20 }; /* so many pictures are named; a wrong --raw-shape leaves out all */
+enum { MOST_A_TASK = 16 };
+static const int64_t report_every_ns = 50000000;
+
+/* ---- sweep --------------------------------------------------------------------------------- */
+
+struct run {
+    const struct tdmi_sweep *sweep;
+    int64_t n_items, items_a_task, reported_ns;
+    _Atomic int64_t done;
+};
+
+static void report(const struct run *run, enum tdm_event_kind kind)
+{
+    const tdm_sink *sink = &run->sweep->sink;
+    if (sink->event)
+        sink->event(sink->self, &(tdm_event){.kind = kind,
+                                             .done = atomic_load(&run->done),
+                                             .total = run->n_items,
+                                             .text = run->sweep->what});
+}
+
+static tdm_status sweep_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct run *run = self;
+    int64_t first = index * run->items_a_task, end = first + run->items_a_task;
+    for (int64_t i = first; i < end && i < run->n_items; i++) {
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %lld of %lld images",
+                            (long long)atomic_load(&run->done), (long long)run->n_items);
+        TDMI_TRY(run->sweep->item(run->sweep->self, i, worker, err));
+        atomic_fetch_add(&run->done, 1);
+        /* Worker 0 is the caller's thread. */
+        if (worker == 0 && tdmi_clock_ns() - run->reported_ns >= report_every_ns) {
+            run->reported_ns = tdmi_clock_ns();
+            report(run, TDM_EVENT_PROGRESS);
+        }
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_sweep_run(const struct tdmi_sweep *sweep, tdmi_pool *pool, tdm_error *err)
+{
+    struct run run = {.sweep = sweep, .n_items = tdmi_source_items(sweep->source)};
+    run.items_a_task = run.n_items / (4 * (int64_t)tdmi_pool_threads(pool));
+    if (run.items_a_task > MOST_A_TASK)
+        run.items_a_task = MOST_A_TASK;
+    if (run.items_a_task < 1)
+        run.items_a_task = 1;
+    int64_t n_tasks = (run.n_items + run.items_a_task - 1) / run.items_a_task;
+    if (n_tasks > INT_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s: %lld of them are more than can be taken at once",
+                        sweep->what, (long long)run.n_items);
+    report(&run, TDM_EVENT_PHASE_BEGIN);
+    tdm_status status = tdmi_pool_run(pool, (int)n_tasks, sweep_task, &run, err);
+    report(&run, TDM_EVENT_PROGRESS); /* how far it came */
+    report(&run, TDM_EVENT_PHASE_END);
+    return status;
+}
+
+/* ---- contents ------------------------------------------------------------------------------ */
+
+enum { WARNINGS = 20 }; /* so many images are named; a wrong --raw-shape leaves out all */
 
 struct left_out {
     int64_t index;
@@ -29,16 +91,8 @@ struct reading {
     const tdmi_source *source;
     uint64_t *hashes;
     struct reader *readers; /* one a worker */
+    int n_readers;
 };
-
-static void keep(struct reader *reader, int64_t index, const tdm_error *problem)
-{
-    if (reader->n_first == WARNINGS)
-        return;
-    struct left_out *left_out = &reader->first[reader->n_first++];
-    left_out->index = index;
-    snprintf(left_out->why, sizeof left_out->why, "%s", tdm_error_sentence(problem, 0));
-}
 
 /* 0 means unreadable. */
 uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes)
@@ -50,35 +104,33 @@ uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes)
 static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err)
 {
     struct reading *reading = self;
-    tdmi_text *text = &reading->readers[worker].text;
-    uint64_t hash = tdmi_source_hash(reading->source, index);
+    struct reader *reader = &reading->readers[worker];
+    uint64_t *hash = &reading->hashes[index];
     tdm_error problem = {0};
-    tdm_status status =
-        hash != 0 ? TDM_OK : tdmi_source_read(reading->source, index, text, &problem);
-    if (tdmi_source_is_lost(status)) {
-        if (err != NULL)
-            *err = problem;
-        return TDM_WRAP(err, status, "cannot read '%s'",
-                        tdmi_source_item(reading->source, index).path);
-    }
-    if (status != TDM_OK) {
-        keep(&reading->readers[worker], index, &problem);
+    *hash = tdmi_source_hash(reading->source, index);
+    if (*hash != 0)
         return TDM_OK;
+    TDMI_TRY(tdmi_source_try(reading->source, index, &reader->text, &problem, err));
+    if (problem.code == TDM_OK)
+        *hash = tdmi_contents_hash(tdmi_text_string(&reader->text), reader->text.length_bytes);
+    else if (reader->n_first < WARNINGS) {
+        struct left_out *left_out = &reader->first[reader->n_first++];
+        left_out->index = index;
+        snprintf(left_out->why, sizeof left_out->why, "%s", tdm_error_sentence(&problem, 0));
     }
-    reading->hashes[index] =
-        hash != 0 ? hash : tdmi_contents_hash(tdmi_text_string(text), text->length_bytes);
     return TDM_OK;
 }
 
-/* The next in the source's order of what the readers keep; NULL: there is no more. */
-static const struct left_out *next_left_out(struct reader *readers, int n)
+/* The next one in the source's order of those that the readers keep; NULL: no more. */
+static const struct left_out *next_left_out(const struct reading *reading)
 {
     struct reader *first = NULL;
-    for (int i = 0; i < n; i++)
-        if (readers[i].n_reported < readers[i].n_first &&
+    for (struct reader *reader = reading->readers; reader < reading->readers + reading->n_readers;
+         reader++)
+        if (reader->n_reported < reader->n_first &&
             (!first ||
-             readers[i].first[readers[i].n_reported].index < first->first[first->n_reported].index))
-            first = &readers[i];
+             reader->first[reader->n_reported].index < first->first[first->n_reported].index))
+            first = reader;
     return first ? &first->first[first->n_reported++] : NULL;
 }
 
@@ -92,13 +144,11 @@ static bool is_named(const char *why, const char *path)
     return false;
 }
 
-static void report_left_out(const tdmi_source *source, struct reader *readers, int n,
-                            int64_t n_left_out)
+static void report_left_out(const struct reading *reading, int64_t n_left_out)
 {
     const struct left_out *left_out;
-    for (int reported = 0; reported < WARNINGS && (left_out = next_left_out(readers, n)) != NULL;
-         reported++) {
-        const char *path = tdmi_source_item(source, left_out->index).path;
+    for (int n = 0; n < WARNINGS && (left_out = next_left_out(reading)) != NULL; n++) {
+        const char *path = tdmi_source_item(reading->source, left_out->index).path;
         if (is_named(left_out->why, path))
             tdm_log(TDM_LOG_WARNING, "left out: %s", left_out->why);
         else
@@ -108,52 +158,44 @@ static void report_left_out(const tdmi_source *source, struct reader *readers, i
         tdm_log(TDM_LOG_WARNING, "and %lld more are left out", (long long)(n_left_out - WARNINGS));
 }
 
-static tdm_status check_files(const tdmi_source *source, const tdmi_contents *contents,
-                              tdm_error *err)
+tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
+                               tdm_error *err)
 {
-    tdmi_lost_rows lost = {0};
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; status == TDM_OK && i < contents->n_items; i++)
+    TDMI_AT_END(tdmi_lost_rows_release) tdmi_lost_rows lost = {0};
+    for (int64_t i = 0; i < contents->n_items; i++)
         if (contents->hashes[i] == 0)
-            status = tdmi_lost_rows_add(&lost, source, i, NULL, err);
-    tdmi_lost_rows_release(&lost);
-    return status;
+            TDMI_TRY(tdmi_lost_rows_add(&lost, source, i, NULL, err));
+    return TDM_OK;
+}
+
+static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char *what,
+                           tdm_sink sink, tdmi_contents *contents, tdm_error *err)
+{
+    TDMI_TRY(tdmi_sweep_run(&(struct tdmi_sweep){reading->source, what, read_one, reading, sink},
+                            pool, err));
+    for (int64_t i = 0; i < contents->n_items; i++)
+        contents->n_unreadable += contents->hashes[i] == 0;
+    report_left_out(reading, contents->n_unreadable);
+    return tdmi_contents_check(contents, reading->source, err);
 }
 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) struct reader *readers = NULL;
     const int threads = tdmi_pool_threads(pool);
     tdmi_contents_release(contents);
     contents->n_items = tdmi_source_items(source);
-    contents->hashes = tdmi_alloc((size_t)contents->n_items, sizeof *contents->hashes);
-    struct reader *readers = tdmi_alloc((size_t)threads, sizeof *readers);
-    tdm_status status = TDM_OK;
-    if (contents->hashes == NULL || readers == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the contents of %lld pictures",
-                          (long long)contents->n_items);
-    struct reading reading = {.source = source, .hashes = contents->hashes, .readers = readers};
-    if (status == TDM_OK)
-        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = contents->n_items,
-                                                     .what = what,
-                                                     .item = read_one,
-                                                     .self = &reading,
-                                                     .sink = sink},
-                                pool, err);
-    for (int64_t i = 0; status == TDM_OK && i < contents->n_items; i++)
-        contents->n_unreadable += contents->hashes[i] == 0;
-    if (status == TDM_OK)
-        report_left_out(source, readers, threads, contents->n_unreadable);
-    if (status == TDM_OK)
-        status = check_files(source, contents, err);
-    for (int i = 0; readers != NULL && i < threads; i++)
+    TDMI_TRY(TDMI_NEW(readers, threads, err));
+    TDMI_TRY(TDMI_NEW(contents->hashes, contents->n_items, err));
+    struct reading reading = {source, contents->hashes, readers, threads};
+    tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, err),
+                                 "cannot read the images of '%s'", tdmi_source_path(source));
+    for (int i = 0; i < threads; i++)
         tdmi_text_release(&readers[i].text);
-    tdmi_free(readers);
-    if (status != TDM_OK) {
+    if (status != TDM_OK)
         tdmi_contents_release(contents);
-        return TDM_WRAP(err, status, "cannot read the pictures of '%s'", tdmi_source_path(source));
-    }
-    return TDM_OK;
+    return status;
 }
 
 void tdmi_contents_release(tdmi_contents *contents)

@@ -1,6 +1,7 @@
 /*
  * One hash of the bytes of every image of a source: splitting, finding copies and recognizing an
- * image depend on it.
+ * image depend on it. And the sweep that it is made by: every item of a source once, on the threads
+ * of a pool, with progress events and a stop on request.
  */
 #ifndef TANDEM_DATA_AUDIT_CONTENTS_H
 #define TANDEM_DATA_AUDIT_CONTENTS_H
@@ -9,16 +10,32 @@
 #include "data/source/source.h"
 #include "tandem/event.h"
 
+struct tdmi_sweep {
+    const tdmi_source *source;
+    const char *what; /* "checking images": text of the progress events */
+    /* worker is in [0, threads of pool). A failure ends the sweep. */
+    tdm_status (*item)(void *self, int64_t index, int worker, tdm_error *err);
+    void *self;
+    tdm_sink sink; /* called on the caller's thread only */
+};
+
+/* TDM_E_STOPPED when a stop was requested. */
+tdm_status tdmi_sweep_run(const struct tdmi_sweep *sweep, tdmi_pool *pool,
+                          tdm_error *err) TDM_MUST_USE;
+
 typedef struct tdmi_contents { /* start from a zeroed object */
     uint64_t *hashes;          /* by item: XXH64 of its bytes, seed 0; 0: unreadable */
     int64_t n_items, n_unreadable;
 } tdmi_contents;
 
-/* Reads every picture once, on the threads of pool, but those whose hash the source knows. What is
- * unreadable is logged as a warning by path, the first 20 in the source's order; too much of one
- * file is an error (lost_rows.h). what: of the progress. */
+/* Reads every image once, on the threads of pool, except those whose hash the source knows.
+ * Unreadable images are logged as warnings by path, the first 20 in the source's order; too many of
+ * one file are an error (tdmi_lost_rows_add). what: text of the progress events. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
+/* TDM_E_INPUT when too many images of one file are unreadable. */
+tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
+                               tdm_error *err) TDM_MUST_USE;
 /* Hash of the bytes of one image. Never 0. */
 uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes);
 void tdmi_contents_release(tdmi_contents *contents);

@@ -6,9 +6,8 @@
  * together at least once, and only neighbours have to be compared. A pair is taken in the first
  * band that it agrees in, so it is found once.
  */
-#include "data/audit/copies.h"
+#include "data/audit/finding.h"
 
-#include "base/memory.h"
 #include "image/fingerprint.h"
 #include <stdlib.h>
 
@@ -34,26 +33,30 @@ static int compare_pairs(const void *a_, const void *b_)
     return order != 0 ? order : (a->second > b->second) - (a->second < b->second);
 }
 
-static tdm_status add_pair(struct tdmi_copies *copies, struct tdm_audit_pair pair, tdm_error *err)
+struct search {
+    struct tdm_audit *audit;
+    const uint64_t *fingerprints;
+    struct entry *entries; /* room for all files */
+    int64_t pair_capacity, n_compared;
+};
+
+static tdm_status add_pair(struct search *search, int64_t a, int64_t b, int distance,
+                           tdm_error *err)
 {
-    if (!TDMI_GROW(copies->pairs, copies->capacity, copies->n_pairs))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld pairs of copies",
-                        (long long)copies->n_pairs);
-    if (pair.first > pair.second) {
-        int64_t first = pair.first;
-        pair.first = pair.second;
-        pair.second = first;
-    }
-    copies->pairs[copies->n_pairs++] = pair;
+    struct tdm_audit *audit = search->audit;
+    TDMI_TRY(TDMI_MAKE_ROOM(audit->pairs, search->pair_capacity, audit->n_pairs, err));
+    audit->pairs[audit->n_pairs++] = (struct tdm_audit_pair){
+        .first = a < b ? a : b, .second = a < b ? b : a, .distance = distance};
     return TDM_OK;
 }
 
 /* ---- equal bytes ---------------------------------------------------------------------------- */
 
 /* Files [0, n) of entries have the same bytes and stand in the order of the source. */
-static tdm_status evaluate_group(struct tdm_audit_file *files, const struct entry *entries,
-                                 int64_t n, struct tdmi_copies *copies, tdm_error *err)
+static tdm_status evaluate_group(struct search *search, const struct entry *entries, int64_t n,
+                                 tdm_error *err)
 {
+    struct tdm_audit_file *files = search->audit->files;
     bool is_conflict = false, is_leak = false;
     for (int64_t i = 1; i < n; i++) {
         is_conflict |= files[entries[i].file].label != files[entries[0].file].label;
@@ -69,37 +72,30 @@ static tdm_status evaluate_group(struct tdm_audit_file *files, const struct entr
             if (files[entries[k].file].label == file->label &&
                 files[entries[k].file].part == file->part)
                 file->remarks |= tdmi_verdict_bit(TDM_VERDICT_COPY);
-        if (i == 0)
-            continue;
-        tdm_status status =
-            add_pair(copies, (struct tdm_audit_pair){entries[0].file, entries[i].file, -1}, err);
-        if (status != TDM_OK)
-            return status;
+        if (i > 0)
+            TDMI_TRY(add_pair(search, entries[0].file, entries[i].file, -1, err));
     }
     return TDM_OK;
 }
 
 /* Leaves in entries the first file of each content that has a fingerprint; *n_distinct of them. */
-static tdm_status find_equal(struct tdm_audit_file *files, const uint64_t *fingerprints, int64_t n,
-                             struct entry *entries, int64_t *n_distinct, struct tdmi_copies *copies,
-                             tdm_error *err)
+static tdm_status find_equal(struct search *search, int64_t *n_distinct, tdm_error *err)
 {
+    const struct tdm_audit_file *files = search->audit->files;
+    struct entry *entries = search->entries;
     int64_t n_entries = 0;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < search->audit->images; i++)
         if (files[i].hash != 0)
             entries[n_entries++] = (struct entry){files[i].hash, i};
     if (n_entries > 0)
         qsort(entries, (size_t)n_entries, sizeof *entries, compare_entries);
-    *n_distinct = 0;
     for (int64_t i = 0; i < n_entries;) {
         int64_t end = i + 1;
         while (end < n_entries && entries[end].key == entries[i].key)
             end++;
         const struct entry first = entries[i];
-        tdm_status status = evaluate_group(files, entries + i, end - i, copies, err);
-        if (status != TDM_OK)
-            return status;
-        if (fingerprints && fingerprints[first.file] != 0)
+        TDMI_TRY(evaluate_group(search, entries + i, end - i, err));
+        if (search->fingerprints && search->fingerprints[first.file] != 0)
             entries[(*n_distinct)++] = first;
         i = end;
     }
@@ -124,82 +120,63 @@ static bool agree_before(uint64_t a, uint64_t b, int band)
 
 static void remark_near(struct tdm_audit_file *first, struct tdm_audit_file *second)
 {
-    if (first->label != second->label) {
-        first->remarks |= tdmi_verdict_bit(TDM_VERDICT_NEAR_CONFLICT);
-        second->remarks |= tdmi_verdict_bit(TDM_VERDICT_NEAR_CONFLICT);
-    }
-    if (first->part != second->part) {
-        first->remarks |= tdmi_verdict_bit(TDM_VERDICT_NEAR_LEAK);
-        second->remarks |= tdmi_verdict_bit(TDM_VERDICT_NEAR_LEAK);
-    }
-    if (first->label == second->label && first->part == second->part)
-        second->remarks |= tdmi_verdict_bit(TDM_VERDICT_NEAR_COPY);
+    uint32_t both = 0;
+    if (first->label != second->label)
+        both |= tdmi_verdict_bit(TDM_VERDICT_NEAR_CONFLICT);
+    if (first->part != second->part)
+        both |= tdmi_verdict_bit(TDM_VERDICT_NEAR_LEAK);
+    first->remarks |= both;
+    second->remarks |= both != 0 ? both : tdmi_verdict_bit(TDM_VERDICT_NEAR_COPY);
 }
 
-static tdm_status find_near_in_band(struct tdm_audit_file *files, const uint64_t *fingerprints,
-                                    const struct entry *entries, int64_t n, int band,
-                                    int64_t *n_compared, struct tdmi_copies *copies, tdm_error *err)
+static tdm_status find_near_in_band(struct search *search, int64_t n, int band, tdm_error *err)
 {
+    struct tdm_audit *audit = search->audit;
+    const struct entry *entries = search->entries;
+    const uint64_t *fingerprints = search->fingerprints;
     for (int64_t i = 0; i < n; i++) {
         const uint64_t own = fingerprints[entries[i].file];
         for (int64_t k = i + 1; k < n && entries[k].key == entries[i].key; k++) {
             const uint64_t other = fingerprints[entries[k].file];
             const int distance = tdmi_fingerprint_distance(own, other);
-            if (++*n_compared > comparisons_most || copies->n_pairs >= PAIRS_MOST) {
-                copies->is_near_cut = true;
+            audit->is_near_cut =
+                ++search->n_compared > comparisons_most || audit->n_pairs >= PAIRS_MOST;
+            if (audit->is_near_cut)
                 return TDM_OK;
-            }
             if (distance > TDMI_FINGERPRINT_NEAR || agree_before(own, other, band))
                 continue;
             /* Entries of one band stand in the order of the source. */
-            remark_near(&files[entries[i].file], &files[entries[k].file]);
-            tdm_status status = add_pair(
-                copies, (struct tdm_audit_pair){entries[i].file, entries[k].file, distance}, err);
-            if (status != TDM_OK)
-                return status;
+            remark_near(&audit->files[entries[i].file], &audit->files[entries[k].file]);
+            TDMI_TRY(add_pair(search, entries[i].file, entries[k].file, distance, err));
         }
     }
     return TDM_OK;
 }
 
-static tdm_status find_near(struct tdm_audit_file *files, const uint64_t *fingerprints,
-                            struct entry *entries, int64_t n, struct tdmi_copies *copies,
-                            tdm_error *err)
+static tdm_status find_near(struct search *search, int64_t n, tdm_error *err)
 {
-    int64_t n_compared = 0;
-    for (int band = 0; band < BANDS && n > 0 && !copies->is_near_cut; band++) {
+    struct entry *entries = search->entries;
+    for (int band = 0; band < BANDS && n > 0 && !search->audit->is_near_cut; band++) {
         for (int64_t i = 0; i < n; i++)
-            entries[i].key = band_of(fingerprints[entries[i].file], band);
+            entries[i].key = band_of(search->fingerprints[entries[i].file], band);
         qsort(entries, (size_t)n, sizeof *entries, compare_entries);
-        tdm_status status =
-            find_near_in_band(files, fingerprints, entries, n, band, &n_compared, copies, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(find_near_in_band(search, n, band, err));
     }
     return TDM_OK;
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-tdm_status tdmi_copies_find(struct tdm_audit_file *files, const uint64_t *fingerprints, int64_t n,
-                            struct tdmi_copies *copies, tdm_error *err)
+tdm_status tdmi_copies_find(struct tdm_audit *audit, const uint64_t *fingerprints, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) struct entry *entries = NULL;
+    TDMI_TRY(TDMI_NEW(entries, audit->images, err));
+    struct search search = {.audit = audit, .fingerprints = fingerprints, .entries = entries};
     int64_t n_distinct = 0;
-    struct entry *entries = tdmi_alloc((size_t)n, sizeof *entries);
-    if (!entries)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look for copies among %lld pictures",
-                        (long long)n);
-    tdm_status status = find_equal(files, fingerprints, n, entries, &n_distinct, copies, err);
-    if (status == TDM_OK && fingerprints)
-        status = find_near(files, fingerprints, entries, n_distinct, copies, err);
-    if (copies->n_pairs > 1)
-        qsort(copies->pairs, (size_t)copies->n_pairs, sizeof *copies->pairs, compare_pairs);
-    tdmi_free(entries);
-    return status;
-}
-
-void tdmi_copies_release(struct tdmi_copies *copies)
-{
-    tdmi_free(copies->pairs);
-    *copies = (struct tdmi_copies){0};
+    TDMI_TRY(find_equal(&search, &n_distinct, err));
+    if (fingerprints)
+        TDMI_TRY(find_near(&search, n_distinct, err));
+    if (audit->n_pairs > 1)
+        qsort(audit->pairs, (size_t)audit->n_pairs, sizeof *audit->pairs, compare_pairs);
+    return TDM_OK;
 }

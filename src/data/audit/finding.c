@@ -1,11 +1,10 @@
-/* One file: read, described, decoded, and the words for what was seen. */
+/* One file: read, described, decoded; and the words for what was found. */
 #include "data/audit/finding.h"
 
 #include "base/hash/hash.h"
 #include "image/facts.h"
 #include "image/fingerprint.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Below NEAR_SIDE a fingerprint tells shirts from coats, not one shirt from another. */
 enum { TINY_SIDE = 16, NEAR_SIDE = 32 };
@@ -64,12 +63,6 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
 }
 
-/* Format that a file's name stands for; the name of a table's row is that of its original file. */
-static enum tdmi_image_format format_by_name(const tdmi_source *source, const char *path)
-{
-    return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);
-}
-
 static tdm_status look_inside(const tdmi_source *source, const char *path, bool has_fingerprint,
                               struct tdmi_finding_scratch *scratch, struct tdmi_finding *finding,
                               tdm_error *err)
@@ -77,20 +70,21 @@ static tdm_status look_inside(const tdmi_source *source, const char *path, bool 
     const void *bytes = tdmi_text_string(&scratch->bytes);
     const size_t length_bytes = scratch->bytes.length_bytes;
     struct tdmi_image_facts facts = {0};
-    tdm_error problem = {0};
     const bool is_described =
-        tdmi_image_describe(bytes, length_bytes, path, &facts, &problem) == TDM_OK;
+        tdmi_image_describe(bytes, length_bytes, path, &facts, NULL) == TDM_OK;
+    /* The name of a table's row is that of its original file. */
     if (is_described)
-        take_facts(finding, &facts, format_by_name(source, path));
+        take_facts(finding, &facts,
+                   tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN
+                                                : tdmi_image_format_of_name(path));
 
-    tdm_error damage = {0};
+    tdm_error problem = {0};
     struct tdmi_image_limits limits = {.is_strict = true};
     tdm_status status =
-        tdmi_image_decode(bytes, length_bytes, path, limits, &scratch->decoded, &damage);
-    problem = damage;
+        tdmi_image_decode(bytes, length_bytes, path, limits, &scratch->decoded, &problem);
     if (status == TDM_E_INPUT) {
+        const tdm_error damage = problem;
         limits.is_strict = false;
-        problem = (tdm_error){0};
         status = tdmi_image_decode(bytes, length_bytes, path, limits, &scratch->decoded, &problem);
         if (status == TDM_OK)
             keep_reason(finding, TDM_VERDICT_DAMAGED, &damage);
@@ -122,13 +116,8 @@ tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fi
     const char *path = tdmi_source_item(source, index).path;
     tdm_error problem = {0};
     *finding = (struct tdmi_finding){0};
-    tdm_status status = tdmi_source_read(source, index, &scratch->bytes, &problem);
-    if (tdmi_source_is_lost(status)) {
-        if (err != NULL)
-            *err = problem;
-        return TDM_WRAP(err, status, "cannot read '%s'", path);
-    }
-    if (status != TDM_OK) {
+    TDMI_TRY(tdmi_source_try(source, index, &scratch->bytes, &problem, err));
+    if (problem.code != TDM_OK) {
         keep_reason(finding, TDM_VERDICT_UNREADABLE, &problem);
         return TDM_OK;
     }

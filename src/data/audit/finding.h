@@ -1,6 +1,7 @@
 /*
  * Findings about one file: the facts of its header, whether it decodes, and the verdicts that
- * follow. audit collects them; prepare checks every image in the same way before it stores it.
+ * follow. audit collects them and looks for copies among them; prepare checks every image in the
+ * same way before it stores it.
  */
 #ifndef TANDEM_DATA_AUDIT_FINDING_H
 #define TANDEM_DATA_AUDIT_FINDING_H
@@ -21,17 +22,24 @@ struct tdmi_finding {
 };
 
 /* One a thread; start from a zeroed object. After a finding that is not bad, decoded holds the
- * picture and bytes its file. */
+ * image and bytes its file. */
 struct tdmi_finding_scratch {
     tdmi_text bytes;
     tdmi_image decoded, small;
 };
 void tdmi_finding_scratch_release(struct tdmi_finding_scratch *scratch);
 
-/* Fails only where no memory is left: everything else is a finding. Any thread. */
+/* Fails only where no memory is left or the source fails: everything else is a finding. Any thread.
+ */
 tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fingerprint,
                            struct tdmi_finding_scratch *scratch, struct tdmi_finding *finding,
                            tdm_error *err) TDM_MUST_USE;
+
+/* Look for equal bytes, by hash, and for images that show the same, by fingerprints (by file; 0:
+ * none) or, with NULL, for equal bytes only. Adds remarks to the files, and the pairs of the audit.
+ */
+tdm_status tdmi_copies_find(struct tdm_audit *audit, const uint64_t *fingerprints,
+                            tdm_error *err) TDM_MUST_USE;
 
 /* The weightiest of some remarks. */
 enum tdm_verdict tdmi_verdict_among(uint32_t remarks);

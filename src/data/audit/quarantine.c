@@ -3,13 +3,10 @@
 
 #include "base/arena.h"
 #include "base/file/file.h"
-#include "base/memory.h"
-#include "base/text/text.h"
+#include "base/text/json.h"
 #include "data/source/list_file.h"
 #include "io/storage/storage.h"
-#include "tandem/json.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_BYTES = 1 << 30 };
 
@@ -37,80 +34,58 @@ static bool is_one_file(const char *a, const char *b)
  * that a person made, or a source, whose lines have a "path" too. */
 tdm_status tdmi_quarantine_check_target(const char *path, const char *source, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_quarantine_free_at) tdmi_quarantine *list = NULL;
     const enum tdmi_file_kind kind = tdmi_file_kind_of(path);
-    tdmi_quarantine *list = NULL;
     if (kind == TDMI_FILE_FOLDER)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot write the quarantine list %s: it is a folder; a file is wanted",
-                        path);
+                        "cannot write the quarantine list %s: it is a folder; name a file", path);
     if (kind != TDMI_FILE_REGULAR)
-        return TDM_OK; /* writing says what is wrong, if anything is */
+        return TDM_OK; /* writing reports what is wrong, if anything is */
     if (is_one_file(path, source))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot write the quarantine list %s: it is the source that is looked at; "
-                        "another file is wanted",
+                        "cannot write the quarantine list %s: it is the source that is checked; "
+                        "name another file",
                         path);
     const tdm_status status = tdmi_quarantine_read(path, &list, NULL);
-    const bool is_older = status == TDM_OK && list->is_of_audit;
-    tdmi_quarantine_free(list);
-    if (status == TDM_E_INPUT || (status == TDM_OK && !is_older))
+    if (status == TDM_E_INPUT || (status == TDM_OK && !list->is_of_audit))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot write the quarantine list %s: it is there and audit did not write "
-                        "it; a new file, or an older list of audit's to replace, is wanted",
+                        "cannot write the quarantine list %s: it exists and audit did not write "
+                        "it; name a new file, or an older list of audit's to replace",
                         path);
     return TDM_OK;
 }
 
 static tdm_status write_line(const struct tdm_audit_file *file, tdmi_text *text, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     const char *line;
-    tdm_json_writer *json = tdm_json_writer_new(0);
     tdm_json_object_begin(json, NULL);
     tdm_json_string(json, "path", file->path);
     tdm_json_string(json, "verdict", tdm_verdict_word(file->verdict));
     tdm_json_string(json, "reason", file->reason);
     tdm_json_object_end(json);
-    tdm_status status = tdm_json_finish(json, &line, NULL, err);
-    if (status == TDM_OK)
-        tdmi_text_printf(text, "%s\n", line);
-    tdm_json_writer_free(json);
-    return status;
+    TDMI_TRY(tdm_json_finish(json, &line, NULL, err));
+    tdmi_text_printf(text, "%s\n", line);
+    return tdmi_text_status(text, err);
 }
 
 tdm_status tdmi_quarantine_write(const char *path, const struct tdm_audit *audit, bool is_strict,
                                  tdm_error *err)
 {
-    tdmi_text text = {0};
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < audit->images && status == TDM_OK; i++)
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    for (int64_t i = 0; i < audit->images; i++)
         if (tdm_verdict_is_bad(audit->files[i].verdict) ||
             (is_strict && audit->files[i].verdict == TDM_VERDICT_DAMAGED))
-            status = write_line(&audit->files[i], &text, err);
-    if (status == TDM_OK && text.is_broken)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a list of %lld files",
-                          (long long)audit->bad);
-    if (status == TDM_OK)
-        status = tdmi_file_write(path, tdmi_text_string(&text), text.length_bytes, err);
-    tdmi_text_release(&text);
-    return TDM_WRAP(err, status, "cannot write the quarantine list %s", path);
+            TDM_TRY(write_line(&audit->files[i], &text, err), err,
+                    "cannot write the quarantine list %s", path);
+    return TDM_WRAP(err, tdmi_file_write(path, tdmi_text_string(&text), text.length_bytes, err),
+                    "cannot write the quarantine list %s", path);
 }
 
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-static tdm_status add_path(struct tdmi_quarantine *quarantine, const char *path, tdm_error *err)
-{
-    if (!TDMI_GROW(quarantine->paths, quarantine->capacity, quarantine->n))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld paths",
-                        (long long)quarantine->n);
-    const char *copy = tdmi_arena_copy(&quarantine->arena, path);
-    if (!copy)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);
-    quarantine->paths[quarantine->n++] = copy;
-    return TDM_OK;
-}
-
-/* It has a verdict, and nothing that makes it a row of a source's list. */
+/* The object has a verdict, and nothing that makes it a row of a source's list. */
 static bool is_of_audit(const tdm_json_value *object)
 {
     for (size_t i = 0; i < tdm_json_count(object); i++) {
@@ -121,31 +96,21 @@ static bool is_of_audit(const tdm_json_value *object)
     return *tdm_json_as_string(tdm_json_member(object, "verdict"), "") != '\0';
 }
 
-static tdm_status read_line(struct tdmi_quarantine *quarantine, const char *line, size_t bytes,
-                            tdm_error *err)
+static tdm_status add_line(void *self, int64_t line, const tdm_json_value *object, tdm_error *err)
 {
-    tdm_json_document *document = NULL;
-    tdm_status status = tdm_json_read(line, bytes, "it", &document, err);
-    if (status != TDM_OK)
-        return status;
-    const tdm_json_value *path = tdm_json_member(tdm_json_root(document), "path");
-    const char *text = tdm_json_as_string(path, "");
-    status = *text ? add_path(quarantine, text, err)
-                   : TDM_FAIL(err, TDM_E_INPUT,
-                              "it has no \"path\"; an object such as "
-                              "{\"path\":\"cat/17.jpg\"} is expected");
-    if (status == TDM_OK && !is_of_audit(tdm_json_root(document)))
-        quarantine->is_of_audit = false;
-    tdm_json_document_free(document);
-    return status;
-}
-
-static bool is_blank(const char *line, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
-            return false;
-    return true;
+    struct tdmi_quarantine *quarantine = self;
+    const char *path = tdm_json_as_string(tdm_json_member(object, "path"), "");
+    if (*path == '\0')
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "line %lld has no \"path\"; an object such as {\"path\":\"cat/17.jpg\"} is "
+                        "expected",
+                        (long long)line);
+    TDMI_TRY(TDMI_MAKE_ROOM(quarantine->paths, quarantine->capacity, quarantine->n, err));
+    const char *copy = tdmi_arena_copy(&quarantine->arena, path);
+    TDMI_CHECK_MEMORY(copy, err);
+    quarantine->paths[quarantine->n++] = copy;
+    quarantine->is_of_audit &= is_of_audit(object);
+    return TDM_OK;
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -155,41 +120,20 @@ static int compare_paths(const void *a, const void *b)
 
 tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine, tdm_error *err)
 {
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    TDMI_AT_END(tdmi_quarantine_free_at) tdmi_quarantine *made = NULL;
     size_t length_bytes = 0;
-    int64_t number = 0;
-    tdm_status status = TDM_OK;
     *quarantine = NULL;
     TDM_TRY(tdmi_file_read(path, MOST_BYTES, &bytes, &length_bytes, err), err,
             "cannot read the quarantine list %s", path);
-    struct tdmi_quarantine *made = tdmi_alloc(1, sizeof *made);
-    if (!made) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the quarantine list %s", path);
-        goto out;
-    }
-    tdmi_arena_init(&made->arena, 0);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->is_of_audit = true;
-    const char *at = bytes, *end = at + length_bytes;
-    while (at < end && status == TDM_OK) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *stop = newline ? newline : end;
-        number++;
-        if (!is_blank(at, (size_t)(stop - at)))
-            status =
-                TDM_WRAP(err, read_line(made, at, (size_t)(stop - at), err),
-                         "cannot use the quarantine list %s: line %lld", path, (long long)number);
-        at = stop + 1;
-    }
-    if (status == TDM_OK) {
-        if (made->n > 1)
-            qsort(made->paths, (size_t)made->n, sizeof *made->paths, compare_paths);
-        *quarantine = made;
-        made = NULL;
-    }
-out:
-    tdmi_quarantine_free(made);
-    tdmi_free(bytes);
-    return status;
+    TDM_TRY(tdmi_json_lines(path, bytes, length_bytes, add_line, made, err), err,
+            "cannot use the quarantine list %s", path);
+    if (made->n > 1)
+        qsort(made->paths, (size_t)made->n, sizeof *made->paths, compare_paths);
+    *quarantine = tdmi_take(&made);
+    return TDM_OK;
 }
 
 void tdmi_quarantine_free(tdmi_quarantine *quarantine)
@@ -210,23 +154,16 @@ static bool is_listed(const tdmi_quarantine *quarantine, const char *path)
 /* A name that is not UTF-8 stands in the list as JSON spells it, with U+FFFD for what is none. */
 static bool is_listed_as_json(const tdmi_quarantine *quarantine, const char *path)
 {
-    tdmi_text spelled = {0};
-    size_t rest = strlen(path);
+    TDMI_AT_END(tdmi_text_release) tdmi_text spelled = {0};
     bool is_utf8 = true;
-    while (rest > 0) {
+    for (size_t rest = strlen(path); rest > 0;) {
         size_t length = tdmi_utf8_length(path, rest);
-        if (length > 0)
-            tdmi_text_add(&spelled, path, length);
-        else
-            tdmi_text_add(&spelled, "\xef\xbf\xbd", 3);
+        tdmi_text_add(&spelled, length > 0 ? path : "\xef\xbf\xbd", length > 0 ? length : 3);
         is_utf8 = is_utf8 && length > 0;
         path += length > 0 ? length : 1;
         rest -= length > 0 ? length : 1;
     }
-    bool answer =
-        !is_utf8 && !spelled.is_broken && is_listed(quarantine, tdmi_text_string(&spelled));
-    tdmi_text_release(&spelled);
-    return answer;
+    return !is_utf8 && !spelled.is_broken && is_listed(quarantine, tdmi_text_string(&spelled));
 }
 
 bool tdmi_quarantine_has(const tdmi_quarantine *quarantine, const char *path)

@@ -1,5 +1,5 @@
 /*
- * A quarantine list: pictures of a source that are to be left out, as audit writes it and a person
+ * A quarantine list: images of a source that are to be left out, as audit writes it and a person
  * may edit it. One JSON object a line; "path" decides, the rest is for the reader:
  *
  *     {"path":"cat/17.jpg","verdict":"truncated","reason":"…"}

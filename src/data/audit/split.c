@@ -1,7 +1,7 @@
 /*
  * The split works on units: all copies of one content that the source gave the same part (or none).
  *
- *     1. take the content hash of every picture (data/audit/contents.h)
+ *     1. take the content hash of every image (data/audit/contents.h)
  *     2. sort the items by (hash, part): each run is a unit, at home in its lowest class
  *     3. free units that also occur in a given part follow it; stored ones follow the store
  *     4. per class and part, in the order of one keyed hash: keep what fraction and per_class allow
@@ -12,18 +12,17 @@
  */
 #include "data/audit/split.h"
 
+#include "base/bytes.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
 #include "tandem/log.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum purpose { PURPOSE_SELECT = 1, PURPOSE_SIDE = 2 };
-enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER };
+/* OPEN to TEST are the parts that a source gives. */
+enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER, SIDES };
 
-struct entry { /* a readable, labelled picture */
+struct entry { /* a readable, labelled image */
     uint64_t hash;
     int64_t item;
     enum tdmi_part part;
@@ -48,17 +47,14 @@ struct work {
     int64_t n_entries;
     struct unit *units;
     int64_t n_units, n_torn;
-    bool has_given_val, has_given_test;
 };
 
 /* ---- units --------------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint64_t hash, enum purpose purpose, uint64_t seed)
+uint64_t tdmi_split_key(uint64_t hash, enum tdmi_split_purpose purpose, uint64_t seed)
 {
-    uint8_t bytes[9];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(hash >> 8 * i);
-    bytes[8] = (uint8_t)purpose;
+    uint8_t bytes[9] = {[8] = (uint8_t)purpose};
+    tdmi_write_little(bytes, hash, 8);
     return tdmi_xxh64_of(bytes, sizeof bytes, seed);
 }
 
@@ -84,29 +80,8 @@ static int compare_units(const void *a_, const void *b_)
     return order != 0 ? order : COMPARE(a->hash, b->hash);
 }
 
-/* The part that counts for the split: train pictures are free where nobody gave a validation. */
-static enum tdmi_part part_of(const struct work *work, struct tdmi_item item)
-{
-    return item.part == TDMI_PART_TRAIN && !work->has_given_val ? TDMI_PART_NONE : item.part;
-}
-
-static enum side side_given(enum tdmi_part part)
-{
-    switch (part) {
-    case TDMI_PART_TRAIN:
-        return SIDE_TRAIN;
-    case TDMI_PART_VAL:
-        return SIDE_VAL;
-    case TDMI_PART_TEST:
-        return SIDE_TEST;
-    case TDMI_PART_NONE:
-        break;
-    }
-    return SIDE_OPEN;
-}
-
 /* Units of one content stand together, free ones first. A free one follows its given copy: out of
- * all use beside a test picture, else to validation, else to train. */
+ * all use beside a test image, else to validation, else to train. */
 static void follow_given(struct unit *units, int64_t n)
 {
     static const enum side by_strength[] = {SIDE_TEST, SIDE_VAL, SIDE_TRAIN};
@@ -130,9 +105,11 @@ static void find_units(struct work *work)
         bool is_torn = false;
         while (i < work->n_entries && entries[i].hash == hash) {
             struct unit *unit = &work->units[work->n_units++];
-            *unit = (struct unit){
-                .hash = hash, .first = i, .part = entries[i].part, .label = entries[i].label};
-            unit->side = side_given(unit->part);
+            *unit = (struct unit){.hash = hash,
+                                  .first = i,
+                                  .part = entries[i].part,
+                                  .label = entries[i].label,
+                                  .side = (enum side)entries[i].part};
             for (; i < work->n_entries && entries[i].hash == hash && entries[i].part == unit->part;
                  i++) {
                 unit->n++;
@@ -146,7 +123,7 @@ static void find_units(struct work *work)
     }
     for (int64_t i = 0; i < work->n_units; i++) {
         struct unit *unit = &work->units[i];
-        unit->key = key_of(unit->hash, PURPOSE_SELECT, work->options.seed);
+        unit->key = tdmi_split_key(unit->hash, TDMI_SPLIT_SELECT, work->options.seed);
         if (unit->side != SIDE_OPEN)
             continue;
         const struct tdmi_split_stored *stored = &work->stored;
@@ -196,31 +173,28 @@ static void select_units(const struct tdmi_split_options *options, struct unit *
     }
 }
 
-struct shares {
-    int64_t train, val, test;
-};
-
-/* Numbers of n units for each side, together at most n. */
-static struct shares shares_of(const struct tdmi_split_options *options, int64_t n_used)
+/* Numbers of n_used units for each side, together at most n_used. */
+static void find_shares(const struct tdmi_split_options *options, int64_t n_used,
+                        int64_t shares[SIDES])
 {
     const double sum = options->train_fraction + options->val_fraction + options->test_fraction;
-    int64_t want_val = rounded(options->val_fraction, n_used);
-    if (want_val < 1 && options->val_fraction > 0)
-        want_val = 1;
-    if (want_val > n_used - 1)
-        want_val = n_used > 0 ? n_used - 1 : 0;
-    int64_t want_train = rounded(options->train_fraction, n_used);
-    if (want_train < 1)
-        want_train = 1;
+    int64_t val = rounded(options->val_fraction, n_used);
+    if (val < 1 && options->val_fraction > 0)
+        val = 1;
+    if (val > n_used - 1)
+        val = n_used > 0 ? n_used - 1 : 0;
+    int64_t train = rounded(options->train_fraction, n_used);
+    if (train < 1)
+        train = 1;
     const bool has_test = options->test_fraction > 0.0, is_all = sum > 1 - 1e-9;
-    /* The numbers add up to n where the fractions add up to 1, however they are rounded. */
-    if ((is_all && !has_test) || want_train > n_used - want_val)
-        want_train = n_used - want_val;
-    const int64_t left = n_used - want_val - want_train;
-    int64_t want_test = is_all ? left : rounded(options->test_fraction, n_used);
-    if (!has_test || want_test > left)
-        want_test = has_test ? left : 0;
-    return (struct shares){want_train, want_val, want_test};
+    /* The numbers add up to n_used where the fractions add up to 1, however they are rounded. */
+    if ((is_all && !has_test) || train > n_used - val)
+        train = n_used - val;
+    const int64_t left = n_used - val - train;
+    const int64_t test = is_all ? left : rounded(options->test_fraction, n_used);
+    shares[SIDE_VAL] = val;
+    shares[SIDE_TRAIN] = train;
+    shares[SIDE_TEST] = !has_test ? 0 : test < left ? test : left;
 }
 
 /* Units that the sides still need. */
@@ -234,21 +208,19 @@ static int64_t missing(int64_t want, int64_t have, int64_t most)
  * the highest to train, the lowest of those between to test. */
 static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
 {
-    int64_t n_used = 0, n_open = 0, seen = 0;
-    struct shares have = {0};
+    int64_t n_used = 0, seen = 0, have[SIDES] = {0}, shares[SIDES] = {0};
     for (int64_t i = 0; i < n; i++) {
         if (units[i].is_forced || (units[i].side == SIDE_NEITHER && !units[i].is_stored))
             continue;
         n_used++;
-        n_open += units[i].side == SIDE_OPEN;
-        have.val += units[i].side == SIDE_VAL;
-        have.train += units[i].side == SIDE_TRAIN;
-        have.test += units[i].side == SIDE_TEST;
+        have[units[i].side]++;
     }
-    const struct shares want = shares_of(options, n_used);
-    const int64_t new_val = missing(want.val, have.val, n_open);
-    const int64_t new_train = missing(want.train, have.train, n_open - new_val);
-    const int64_t new_test = missing(want.test, have.test, n_open - new_val - new_train);
+    find_shares(options, n_used, shares);
+    const int64_t n_open = have[SIDE_OPEN];
+    const int64_t new_val = missing(shares[SIDE_VAL], have[SIDE_VAL], n_open);
+    const int64_t new_train = missing(shares[SIDE_TRAIN], have[SIDE_TRAIN], n_open - new_val);
+    const int64_t new_test =
+        missing(shares[SIDE_TEST], have[SIDE_TEST], n_open - new_val - new_train);
     for (int64_t i = 0; i < n; i++) {
         if (units[i].side != SIDE_OPEN)
             continue;
@@ -274,7 +246,7 @@ static void choose(struct work *work)
         if (units->part != TDMI_PART_NONE)
             continue;
         for (int64_t i = 0; i < end - first; i++)
-            units[i].key = key_of(units[i].hash, PURPOSE_SIDE, work->options.seed);
+            units[i].key = tdmi_split_key(units[i].hash, TDMI_SPLIT_SIDE, work->options.seed);
         qsort(units, (size_t)(end - first), sizeof *units, compare_units);
         divide_units(&work->options, units, end - first);
     }
@@ -299,13 +271,12 @@ static tdm_status check_classes(const struct work *work, const int64_t *n_items,
                  n_bad == 2 ? "class" : "classes");
     const char *name = tdmi_source_class(work->source, first_bad);
     if (n_items[first_bad] == 0)
-        return TDM_FAIL(
-            err, TDM_E_INPUT,
-            "class '%s'%s has no picture that can be read: add some or remove the class", name,
-            more);
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "class '%s'%s has no image that can be read: add some or remove the class",
+                        name, more);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "class '%s'%s has %lld pictures but none to train on: its contents are copies "
-                    "of other classes' or parts', or given to validation or test",
+                    "class '%s'%s has %lld images but none to train on: its contents are copies of "
+                    "other classes' or parts', or given to validation or test",
                     name, more, (long long)n_items[first_bad]);
 }
 
@@ -329,63 +300,53 @@ static tdm_status refuse_no_val(const struct work *work, tdm_error *err)
     const struct tdmi_split_options *options = &work->options;
     if (are_all_empty(work))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "none of the %lld pictures of '%s' has bytes in it: all files are empty",
+                        "none of the %lld images of '%s' has bytes in it: all files are empty",
                         (long long)work->n_entries, path);
     if (options->fraction < 1.0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "no picture of '%s' is left for validation: --fraction %g leaves every "
-                        "class only one distinct picture; a larger one is wanted",
+                        "no image of '%s' is left for validation: --fraction %g leaves every class "
+                        "only one distinct image; use a larger one",
                         path, options->fraction);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "no picture of '%s' is left for validation: every class has only one distinct "
-                    "picture in use; more pictures are wanted",
+                    "no image of '%s' is left for validation: every class has only one distinct "
+                    "image in use; add images",
                     path);
 }
 
 static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    size_t n_classes = (size_t)tdmi_source_classes(work->source);
-    int64_t *n_items = tdmi_alloc(n_classes, sizeof *n_items);
-    int64_t *n_train = tdmi_alloc(n_classes, sizeof *n_train);
-    split->train = tdmi_alloc((size_t)work->n_entries, sizeof *split->train);
-    split->val = tdmi_alloc((size_t)work->n_entries, sizeof *split->val);
-    split->test = tdmi_alloc((size_t)work->n_entries, sizeof *split->test);
-    if (!n_items || !n_train || !split->train || !split->val || !split->test) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %lld pictures",
-                          (long long)work->n_entries);
-        goto out;
-    }
+    TDMI_AT_END(tdmi_free_at) int64_t *n_items = NULL;
+    TDMI_AT_END(tdmi_free_at) int64_t *n_train = NULL;
+    struct {
+        int64_t **items, *n;
+    } const sides[] = {{&split->train, &split->n_train},
+                       {&split->val, &split->n_val},
+                       {&split->test, &split->n_test}};
+    TDMI_TRY(TDMI_NEW(n_items, tdmi_source_classes(work->source), err));
+    TDMI_TRY(TDMI_NEW(n_train, tdmi_source_classes(work->source), err));
+    for (enum side side = SIDE_TRAIN; side <= SIDE_TEST; side++)
+        TDMI_TRY(TDMI_NEW(*sides[side - SIDE_TRAIN].items, work->n_entries, err));
     for (int64_t u = 0; u < work->n_units; u++) {
         const struct unit *unit = &work->units[u];
         for (int64_t e = unit->first; e < unit->first + unit->n; e++) {
             const struct entry *entry = &work->entries[e];
             n_items[entry->label]++;
-            if (unit->side == SIDE_TRAIN) {
-                split->train[split->n_train++] = entry->item;
-                n_train[entry->label]++;
-            } else if (unit->side == SIDE_VAL) {
-                split->val[split->n_val++] = entry->item;
-            } else if (unit->side == SIDE_TEST) {
-                split->test[split->n_test++] = entry->item;
-            }
+            n_train[entry->label] += unit->side == SIDE_TRAIN;
+            if (unit->side < SIDE_NEITHER)
+                (*sides[unit->side - 1].items)[(*sides[unit->side - 1].n)++] = entry->item;
         }
     }
-    qsort(split->train, (size_t)split->n_train, sizeof *split->train, compare_items);
-    qsort(split->val, (size_t)split->n_val, sizeof *split->val, compare_items);
-    qsort(split->test, (size_t)split->n_test, sizeof *split->test, compare_items);
-    status = check_classes(work, n_items, n_train, err);
-    if (status == TDM_OK && split->n_val == 0 && work->options.val_fraction > 0)
-        status = refuse_no_val(work, err);
-    else if (status == TDM_OK && split->n_test == 0 && work->options.test_fraction > 0)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "no picture of '%s' is left for the test: a class needs about %.0f of "
-                          "them for one; more pictures, or a larger third part, are wanted",
-                          tdmi_source_path(work->source), ceil(0.5 / work->options.test_fraction));
-out:
-    tdmi_free(n_items);
-    tdmi_free(n_train);
-    return status;
+    for (int s = 0; s < 3; s++)
+        qsort(*sides[s].items, (size_t)*sides[s].n, sizeof(int64_t), compare_items);
+    TDMI_TRY(check_classes(work, n_items, n_train, err));
+    if (split->n_val == 0 && work->options.val_fraction > 0)
+        return refuse_no_val(work, err);
+    if (split->n_test == 0 && work->options.test_fraction > 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "no image of '%s' is left for the test: a class needs about %.0f of them "
+                        "for one; add images, or make the third part larger",
+                        tdmi_source_path(work->source), ceil(0.5 / work->options.test_fraction));
+    return TDM_OK;
 }
 
 /* Copies that the source itself put on several sides are kept, but not silently. */
@@ -400,15 +361,15 @@ static void warn_of_leaks(const struct work *work)
         if (work->units[u].is_forced && work->units[u].side == SIDE_NEITHER)
             n_left_out += work->units[u].n;
     if (n_leaks > 0)
-        tdm_log(TDM_LOG_WARNING, "%lld pictures of '%s' have a copy in another given part",
+        tdm_log(TDM_LOG_WARNING, "%lld images of '%s' have a copy in another given part",
                 (long long)n_leaks, tdmi_source_path(work->source));
     if (n_left_out > 0)
         tdm_log(TDM_LOG_WARNING,
-                "%lld pictures of '%s' are copies of pictures of the test part and left out",
+                "%lld images of '%s' are copies of images of the test part and left out",
                 (long long)n_left_out, tdmi_source_path(work->source));
 }
 
-/* Pictures of a content that stood in their class before: entries of one content stand together. */
+/* Images of a content that stood in their class before: entries of one content stand together. */
 static int64_t count_copies(const struct work *work)
 {
     const struct entry *entries = work->entries;
@@ -429,44 +390,71 @@ static tdm_status check_options(const struct tdmi_split_options *o, tdm_error *e
     if (!(o->train_fraction > 0) || !(o->val_fraction >= 0) || !(o->test_fraction >= 0) ||
         !(sum <= 1 + 1e-9))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "a split of %g,%g,%g is none: train must be above 0, validation and test "
-                        "at least 0, and all together at most 1",
+                        "a split of %g,%g,%g is not possible: train must be above 0, validation "
+                        "and test at least 0, and all together at most 1",
                         o->train_fraction, o->val_fraction, o->test_fraction);
     if (!(o->fraction > 0 && o->fraction <= 1))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "a fraction of %g of every class cannot be used: above 0 and at most 1 can",
                         o->fraction);
     if (o->per_class < 0)
-        return TDM_FAIL(err, TDM_E_USAGE, "%d pictures per class cannot be used: 0 means all",
+        return TDM_FAIL(err, TDM_E_USAGE, "%d images per class cannot be used: 0 means all",
                         o->per_class);
     return TDM_OK;
 }
 
-static void find_entries(struct work *work, const tdmi_contents *contents)
+/* Sets is_given too. Where the source gives no validation, its train images are free; where it
+ * gives a test, none is taken. */
+static void find_entries(struct work *work, const tdmi_contents *contents, tdmi_split *split)
 {
+    bool has[TDMI_PART_TEST + 1] = {false};
     for (int64_t i = 0; i < contents->n_items; i++)
-        work->has_given_val |= tdmi_source_item(work->source, i).part == TDMI_PART_VAL;
-    for (int64_t i = 0; i < contents->n_items; i++)
-        work->has_given_test |= tdmi_source_item(work->source, i).part == TDMI_PART_TEST;
+        has[tdmi_source_item(work->source, i).part] = true;
+    if (has[TDMI_PART_TEST]) {
+        work->options.train_fraction += work->options.test_fraction;
+        work->options.test_fraction = 0.0;
+    }
+    split->is_given = true;
     for (int64_t i = 0; i < contents->n_items; i++) {
-        struct tdmi_item item = tdmi_source_item(work->source, i);
+        const struct tdmi_item item = tdmi_source_item(work->source, i);
+        const bool is_free = item.part == TDMI_PART_TRAIN && !has[TDMI_PART_VAL];
         if (contents->hashes[i] == 0 || item.label < 0)
             continue;
-        work->entries[work->n_entries++] = (struct entry){.hash = contents->hashes[i],
-                                                          .item = i,
-                                                          .part = part_of(work, item),
-                                                          .label = item.label};
+        struct entry *entry = &work->entries[work->n_entries++];
+        *entry = (struct entry){contents->hashes[i], i, is_free ? TDMI_PART_NONE : item.part,
+                                item.label};
+        split->is_given &= entry->part != TDMI_PART_NONE;
     }
+    split->is_given &= work->n_entries > 0;
     if (work->n_entries > 0)
         qsort(work->entries, (size_t)work->n_entries, sizeof *work->entries, compare_entries);
 }
 
-static bool are_all_given(const struct work *work)
+static void release_work(struct work *work)
 {
-    for (int64_t i = 0; i < work->n_entries; i++)
-        if (work->entries[i].part == TDMI_PART_NONE)
-            return false;
-    return work->n_entries > 0;
+    tdmi_free(work->units);
+    tdmi_free(work->entries);
+}
+
+static tdm_status make(const tdmi_source *source, const tdmi_contents *contents,
+                       struct tdmi_split_options options, struct tdmi_split_stored stored,
+                       tdmi_split *split, tdm_error *err)
+{
+    TDMI_AT_END(release_work)
+    struct work work = {.source = source, .options = options, .stored = stored};
+    TDMI_TRY(check_options(&options, err));
+    if (tdmi_source_classes(source) == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its images have no classes: put them into one folder per class");
+    TDMI_TRY(TDMI_NEW(work.entries, contents->n_items, err));
+    TDMI_TRY(TDMI_NEW(work.units, contents->n_items, err));
+    find_entries(&work, contents, split);
+    split->n_copies = count_copies(&work);
+    find_units(&work);
+    split->n_torn = work.n_torn;
+    choose(&work);
+    warn_of_leaks(&work);
+    return collect(&work, split, err);
 }
 
 tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *contents,
@@ -474,39 +462,10 @@ tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *conte
                            tdmi_split *split, tdm_error *err)
 {
     tdmi_split_release(split);
-    TDM_TRY(check_options(&options, err), err, "cannot split '%s'", tdmi_source_path(source));
-    if (tdmi_source_classes(source) == 0)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the pictures of '%s' have no classes: put them into one folder per class",
-                        tdmi_source_path(source));
-    struct work work = {.source = source, .options = options, .stored = stored};
-    tdm_status status = TDM_OK;
-    size_t n = (size_t)contents->n_items;
-    work.entries = tdmi_alloc(n, sizeof *work.entries);
-    work.units = tdmi_alloc(n, sizeof *work.units);
-    if (work.entries == NULL || work.units == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %zu pictures", n);
-        goto out;
-    }
-    find_entries(&work, contents);
-    split->is_given = are_all_given(&work);
-    split->n_copies = count_copies(&work);
-    if (work.has_given_test) { /* nothing is taken for another */
-        work.options.train_fraction += work.options.test_fraction;
-        work.options.test_fraction = 0.0;
-    }
-    find_units(&work);
-    split->n_torn = work.n_torn;
-    choose(&work);
-    warn_of_leaks(&work);
-    status =
-        TDM_WRAP(err, collect(&work, split, err), "cannot split '%s'", tdmi_source_path(source));
-out:
-    tdmi_free(work.units);
-    tdmi_free(work.entries);
+    const tdm_status status = make(source, contents, options, stored, split, err);
     if (status != TDM_OK)
         tdmi_split_release(split);
-    return status;
+    return TDM_WRAP(err, status, "cannot split '%s'", tdmi_source_path(source));
 }
 
 void tdmi_split_release(tdmi_split *split)

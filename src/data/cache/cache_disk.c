@@ -1,15 +1,14 @@
 /*
- * The folder is looked through when the cache is opened, and again whenever this process has added
- * a sixteenth of the limit: other processes add too. Use is remembered as the file's time of
- * change. Nothing is synced: a file that a crash cut short fails its checksum and is fetched again.
+ * The folder is listed when the cache is opened, and again whenever this process has added a
+ * sixteenth of the limit: other processes add too. Use is remembered as the file's time of change.
+ * Nothing is synced: a file that a crash cut short fails its checksum and is fetched again.
  */
 #include "data/cache/cache_disk.h"
 
-#include "base/arena.h"
-#include "base/system/env.h"
+#include "base/bytes.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/system/env.h"
 #include "tandem/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +31,8 @@ struct tdmi_disk_cache {
     int64_t limit_bytes;
     struct timespec opened; /* what was used since then stays */
     pthread_mutex_t lock;
-    bool has_lock;
     /* Under the lock. */
-    int64_t used, added; /* bytes: there, and by us since the folder was last looked through */
+    int64_t used, added; /* bytes: there, and by us since the folder was last listed */
     bool is_full, has_failed;
     uint64_t n_written; /* for temporary names */
 };
@@ -58,93 +56,70 @@ static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
              (unsigned long long)key.number, key.is_content ? "" : ".row");
 }
 
-/* Trailer after the bytes of a row. */
-static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
-                        uint8_t proof[PROOF_BYTES])
-{
-    const uint64_t hash = tdmi_xxh64_of(bytes, n, key.number);
-    for (int i = 0; i < PROOF_BYTES; i++)
-        proof[i] = (uint8_t)(hash >> 8 * i);
-}
-
-/* Are these the bytes that were put? *n of them without their proof. */
+/* Are these the bytes that were put? *n of them without the hash that follows those of a row. */
 static bool is_proven(struct tdmi_bytes_key key, const char *bytes, size_t *n)
 {
-    uint8_t proof[PROOF_BYTES];
     if (key.is_content)
         return tdmi_xxh64_of(bytes, *n, 0) == key.number;
     if (*n < PROOF_BYTES)
         return false;
     *n -= PROOF_BYTES;
-    write_proof(key, bytes, *n, proof);
-    return memcmp(proof, bytes + *n, PROOF_BYTES) == 0;
+    return tdmi_xxh64_of(bytes, *n, key.number) ==
+           tdmi_read_little((const uint8_t *)bytes + *n, PROOF_BYTES);
 }
 
 /* ---- room ---------------------------------------------------------------------------------- */
 
+static int compare_times(const struct timespec *a, const struct timespec *b)
+{
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec < b->tv_sec ? -1 : 1;
+    return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
 static int by_time(const void *a, const void *b)
 {
-    const struct timespec *x = &((const struct found *)a)->when,
-                          *y = &((const struct found *)b)->when;
-    if (x->tv_sec != y->tv_sec)
-        return x->tv_sec < y->tv_sec ? -1 : 1;
-    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+    return compare_times(&((const struct found *)a)->when, &((const struct found *)b)->when);
 }
 
-static bool remember(struct found_list *list, const struct stat *status, const char *folder,
-                     const char *name)
-{
-    if (!TDMI_GROW(list->of, list->capacity, list->n))
-        return false;
-    struct found *found = &list->of[list->n++];
-    found->when = status->st_mtim;
-    found->size_bytes = status->st_size;
-    snprintf(found->name, sizeof found->name, "%s/%.*s", folder, SHOWN_NAME, name);
-    list->bytes += status->st_size;
-    return true;
-}
-
-/* Everything below the folder, the temporary files of killed processes too. Without memory for the
- * list it is cut short: then less is thrown out now and the rest another time. */
-static void look_through(tdmi_disk_cache *cache, struct found_list *list)
+/* List everything below the folder, the temporary files of killed processes too. Without memory the
+ * list is cut short: then less is evicted now and the rest another time. */
+static void list_files(tdmi_disk_cache *cache, struct found_list *list)
 {
     for (int i = 0; i < N_FOLDERS; i++) {
+        TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
         char folder[4];
-        tdmi_arena arena;
         struct tdmi_folder_entry *entries = NULL;
         size_t n = 0;
-        tdm_error err = {0};
         snprintf(folder, sizeof folder, "%02x", (unsigned)i & 255u);
-        tdmi_arena_init(&arena, 0);
         const char *path = tdmi_path_join(&arena, cache->folder, folder);
-        if (path == NULL || tdmi_folder_list(path, &arena, &entries, &n, &err) != TDM_OK)
+        if (path == NULL || tdmi_folder_list(path, &arena, &entries, &n, NULL) != TDM_OK)
             n = 0;
-        for (size_t e = 0; e < n; e++) {
+        for (size_t e = 0; e < n && TDMI_GROW(list->of, list->capacity, list->n); e++) {
+            struct found *found = &list->of[list->n];
             struct stat status;
-            char name[NAME_BYTES];
-            snprintf(name, sizeof name, "%s/%.*s", folder, SHOWN_NAME, entries[e].name);
-            if (fstatat(cache->folder_fd, name, &status, 0) == 0 && S_ISREG(status.st_mode))
-                remember(list, &status, folder, entries[e].name);
+            snprintf(found->name, sizeof found->name, "%s/%.*s", folder, SHOWN_NAME,
+                     entries[e].name);
+            if (fstatat(cache->folder_fd, found->name, &status, 0) != 0 || !S_ISREG(status.st_mode))
+                continue;
+            found->when = status.st_mtim;
+            found->size_bytes = status.st_size;
+            list->bytes += status.st_size;
+            list->n++;
         }
-        tdmi_arena_release(&arena);
     }
 }
 
-static bool is_before(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
-/* So that `wanted` more bytes fit: down to nine tenths of the limit, if what is old allows it, that
- * the next additions be quick. */
-static void throw_out(tdmi_disk_cache *cache, int64_t needed)
+/* Make room for `needed` more bytes: down to nine tenths of the limit, if the old files allow it,
+ * so that the next additions are quick. */
+static void evict(tdmi_disk_cache *cache, int64_t needed)
 {
     struct found_list list = {0};
-    look_through(cache, &list);
+    list_files(cache, &list);
     if (list.bytes + needed > cache->limit_bytes && list.n > 0) {
         qsort(list.of, list.n, sizeof *list.of, by_time);
         for (size_t i = 0; i < list.n && list.bytes > cache->limit_bytes / 10 * 9; i++) {
-            if (!is_before(&list.of[i].when, &cache->opened))
+            if (compare_times(&list.of[i].when, &cache->opened) >= 0)
                 break;
             if (unlinkat(cache->folder_fd, list.of[i].name, 0) == 0 || errno == ENOENT)
                 list.bytes -= list.of[i].size_bytes;
@@ -161,7 +136,7 @@ static bool has_room(tdmi_disk_cache *cache, int64_t bytes)
     if (cache->is_full || cache->has_failed)
         return false;
     if (cache->added > cache->limit_bytes / 16 || cache->used + bytes > cache->limit_bytes)
-        throw_out(cache, bytes);
+        evict(cache, bytes);
     cache->is_full =
         cache->used + bytes > cache->limit_bytes || bytes > tdmi_disk_spare_bytes(cache->folder);
     return !cache->is_full;
@@ -175,16 +150,14 @@ static tdm_status open_folder(tdmi_disk_cache *cache, const char *folder, tdm_er
         const char *home = tdmi_env_home(&cache->arena);
         if (home == NULL)
             return TDM_FAIL(err, TDM_E_SYSTEM,
-                            "there is no folder to keep pictures in: none of TANDEM_HOME, "
+                            "there is no folder to keep images in: none of TANDEM_HOME, "
                             "XDG_CACHE_HOME and HOME is set");
         cache->folder = tdmi_path_join(&cache->arena, home, "pictures");
     } else {
-        cache->folder = tdmi_arena_printf(&cache->arena, "%s", folder);
+        cache->folder = tdmi_arena_copy(&cache->arena, folder);
     }
-    if (cache->folder == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a cache of pictures on disk");
-    TDM_TRY(tdmi_folder_make(cache->folder, err), err, "cannot keep pictures in '%s'",
-            cache->folder);
+    TDMI_CHECK_MEMORY(cache->folder, err);
+    TDM_TRY(tdmi_folder_make(cache->folder, err), err, "cannot keep images in '%s'", cache->folder);
     cache->folder_fd = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cache->folder_fd < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open the folder '%s': %s", cache->folder,
@@ -195,26 +168,16 @@ static tdm_status open_folder(tdmi_disk_cache *cache, const char *folder, tdm_er
 tdm_status tdmi_disk_cache_open(const char *folder, int64_t limit_bytes, tdmi_disk_cache **cache,
                                 tdm_error *err)
 {
+    TDMI_AT_END(tdmi_disk_cache_close_at) tdmi_disk_cache *opened = NULL;
     *cache = NULL;
-    tdmi_disk_cache *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a cache of pictures on disk");
-    tdmi_arena_init(&opened->arena, 0);
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
     opened->folder_fd = -1;
     opened->limit_bytes = limit_bytes > 0 ? limit_bytes : default_limit;
     clock_gettime(CLOCK_REALTIME_COARSE, &opened->opened); /* the clock of file systems */
-    tdm_status status = open_folder(opened, folder, err);
-    if (status == TDM_OK) {
-        opened->has_lock = pthread_mutex_init(&opened->lock, NULL) == 0;
-        if (!opened->has_lock)
-            status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock of a cache");
-    }
-    if (status != TDM_OK) {
-        tdmi_disk_cache_close(opened);
-        return status;
-    }
-    throw_out(opened, 0);
-    *cache = opened;
+    pthread_mutex_init(&opened->lock, NULL);
+    TDMI_TRY(open_folder(opened, folder, err));
+    evict(opened, 0);
+    *cache = tdmi_take(&opened);
     return TDM_OK;
 }
 
@@ -222,8 +185,7 @@ void tdmi_disk_cache_close(tdmi_disk_cache *cache)
 {
     if (cache == NULL)
         return;
-    if (cache->has_lock)
-        pthread_mutex_destroy(&cache->lock);
+    pthread_mutex_destroy(&cache->lock);
     if (cache->folder_fd >= 0)
         close(cache->folder_fd);
     tdmi_arena_release(&cache->arena);
@@ -263,19 +225,20 @@ bool tdmi_disk_cache_get(tdmi_disk_cache *cache, struct tdmi_bytes_key key, tdmi
     char *room = is_good ? tdmi_text_room(bytes, (size_t)status.st_size) : NULL;
     is_good = room != NULL && read_whole(fd, room, (size_t)status.st_size);
     size_t length_bytes = is_good ? (size_t)status.st_size : 0;
-    bool is_damaged = is_good && !is_proven(key, room, &length_bytes);
-    if (is_damaged)
+    if (is_good && !is_proven(key, room, &length_bytes)) {
+        is_good = false;
         unlinkat(cache->folder_fd, name, 0);
-    else if (is_good && is_before(&status.st_mtim, &cache->opened))
+    } else if (is_good && compare_times(&status.st_mtim, &cache->opened) < 0) {
         (void)futimens(fd, NULL); /* marks it as used; a disk that refuses only forgets sooner */
-    close(fd);
-    if (!is_good || is_damaged)
-        tdmi_text_clear(bytes);
-    else if (bytes->length_bytes != length_bytes) {
-        bytes->length_bytes = length_bytes;
-        room[length_bytes] = '\0';
     }
-    return is_good && !is_damaged;
+    close(fd);
+    if (!is_good) {
+        tdmi_text_clear(bytes);
+        return false;
+    }
+    bytes->length_bytes = length_bytes;
+    room[length_bytes] = '\0';
+    return true;
 }
 
 static bool write_whole(int fd, const char *bytes, size_t length_bytes)
@@ -307,7 +270,9 @@ static bool write_entry(tdmi_disk_cache *cache, struct tdmi_bytes_key key, uint6
         return false;
     bool is_whole = write_whole(fd, tdmi_text_string(bytes), bytes->length_bytes);
     if (is_whole && !key.is_content) {
-        write_proof(key, tdmi_text_string(bytes), bytes->length_bytes, proof);
+        tdmi_write_little(proof,
+                          tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, key.number),
+                          PROOF_BYTES);
         is_whole = write_whole(fd, (const char *)proof, sizeof proof);
     }
     is_whole = close(fd) == 0 && is_whole;
@@ -343,14 +308,5 @@ void tdmi_disk_cache_put(tdmi_disk_cache *cache, struct tdmi_bytes_key key, cons
     cache->has_failed = true;
     pthread_mutex_unlock(&cache->lock);
     if (is_first)
-        tdm_log(TDM_LOG_WARNING, "pictures are no longer kept in '%s': %s", cache->folder, why);
-}
-
-int64_t tdmi_disk_cache_used(const tdmi_disk_cache *cache)
-{
-    pthread_mutex_t *lock = (pthread_mutex_t *)&cache->lock;
-    pthread_mutex_lock(lock);
-    int64_t used = cache->used;
-    pthread_mutex_unlock(lock);
-    return used;
+        tdm_log(TDM_LOG_WARNING, "images are no longer kept in '%s': %s", cache->folder, why);
 }

@@ -5,9 +5,7 @@
  */
 #include "data/cache/cache_memory.h"
 
-#include "base/memory.h"
 #include <stdatomic.h>
-#include <string.h>
 
 enum { EMPTY, WRITTEN_NOW, COMPLETE };
 
@@ -32,19 +30,13 @@ int64_t tdmi_memory_cache_overhead(int64_t n_samples)
 tdm_status tdmi_memory_cache_new(int64_t n_samples, int64_t capacity_bytes,
                                  tdmi_memory_cache **cache, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_memory_cache_free_at) tdmi_memory_cache *made = NULL;
     *cache = NULL;
-    tdmi_memory_cache *made = tdmi_alloc(1, sizeof *made);
-    if (made != NULL) {
-        made->capacity_bytes = capacity_bytes;
-        made->entries = tdmi_alloc((size_t)n_samples, sizeof *made->entries);
-        made->bytes = tdmi_alloc((size_t)capacity_bytes, 1);
-    }
-    if (made == NULL || made->entries == NULL || made->bytes == NULL) {
-        tdmi_memory_cache_free(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to keep %lld bytes of %lld pictures",
-                        (long long)capacity_bytes, (long long)n_samples);
-    }
-    *cache = made;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(TDMI_NEW(made->entries, n_samples, err));
+    TDMI_TRY(TDMI_NEW(made->bytes, capacity_bytes, err));
+    made->capacity_bytes = capacity_bytes;
+    *cache = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -97,9 +89,4 @@ void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void 
     entry->offset = offset;
     entry->length_bytes = (uint32_t)length_bytes;
     atomic_store_explicit(&entry->state, COMPLETE, memory_order_release);
-}
-
-int64_t tdmi_memory_cache_used(const tdmi_memory_cache *cache)
-{
-    return atomic_load_explicit(&cache->used, memory_order_relaxed);
 }

@@ -5,9 +5,7 @@
 #ifndef TANDEM_DATA_CACHE_CACHE_MEMORY_H
 #define TANDEM_DATA_CACHE_CACHE_MEMORY_H
 
-#include "tandem/error.h"
-#include <stddef.h>
-#include <stdint.h>
+#include "base/scope.h"
 
 typedef struct tdmi_memory_cache tdmi_memory_cache;
 
@@ -17,6 +15,7 @@ int64_t tdmi_memory_cache_overhead(int64_t n_samples);
 tdm_status tdmi_memory_cache_new(int64_t n_samples, int64_t capacity_bytes,
                                  tdmi_memory_cache **cache, tdm_error *err) TDM_MUST_USE;
 void tdmi_memory_cache_free(tdmi_memory_cache *cache);
+TDMI_POINTER_RELEASE(tdmi_memory_cache, tdmi_memory_cache_free)
 
 /* Lent for the cache's life; NULL: not here. */
 const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample,
@@ -24,6 +23,5 @@ const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample
 /* Copies the bytes, if there is room and the sample is not cached yet. */
 void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void *bytes,
                            size_t length_bytes);
-int64_t tdmi_memory_cache_used(const tdmi_memory_cache *cache);
 
 #endif

@@ -4,10 +4,8 @@
  */
 #include "data/cache/group_cache.h"
 
-#include "base/memory.h"
 #include <assert.h>
 #include <pthread.h>
-#include <stdbool.h>
 
 enum { CHAINS = 1024 };
 
@@ -31,9 +29,7 @@ struct tdmi_group_cache {
 tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loader *loader,
                                 tdmi_group_cache **cache, tdm_error *err)
 {
-    *cache = tdmi_alloc(1, sizeof **cache);
-    if (*cache == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a cache of groups");
+    TDMI_TRY(TDMI_NEW(*cache, 1, err));
     (*cache)->loader = *loader;
     (*cache)->limit_bytes = limit_bytes;
     pthread_mutex_init(&(*cache)->lock, NULL);
@@ -124,19 +120,21 @@ static tdm_status load(tdmi_group_cache *cache, struct entry *entry, tdm_error *
     return status;
 }
 
+static void unlock(tdmi_group_cache **cache)
+{
+    pthread_mutex_unlock(&(*cache)->lock);
+}
+
 tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
                                  tdm_error *err)
 {
+    TDMI_AT_END(unlock) tdmi_group_cache *locked = cache;
     tdm_status status = TDM_OK;
     *value = NULL;
-    pthread_mutex_lock(&cache->lock);
+    pthread_mutex_lock(&locked->lock);
     struct entry *entry = find(cache, group);
     if (entry == NULL) {
-        entry = tdmi_alloc(1, sizeof *entry);
-        if (entry == NULL) {
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to hold group %lld", (long long)group);
-            goto out;
-        }
+        TDMI_TRY(TDMI_NEW(entry, 1, err));
         entry->group = group;
         entry->next_of_chain = *chain_of(cache, group);
         *chain_of(cache, group) = entry;
@@ -151,8 +149,6 @@ tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const v
     *value = entry->value;
     if (status != TDM_OK && --entry->n_users == 0)
         forget(cache, entry);
-out:
-    pthread_mutex_unlock(&cache->lock);
     return status;
 }
 
@@ -166,12 +162,4 @@ void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group)
         make_room(cache);
     }
     pthread_mutex_unlock(&cache->lock);
-}
-
-int64_t tdmi_group_cache_bytes(tdmi_group_cache *cache)
-{
-    pthread_mutex_lock(&cache->lock);
-    int64_t n_bytes = cache->held_bytes;
-    pthread_mutex_unlock(&cache->lock);
-    return n_bytes;
 }

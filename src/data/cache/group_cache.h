@@ -6,8 +6,6 @@
 #define TANDEM_DATA_CACHE_GROUP_CACHE_H
 
 #include "base/scope.h"
-#include "tandem/error.h"
-#include <stdint.h>
 
 typedef struct tdmi_group_cache tdmi_group_cache;
 
@@ -32,8 +30,5 @@ TDMI_POINTER_RELEASE(tdmi_group_cache, tdmi_group_cache_free)
 tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
                                  tdm_error *err) TDM_MUST_USE;
 void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group);
-
-/* Bytes of all groups in the cache. */
-int64_t tdmi_group_cache_bytes(tdmi_group_cache *cache);
 
 #endif

@@ -1,16 +1,12 @@
 /* The loader of tandem/data.h: a source, the items of one part, their order, and the ring. */
-#include "base/memory.h"
 #include "base/sized.h"
 #include "base/thread.h"
 #include "data/loader/loader.h"
-#include "data/order/order.h"
-#include "tandem/data.h"
 
 struct tdm_loader {
     tdmi_source *source;
     int64_t *items, n_items;
     tdmi_order order;
-    tdmi_pool *pool; /* for its number of threads */
     tdmi_loader *loader;
     struct tdm_batch batch;
 };
@@ -21,6 +17,8 @@ void tdm_loader_options_init(struct tdm_loader_options *options, size_t struct_b
         .size = 224, .channels = 3, .batch = 32, .is_shuffled = true, .seed = 42};
     tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
+
+TDMI_POINTER_RELEASE(tdm_loader, tdm_loader_close)
 
 static tdm_status check(const struct tdm_loader_options *options, tdm_error *err)
 {
@@ -38,9 +36,7 @@ static tdm_status check(const struct tdm_loader_options *options, tdm_error *err
 static tdm_status choose_items(struct tdm_loader *loader, enum tdm_part part, tdm_error *err)
 {
     const int64_t n = tdmi_source_items(loader->source);
-    loader->items = tdmi_alloc((size_t)n, sizeof *loader->items);
-    if (!loader->items)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing %lld images: out of memory", (long long)n);
+    TDMI_TRY(TDMI_NEW(loader->items, n, err));
     for (int64_t i = 0; i < n; i++)
         if (part == TDM_PART_ALL || (int)tdmi_source_item(loader->source, i).part == (int)part)
             loader->items[loader->n_items++] = i;
@@ -65,31 +61,24 @@ static tdm_status open_parts(struct tdm_loader *loader, const struct tdm_loader_
                                       .augment_seed = options->seed,
                                       .batch = options->batch,
                                       .memory_bytes = options->memory};
-    tdm_status status = check(options, err);
-    if (status == TDM_OK)
-        status = tdmi_augment_read(options->augment ? options->augment : "", &own.augment, err);
-    if (status == TDM_OK && tdmi_augment_has_mix(&own.augment))
-        status = TDM_FAIL(err, TDM_E_USAGE,
-                          "mixup and cutmix are part of a training step; leave them out of '%s'",
-                          options->augment);
-    if (status == TDM_OK)
-        status = tdmi_source_open(options->source, &options->how, &loader->source, err);
-    if (status == TDM_OK)
-        status = choose_items(loader, options->part, err);
-    if (status == TDM_OK)
-        status = tdmi_pool_new(options->threads, false, &loader->pool, err);
+    TDMI_TRY(check(options, err));
+    TDMI_TRY(tdmi_augment_read(options->augment ? options->augment : "", &own.augment, err));
+    if (tdmi_augment_has_mix(&own.augment))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "mixup and cutmix are part of a training step; leave them out of '%s'",
+                        options->augment);
+    TDMI_TRY(tdmi_source_open(options->source, &options->how, &loader->source, err));
+    TDMI_TRY(choose_items(loader, options->part, err));
     loader->order = (tdmi_order){
         .seed = options->seed, .n = loader->n_items, .is_shuffled = options->is_shuffled};
-    if (status == TDM_OK && options->is_shuffled && tdmi_order_has_groups(loader->source))
-        status = tdmi_order_init_source(&loader->order, loader->source, loader->items,
-                                        loader->n_items, options->seed, err);
-    if (status != TDM_OK)
-        return status;
+    if (options->is_shuffled && tdmi_order_has_groups(loader->source))
+        TDMI_TRY(tdmi_order_init_source(&loader->order, loader->source, loader->items,
+                                        loader->n_items, options->seed, err));
     own.source = loader->source;
     own.items = loader->items;
     own.n_items = loader->n_items;
     own.order = &loader->order;
-    own.threads = tdmi_pool_threads(loader->pool);
+    own.threads = options->threads > 0 ? options->threads : tdmi_cpus_usable();
     return tdmi_loader_open(&own, &loader->loader, err);
 }
 
@@ -97,18 +86,12 @@ tdm_status tdm_loader_open(const struct tdm_loader_options *options, tdm_loader 
                            tdm_error *err)
 {
     TDMI_OPTIONS(tdm_loader_options, options, tdm_loader_options_default(), err);
-    struct tdm_loader *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening a loader: out of memory");
-    tdm_status status = open_parts(made, options, err);
-    if (status == TDM_OK)
-        status = tdm_loader_begin(made, 0, err);
-    if (status != TDM_OK) {
-        tdm_loader_close(made);
-        return TDM_WRAP(err, status, "opening a loader on %s",
-                        options->source ? options->source : "nothing");
-    }
-    *loader = made;
+    TDMI_AT_END(tdm_loader_close_at) tdm_loader *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDM_TRY(open_parts(made, options, err), err, "opening a loader on %s",
+            options->source ? options->source : "nothing");
+    TDMI_TRY(tdm_loader_begin(made, 0, err));
+    *loader = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -118,7 +101,6 @@ void tdm_loader_close(tdm_loader *loader)
         return;
     tdmi_loader_close(loader->loader);
     tdmi_order_release(&loader->order);
-    tdmi_pool_free(loader->pool);
     tdmi_source_close(loader->source);
     tdmi_free(loader->items);
     tdmi_free(loader);

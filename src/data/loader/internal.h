@@ -1,17 +1,32 @@
 /*
- * The inside of a loader, shared by the file that makes it (loader/open.c) and the one that runs it
- * (loader.c).
+ * The internals of a loader, shared by the file that makes it (loader/open.c) and the one that runs
+ * it (loader.c).
  */
 #ifndef TANDEM_DATA_LOADER_INTERNAL_H
 #define TANDEM_DATA_LOADER_INTERNAL_H
 
-#include "data/loader/loader.h"
 #include "data/loader/picture.h"
-#include "data/loader/tune.h"
-#include "data/source/lost_rows.h"
-#include <pthread.h>
 
 enum { TDMI_KEPT_SKIPS = 100 };
+
+/* Number of threads and slots, chosen from measurements by a pure function (tune.c), so that tests
+ * can feed it numbers; the delivered batches do not depend on it. */
+struct tdmi_tuning {
+    int threads, depth; /* now, at least 1 */
+    int most_threads, most_depth;
+    int given_back; /* number of threads before the last was stopped; 0: none was */
+    int floor;      /* fewest threads to keep, since fewer made the caller wait */
+};
+
+/* A stretch of time inside an epoch. */
+struct tdmi_tuning_sample {
+    double seconds;
+    double consumer_waits; /* the caller had nothing to do */
+    double ring_waits;     /* active threads had nothing to do, added up */
+};
+
+/* Change threads or depth by one and return the reason; NULL: no change. Static storage. */
+const char *tdmi_tuning_step(struct tdmi_tuning *tuning, const struct tdmi_tuning_sample *sample);
 
 struct tdmi_batch_slot {
     void *values;
@@ -29,7 +44,6 @@ struct tdmi_loader_worker {
     int number; /* works while it is below tuning.threads */
     pthread_t thread;
     struct tdmi_picture_scratch scratch;
-    struct tdmi_picture_job jobs[TDMI_DECODER_FILES];
 };
 
 /* A moment, for differences. */
@@ -40,7 +54,7 @@ struct tdmi_loader_clock {
 
 struct tdmi_loader {
     struct tdmi_loader_options options;
-    bool has_rest;       /* some random changes are left to the consumer of the batches */
+    bool has_rest;       /* the consumer of the batches applies some random changes */
     int64_t n_positions; /* of an epoch */
     int64_t n_samples;   /* of the subset */
     tdmi_order in_file_order;
@@ -54,7 +68,7 @@ struct tdmi_loader {
     int at_once; /* positions that a thread claims, where they are of one batch */
     int64_t memory_bytes;
     int64_t cache_limit; /* bytes that a cache in memory may take */
-    bool is_undecided;   /* a cache of encoded pictures waits for the first rates */
+    bool is_undecided;   /* a cache of encoded images waits for the first rates */
     enum tdmi_cache_kind cache;
     char cache_note[200];
 
@@ -62,7 +76,6 @@ struct tdmi_loader {
     pthread_mutex_t lock;
     pthread_cond_t work;  /* there may be positions to claim, or the loader is stopping */
     pthread_cond_t ready; /* a slot is full, no thread is working any more, or the loader failed */
-    bool has_large, has_lock, has_work, has_ready;
 
     bool is_stopping, is_seeking, has_begun;
     uint32_t epoch;

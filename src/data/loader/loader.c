@@ -6,29 +6,28 @@
  *
  * A thread claims the lowest position that nobody has, as long as its batch has a slot: batch b
  * lives in slot b mod n_slots, which is free once the caller has moved past batch b - depth; depth,
- * at most n_slots, is how many are in use now. The slot counts down what is still missing; at zero
- * the caller may have it. So batches fill in order though pictures finish in any, and nothing
- * depends on which thread did what. (Claiming several positions at once was tried and gained
- * nothing even on pictures of 28 x 28.)
+ * at most n_slots, is how many are in use now. The slot counts down its missing images; at zero the
+ * caller may have it. So batches fill in order though images finish in any, and nothing depends on
+ * which thread did what. (Claiming several positions at once was tried and gained nothing even on
+ * images of 28 x 28.)
  *
  * Where another decoder is given files (image/decoder.h), a thread claims a few positions of one
- * batch, so that it gives away several at once.
+ * batch, so that it passes on several at once.
  *
- * A seek forbids new claims, waits for the pictures in work (at most a claim a thread) and starts
- * again: no thread can then write into a slot that has come to mean something else.
+ * A seek forbids new claims, waits for the images in work (at most a claim a thread) and starts
+ * again: no thread can then write into a slot that has another meaning by now.
  */
 #include "data/loader/internal.h"
 
 #include "base/clock.h"
-#include "tandem/log.h"
 #include "tandem/event.h"
+#include "tandem/log.h"
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 static const double ns_per_second = 1e9;
 
-/* ---- one picture --------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 /* The outermost sentence names the object, the innermost the cause. */
 static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_error *problem)
@@ -92,7 +91,7 @@ static tdm_status end_place(struct tdmi_loader_worker *worker, const struct clai
                             tdm_status status, const tdm_error *problem, tdm_error *err)
 {
     const tdmi_loader *loader = worker->loader;
-    const struct tdmi_picture_job *job = &worker->jobs[i];
+    const struct tdmi_picture_job *job = &worker->scratch.jobs[i];
     struct tdmi_batch_slot *slot = claim->slot;
     const int at = (int)((claim->position + i) % loader->options.batch);
     if (status == TDM_OK)
@@ -108,44 +107,26 @@ static tdm_status end_place(struct tdmi_loader_worker *worker, const struct clai
     return TDM_OK;
 }
 
-/* Gives back what grew beyond a thread's share. */
-static void shrink(struct tdmi_loader_worker *worker)
-{
-    const int64_t limit = worker->loader->pipeline.scratch_limit;
-    int64_t bytes = tdmi_picture_scratch_bytes(&worker->scratch);
-    for (int i = 0; i < TDMI_DECODER_FILES; i++)
-        bytes += tdmi_picture_job_bytes(&worker->jobs[i]);
-    if (limit == 0 || bytes <= limit)
-        return;
-    tdmi_picture_scratch_shrink(&worker->scratch);
-    for (int i = 0; i < TDMI_DECODER_FILES; i++)
-        tdmi_picture_job_release(&worker->jobs[i]);
-}
-
-/* Fills the positions. */
+/* Fill the positions. */
 static tdm_status fill(struct tdmi_loader_worker *worker, const struct claim *claim, tdm_error *err)
 {
-    const struct tdmi_picture_pipeline *pipeline = &worker->loader->pipeline;
-    tdm_status status = TDM_OK;
-    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+    struct tdmi_picture_scratch *scratch = &worker->scratch;
+    for (int i = 0; i < claim->n; i++) {
         tdm_error problem = {0};
-        begin_place(worker->loader, claim, i, &worker->jobs[i]);
-        status = tdmi_picture_begin(pipeline, &worker->scratch, &worker->jobs[i], &problem);
-        status = end_place(worker, claim, i, status, &problem, err);
+        begin_place(worker->loader, claim, i, &scratch->jobs[i]);
+        tdm_status status = tdmi_picture_begin(scratch, &scratch->jobs[i], &problem);
+        TDMI_TRY(end_place(worker, claim, i, status, &problem, err));
     }
-    if (status == TDM_OK)
-        status =
-            TDM_WRAP(err, tdmi_picture_run(pipeline, &worker->scratch, worker->jobs, claim->n, err),
-                     "cannot load %d pictures", claim->n);
-    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+    TDM_TRY(tdmi_picture_run(scratch, claim->n, err), err, "cannot load %d images", claim->n);
+    for (int i = 0; i < claim->n; i++) {
         tdm_error problem = {0};
-        if (!worker->jobs[i].is_waiting)
+        if (!scratch->jobs[i].is_waiting)
             continue;
-        status = tdmi_picture_end(pipeline, &worker->scratch, &worker->jobs[i], &problem);
-        status = end_place(worker, claim, i, status, &problem, err);
+        tdm_status status = tdmi_picture_end(scratch, &scratch->jobs[i], &problem);
+        TDMI_TRY(end_place(worker, claim, i, status, &problem, err));
     }
-    shrink(worker);
-    return status;
+    tdmi_picture_scratch_trim(scratch);
+    return TDM_OK;
 }
 
 /* ---- the threads --------------------------------------------------------------------------- */
@@ -248,7 +229,7 @@ static void begin_stretch(tdmi_loader *loader)
     loader->measured.n_batches = loader->n_handed_out;
 }
 
-/* Looks back on the stretch since the last look, if it is long enough to mean something. */
+/* Evaluate the stretch since the last call, if it is long enough to mean something. */
 static void tune(tdmi_loader *loader)
 {
     enum { batches_enough = 4 };
@@ -266,8 +247,8 @@ static void tune(tdmi_loader *loader)
     if (why == NULL)
         return;
     tdm_log(TDM_LOG_DEBUG,
-            "the loader goes on with %d of %d threads and %d of %d slots: %s (%.0f %% of the time "
-            "waiting for batches, %.1f threads without work)",
+            "the loader continues with %d of %d threads and %d of %d slots: %s (%.0f %% of the "
+            "time waiting for batches, %.1f threads without work)",
             loader->tuning.threads, loader->tuning.most_threads, loader->tuning.depth,
             loader->tuning.most_depth, why, 100.0 * sample.consumer_waits / sample.seconds,
             sample.ring_waits / sample.seconds);
@@ -292,8 +273,8 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
     int64_t n = loader->n_positions;
     if (position < 0 || position > n || (position % batch != 0 && position != n))
         return TDM_FAIL(err, TDM_E_BUG,
-                        "cannot begin at position %lld: a multiple of the batch of %d up to %lld "
-                        "can be begun at",
+                        "cannot begin at position %lld: multiples of the batch of %d up to %lld "
+                        "are possible",
                         (long long)position, batch, (long long)n);
     pthread_mutex_lock(&loader->lock);
     loader->is_seeking = true;
@@ -312,9 +293,8 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
     return TDM_OK;
 }
 
-/* The caller has moved past its batch: the slot waits for the batch that lies n_slots further on.
- */
-static void let_go(tdmi_loader *loader)
+/* The caller has moved past its batch: the slot waits for the batch n_slots later. */
+static void free_slot(tdmi_loader *loader)
 {
     int batch = loader->options.batch;
     while (loader->held < loader->next) {
@@ -347,15 +327,15 @@ static tdm_status count_skips(tdmi_loader *loader, const struct tdmi_batch_slot 
     return TDM_OK;
 }
 
-/* Until the slot is full, all failed, or a stop is requested. A signal handler can only raise the
- * flag, so it is looked at ten times a second. */
+/* Wait until the slot is full, all failed, or a stop is requested. A signal handler can only raise
+ * the flag, so it is checked ten times a second. */
 static tdm_status wait_for(tdmi_loader *loader, const struct tdmi_batch_slot *slot, tdm_error *err)
 {
     enum { look_ns = 100000000, second_ns = 1000000000 };
     while (slot->n_missing > 0 && loader->failure.code == TDM_OK) {
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED,
-                            "stopped on request while waiting for the pictures from position %lld",
+                            "stopped on request while waiting for the images from position %lld",
                             (long long)loader->next);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -369,13 +349,14 @@ static tdm_status wait_for(tdmi_loader *loader, const struct tdmi_batch_slot *sl
     return TDM_OK;
 }
 
-/* The first batch after a seek is waited for in any case and says nothing about what suffices. */
-static void count_batch(tdmi_loader *loader, int64_t asked_ns, bool is_first)
+/* The first batch after a seek is waited for in any case, which shows nothing about what suffices.
+ */
+static void count_batch(tdmi_loader *loader, int64_t called_ns, bool is_first)
 {
     int64_t now = tdmi_clock_ns();
     count_idle(loader, 0);
     loader->now.at_ns += now - loader->delivered_ns;
-    loader->now.consumer_ns += now - asked_ns;
+    loader->now.consumer_ns += now - called_ns;
     loader->delivered_ns = now;
     loader->n_handed_out++;
     if (loader->is_undecided)
@@ -388,36 +369,27 @@ static void count_batch(tdmi_loader *loader, int64_t asked_ns, bool is_first)
         tune(loader);
 }
 
-tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch, tdm_error *err)
+/* Called with the lock held. */
+static tdm_status next_batch(tdmi_loader *loader, const struct tdmi_batch **batch, tdm_error *err)
 {
-    int64_t asked_ns = tdmi_clock_ns();
-    *batch = NULL;
-    tdm_status status = TDM_OK;
-    pthread_mutex_lock(&loader->lock);
-    if (!loader->has_begun) {
-        status = TDM_FAIL(err, TDM_E_BUG, "a loader has no next batch before its first seek");
-        goto out;
-    }
+    const int64_t called_ns = tdmi_clock_ns();
+    if (!loader->has_begun)
+        return TDM_FAIL(err, TDM_E_BUG, "a loader has no next batch before its first seek");
     bool is_first = loader->held == loader->next;
-    let_go(loader);
+    free_slot(loader);
     if (loader->next >= loader->n_positions)
-        goto out;
+        return TDM_OK;
     struct tdmi_batch_slot *slot = slot_of(loader, loader->next);
-    status = wait_for(loader, slot, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(wait_for(loader, slot, err));
     if (loader->failure.code != TDM_OK) {
         if (err != NULL)
             *err = loader->failure;
-        status = TDM_WRAP(err, loader->failure.code, "the loader stopped before position %lld",
-                          (long long)loader->next);
-        goto out;
+        return TDM_WRAP(err, loader->failure.code, "the loader stopped before position %lld",
+                        (long long)loader->next);
     }
     int n = batch_length(loader, loader->next);
-    status = count_skips(loader, slot, n, err);
-    if (status != TDM_OK)
-        goto out;
-    count_batch(loader, asked_ns, is_first);
+    TDMI_TRY(count_skips(loader, slot, n, err));
+    count_batch(loader, called_ns, is_first);
     loader->batch = (struct tdmi_batch){
         .n = n,
         .first = loader->next,
@@ -430,21 +402,19 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
     loader->next += n;
     loader->n_pictures += n;
     *batch = &loader->batch;
-out:
+    return TDM_OK;
+}
+
+tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch, tdm_error *err)
+{
+    *batch = NULL;
+    pthread_mutex_lock(&loader->lock);
+    const tdm_status status = next_batch(loader, batch, err);
     pthread_mutex_unlock(&loader->lock);
     return status;
 }
 
 /* ---- queries ------------------------------------------------------------------------------- */
-
-int64_t tdmi_loader_skipped(const tdmi_loader *loader)
-{
-    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
-    pthread_mutex_lock(lock);
-    int64_t n = loader->n_skipped;
-    pthread_mutex_unlock(lock);
-    return n;
-}
 
 bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes)
 {

@@ -5,9 +5,9 @@
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()
  *
  * A slot belongs to the loader while it is filled and to the caller from next() until the following
- * next() or seek. Batches arrive in order; the last one of an epoch is shorter, never padded. A
- * picture that cannot be read keeps its position with label -1 and is counted and named; what a
- * batch holds and which pictures are named never depends on threads, depth, caches or restarts.
+ * next() or seek. Batches arrive in order; the last one of an epoch is shorter, never padded. An
+ * image that cannot be read keeps its position with label -1 and is named; the content of a batch
+ * and the images named never depend on threads, depth, caches or restarts.
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */
@@ -29,7 +29,7 @@ enum tdmi_delivery { TDMI_DELIVER_U8, TDMI_DELIVER_F32, TDMI_DELIVER_BF16 };
 struct tdmi_batch {
     int n;                 /* positions in this batch */
     int64_t first;         /* position of its first sample in the epoch */
-    const void *values;    /* (n, height, width, channels) as delivered; of a skipped picture 0 */
+    const void *values;    /* (n, height, width, channels) as delivered; of a skipped image 0 */
     const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
@@ -39,14 +39,14 @@ struct tdmi_batch {
     /* Keys of the random draws of each position, where the consumer applies the remaining changes
      * (options.leaves_rest); else NULL. */
     const struct tdmi_augment_key *keys;
-    /* "" or why the picture at a position was skipped, its path first. */
+    /* "" or why the image at a position was skipped, its path first. */
     const char (*problems)[TDMI_PROBLEM_BYTES];
 };
 
 /* Cache for images that were read. It never changes the delivered values.
  *
  *   DECODED  their pixels as they go into a batch (before random changes), in memory; not where
- *            each epoch takes another part of the picture: then ENCODED
+ *            each epoch takes another part of the image: then ENCODED
  *   ENCODED  their files, in memory, as many as fit
  *   DISK     their files, by content, below a folder that processes and runs share
  *   AUTO     decoded where the whole subset fits; for a source in an object store: disk; else
@@ -61,8 +61,6 @@ enum tdmi_cache_kind {
 /* In words: "none", "auto", "encoded", "decoded", "disk". TDM_E_USAGE lists them. */
 tdm_status tdmi_cache_kind_find(const char *word, enum tdmi_cache_kind *kind,
                                 tdm_error *err) TDM_MUST_USE;
-/* NULL past the last. */
-const char *tdmi_cache_kind_word(int kind);
 
 struct tdmi_loader_cache {
     enum tdmi_cache_kind kind;
@@ -80,10 +78,10 @@ struct tdmi_loader_allocator {
     void *self;
 };
 
-/* Views of pictures: changes that come again. Draws then go by (augment_seed, content, view), the
+/* Views of images: changes that come again. Draws then go by (augment_seed, content, view), the
  * content as the store of rows has it (tdmi_source_bytes_key). */
 struct tdmi_loader_views {
-    uint32_t n; /* of each picture, which tdmi_order_view chooses from; 0: every epoch draws anew */
+    uint32_t n; /* of each image, which tdmi_order_view chooses from; 0: every epoch draws anew */
     const uint32_t *given; /* by place in the subset, lent: which one, instead; n is above 0 */
 };
 
@@ -100,7 +98,7 @@ struct tdmi_loader_options {
     bool leaves_rest;
     uint64_t augment_seed;
     struct tdmi_loader_views views;
-    bool is_strict; /* damaged pictures (tdmi_image_limits) are problems too */
+    bool is_strict; /* damaged images (tdmi_image_limits) are problems too */
     /* The subset that is read, lent for the loader's life; NULL: every item of the source. */
     const int64_t *items;
     int64_t n_items;
@@ -118,8 +116,8 @@ struct tdmi_loader_options {
     /* Ring, caches and working memory together stay inside; fewer slots and threads are taken where
      * need be. 0: no limit, and caches in memory take at most a quarter of what is free. */
     int64_t memory_bytes;
-    int memory_parts; /* of --memory, for what is said when it is too small; 0: no such option */
-    int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
+    int memory_parts; /* of --memory, for the error when it is too small; 0: no such option */
+    int64_t spoken_for_bytes; /* memory reserved for others: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
     /* Decoder for the files that it supports (image/decoder.h), lent for the loader's life; NULL:
@@ -151,10 +149,9 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
 tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch,
                             tdm_error *err) TDM_MUST_USE;
 
-/* Distinct pictures skipped in the batches handed out so far, and the sentence about the i-th, in
- * the order they came, for the record. */
-int64_t tdmi_loader_skipped(const tdmi_loader *loader);
-/* false past the end; the first 100 are kept. Copies the problem, cut to fit. */
+/* The sentence about the i-th distinct image skipped in the batches handed out so far, in the order
+ * they came, for the record. false past the end; the first 100 are kept. Copies the problem, cut to
+ * fit. */
 bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes);
 
 /* ---- what limits the rate ------------------------------------------------------------------ */
@@ -166,12 +163,12 @@ struct tdmi_stage_rate {
 
 struct tdmi_loader_rates {
     struct tdmi_stage_rate read, decode, augment, pack;
-    int64_t cached;             /* pictures that a cache gave, decoded or encoded */
+    int64_t cached;             /* images that a cache gave, decoded or encoded */
     int64_t pictures;           /* handed out */
     double seconds;             /* inside epochs: from a seek to the last batch handed out */
     double consumer_waits;      /* of these, the caller waited for a batch */
     double ring_waits;          /* threads waited for a slot, added up */
-    double ceiling_per_second;  /* pictures, if no thread now active ever waited */
+    double ceiling_per_second;  /* images, if no thread now active ever waited */
     int threads, depth;         /* active now */
     int most_threads, n_slots;  /* to choose from, after the memory limit */
     int64_t memory_bytes;       /* held or promised: ring, caches, working memory */

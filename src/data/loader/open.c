@@ -4,22 +4,19 @@
  *     memory limit = slots × batch  +  threads × working memory  +  a bit a sample  +  cache
  *
  * Under a limit slots are given up first (two are left, so that reading and training overlap), then
- * threads, then the second slot. Half of what is left over is for a cache, half for pictures that
- * need more than a thread's share: those are decoded one at a time.
+ * threads, then the second slot. Half of the rest is for a cache, half for images that need more
+ * than a thread's share: those are decoded one at a time.
  */
 #include "data/loader/internal.h"
 
 #include "base/system/cpu.h"
 #include "base/text/choice.h"
-#include "base/memory.h"
-#include "io/storage/storage.h"
 #include "base/text/quote.h"
+#include "io/storage/storage.h"
 #include "tandem/log.h"
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum {
@@ -27,7 +24,7 @@ enum {
     MAX_THREADS = 4096,
     LARGEST_SIDE = 65535,
     SCRATCH_FLOOR = 4 << 20, /* room for a usual photo of a megapixel */
-    USUAL_FILE = 1 << 20,    /* what a picture's file hardly exceeds on average */
+    USUAL_FILE = 1 << 20,    /* what an image's file hardly exceeds on average */
     TARGETS_KEPT = 8,        /* and for the work of resizing to the target */
     FAR_BYTES = 16 << 20     /* a ring that no cache of a thread holds */
 };
@@ -43,8 +40,8 @@ static tdm_status check_options(const struct tdmi_loader_options *o, tdm_error *
     if (p->width < 1 || p->width > LARGEST_SIDE || p->height < 1 || p->height > LARGEST_SIDE ||
         p->channels < 1 || p->channels > TDMI_CHANNELS_MAX)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "a loader cannot make pictures of %d x %d pixels and %d channels: sides of "
-                        "1 to %d and 1 to %d channels can be made",
+                        "a loader cannot make images of %d x %d pixels and %d channels: sides of 1 "
+                        "to %d and 1 to %d channels can be made",
                         p->height, p->width, p->channels, LARGEST_SIDE, TDMI_CHANNELS_MAX);
     return TDM_OK;
 }
@@ -68,9 +65,9 @@ int64_t tdmi_loader_scratch_bytes(int width, int height)
 static int64_t worker_bytes(const tdmi_loader *loader)
 {
     const struct tdmi_preprocess *first = &loader->pipeline.geometry;
-    int64_t target = (int64_t)loader->pipeline.picture_bytes;
-    if (target < (int64_t)3 * first->width * first->height)
-        target = (int64_t)3 * first->width * first->height;
+    const int64_t first_bytes = (int64_t)3 * first->width * first->height;
+    const int64_t image_bytes = (int64_t)loader->pipeline.picture_bytes;
+    const int64_t target = image_bytes > first_bytes ? image_bytes : first_bytes;
     int64_t grows = loader->pipeline.is_raw_as_is ? 0 : SCRATCH_FLOOR + TARGETS_KEPT * target;
     return (int64_t)sizeof(struct tdmi_loader_worker) +
            tdmi_picture_scratch_fixed(&loader->pipeline) + grows;
@@ -88,7 +85,7 @@ static int64_t needed_bytes(const tdmi_loader *loader)
            loader->most_threads * worker_bytes(loader);
 }
 
-/* But for what others are about to take. */
+/* Free memory, less what is reserved for others. */
 static int64_t free_memory(int64_t spoken_for_bytes)
 {
     struct tdmi_cpu machine = {0};
@@ -99,16 +96,24 @@ static int64_t free_memory(int64_t spoken_for_bytes)
     return bytes > spoken_for_bytes ? bytes - spoken_for_bytes : 0;
 }
 
-/* In what the user gave: the part alone would be asked for again and again. */
-static tdm_status refuse_part(const tdmi_loader *loader, tdm_error *err)
+/* With memory_parts, in the unit of the option: a limit for this part alone would be too small
+ * again. */
+static tdm_status refuse_limit(const tdmi_loader *loader, tdm_error *err)
 {
     const struct tdmi_loader_options *o = &loader->options;
-    const int64_t all_bytes = o->memory_parts * needed_bytes(loader);
+    const struct tdmi_preprocess *p = &o->preprocess;
+    const int64_t needed = needed_bytes(loader), all_bytes = o->memory_parts * needed;
+    if (o->memory_parts > 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--memory is too small for one batch of %d images of %d x %d x %d and the "
+                        "work of one thread; use --memory %lldM, or a smaller batch",
+                        o->batch, p->height, p->width, p->channels,
+                        (long long)((all_bytes + (1 << 20) - 1) >> 20));
     return TDM_FAIL(err, TDM_E_USAGE,
-                    "--memory is too small for one batch of %d pictures of %d x %d x %d and the "
-                    "work of one thread; --memory %lldM, or a smaller batch, is wanted",
-                    o->batch, o->preprocess.height, o->preprocess.width, o->preprocess.channels,
-                    (long long)((all_bytes + (1 << 20) - 1) >> 20));
+                    "%lld bytes of memory cannot hold one batch of %d images of %d x %d x %d and "
+                    "the work of one thread; give %lld bytes, or a smaller batch",
+                    (long long)o->memory_bytes, o->batch, p->height, p->width, p->channels,
+                    (long long)needed);
 }
 
 static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
@@ -128,14 +133,8 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
         loader->most_threads--;
     if (needed_bytes(loader) > limit)
         loader->n_slots = 1;
-    if (needed_bytes(loader) > limit && o->memory_parts > 0)
-        return refuse_part(loader, err);
     if (needed_bytes(loader) > limit)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "%lld bytes of memory cannot hold one batch of %d pictures of %d x %d x %d "
-                        "and the work of one thread; %lld bytes, or a smaller batch, are wanted",
-                        (long long)limit, o->batch, o->preprocess.height, o->preprocess.width,
-                        o->preprocess.channels, (long long)needed_bytes(loader));
+        return refuse_limit(loader, err);
     const int64_t left = limit - needed_bytes(loader);
     loader->cache_limit = o->cache.kind == TDMI_CACHE_NONE ? 0 : left / 2;
     loader->pipeline.scratch_limit = worker_bytes(loader) -
@@ -154,18 +153,12 @@ static const char *const cache_words[] = {
 };
 enum { N_CACHE_WORDS = sizeof cache_words / sizeof cache_words[0] };
 
-const char *tdmi_cache_kind_word(int kind)
-{
-    return kind >= 0 && kind < N_CACHE_WORDS ? cache_words[kind] : NULL;
-}
-
 tdm_status tdmi_cache_kind_find(const char *word, enum tdmi_cache_kind *kind, tdm_error *err)
 {
     int index = 0;
-    tdm_status status = tdmi_choice_find("cache", word, cache_words, N_CACHE_WORDS, &index, err);
-    if (status == TDM_OK)
-        *kind = (enum tdmi_cache_kind)index;
-    return status;
+    TDMI_TRY(tdmi_choice_find("cache", word, cache_words, N_CACHE_WORDS, &index, err));
+    *kind = (enum tdmi_cache_kind)index;
+    return TDM_OK;
 }
 
 static void note(tdmi_loader *loader, enum tdmi_cache_kind kind, const char *format, ...)
@@ -184,24 +177,23 @@ static double mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* Number of the n samples, of at most so many bytes each, that fit the limit. */
-static tdm_status open_memory_cache(tdmi_loader *loader, int64_t wanted_bytes,
+/* A cache of most_bytes, or as many as the limit allows; perhaps none. */
+static tdm_status open_memory_cache(tdmi_loader *loader, int64_t most_bytes,
                                     tdmi_memory_cache **cache, tdm_error *err)
 {
     int64_t overhead = tdmi_memory_cache_overhead(loader->n_samples);
     int64_t room = loader->cache_limit - overhead;
-    int64_t capacity = wanted_bytes < room ? wanted_bytes : room;
+    int64_t capacity = most_bytes < room ? most_bytes : room;
     if (capacity <= 0) {
-        note(loader, TDMI_CACHE_NONE, "no pictures are kept: the memory limit leaves no room");
+        note(loader, TDMI_CACHE_NONE, "no images are kept: the memory limit leaves no room");
         return TDM_OK;
     }
-    tdm_status status = tdmi_memory_cache_new(loader->n_samples, capacity, cache, err);
-    if (status == TDM_OK)
-        loader->memory_bytes += capacity + overhead;
-    return status;
+    TDMI_TRY(tdmi_memory_cache_new(loader->n_samples, capacity, cache, err));
+    loader->memory_bytes += capacity + overhead;
+    return TDM_OK;
 }
 
-/* Could a cache on disk tell the pictures apart? What holds for one holds for all that can be read.
+/* Could a cache on disk tell the images apart? What holds for one holds for all that can be read.
  */
 static bool has_names(const tdmi_loader *loader)
 {
@@ -224,11 +216,11 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
         does_fit = false; /* another part each time */
         kind = kind == TDMI_CACHE_DECODED ? TDMI_CACHE_ENCODED : kind;
     }
-    note(loader, TDMI_CACHE_NONE, "no pictures are kept");
+    note(loader, TDMI_CACHE_NONE, "no images are kept");
     if (kind == TDMI_CACHE_AUTO) {
         bool is_far = tdmi_storage_is_uri(tdmi_source_path(o->source));
         if (loader->pipeline.is_raw_as_is && !is_far) {
-            note(loader, TDMI_CACHE_NONE, "no pictures are kept: they are read as they are");
+            note(loader, TDMI_CACHE_NONE, "no images are kept: they are read as they are");
             return TDM_OK;
         }
         kind = does_fit                      ? TDMI_CACHE_DECODED
@@ -236,31 +228,28 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
                                              : TDMI_CACHE_NONE;
         loader->is_undecided = kind == TDMI_CACHE_NONE && !loader->pipeline.is_raw;
     }
-    tdm_status status = TDM_OK;
     if (kind == TDMI_CACHE_DECODED) {
-        status = open_memory_cache(loader, decoded, &loader->pipeline.decoded, err);
+        TDMI_TRY(open_memory_cache(loader, decoded, &loader->pipeline.decoded, err));
         if (loader->pipeline.decoded != NULL)
             note(loader, kind, "%s kept decoded in memory (%.1f MiB)",
-                 does_fit ? "pictures are" : "as many pictures as fit are",
+                 does_fit ? "images are" : "as many images as fit are",
                  mib(does_fit ? decoded : loader->cache_limit));
     } else if (kind == TDMI_CACHE_ENCODED) {
         tdmi_memory_cache *encoded = NULL;
-        status = open_memory_cache(loader, loader->n_samples * USUAL_FILE, &encoded, err);
+        TDMI_TRY(open_memory_cache(loader, loader->n_samples * USUAL_FILE, &encoded, err));
         atomic_store(&loader->pipeline.encoded, encoded);
         if (encoded != NULL)
-            note(loader, kind, "files of pictures are kept in memory (at most %.1f MiB)",
+            note(loader, kind, "files of images are kept in memory (at most %.1f MiB)",
                  mib(loader->cache_limit));
     } else if (kind == TDMI_CACHE_DISK && !has_names(loader)) {
-        note(loader, TDMI_CACHE_NONE,
-             "no pictures are kept on disk: what their bytes are called is not known");
+        note(loader, TDMI_CACHE_NONE, "no images are kept on disk: their bytes have no known name");
     } else if (kind == TDMI_CACHE_DISK) {
-        status =
-            tdmi_disk_cache_open(o->cache.folder, o->cache.disk_bytes, &loader->pipeline.disk, err);
-        if (status == TDM_OK)
-            note(loader, kind, "files of pictures are kept in %s",
-                 tdmi_disk_cache_folder(loader->pipeline.disk));
+        TDMI_TRY(tdmi_disk_cache_open(o->cache.folder, o->cache.disk_bytes, &loader->pipeline.disk,
+                                      err));
+        note(loader, kind, "files of images are kept in %s",
+             tdmi_disk_cache_folder(loader->pipeline.disk));
     }
-    return status;
+    return TDM_OK;
 }
 
 void tdmi_loader_decide(tdmi_loader *loader)
@@ -281,7 +270,7 @@ void tdmi_loader_decide(tdmi_loader *loader)
         return; /* it would only have made things faster */
     atomic_store_explicit(&loader->pipeline.encoded, encoded, memory_order_release);
     note(loader, TDMI_CACHE_ENCODED,
-         "files of pictures are kept in memory (at most %.1f MiB): reading them is slow",
+         "files of images are kept in memory (at most %.1f MiB): reading them is slow",
          mib(loader->cache_limit));
     tdm_log(TDM_LOG_INFO, "%s", loader->cache_note);
 }
@@ -297,61 +286,53 @@ static void *alloc_values(const tdmi_loader *loader, size_t bytes)
 static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
 {
     const struct tdmi_loader_options *o = &loader->options;
-    size_t batch = (size_t)o->batch;
-    loader->workers = tdmi_alloc((size_t)loader->most_threads, sizeof *loader->workers);
-    loader->slots = tdmi_alloc((size_t)loader->n_slots, sizeof *loader->slots);
-    loader->skips = tdmi_alloc(TDMI_KEPT_SKIPS, sizeof *loader->skips);
-    loader->is_skipped = tdmi_alloc((size_t)loader->n_samples / 8 + 1, 1);
+    struct tdmi_picture_pipeline *pipeline = &loader->pipeline;
+    const size_t batch = (size_t)o->batch;
+    const int64_t n_bits = tdmi_source_items(o->source) / 8 + 1;
+    TDMI_TRY(TDMI_NEW(loader->workers, loader->most_threads, err));
+    TDMI_TRY(TDMI_NEW(loader->slots, loader->n_slots, err));
+    TDMI_TRY(TDMI_NEW(loader->skips, TDMI_KEPT_SKIPS, err));
+    TDMI_TRY(TDMI_NEW(loader->is_skipped, loader->n_samples / 8 + 1, err));
     if (o->decoder != NULL)
-        loader->pipeline.is_sound = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
+        TDMI_TRY(TDMI_NEW(pipeline->is_sound, n_bits, err));
     if (o->contents != NULL)
-        loader->pipeline.is_read = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
-    bool is_complete = loader->workers != NULL && loader->slots != NULL && loader->skips != NULL &&
-                       (o->contents == NULL || loader->pipeline.is_read != NULL) &&
-                       (o->decoder == NULL || loader->pipeline.is_sound != NULL) &&
-                       loader->is_skipped != NULL &&
-                       loader->pipeline.value_bytes <= SIZE_MAX / batch;
-    for (int i = 0; i < loader->n_slots && is_complete; i++) {
+        TDMI_TRY(TDMI_NEW(pipeline->is_read, n_bits, err));
+    for (int i = 0; i < loader->n_slots; i++) {
         struct tdmi_batch_slot *slot = &loader->slots[i];
-        slot->values = alloc_values(loader, batch * loader->pipeline.value_bytes);
-        slot->labels = tdmi_alloc(batch, sizeof *slot->labels);
-        slot->items = tdmi_alloc(batch, sizeof *slot->items);
-        slot->samples = tdmi_alloc(batch, sizeof *slot->samples);
-        slot->problems = tdmi_alloc(batch, sizeof *slot->problems);
-        slot->keys = loader->has_rest ? tdmi_alloc(batch, sizeof *slot->keys) : NULL;
-        is_complete = slot->values != NULL && slot->labels != NULL && slot->items != NULL &&
-                      slot->samples != NULL && slot->problems != NULL &&
-                      (slot->keys != NULL) == loader->has_rest;
+        if (pipeline->value_bytes <= SIZE_MAX / batch)
+            slot->values = alloc_values(loader, batch * pipeline->value_bytes);
+        if (slot->values == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "no memory for %d batches of %d images of %d x %d x %d",
+                            loader->n_slots, o->batch, o->preprocess.height, o->preprocess.width,
+                            o->preprocess.channels);
+        TDMI_TRY(TDMI_NEW(slot->labels, batch, err));
+        TDMI_TRY(TDMI_NEW(slot->items, batch, err));
+        TDMI_TRY(TDMI_NEW(slot->samples, batch, err));
+        TDMI_TRY(TDMI_NEW(slot->problems, batch, err));
+        if (loader->has_rest)
+            TDMI_TRY(TDMI_NEW(slot->keys, batch, err));
     }
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "no memory for %d batches of %d pictures of %d x %d x %d", loader->n_slots,
-                        o->batch, o->preprocess.height, o->preprocess.width,
-                        o->preprocess.channels);
     for (int i = 0; i < loader->most_threads; i++)
-        TDM_TRY(tdmi_picture_scratch_init(&loader->pipeline, &loader->workers[i].scratch, err), err,
+        TDM_TRY(tdmi_picture_scratch_init(pipeline, &loader->workers[i].scratch, err), err,
                 "cannot open a loader");
     return TDM_OK;
 }
 
 /* Waits with an end are timed by the clock that nobody sets. */
-static tdm_status make_lock(tdmi_loader *loader, tdm_error *err)
+static void make_locks(tdmi_loader *loader)
 {
     pthread_condattr_t steady;
-    bool has_steady = pthread_condattr_init(&steady) == 0;
-    loader->has_lock = pthread_mutex_init(&loader->lock, NULL) == 0;
-    loader->has_large = pthread_mutex_init(&loader->large, NULL) == 0;
-    loader->has_work = pthread_cond_init(&loader->work, NULL) == 0;
-    loader->has_ready = has_steady && pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) == 0 &&
-                        pthread_cond_init(&loader->ready, &steady) == 0;
-    if (has_steady)
-        pthread_condattr_destroy(&steady);
-    if (!loader->has_lock || !loader->has_large || !loader->has_work || !loader->has_ready)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the locks of the loader");
-    return TDM_OK;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_mutex_init(&loader->large, NULL);
+    pthread_cond_init(&loader->work, NULL);
+    pthread_cond_init(&loader->ready, &steady);
+    pthread_condattr_destroy(&steady);
 }
 
-/* Signals are the caller's business: its threads of ours must not be chosen to take one. */
+/* Signals are the caller's business: our threads must not be chosen to take one. */
 static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
 {
     sigset_t all, before;
@@ -372,7 +353,7 @@ static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
     return TDM_OK;
 }
 
-/* Kinds of changes that are left to others are not this loader's. */
+/* Remove the changes that the consumer applies from this loader's. */
 static void leave_rest(tdmi_loader *loader)
 {
     struct tdmi_augment *own = &loader->options.augment, first, rest;
@@ -394,7 +375,7 @@ static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options
     loader->order = options->order != NULL ? options->order : &loader->in_file_order;
     loader->n_positions = loader->n_samples == 0 ? 0 : loader->order->n;
     tdmi_picture_pipeline_init(&loader->pipeline, &loader->options);
-    /* Under a limit a thread holds one picture. */
+    /* Under a limit a thread holds one image. */
     loader->at_once =
         options->decoder != NULL && options->memory_bytes == 0 ? TDMI_DECODER_FILES : 1;
     /* Nothing may be claimed before the first seek. */
@@ -404,36 +385,27 @@ static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options
 tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_loader **loader,
                             tdm_error *err)
 {
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *opened = NULL;
     *loader = NULL;
     TDM_TRY(check_options(options, err), err, "cannot open a loader");
-    tdmi_loader *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a loader");
+    TDMI_TRY(TDMI_NEW(opened, 1, err));
+    make_locks(opened);
     begin(opened, options);
-    tdm_status status = share_out(opened, err);
-    if (status == TDM_OK) {
-        opened->memory_bytes =
-            needed_bytes(opened) + opened->pipeline.large_limit - opened->pipeline.scratch_limit;
-        opened->tuning = (struct tdmi_tuning){
-            .threads = options->is_tuned ? 1 : opened->most_threads,
-            .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
-            .most_threads = opened->most_threads,
-            .most_depth = opened->n_slots};
-        opened->pipeline.is_far = options->delivery == TDMI_DELIVER_U8 &&
-                                  opened->n_slots * slot_bytes(opened) > FAR_BYTES;
-        status = make_lock(opened, err);
-    }
-    if (status == TDM_OK)
-        status = allocate(opened, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, open_cache(opened, err), "cannot keep pictures for later epochs");
-    if (status == TDM_OK)
-        status = start_threads(opened, err);
-    if (status == TDM_OK)
-        *loader = opened;
-    else
-        tdmi_loader_close(opened);
-    return status;
+    TDMI_TRY(share_out(opened, err));
+    opened->memory_bytes =
+        needed_bytes(opened) + opened->pipeline.large_limit - opened->pipeline.scratch_limit;
+    opened->tuning = (struct tdmi_tuning){
+        .threads = options->is_tuned ? 1 : opened->most_threads,
+        .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
+        .most_threads = opened->most_threads,
+        .most_depth = opened->n_slots};
+    opened->pipeline.is_far =
+        options->delivery == TDMI_DELIVER_U8 && opened->n_slots * slot_bytes(opened) > FAR_BYTES;
+    TDMI_TRY(allocate(opened, err));
+    TDM_TRY(open_cache(opened, err), err, "cannot keep images for later epochs");
+    TDMI_TRY(start_threads(opened, err));
+    *loader = tdmi_take(&opened);
+    return TDM_OK;
 }
 
 static void free_slots(tdmi_loader *loader)
@@ -458,19 +430,14 @@ void tdmi_loader_close(tdmi_loader *loader)
 {
     if (loader == NULL)
         return;
-    if (loader->n_workers > 0) {
-        pthread_mutex_lock(&loader->lock);
-        loader->is_stopping = true;
-        pthread_cond_broadcast(&loader->work);
-        pthread_mutex_unlock(&loader->lock);
-    }
+    pthread_mutex_lock(&loader->lock);
+    loader->is_stopping = true;
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
     for (int i = 0; i < loader->n_workers; i++)
         pthread_join(loader->workers[i].thread, NULL);
-    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++) {
-        tdmi_picture_scratch_release(&loader->pipeline, &loader->workers[i].scratch);
-        for (int k = 0; k < TDMI_DECODER_FILES; k++)
-            tdmi_picture_job_release(&loader->workers[i].jobs[k]);
-    }
+    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++)
+        tdmi_picture_scratch_release(&loader->workers[i].scratch);
     free_slots(loader);
     tdmi_memory_cache_free(loader->pipeline.decoded);
     tdmi_memory_cache_free(atomic_load(&loader->pipeline.encoded));
@@ -481,13 +448,9 @@ void tdmi_loader_close(tdmi_loader *loader)
     tdmi_lost_rows_release(&loader->lost);
     tdmi_free(loader->pipeline.is_read);
     tdmi_free(loader->pipeline.is_sound);
-    if (loader->has_ready)
-        pthread_cond_destroy(&loader->ready);
-    if (loader->has_work)
-        pthread_cond_destroy(&loader->work);
-    if (loader->has_large)
-        pthread_mutex_destroy(&loader->large);
-    if (loader->has_lock)
-        pthread_mutex_destroy(&loader->lock);
+    pthread_cond_destroy(&loader->ready);
+    pthread_cond_destroy(&loader->work);
+    pthread_mutex_destroy(&loader->large);
+    pthread_mutex_destroy(&loader->lock);
     tdmi_free(loader);
 }

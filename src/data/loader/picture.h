@@ -19,27 +19,27 @@ struct tdmi_picture_pipeline {
     enum tdmi_delivery delivery;
     struct tdmi_augment augment;
     bool has_box, has_changes; /* a part is cropped, pixels are changed */
-    bool is_strict;            /* damaged pictures are refused */
+    bool is_strict;            /* damaged images are refused */
     size_t picture_bytes;      /* as bytes */
-    size_t value_bytes;        /* as delivered, the whole picture */
+    size_t value_bytes;        /* as delivered, the whole image */
     bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
     bool is_far;               /* batches leave the caches before they are read */
     struct tdmi_raw_shape raw; /* of those */
-    /* Pictures the source keeps in their own size come in this one first; width 0: not needed, or
-     * one pass of preprocess does both. */
+    /* Images that the source keeps in their own size are brought to this one first; width 0: not
+     * needed, or one pass of preprocess does both. */
     struct tdmi_preprocess geometry;
-    float floats[256][TDMI_CHANNELS_MAX];    /* what a byte becomes */
+    float floats[256][TDMI_CHANNELS_MAX];    /* value of each byte, by channel */
     uint16_t halves[256][TDMI_CHANNELS_MAX]; /* the same in bf16 */
     tdmi_memory_cache *decoded;              /* NULL: none */
-    tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two pictures */
+    tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two images */
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
     const uint64_t *contents; /* of every item, as it was before; NULL: not known */
     /* Owned by the loader, where contents are given: a bit per item of the source that it has read.
      */
     _Atomic uint8_t *is_read;
-    /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
-     * that one. 0: no limit. */
+    /* Under a memory limit: bytes that a thread may hold, bytes that one thread at a time may, and
+     * the lock of that one. 0: no limit. */
     int64_t scratch_limit, large_limit;
     pthread_mutex_t *large;
     const struct tdmi_decoder *decoder; /* NULL: none */
@@ -58,8 +58,8 @@ struct tdmi_stage_times {
 struct tdmi_picture_job {
     int64_t sample;
     struct tdmi_augment_key key;
-    void *values; /* where it goes */
-    /* While a decoder has it: the file, and what it is kept in unless that is a cache's. */
+    void *values; /* destination, of value_bytes */
+    /* While a decoder has it: the file, and its bytes unless they are a cache's. */
     bool is_waiting;
     struct tdmi_decoder_file file;
     tdmi_text bytes;
@@ -68,45 +68,41 @@ struct tdmi_picture_job {
 
 /* Working memory of one thread; start from a zeroed object. */
 struct tdmi_picture_scratch {
+    const struct tdmi_picture_pipeline *pipeline;
+    struct tdmi_picture_job jobs[TDMI_DECODER_FILES]; /* of one claim */
     tdmi_text bytes;
     struct tdmi_preprocess_scratch images;
-    uint8_t *pixels;  /* picture_bytes, where bytes are not what is delivered */
+    uint8_t *pixels;  /* picture_bytes, where other types than bytes are delivered */
     uint8_t *spare;   /* picture_bytes, for changes */
     uint8_t *raw;     /* of a source with one channel */
-    tdmi_image shown; /* a picture that was kept in its own size, in the size of its table */
+    tdmi_image shown; /* an image that is kept in its own size, in the size of its table */
     tdmi_decoder_thread *decoder;
     struct tdmi_stage_times times;
-    bool is_changed; /* the last one is not any more what it was */
+    bool is_changed; /* the last image differs from what was read before */
 };
 
 void tdmi_picture_pipeline_init(struct tdmi_picture_pipeline *pipeline,
                                 const struct tdmi_loader_options *options);
 
-/* Bytes that init of the scratch allocates, and bytes that it holds now. */
+/* Bytes that init of the scratch allocates. */
 int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_pipeline *pipeline);
-int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch);
 tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_pipeline *pipeline,
                                      struct tdmi_picture_scratch *scratch,
                                      tdm_error *err) TDM_MUST_USE;
-/* Free the buffers that grew with the images. */
-void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
-void tdmi_picture_scratch_release(const struct tdmi_picture_pipeline *pipeline,
-                                  struct tdmi_picture_scratch *scratch);
+/* Free the buffers that grew with the images, where they exceed the thread's share. No job may
+ * wait. */
+void tdmi_picture_scratch_trim(struct tdmi_picture_scratch *scratch);
+void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch);
 
-/* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
- * values; for several pictures together: begin each, run all that then wait, end those. One that
- * does not wait is there after its beginning, or failed. run fails where the decoder does, which is
- * no picture's fault. */
-tdm_status tdmi_picture_begin(const struct tdmi_picture_pipeline *pipeline,
-                              struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+/* Load item key.sample of the source, which is sample `sample` of the subset, into values. For
+ * several images together: begin each, run the n jobs, end those that wait. One that does not wait
+ * is loaded after its beginning, or failed. run fails where the decoder does, which is no image's
+ * fault. */
+tdm_status tdmi_picture_begin(struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                               tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_run(const struct tdmi_picture_pipeline *pipeline,
-                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
-                            int n, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_end(const struct tdmi_picture_pipeline *pipeline,
-                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+tdm_status tdmi_picture_run(struct tdmi_picture_scratch *scratch, int n,
                             tdm_error *err) TDM_MUST_USE;
-int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job);
-void tdmi_picture_job_release(struct tdmi_picture_job *job);
+tdm_status tdmi_picture_end(struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                            tdm_error *err) TDM_MUST_USE;
 
 #endif

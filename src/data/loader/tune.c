@@ -5,9 +5,7 @@
  * stopped to free its CPU for the step. A thread that had to be started again is never stopped
  * again, so the choice converges.
  */
-#include "data/loader/tune.h"
-
-#include <stddef.h>
+#include "data/loader/internal.h"
 
 static const double waits_much = 0.02, waits_little = 0.005, idles_much = 1.2, idles_some = 0.5;
 

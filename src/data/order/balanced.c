@@ -25,9 +25,8 @@
  * then right on average only (a class of 10 in 1000 draws misses by 3), and a third of the samples
  * of an epoch-long draw with replacement are never seen.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
-#include "base/memory.h"
 #include <assert.h>
 #include <math.h>
 
@@ -57,6 +56,7 @@ void tdmi_order_classes_free(struct tdmi_order_classes *classes)
     tdmi_free(classes->samples);
     tdmi_free(classes);
 }
+TDMI_POINTER_RELEASE(struct tdmi_order_classes, tdmi_order_classes_free)
 
 /* ---- whole weights ------------------------------------------------------------------------- */
 
@@ -168,34 +168,22 @@ static void share(struct tdmi_order_classes *classes, int64_t n)
 tdm_status tdmi_order_init_balanced(tdmi_order *order, const struct tdmi_order_balanced *options,
                                     tdm_error *err)
 {
+    TDMI_AT_END(tdmi_order_classes_free_at) struct tdmi_order_classes *classes = NULL;
     *order = (tdmi_order){0};
-    tdm_status status = check(options, err);
-    if (status != TDM_OK)
-        return status;
-    struct tdmi_order_classes *classes = tdmi_alloc(1, sizeof *classes);
-    if (classes != NULL) {
-        classes->n = options->n_classes;
-        classes->classes = tdmi_alloc((size_t)options->n_classes + 1, sizeof *classes->classes);
-        classes->samples = tdmi_alloc((size_t)options->n_samples, sizeof *classes->samples);
-    }
-    if (classes == NULL || classes->classes == NULL || classes->samples == NULL) {
-        tdmi_order_classes_free(classes);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the order of %lld samples in %d classes",
-                        (long long)options->n_samples, options->n_classes);
-    }
+    TDMI_TRY(check(options, err));
+    TDMI_TRY(TDMI_NEW(classes, 1, err));
+    classes->n = options->n_classes;
+    TDMI_TRY(TDMI_NEW(classes->classes, options->n_classes + 1, err));
+    TDMI_TRY(TDMI_NEW(classes->samples, options->n_samples, err));
     sort_samples(options, classes);
-    status = weigh(options, classes, err);
-    if (status != TDM_OK) {
-        tdmi_order_classes_free(classes);
-        return status;
-    }
+    TDMI_TRY(weigh(options, classes, err));
     const int64_t n = options->n_draws > 0 ? options->n_draws : options->n_samples;
     share(classes, n);
     *order = (tdmi_order){.seed = options->seed,
                           .n = n,
                           .is_shuffled = true,
                           .kind = TDMI_ORDER_BALANCED,
-                          .classes = classes};
+                          .classes = tdmi_take(&classes)};
     return TDM_OK;
 }
 

@@ -12,11 +12,9 @@
  *
  * Windows are cut, not slid: a sliding buffer holds a state that a resume would have to replay.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
-#include "base/memory.h"
 #include <pthread.h>
-#include <string.h>
 
 enum { KEPT_EPOCHS = 2, DEFAULT_WINDOW = 8 };
 
@@ -34,7 +32,6 @@ struct tdmi_order_groups {
     struct table tables[KEPT_EPOCHS];
     int oldest;
     pthread_rwlock_t lock; /* of the tables */
-    bool has_lock;
 };
 
 void tdmi_order_groups_free(struct tdmi_order_groups *groups)
@@ -46,10 +43,10 @@ void tdmi_order_groups_free(struct tdmi_order_groups *groups)
         tdmi_free(groups->tables[i].first);
     }
     tdmi_free(groups->starts);
-    if (groups->has_lock)
-        pthread_rwlock_destroy(&groups->lock);
+    pthread_rwlock_destroy(&groups->lock);
     tdmi_free(groups);
 }
+TDMI_POINTER_RELEASE(struct tdmi_order_groups, tdmi_order_groups_free)
 
 static tdm_status check(const struct tdmi_order_grouped *options, int64_t *n_full, int64_t *n,
                         tdm_error *err)
@@ -74,47 +71,24 @@ static tdm_status check(const struct tdmi_order_grouped *options, int64_t *n_ful
     return TDM_OK;
 }
 
-static tdm_status allocate(struct tdmi_order_groups *groups, tdm_error *err)
-{
-    size_t n = (size_t)groups->n_groups;
-    groups->starts = tdmi_alloc(n + 1, sizeof *groups->starts);
-    bool is_complete = groups->starts != NULL;
-    for (int i = 0; i < KEPT_EPOCHS && is_complete; i++) {
-        struct table *table = &groups->tables[i];
-        table->groups = tdmi_alloc(n, sizeof *table->groups);
-        table->first = tdmi_alloc(n + 1, sizeof *table->first);
-        is_complete = table->groups != NULL && table->first != NULL;
-    }
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the order of %lld groups",
-                        (long long)groups->n_groups);
-    groups->has_lock = pthread_rwlock_init(&groups->lock, NULL) == 0;
-    if (!groups->has_lock)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock of an order");
-    return TDM_OK;
-}
-
 tdm_status tdmi_order_init_grouped(tdmi_order *order, const struct tdmi_order_grouped *options,
                                    tdm_error *err)
 {
+    TDMI_AT_END(tdmi_order_groups_free_at) struct tdmi_order_groups *groups = NULL;
+    int64_t n_full, n, at = 0;
     *order = (tdmi_order){0};
-    int64_t n_full, n;
-    tdm_status status = check(options, &n_full, &n, err);
-    if (status != TDM_OK)
-        return status;
-    struct tdmi_order_groups *groups = tdmi_alloc(1, sizeof *groups);
-    if (groups == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for an order");
+    TDMI_TRY(check(options, &n_full, &n, err));
+    TDMI_TRY(TDMI_NEW(groups, 1, err));
+    pthread_rwlock_init(&groups->lock, NULL);
     groups->n_groups = n_full;
     groups->window = options->window > 0 ? options->window : DEFAULT_WINDOW;
     if (groups->window > n_full)
         groups->window = n_full;
-    status = allocate(groups, err);
-    if (status != TDM_OK) {
-        tdmi_order_groups_free(groups);
-        return status;
+    TDMI_TRY(TDMI_NEW(groups->starts, n_full + 1, err));
+    for (int i = 0; i < KEPT_EPOCHS; i++) {
+        TDMI_TRY(TDMI_NEW(groups->tables[i].groups, n_full, err));
+        TDMI_TRY(TDMI_NEW(groups->tables[i].first, n_full + 1, err));
     }
-    int64_t at = 0;
     for (int64_t g = 0; g < options->n_groups; g++) {
         if (options->group_samples[g] == 0)
             continue;
@@ -125,7 +99,7 @@ tdm_status tdmi_order_init_grouped(tdmi_order *order, const struct tdmi_order_gr
                           .n = n,
                           .is_shuffled = options->is_shuffled,
                           .kind = TDMI_ORDER_GROUPED,
-                          .groups = groups};
+                          .groups = tdmi_take(&groups)};
     return TDM_OK;
 }
 
@@ -174,11 +148,6 @@ static const struct table *borrow(const tdmi_order *order, uint32_t epoch)
     }
 }
 
-static void give_back(const tdmi_order *order)
-{
-    pthread_rwlock_unlock(&order->groups->lock);
-}
-
 /* The place in [low, high) of the row that a position lies in. */
 static int64_t place_of(const struct table *table, int64_t low, int64_t high, int64_t position)
 {
@@ -192,41 +161,24 @@ static int64_t place_of(const struct table *table, int64_t low, int64_t high, in
     return low;
 }
 
-struct window {
-    int64_t index;    /* of this epoch, from 0 */
-    int64_t first, n; /* its positions */
-    int64_t n_groups;
-};
-
-static struct window window_of(const struct tdmi_order_groups *groups, const struct table *table,
-                               int64_t position)
-{
-    int64_t index = place_of(table, 0, groups->n_groups, position) / groups->window;
-    int64_t low = index * groups->window, high = low + groups->window;
-    if (high > groups->n_groups)
-        high = groups->n_groups;
-    return (struct window){.index = index,
-                           .first = table->first[low],
-                           .n = table->first[high] - table->first[low],
-                           .n_groups = high - low};
-}
-
 int64_t tdmi_order_grouped_at(const tdmi_order *order, uint32_t epoch, int64_t position)
 {
-    const struct tdmi_order_groups *groups = order->groups;
+    struct tdmi_order_groups *groups = order->groups;
     const struct table *table = borrow(order, epoch);
-    const struct window window = window_of(groups, table, position);
+    const int64_t window = place_of(table, 0, groups->n_groups, position) / groups->window;
+    const int64_t low = window * groups->window, left = groups->n_groups - low;
+    const int64_t high = low + (left < groups->window ? left : groups->window);
+    const int64_t first = table->first[low], n = table->first[high] - first; /* its positions */
     const struct tdmi_order_key key = {order->seed, epoch, TDMI_ORDER_STREAM_WINDOW,
-                                       (uint64_t)window.index};
-    int64_t inside = window.first + tdmi_order_permute(key, window.n, position - window.first);
-    int64_t low = window.index * groups->window;
-    int64_t place = place_of(table, low, low + window.n_groups, inside);
+                                       (uint64_t)window};
+    int64_t inside = first + tdmi_order_permute(key, n, position - first);
+    int64_t place = place_of(table, low, high, inside);
     int64_t sample = groups->starts[table->groups[place]] + inside - table->first[place];
-    give_back(order);
+    pthread_rwlock_unlock(&groups->lock);
     return sample;
 }
 
-/* ---- of a source ---- */
+/* ---- of a source --------------------------------------------------------------------------- */
 
 bool tdmi_order_has_groups(const tdmi_source *source)
 {
@@ -236,21 +188,15 @@ bool tdmi_order_has_groups(const tdmi_source *source)
 tdm_status tdmi_order_init_source(tdmi_order *order, const tdmi_source *source,
                                   const int64_t *items, int64_t n, uint64_t seed, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) int64_t *samples = NULL;
     int64_t n_groups = tdmi_source_groups(source), at = 0;
-    int64_t *samples = tdmi_alloc((size_t)n_groups, sizeof *samples);
-    if (samples == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to order %lld groups of pictures",
-                        (long long)n_groups);
+    TDMI_TRY(TDMI_NEW(samples, n_groups, err));
     for (int64_t g = 0; g < n_groups; g++) {
         int64_t end = tdmi_source_group_first(source, g + 1);
         for (; at < n && (items != NULL ? items[at] : at) < end; at++)
             samples[g]++;
     }
-    tdm_status status = tdmi_order_init_grouped(
-        order,
-        &(struct tdmi_order_grouped){
-            .seed = seed, .is_shuffled = true, .group_samples = samples, .n_groups = n_groups},
-        err);
-    tdmi_free(samples);
-    return status;
+    const struct tdmi_order_grouped options = {
+        .seed = seed, .is_shuffled = true, .group_samples = samples, .n_groups = n_groups};
+    return tdmi_order_init_grouped(order, &options, err);
 }

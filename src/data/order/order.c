@@ -11,9 +11,9 @@
  *           ╲───────────╱   then the halves change places
  *
  * The keys are the SplitMix64 stream that starts at mix(seed, epoch). Philox in the rounds would
- * do as well, at ten times the price: an epoch of tiny pictures would feel it.
+ * do as well, at ten times the price: an epoch of tiny images would feel it.
  */
-#include "data/order/kinds.h"
+#include "data/order/order.h"
 
 #include "base/hash/rng.h"
 #include <assert.h>

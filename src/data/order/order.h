@@ -1,7 +1,7 @@
 /*
  * The order: which sample stands at a position of an epoch, as a pure function of (seed, epoch,
- * position). Batches, threads, ranks and restarts all ask the same function, so none of them can
- * change what is learnt, and any place of any epoch is reached without a replay.
+ * position). Batches, threads, ranks and restarts all call the same function, so none of them can
+ * change the result, and any place of any epoch is reached without a replay.
  *
  *   FULL      every sample once: a keyed permutation of [0, n) by a Feistel network with cycle
  *             walking, O(1), nothing stored. Plain data: {.seed = …, .n = …, .is_shuffled = …}.
@@ -16,9 +16,6 @@
 #define TANDEM_DATA_ORDER_ORDER_H
 
 #include "data/source/source.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stdint.h>
 
 enum tdmi_order_kind { TDMI_ORDER_FULL, TDMI_ORDER_GROUPED, TDMI_ORDER_BALANCED };
 
@@ -61,13 +58,13 @@ void tdmi_order_release(tdmi_order *order);
 /* ---- use ----------------------------------------------------------------------------------- */
 
 /* position in [0, n) -> sample. FULL and GROUPED are one to one for each (seed, epoch). Any thread,
- * never fails, allocates nothing. The first question about an epoch of a GROUPED order costs
- * O(groups); the tables of the last two epochs asked for are kept. */
+ * never fails, allocates nothing. The first call for an epoch of a GROUPED order costs O(groups);
+ * the tables of the last two epochs are kept. */
 int64_t tdmi_order_at(const tdmi_order *order, uint32_t epoch, int64_t position);
 
 /* The number of the pass through its class that the position belongs to, over all epochs: BALANCED
- * orders draw a sample several times an epoch, but once a pass, so (sample, repeat) tells draws
- * apart and gives each its own augmentation. 0 for the other kinds: there (sample, epoch) does. */
+ * orders draw a sample several times an epoch, but once a pass, so (sample, repeat) identifies a
+ * draw and gives it its own augmentation. 0 for the other kinds: there (sample, epoch) does. */
 int64_t tdmi_order_repeat(const tdmi_order *order, uint32_t epoch, int64_t position);
 
 /* Which of n views of its sample a position takes: the epoch's, and of BALANCED orders the pass's,
@@ -95,5 +92,32 @@ bool tdmi_order_has_groups(const tdmi_source *source);
 tdm_status tdmi_order_init_source(tdmi_order *order, const tdmi_source *source,
                                   const int64_t *items, int64_t n, uint64_t seed,
                                   tdm_error *err) TDM_MUST_USE;
+
+/* ---- shared by the kinds of order: keyed permutations, and the entries of <kind>.c ---- */
+
+/* Which of an order's permutations: streams never share keys. */
+enum tdmi_order_stream {
+    TDMI_ORDER_STREAM_FULL,    /* index 0 */
+    TDMI_ORDER_STREAM_GROUPS,  /* index 0 */
+    TDMI_ORDER_STREAM_WINDOW,  /* index: the window */
+    TDMI_ORDER_STREAM_BALANCED /* index: the class; epoch 0 */
+};
+
+struct tdmi_order_key {
+    uint64_t seed;
+    uint32_t epoch;
+    enum tdmi_order_stream stream;
+    uint64_t index;
+};
+
+/* The keyed permutation of [0, n). */
+int64_t tdmi_order_permute(struct tdmi_order_key key, int64_t n, int64_t value);
+
+int64_t tdmi_order_grouped_at(const tdmi_order *order, uint32_t epoch, int64_t position);
+void tdmi_order_groups_free(struct tdmi_order_groups *groups);
+
+int64_t tdmi_order_balanced_at(const tdmi_order *order, uint32_t epoch, int64_t position,
+                               int64_t *repeat);
+void tdmi_order_classes_free(struct tdmi_order_classes *classes);
 
 #endif

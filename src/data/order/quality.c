@@ -5,7 +5,6 @@
  */
 #include "data/order/order.h"
 
-#include "base/memory.h"
 #include "base/hash/rng.h"
 #include <math.h>
 #include <stdlib.h>
@@ -77,18 +76,16 @@ tdm_status tdmi_order_quality(const tdmi_order *order, uint32_t epoch, int batch
                         "samples more than once");
     if (batch < 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot judge a shuffle by batches of %d: 1 or more are needed", batch);
+                        "cannot evaluate a shuffle by batches of %d: 1 or more are needed", batch);
     if (batch == 1 || batch >= order->n)
         return TDM_OK; /* nothing meets, or everything */
-    int64_t *distances = tdmi_alloc((size_t)MAX_BATCHES * PAIRS, sizeof *distances);
-    if (distances == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to judge a shuffle");
+    TDMI_AT_END(tdmi_free_at) int64_t *distances = NULL;
+    TDMI_TRY(TDMI_NEW(distances, MAX_BATCHES * PAIRS, err));
     const tdmi_order file = {.n = order->n},
                      full = {.seed = order->seed, .n = order->n, .is_shuffled = true};
     const double worst = difference(&file, 0, batch, distances);
     const double best = difference(&full, epoch, batch, distances);
     const double found = difference(order, epoch, batch, distances);
-    tdmi_free(distances);
     if (worst > best)
         *quality = fmin(1, fmax(0, (worst - found) / (worst - best)));
     return TDM_OK;

@@ -4,10 +4,8 @@
  */
 #include "data/source/class_tree.h"
 
-#include "base/memory.h"
 #include "tandem/log.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { SNIFF_BYTES = 64, LONGEST_ENDING = 5 };
 
@@ -29,12 +27,6 @@ void tdmi_tree_release(struct tdmi_tree *tree)
 bool tdmi_tree_is_hidden(const char *name)
 {
     return name[0] == '.' || name[0] == '_';
-}
-
-static tdm_status no_memory(const struct tdmi_tree *tree, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld names of '%s'",
-                    (long long)tree->n_entries, tree->root);
 }
 
 /* Drop empty names, "." and ".." from a path. False: the path is hidden, or nothing is left. */
@@ -62,8 +54,8 @@ tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_fil
                          int64_t place, tdm_error *err)
 {
     char *copy = tdmi_arena_copy(&tree->arena, path);
-    if (copy == NULL || !TDMI_GROW(tree->entries, tree->capacity, tree->n_entries))
-        return no_memory(tree, err);
+    TDMI_CHECK_MEMORY(copy, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(tree->entries, tree->capacity, tree->n_entries, err));
     if (clean(copy))
         tree->entries[tree->n_entries++] = (struct tdmi_tree_entry){copy, kind, place};
     return TDM_OK;
@@ -89,17 +81,11 @@ static int compare_entries(const void *left, const void *right)
     return order != 0 ? order : a->place < b->place ? -1 : a->place > b->place;
 }
 
-static bool is_below(const char *path, const char *folder, size_t folder_bytes)
-{
-    return strncmp(path, folder, folder_bytes) == 0 &&
-           (folder_bytes == 0 || path[folder_bytes] == '/');
-}
-
 /* Is it the folder, or below it? */
 static bool is_in(const char *path, const char *folder, size_t folder_bytes)
 {
-    return is_below(path, folder, folder_bytes) ||
-           (strlen(path) == folder_bytes && memcmp(path, folder, folder_bytes) == 0);
+    return strncmp(path, folder, folder_bytes) == 0 &&
+           (folder_bytes == 0 || path[folder_bytes] == '/' || path[folder_bytes] == '\0');
 }
 
 /* The path after folder and its slash. */
@@ -133,7 +119,7 @@ static void drop_runs(struct tdmi_tree *tree)
         size_t folder_bytes = (size_t)(name - path) - 1;
         while (kept > 0 && is_in(tree->entries[kept - 1].path, path, folder_bytes))
             kept--;
-        while (i + 1 < tree->n_entries && is_below(tree->entries[i + 1].path, path, folder_bytes))
+        while (i + 1 < tree->n_entries && is_in(tree->entries[i + 1].path, path, folder_bytes))
             i++;
         tdm_log(TDM_LOG_INFO, "'%.*s' of '%s' is the folder of a run and is passed over",
                 (int)folder_bytes, path, tree->root);
@@ -193,22 +179,17 @@ struct container {
 struct sorting {
     const struct tdmi_tree *tree;
     struct tdmi_listing *listing;
-    size_t top_bytes;    /* length of the top's path, which the items' paths leave out */
-    int64_t n_unclassed; /* images beside class folders, which are left out */
+    struct container top; /* its path is left out of the items' paths */
+    int n_parts;          /* folders in the top, when each is named after a part; else 0 */
+    int64_t n_unclassed;  /* images beside class folders, which are left out */
 };
 
 static tdm_status add_image(struct sorting *sorting, const struct tdmi_tree_entry *entry, int label,
                             enum tdmi_part part, tdm_error *err)
 {
-    return TDM_WRAP(
-        err,
-        tdmi_listing_add_item(sorting->listing,
-                              (struct tdmi_item){.path = rest_of(entry->path, sorting->top_bytes),
-                                                 .label = label,
-                                                 .part = part,
-                                                 .place = entry->place},
-                              err),
-        "cannot list the pictures of '%s'", sorting->tree->root);
+    const struct tdmi_item item = {rest_of(entry->path, sorting->top.path_bytes), label, part,
+                                   entry->place};
+    return tdmi_listing_add_item(sorting->listing, item, err);
 }
 
 /* Length of the name of the first folder below a container; 0: the entry is a file in it. */
@@ -229,91 +210,6 @@ static int class_named(const struct tdmi_listing *listing, const char *name)
     const char **found = bsearch(&name, listing->classes, (size_t)listing->n_classes,
                                  sizeof *listing->classes, compare_names);
     return (int)(found - listing->classes);
-}
-
-static tdm_status add_classes_of(struct sorting *sorting, const struct container *container,
-                                 tdm_error *err)
-{
-    const char *last = "";
-    size_t last_bytes = 0;
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        const char *name = rest_of(entry->path, container->path_bytes);
-        size_t length = folder_bytes_of(entry, container->path_bytes);
-        if (length == 0 || (length == last_bytes && memcmp(name, last, length) == 0))
-            continue;
-        last = name;
-        last_bytes = length;
-        const char *copy = tdmi_arena_printf(&sorting->listing->arena, "%.*s", (int)length, name);
-        if (copy == NULL)
-            return no_memory(sorting->tree, err);
-        TDM_TRY(tdmi_listing_add_class(sorting->listing, copy, err), err,
-                "cannot list the classes of '%s'", sorting->tree->root);
-    }
-    return TDM_OK;
-}
-
-static void sort_classes(struct tdmi_listing *listing)
-{
-    if (listing->n_classes == 0)
-        return;
-    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes, compare_names);
-    int kept = 1;
-    for (int i = 1; i < listing->n_classes; i++)
-        if (strcmp(listing->classes[i], listing->classes[kept - 1]) != 0)
-            listing->classes[kept++] = listing->classes[i];
-    listing->n_classes = kept;
-}
-
-/* List the images in the class folders of a container. */
-static tdm_status add_labelled(struct sorting *sorting, const struct container *container,
-                               tdm_error *err)
-{
-    struct tdmi_listing *listing = sorting->listing;
-    char *name = NULL;
-    int label = -1;
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        size_t length = folder_bytes_of(entry, container->path_bytes);
-        if (length == 0 || entry->kind == TDMI_FILE_FOLDER)
-            continue;
-        const char *rest = rest_of(entry->path, container->path_bytes);
-        if (label < 0 || strncmp(listing->classes[label], rest, length) != 0 ||
-            listing->classes[label][length] != '\0') {
-            name = tdmi_arena_printf(&listing->arena, "%.*s", (int)length, rest);
-            if (name == NULL)
-                return no_memory(sorting->tree, err);
-            label = class_named(listing, name);
-        }
-        tdm_status status = TDM_OK;
-        if (is_image(sorting->tree, entry))
-            status = add_image(sorting, entry, label, container->part, err);
-        else
-            listing->n_ignored++;
-        if (status != TDM_OK)
-            return status;
-    }
-    return TDM_OK;
-}
-
-/* The images directly in a container: unlabelled where no class folder holds any (is_flat), left
- * out where one does. */
-static tdm_status add_direct(struct sorting *sorting, const struct container *container,
-                             bool is_flat, tdm_error *err)
-{
-    for (int64_t i = container->first; i < container->end; i++) {
-        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
-        if (folder_bytes_of(entry, container->path_bytes) > 0)
-            continue;
-        const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
-        tdm_status status =
-            is_listed ? add_image(sorting, entry, -1, container->part, err) : TDM_OK;
-        if (status != TDM_OK)
-            return status;
-        sorting->listing->n_ignored += !is_listed;
-        sorting->n_unclassed += is_one && !is_flat;
-    }
-    return TDM_OK;
 }
 
 /* The next folder directly below container, as a container of its own; false: no more. *at runs
@@ -342,6 +238,77 @@ static bool next_folder(const struct tdmi_tree *tree, const struct container *co
     return false;
 }
 
+/* The name of a class folder of a container, in the listing's arena. */
+static const char *class_name(struct sorting *sorting, const struct container *container,
+                              const struct container *folder)
+{
+    const char *name = rest_of(folder->path, container->path_bytes);
+    return tdmi_arena_printf(&sorting->listing->arena, "%.*s",
+                             (int)(folder->path + folder->path_bytes - name), name);
+}
+
+static tdm_status add_classes_of(struct sorting *sorting, const struct container *container,
+                                 tdm_error *err)
+{
+    struct container folder;
+    for (int64_t at = container->first; next_folder(sorting->tree, container, &at, &folder);) {
+        const char *name = class_name(sorting, container, &folder);
+        TDMI_CHECK_MEMORY(name, err);
+        TDMI_TRY(tdmi_listing_add_class(sorting->listing, name, err));
+    }
+    return TDM_OK;
+}
+
+static void sort_classes(struct tdmi_listing *listing)
+{
+    if (listing->n_classes == 0)
+        return;
+    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes, compare_names);
+    int kept = 1;
+    for (int i = 1; i < listing->n_classes; i++)
+        if (strcmp(listing->classes[i], listing->classes[kept - 1]) != 0)
+            listing->classes[kept++] = listing->classes[i];
+    listing->n_classes = kept;
+}
+
+/* List the images in the class folders of a container. */
+static tdm_status add_labelled(struct sorting *sorting, const struct container *container,
+                               tdm_error *err)
+{
+    struct container folder;
+    for (int64_t at = container->first; next_folder(sorting->tree, container, &at, &folder);) {
+        const char *name = class_name(sorting, container, &folder);
+        TDMI_CHECK_MEMORY(name, err);
+        const int label = class_named(sorting->listing, name);
+        for (int64_t i = folder.first; i < folder.end; i++) {
+            const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
+            if (is_image(sorting->tree, entry))
+                TDMI_TRY(add_image(sorting, entry, label, container->part, err));
+            else
+                sorting->listing->n_ignored += entry->kind != TDMI_FILE_FOLDER;
+        }
+    }
+    return TDM_OK;
+}
+
+/* The images directly in a container: unlabelled where no class folder holds any (is_flat), left
+ * out where one does. */
+static tdm_status add_direct(struct sorting *sorting, const struct container *container,
+                             bool is_flat, tdm_error *err)
+{
+    for (int64_t i = container->first; i < container->end; i++) {
+        const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
+        if (folder_bytes_of(entry, container->path_bytes) > 0)
+            continue;
+        const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
+        if (is_listed)
+            TDMI_TRY(add_image(sorting, entry, -1, container->part, err));
+        sorting->listing->n_ignored += !is_listed;
+        sorting->n_unclassed += is_one && !is_flat;
+    }
+    return TDM_OK;
+}
+
 /* The part that a folder is named after. */
 static enum tdmi_part part_of(const struct container *folder, size_t container_bytes)
 {
@@ -354,8 +321,8 @@ static enum tdmi_part part_of(const struct container *folder, size_t container_b
     return tdmi_part_named(name);
 }
 
-/* Folders around everything: as long as one folder alone, of no part's name, holds all pictures,
- * and has folders with pictures in it, it is the top. */
+/* Folders around everything: as long as one folder alone, of no part's name, holds all images, and
+ * has folders with images in it, it is the top. */
 static void descend(const struct tdmi_tree *tree, struct container *top)
 {
     for (;;) {
@@ -379,82 +346,76 @@ static void descend(const struct tdmi_tree *tree, struct container *top)
     }
 }
 
-/* The containers of classes: the top itself, or the folders of its parts, when every folder is
- * named after one. The images of a part that stands alone are still to be split. */
-static tdm_status find_containers(struct sorting *sorting, const struct container *top,
-                                  struct container **containers, int *n_containers, bool *is_parted,
-                                  tdm_error *err)
+static int count_parts(const struct tdmi_tree *tree, const struct container *top)
 {
     struct container folder = {0};
-    int n_folders = 0;
-    *is_parted = false;
-    for (int64_t at = top->first; next_folder(sorting->tree, top, &at, &folder); n_folders++) {
-        if (part_of(&folder, top->path_bytes) == TDMI_PART_NONE) {
-            *is_parted = false;
-            break;
-        }
-        *is_parted = true;
-    }
-    *n_containers = *is_parted ? n_folders : 1;
-    *containers =
-        tdmi_arena_alloc(&sorting->listing->arena, (size_t)*n_containers, sizeof **containers);
-    if (*containers == NULL)
-        return no_memory(sorting->tree, err);
-    if (!*is_parted) {
-        (*containers)[0] = *top;
-        return TDM_OK;
-    }
-    int n = 0;
-    for (int64_t at = top->first; next_folder(sorting->tree, top, &at, &folder);) {
-        if (n_folders > 1)
-            folder.part = part_of(&folder, top->path_bytes);
-        (*containers)[n++] = folder;
-    }
-    return TDM_OK;
+    int n_parts = 0;
+    for (int64_t at = top->first; next_folder(tree, top, &at, &folder); n_parts++)
+        if (part_of(&folder, top->path_bytes) == TDMI_PART_NONE)
+            return 0;
+    return n_parts;
 }
 
-static tdm_status sort_images(struct sorting *sorting, const struct container *top, tdm_error *err)
+/* The next container of classes: the top itself, or a folder of a part. False: no more. The images
+ * of a part that stands alone are still to be split. */
+static bool next_container(const struct sorting *sorting, int64_t *at, struct container *container)
+{
+    const struct container *top = &sorting->top;
+    const bool is_more = *at < top->end;
+    if (sorting->n_parts == 0) {
+        *container = *top;
+        *at = top->end;
+        return is_more;
+    }
+    if (!next_folder(sorting->tree, top, at, container))
+        return false;
+    if (sorting->n_parts > 1)
+        container->part = part_of(container, top->path_bytes);
+    return true;
+}
+
+static tdm_status sort_images(struct sorting *sorting, tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
-    struct container *containers = NULL;
-    int n_containers = 0;
-    bool is_parted = false, has_label = false;
-    tdm_status status = find_containers(sorting, top, &containers, &n_containers, &is_parted, err);
-    for (int i = 0; i < n_containers && status == TDM_OK; i++)
-        status = add_classes_of(sorting, &containers[i], err);
+    const struct tdmi_tree *tree = sorting->tree;
+    const struct container *top = &sorting->top;
+    struct container container = {0};
+    bool has_label = false;
+    for (int64_t at = top->first; next_container(sorting, &at, &container);)
+        TDMI_TRY(add_classes_of(sorting, &container, err));
     sort_classes(listing);
-    for (int i = 0; i < n_containers && status == TDM_OK; i++) {
+    for (int64_t at = top->first; next_container(sorting, &at, &container);) {
         int64_t n_before = listing->n_items;
-        status = add_labelled(sorting, &containers[i], err);
+        TDMI_TRY(add_labelled(sorting, &container, err));
         bool is_flat = listing->n_items == n_before;
         has_label = has_label || !is_flat;
-        if (status == TDM_OK)
-            status = add_direct(sorting, &containers[i], is_flat, err);
+        TDMI_TRY(add_direct(sorting, &container, is_flat, err));
     }
     if (!has_label)
         listing->n_classes = 0;
-    listing->n_ignored += sorting->tree->n_left_out;
+    listing->n_ignored += tree->n_left_out;
     /* Files beside the folders of parts, or outside the top. */
-    if (is_parted && status == TDM_OK)
-        status = add_direct(sorting, top, false, err);
-    for (int64_t i = 0; i < sorting->tree->n_entries; i++)
+    if (sorting->n_parts > 0)
+        TDMI_TRY(add_direct(sorting, top, false, err));
+    for (int64_t i = 0; i < tree->n_entries; i++)
         listing->n_ignored +=
-            (i < top->first || i >= top->end) && sorting->tree->entries[i].kind != TDMI_FILE_FOLDER;
+            (i < top->first || i >= top->end) && tree->entries[i].kind != TDMI_FILE_FOLDER;
     if (sorting->n_unclassed > 0)
         tdm_log(TDM_LOG_WARNING,
-                "%lld pictures of '%s' lie beside the class folders, not in one, and are left out",
-                (long long)sorting->n_unclassed, sorting->tree->root);
-    return status;
+                "%lld images of '%s' lie beside the class folders, not in one, and are left out",
+                (long long)sorting->n_unclassed, tree->root);
+    return TDM_OK;
 }
 
 tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
 {
+    struct sorting sorting = {.tree = tree, .listing = listing};
     sort_entries(tree);
-    struct container top = {.path = "", .end = tree->n_entries};
+    sorting.top = (struct container){.path = "", .end = tree->n_entries};
     if (tree->skips_top)
-        descend(tree, &top);
-    struct sorting sorting = {.tree = tree, .listing = listing, .top_bytes = top.path_bytes};
-    return TDM_WRAP(err, sort_images(&sorting, &top, err), "cannot list '%s'", tree->root);
+        descend(tree, &sorting.top);
+    sorting.n_parts = count_parts(tree, &sorting.top);
+    return TDM_WRAP(err, sort_images(&sorting, err), "cannot list '%s'", tree->root);
 }
 
 tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
@@ -462,15 +423,12 @@ tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listi
     sort_entries(tree);
     listing->n_ignored += tree->n_left_out;
     for (int64_t i = 0; i < tree->n_entries; i++) {
-        if (tree->entries[i].kind == TDMI_FILE_FOLDER)
-            continue;
-        if (!is_image(tree, &tree->entries[i]))
-            listing->n_ignored++;
+        const struct tdmi_item item = {.path = tree->entries[i].path, .label = -1};
+        if (is_image(tree, &tree->entries[i]))
+            TDM_TRY(tdmi_listing_add_item(listing, item, err), err,
+                    "cannot list the images of '%s'", tree->root);
         else
-            TDM_TRY(
-                tdmi_listing_add_item(
-                    listing, (struct tdmi_item){.path = tree->entries[i].path, .label = -1}, err),
-                err, "cannot list the pictures of '%s'", tree->root);
+            listing->n_ignored += tree->entries[i].kind != TDMI_FILE_FOLDER;
     }
     return TDM_OK;
 }

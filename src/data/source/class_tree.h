@@ -2,13 +2,13 @@
  * Trees of images: which paths are images of which class and part. Folders on disk and archives
  * collect their paths here, so the same tree gives the same listing wherever it is stored.
  *
- *     cat/a.jpg              class = the first folder, pictures at any depth below it
+ *     cat/a.jpg              class = the first folder, images at any depth below it
  *     dog/2024/b.png
  *
  *     train/cat/a.jpg        when every folder is named train, val, valid, validation or test, they
  *     test/cat/c.jpg         are the parts and the classes stand below them
  *
- *     a.jpg                  without folders the pictures are unlabelled
+ *     a.jpg                  without folders the images are unlabelled
  *
  * Names that begin with "." or "_" belong to tools, not to data sets, and are skipped, and so is a
  * folder that holds a run.json: a run written among the images is no class.
@@ -16,13 +16,8 @@
 #ifndef TANDEM_DATA_SOURCE_CLASS_TREE_H
 #define TANDEM_DATA_SOURCE_CLASS_TREE_H
 
-#include "base/arena.h"
 #include "base/file/file.h"
 #include "data/source/listing.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct tdmi_tree_entry {
     const char *path; /* relative, without "." and ".." and empty names */
@@ -30,12 +25,12 @@ struct tdmi_tree_entry {
     int64_t place; /* becomes the item's; of two entries with one path the greater one counts */
 };
 
-struct tdmi_tree {    /* start from a zeroed object, then init */
+struct tdmi_tree {    /* start from an object that has only root, or init */
     const char *root; /* for messages; lent */
     tdmi_arena arena;
     struct tdmi_tree_entry *entries;
     int64_t n_entries, capacity;
-    /* Read the first bytes of an entry whose name tells no format; returns how many, 0: failed. */
+    /* Read the first bytes of an entry whose name shows no format; returns how many, 0: failed. */
     size_t (*peek)(void *self, const struct tdmi_tree_entry *entry, uint8_t *bytes,
                    size_t room_bytes);
     void *self;

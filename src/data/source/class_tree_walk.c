@@ -6,7 +6,6 @@
 
 #include "io/storage/storage.h"
 #include "tandem/log.h"
-#include <string.h>
 
 enum { WARNINGS = 5, SHOWN_BEGIN = 80, SHOWN_END = 60 };
 
@@ -38,19 +37,14 @@ static const char *full_path(const struct tdmi_tree *tree, const char *path, tdm
 static size_t peek(void *self, const struct tdmi_tree_entry *entry, uint8_t *bytes,
                    size_t room_bytes)
 {
-    tdmi_text path = {0};
-    tdmi_storage_file *file = NULL;
-    size_t length = 0;
-    if (full_path(self, entry->path, &path) != NULL &&
-        tdmi_storage_open(path.bytes, &file, NULL) == TDM_OK) {
-        int64_t size = tdmi_storage_size(file);
-        length = size < (int64_t)room_bytes ? (size_t)size : room_bytes;
-        if (tdmi_storage_read(file, 0, bytes, length, NULL) != TDM_OK)
-            length = 0;
-    }
-    tdmi_storage_close(file);
-    tdmi_text_release(&path);
-    return length;
+    TDMI_AT_END(tdmi_text_release) tdmi_text path = {0};
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
+    if (full_path(self, entry->path, &path) == NULL ||
+        tdmi_storage_open(path.bytes, &file, NULL) != TDM_OK)
+        return 0;
+    int64_t size = tdmi_storage_size(file);
+    size_t length = size < (int64_t)room_bytes ? (size_t)size : room_bytes;
+    return tdmi_storage_read(file, 0, bytes, length, NULL) == TDM_OK ? length : 0;
 }
 
 static bool is_inside_character(char byte)
@@ -95,64 +89,44 @@ static tdm_status walk_entry(struct tdmi_tree *tree, const char *full, const cha
         return TDM_OK;
     }
     if (entry->kind == TDMI_FILE_FOLDER) {
-        tdm_status status = walk(tree, below, here, is_circle, err);
-        if (status != TDM_OK || *is_circle)
-            return status;
+        TDMI_TRY(walk(tree, below, here, is_circle, err));
+        if (*is_circle)
+            return TDM_OK;
     }
     return TDM_WRAP(err, tdmi_tree_add(tree, below, entry->kind, entry->size_bytes, err),
                     "cannot list the folder '%s'", full);
 }
 
-static tdm_status walk_entries(struct tdmi_tree *tree, const char *path, const char *full,
-                               const struct ancestor *here, tdmi_arena *arena, bool *is_circle,
-                               tdm_error *err)
+static tdm_status walk(struct tdmi_tree *tree, const char *path, const struct ancestor *above,
+                       bool *is_circle, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_text_release) tdmi_text full = {0};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_place found = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0, n_circles = 0, n_others = 0;
-    TDM_TRY(tdmi_storage_list(full, false, arena, &entries, &n_entries, err), err,
-            "cannot list the folder '%s' of the data set", full);
+    TDMI_CHECK_MEMORY(full_path(tree, path, &full), err);
+    TDMI_TRY(tdmi_storage_look(full.bytes, &found, err));
+    if (is_loop(above, &found)) {
+        leave_out(tree, path, "it is a link that leads back to a folder it lies in");
+        *is_circle = true;
+        return TDM_OK;
+    }
+    struct ancestor here = {.above = above, .identity = {found.identity[0], found.identity[1]}};
+    TDM_TRY(tdmi_storage_list(full.bytes, false, &arena, &entries, &n_entries, err), err,
+            "cannot list the folder '%s' of the data set", full.bytes);
     for (size_t i = 0; i < n_entries; i++) {
         if (tdmi_tree_is_hidden(entries[i].name))
             continue;
-        const char *below = tdmi_path_join(arena, path, entries[i].name);
-        if (below == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", full);
+        const char *below = tdmi_path_join(&arena, path, entries[i].name);
+        TDMI_CHECK_MEMORY(below, err);
         bool is_left_out = false;
-        tdm_status status = walk_entry(tree, full, below, &entries[i], here, &is_left_out, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(walk_entry(tree, full.bytes, below, &entries[i], &here, &is_left_out, err));
         n_circles += is_left_out;
         n_others += !is_left_out;
     }
     *is_circle = n_circles > 0 && n_others == 0;
     return TDM_OK;
-}
-
-static tdm_status walk(struct tdmi_tree *tree, const char *path, const struct ancestor *above,
-                       bool *is_circle, tdm_error *err)
-{
-    tdmi_text full = {0};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    struct tdmi_place found = {0};
-    tdm_status status = TDM_OK;
-    if (full_path(tree, path, &full) == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", tree->root);
-    else
-        status = tdmi_storage_look(full.bytes, &found, err);
-    if (status != TDM_OK)
-        goto out;
-    if (is_loop(above, &found)) {
-        leave_out(tree, path, "it is a link that leads back to a folder it lies in");
-        *is_circle = true;
-        goto out;
-    }
-    struct ancestor here = {.above = above, .identity = {found.identity[0], found.identity[1]}};
-    status = walk_entries(tree, path, full.bytes, &here, &arena, is_circle, err);
-out:
-    tdmi_arena_release(&arena);
-    tdmi_text_release(&full);
-    return status;
 }
 
 tdm_status tdmi_tree_walk(struct tdmi_tree *tree, tdm_error *err)

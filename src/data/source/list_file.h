@@ -6,10 +6,7 @@
 
 #include "base/text/text.h"
 #include "data/source/source.h"
-#include "tandem/error.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tandem/json.h"
 
 /* One row, its strings lent until the next one. */
 struct tdmi_list_row {
@@ -35,5 +32,11 @@ enum tdmi_list_field { TDMI_LIST_PATH, TDMI_LIST_LABEL, TDMI_LIST_PART, TDMI_LIS
 enum tdmi_list_field tdmi_list_field_named(const char *name); /* FIELDS: none of them */
 /* "": to be split; false: not the name of a part. */
 bool tdmi_list_part(const char *name, enum tdmi_part *part);
+
+/* The value in each line that is not blank, for any file of JSON lines. */
+typedef tdm_status tdmi_json_line(void *self, int64_t line, const tdm_json_value *value,
+                                  tdm_error *err);
+tdm_status tdmi_json_lines(const char *name, const char *bytes, size_t n_bytes,
+                           tdmi_json_line *take, void *self, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,14 +1,14 @@
 /* Two growing arrays and an arena for the strings they point to. */
 #include "data/source/listing.h"
 
-#include "base/memory.h"
-#include "base/text/text.h"
+#include "base/hash/hash.h"
 #include "data/source/class_tree.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 enum { LARGEST_NUMBER = 255 };
@@ -28,24 +28,16 @@ void tdmi_listing_release(struct tdmi_listing *listing)
     *listing = (struct tdmi_listing){0};
 }
 
-static tdm_status out_of_memory(const struct tdmi_listing *listing, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list more than %lld pictures of %d classes",
-                    (long long)listing->n_items, listing->n_classes);
-}
-
 bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
-    bool fit = false;
     if (tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) == TDM_OK)
-        for (size_t i = 0; i < n && !fit; i++)
-            fit = entries[i].kind == TDMI_FILE_REGULAR && names->is_data(entries[i].name);
-    tdmi_arena_release(&arena);
-    return fit;
+        for (size_t i = 0; i < n; i++)
+            if (entries[i].kind == TDMI_FILE_REGULAR && names->is_data(entries[i].name))
+                return true;
+    return false;
 }
 
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
@@ -63,8 +55,7 @@ tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                 continue;
             is_found = true;
             const char *path = tdmi_path_join(&self->arena, folder, entries[i].name);
-            if (path == NULL)
-                return out_of_memory(self, err);
+            TDMI_CHECK_MEMORY(path, err);
             TDM_TRY(names->add(self, path, err), err, "cannot use the files of '%s'", folder);
         }
     for (size_t i = 0; i < n; i++)
@@ -78,18 +69,26 @@ tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item 
                                  tdm_error *err)
 {
     item.path = tdmi_arena_copy(&listing->arena, item.path);
-    if (item.path == NULL || !TDMI_GROW(listing->items, listing->item_capacity, listing->n_items))
-        return out_of_memory(listing, err);
+    TDMI_CHECK_MEMORY(item.path, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(listing->items, listing->item_capacity, listing->n_items, err));
     listing->items[listing->n_items++] = item;
     return TDM_OK;
+}
+
+tdm_status tdmi_listing_add_record(struct tdmi_listing *listing, const char *name, int64_t number,
+                                   int label, enum tdmi_part part, tdm_error *err)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%.990s#%lld", name, (long long)number);
+    const struct tdmi_item item = {.path = path, .label = label, .part = part};
+    return tdmi_listing_add_item(listing, item, err);
 }
 
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name, tdm_error *err)
 {
     const char *copy = tdmi_arena_copy(&listing->arena, name);
-    if (copy == NULL || listing->n_classes == INT_MAX ||
-        !TDMI_GROW(listing->classes, listing->class_capacity, listing->n_classes))
-        return out_of_memory(listing, err);
+    TDMI_CHECK_MEMORY(copy != NULL && listing->n_classes < INT_MAX, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(listing->classes, listing->class_capacity, listing->n_classes, err));
     listing->classes[listing->n_classes++] = copy;
     return TDM_OK;
 }
@@ -153,5 +152,130 @@ tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing, tdm_err
     }
     for (int64_t i = 0; i < listing->n_items; i++)
         listing->items[i].label = index_of[listing->items[i].label];
+    return TDM_OK;
+}
+
+/* ---- labels: a hash table of words, and their order at the end ------------------------------ */
+
+enum { FIRST_SLOTS = 64 };
+
+void tdmi_labels_release(struct tdmi_labels *labels)
+{
+    tdmi_arena_release(&labels->arena);
+    tdmi_free(labels->words);
+    tdmi_free(labels->slots);
+    *labels = (struct tdmi_labels){0};
+}
+
+static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t length_bytes)
+{
+    uint64_t at = tdmi_xxh64_of(word, length_bytes, 0);
+    for (;; at++) {
+        int *slot = &labels->slots[at & (uint64_t)(labels->n_slots - 1)];
+        if (*slot == 0)
+            return slot;
+        const char *known = labels->words[*slot - 1];
+        if (strlen(known) == length_bytes && memcmp(known, word, length_bytes) == 0)
+            return slot;
+    }
+}
+
+/* At most half of the slots are taken. */
+static tdm_status grow(struct tdmi_labels *labels, tdm_error *err)
+{
+    if (labels->n_words > INT_MAX / 8)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
+    TDMI_TRY(TDMI_MAKE_ROOM(labels->words, labels->capacity, labels->n_words, err));
+    if (2 * (labels->n_words + 1) <= labels->n_slots)
+        return TDM_OK;
+    int n_slots = labels->n_slots == 0 ? FIRST_SLOTS : 2 * labels->n_slots, *slots;
+    TDMI_TRY(TDMI_NEW(slots, n_slots, err));
+    tdmi_free(labels->slots);
+    labels->slots = slots;
+    labels->n_slots = n_slots;
+    for (int i = 0; i < labels->n_words; i++)
+        *slot_of(labels, labels->words[i], strlen(labels->words[i])) = i + 1;
+    return TDM_OK;
+}
+
+tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size_t length_bytes,
+                              int *number, tdm_error *err)
+{
+    TDM_TRY(grow(labels, err), err, "cannot take the label '%.*s'",
+            length_bytes > 100 ? 100 : (int)length_bytes, word);
+    int *slot = slot_of(labels, word, length_bytes);
+    if (*slot == 0) {
+        char *copy = tdmi_arena_alloc(&labels->arena, length_bytes + 1, 1);
+        TDMI_CHECK_MEMORY(copy, err);
+        memcpy(copy, word, length_bytes);
+        labels->words[labels->n_words++] = copy;
+        *slot = labels->n_words;
+    }
+    *number = *slot - 1;
+    return TDM_OK;
+}
+
+bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word)
+{
+    tdmi_text_clear(word);
+    if (tdm_json_kind_of(value) == TDM_JSON_STRING)
+        tdmi_text_printf(word, "%s", tdm_json_as_string(value, ""));
+    /* A whole number does not need the fallback, so both calls return it. */
+    else if (tdm_json_as_integer(value, 0) == tdm_json_as_integer(value, 1))
+        tdmi_text_printf(word, "%lld", (long long)tdm_json_as_integer(value, 0));
+    return word->length_bytes > 0 && !word->is_broken;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* Is it a number in its usual form: no plus, no leading zero, few enough digits to compare? */
+static bool is_whole_number(const char *word)
+{
+    const char *digits = word[0] == '-' ? word + 1 : word;
+    size_t length = strspn(digits, "0123456789");
+    return length > 0 && length <= 18 && digits[length] == '\0' &&
+           (digits[0] != '0' || strcmp(word, "0") == 0);
+}
+
+struct word {
+    const char *text;
+    long long value; /* 0 unless all words are numbers */
+    int number;
+};
+
+static int compare_words(const void *left, const void *right)
+{
+    const struct word *a = left, *b = right;
+    const int order = (a->value > b->value) - (a->value < b->value);
+    return order != 0 ? order : strcmp(a->text, b->text);
+}
+
+static void sort_words(const struct tdmi_labels *labels, struct word *words)
+{
+    bool are_numbers = true;
+    for (int i = 0; i < labels->n_words; i++)
+        are_numbers = are_numbers && is_whole_number(labels->words[i]);
+    for (int i = 0; i < labels->n_words; i++)
+        words[i] = (struct word){labels->words[i],
+                                 are_numbers ? strtoll(labels->words[i], NULL, 10) : 0, i};
+    if (labels->n_words > 0)
+        qsort(words, (size_t)labels->n_words, sizeof *words, compare_words);
+}
+
+tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
+                              tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) struct word *words = NULL;
+    TDMI_AT_END(tdmi_free_at) int *index_of = NULL;
+    TDMI_TRY(TDMI_NEW(words, labels->n_words, err));
+    TDMI_TRY(TDMI_NEW(index_of, labels->n_words, err));
+    sort_words(labels, words);
+    for (int i = 0; i < labels->n_words; i++) {
+        index_of[words[i].number] = i;
+        TDMI_TRY(tdmi_listing_add_class(listing, words[i].text, err));
+    }
+    for (int64_t i = 0; i < listing->n_items; i++)
+        if (listing->items[i].label >= 0)
+            listing->items[i].label = index_of[listing->items[i].label];
     return TDM_OK;
 }

@@ -7,8 +7,9 @@
 
 #include "base/arena.h"
 #include "data/source/source.h"
+#include "tandem/json.h"
 
-struct tdmi_listing { /* start from a zeroed object, then init */
+struct tdmi_listing { /* start from a zeroed object */
     tdmi_arena arena; /* names and paths */
     struct tdmi_item *items;
     const char **classes;
@@ -21,6 +22,16 @@ struct tdmi_listing { /* start from a zeroed object, then init */
 
 void tdmi_listing_init(struct tdmi_listing *listing);
 void tdmi_listing_release(struct tdmi_listing *listing);
+
+struct tdmi_source {
+    const struct tdmi_source_table *table;
+    struct tdmi_listing *listing; /* the state of the kind, which begins with it */
+    const char *path;             /* in its arena */
+    int64_t n_quarantined;
+};
+/* A source with a zeroed state. path is its name in messages. */
+tdm_status tdmi_source_new(const struct tdmi_source_table *table, const char *path,
+                           tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 
 /* "train", "val", "valid", "validation", "test" in any case; anything else is NONE. */
 enum tdmi_part tdmi_part_named(const char *name);
@@ -44,14 +55,42 @@ bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                                   const struct tdmi_file_names *names, tdm_error *err) TDM_MUST_USE;
 
-/* Both copy the string. */
+/* All copy the string. */
 tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item item,
                                  tdm_error *err) TDM_MUST_USE;
+/* The record `number` of the file `name`, as "name#number". */
+tdm_status tdmi_listing_add_record(struct tdmi_listing *listing, const char *name, int64_t number,
+                                   int label, enum tdmi_part part, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name,
                                   tdm_error *err) TDM_MUST_USE;
 /* For formats that number their classes (0–255) without naming them: the numbers that occur become
  * the names of the classes, in order, and the labels of the items indices of these. */
 tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing,
                                            tdm_error *err) TDM_MUST_USE;
+
+/* ---- labels -------------------------------------------------------------------------------- */
+
+/* Lists, shards and tables give an image's class as a word. Every distinct word becomes a class.
+ * Classes are in numeric order where all words are whole numbers, whatever the first one is, else
+ * in byte order; the words stay the names, so the mapping is kept. */
+struct tdmi_labels { /* start from a zeroed object */
+    tdmi_arena arena;
+    const char **words; /* in the order they came, in the arena */
+    int64_t capacity;
+    int n_words;
+    int *slots; /* a hash table: index of a word + 1, or 0 */
+    int n_slots;
+};
+
+void tdmi_labels_release(struct tdmi_labels *labels);
+/* A provisional number of the word: the same for equal words. */
+tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size_t length_bytes,
+                              int *number, tdm_error *err) TDM_MUST_USE;
+/* A string, or a whole number, as the word it is; false: neither, or empty. */
+bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word);
+/* Add the words as classes of the listing, in order, and replace the provisional numbers of its
+ * items by the indices of the classes (-1 stays). The listing has no classes before. */
+tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
+                              tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,16 +1,12 @@
 /*
- * Opening a path probes it with every kind of sources.def in turn. Questions about items are
- * answered from the listing; everything else is a call of the kind's table.
+ * Opening a path probes it with every kind of sources.def in turn. Queries about items are answered
+ * from the listing; everything else is a call of the kind's table.
  */
-#include "data/source/source.h"
-
-#include "base/memory.h"
 #include "data/audit/quarantine.h"
 #include "data/source/listing.h"
 #include "io/storage/storage.h"
 #include "image/image.h"
 #include <assert.h>
-#include <string.h>
 
 #define X(table) extern const struct tdmi_source_table table;
 #include "data/source/sources.def"
@@ -23,14 +19,6 @@ static const struct tdmi_source_table *const kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-struct tdmi_source {
-    const struct tdmi_source_table *table;
-    struct tdmi_listing *listing; /* the state of the kind, which begins with it */
-    char *path;
-    bool has_lent_state;
-    int64_t n_quarantined;
-};
-
 /* The index of an item in the listing. */
 static int64_t in_listing(const tdmi_source *source, int64_t index)
 {
@@ -40,79 +28,52 @@ static int64_t in_listing(const tdmi_source *source, int64_t index)
 
 static tdm_status fail_unknown(const char *path, tdm_error *err)
 {
-    tdmi_text known = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text known = {0};
     if (tdmi_image_format_of_name(path) != TDMI_IMAGE_UNKNOWN)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is a single picture; a data set is wanted, such as the folder that "
-                        "holds its class folder",
+                        "'%s' is a single image; name a data set, such as the folder that holds "
+                        "its class folder",
                         path);
     const struct tdmi_source_table *last = kinds[N_KINDS - 1]; /* the one most people have */
     for (int i = 0; i < N_KINDS - 1; i++)
         tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name);
-    tdm_status status = TDM_FAIL(err, TDM_E_INPUT,
-                                 "'%s' is no data set of a kind known here: %s (%s), or one of: %s",
-                                 path, last->summary, last->name, tdmi_text_string(&known));
-    tdmi_text_release(&known);
-    return status;
+    return TDM_FAIL(err, TDM_E_INPUT, "'%s' is no data set of a known kind: %s (%s), or one of: %s",
+                    path, last->summary, last->name, tdmi_text_string(&known));
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static const struct tdmi_source_table *kind_for(const char *path)
-{
-    for (int i = 0; i < N_KINDS; i++)
-        if (kinds[i]->can_open(path))
-            return kinds[i];
-    return NULL;
-}
-
 static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_quarantine_free_at) tdmi_quarantine *quarantine = NULL;
     const int64_t n_all = tdmi_source_items(source);
-    tdmi_quarantine *quarantine = NULL;
-    tdm_status status = tdmi_quarantine_read(list, &quarantine, err);
-    if (status != TDM_OK)
-        return status;
-    int64_t n = 0, *kept = tdmi_alloc((size_t)n_all, sizeof *kept);
-    if (kept == NULL) {
-        tdmi_quarantine_free(quarantine);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to leave out the images listed in %s", list);
-    }
+    int64_t n = 0, *kept;
+    TDMI_TRY(tdmi_quarantine_read(list, &quarantine, err));
+    TDMI_TRY(TDMI_NEW(kept, n_all, err));
     for (int64_t i = 0; i < n_all; i++)
         if (!tdmi_quarantine_has(quarantine, tdmi_source_item(source, i).path))
             kept[n++] = in_listing(source, i);
-    tdmi_quarantine_free(quarantine);
     tdmi_free(source->listing->kept);
     source->listing->kept = kept;
     source->listing->n_kept = n;
     source->n_quarantined = n_all - n;
     if (n == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "all %lld pictures of '%s' are listed in %s",
+        return TDM_FAIL(err, TDM_E_INPUT, "all %lld images of '%s' are listed in %s",
                         (long long)n_all, source->path, list);
     return TDM_OK;
 }
 
-/* state NULL: a new one. */
-static tdm_status make(const struct tdmi_source_table *table, const char *path, void *state,
-                       tdmi_source **source, tdm_error *err)
+tdm_status tdmi_source_new(const struct tdmi_source_table *table, const char *path,
+                           tdmi_source **source, tdm_error *err)
 {
-    size_t path_bytes = strlen(path) + 1;
-    tdmi_source *made = tdmi_alloc(1, sizeof *made);
-    char *copy = tdmi_alloc(path_bytes, 1);
-    struct tdmi_listing *listing = state != NULL ? state : tdmi_alloc(1, table->state_bytes);
-    if (made == NULL || copy == NULL || listing == NULL) {
-        tdmi_free(made);
-        tdmi_free(copy);
-        if (state == NULL)
-            tdmi_free(listing);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
-    }
-    memcpy(copy, path, path_bytes);
-    *made = (tdmi_source){
-        .table = table, .listing = listing, .path = copy, .has_lent_state = state != NULL};
-    if (state == NULL)
-        tdmi_listing_init(listing);
-    *source = made;
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->listing = tdmi_alloc(1, table->state_bytes);
+    TDMI_CHECK_MEMORY(made->listing, err);
+    made->path = tdmi_arena_copy(&made->listing->arena, path);
+    TDMI_CHECK_MEMORY(made->path, err);
+    made->table = table;
+    *source = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -121,7 +82,10 @@ static tdm_status open_plain(const char *path, const struct tdmi_place *place,
                              tdm_error *err)
 {
     static const struct tdm_source_options by_itself = {0};
-    const struct tdmi_source_table *table = kind_for(path);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *opened = NULL;
+    const struct tdmi_source_table *table = NULL;
+    for (int i = 0; i < N_KINDS && table == NULL; i++)
+        table = kinds[i]->can_open(path) ? kinds[i] : NULL;
     if (table == NULL && (place->kind == TDMI_FILE_MISSING || place->kind == TDMI_FILE_FORBIDDEN))
         return tdmi_storage_refuse(path, place->kind, "a data set", err);
     if (table == NULL)
@@ -136,55 +100,40 @@ static tdm_status open_plain(const char *path, const struct tdmi_place *place,
                         "tables only",
                         path, table->summary);
 
-    tdmi_source *opened = NULL;
-    tdm_status status = make(table, path, NULL, &opened, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, table->open(opened->path, options, opened->listing, err),
-                          "cannot open '%s' as %s", path, table->summary);
-    if (status == TDM_OK && tdmi_source_items(opened) == 0)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "there is no picture in '%s' (%lld other files seen); expected %s", path,
-                          (long long)tdmi_source_ignored(opened), table->summary);
-    if (status == TDM_OK && options->quarantine != NULL)
-        status = leave_out(opened, options->quarantine, err);
-    if (status == TDM_OK)
-        *source = opened;
-    else
-        tdmi_source_close(opened);
-    return status;
+    TDMI_TRY(tdmi_source_new(table, path, &opened, err));
+    TDM_TRY(table->open(opened->path, options, opened->listing, err), err, "cannot open '%s' as %s",
+            path, table->summary);
+    if (tdmi_source_items(opened) == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is no image in '%s' (%lld other files seen); expected %s", path,
+                        (long long)tdmi_source_ignored(opened), table->summary);
+    if (options->quarantine != NULL)
+        TDMI_TRY(leave_out(opened, options->quarantine, err));
+    *source = tdmi_take(&opened);
+    return TDM_OK;
 }
 
 tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err)
 {
-    *source = NULL;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 256};
     struct tdmi_place place;
+    *source = NULL;
     TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 256);
     const char *plain = tdmi_storage_plain(path, &arena);
-    tdm_status status = plain != NULL ? open_plain(plain, &place, options, source, err)
-                                      : TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_arena_release(&arena);
-    return status;
-}
-
-tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
-                             tdmi_source **source, tdm_error *err)
-{
-    return make(table, path, self, source, err);
+    TDMI_CHECK_MEMORY(plain, err);
+    return open_plain(plain, &place, options, source, err);
 }
 
 void tdmi_source_close(tdmi_source *source)
 {
     if (source == NULL)
         return;
-    if (source->table->release != NULL)
+    if (source->table != NULL && source->table->release != NULL)
         source->table->release(source->listing);
-    tdmi_listing_release(source->listing);
-    if (!source->has_lent_state)
-        tdmi_free(source->listing);
-    tdmi_free(source->path);
+    if (source->listing != NULL)
+        tdmi_listing_release(source->listing);
+    tdmi_free(source->listing);
     tdmi_free(source);
 }
 
@@ -242,6 +191,19 @@ bool tdmi_source_is_lost(tdm_status status)
     return status == TDM_E_MEMORY || status == TDM_E_SYSTEM || status == TDM_E_STOPPED;
 }
 
+tdm_status tdmi_source_try(const tdmi_source *source, int64_t index, tdmi_text *bytes,
+                           tdm_error *problem, tdm_error *err)
+{
+    const tdm_status status = tdmi_source_read(source, index, bytes, problem);
+    if (status == TDM_OK)
+        tdm_error_clear(problem);
+    if (!tdmi_source_is_lost(status))
+        return TDM_OK;
+    if (err != NULL)
+        *err = *problem;
+    return TDM_WRAP(err, status, "cannot read '%s'", tdmi_source_item(source, index).path);
+}
+
 int64_t tdmi_source_quarantined(const tdmi_source *source)
 {
     return source->n_quarantined;
@@ -292,28 +254,28 @@ static const char *row_file(const tdmi_source *source, int64_t index)
     return source->table->row_file(source->listing, in_listing(source, index));
 }
 
+/* The first item in [low, high) that is, or is not, a row of the file; high: none. */
+static int64_t find_row(const tdmi_source *source, const char *file, bool is_row, int64_t low,
+                        int64_t high)
+{
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if ((row_file(source, middle) == file) == is_row)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64_t *first,
                                  int64_t *end)
 {
     if (source->table->row_file == NULL)
         return NULL;
     const char *file = row_file(source, index);
-    int64_t high = index;
-    for (*first = 0; *first < high;) {
-        const int64_t middle = *first + (high - *first) / 2;
-        if (row_file(source, middle) == file)
-            high = middle;
-        else
-            *first = middle + 1;
-    }
-    int64_t low = index + 1;
-    for (*end = tdmi_source_items(source); low < *end;) {
-        const int64_t middle = low + (*end - low) / 2;
-        if (row_file(source, middle) == file)
-            low = middle + 1;
-        else
-            *end = middle;
-    }
+    *first = find_row(source, file, true, 0, index);
+    *end = find_row(source, file, false, index + 1, tdmi_source_items(source));
     return file;
 }
 
@@ -337,4 +299,43 @@ int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group)
             high = middle;
     }
     return low;
+}
+
+/* ---- lost rows: few files lose any, so those that do are searched one by one ---------------- */
+
+void tdmi_lost_rows_release(tdmi_lost_rows *lost)
+{
+    tdmi_free(lost->is_lost);
+    tdmi_free(lost->files);
+    *lost = (tdmi_lost_rows){0};
+}
+
+tdm_status tdmi_lost_rows_add(tdmi_lost_rows *lost, const tdmi_source *source, int64_t item,
+                              const char *why, tdm_error *err)
+{
+    int64_t first, end;
+    const char *path = tdmi_source_row_file(source, item, &first, &end);
+    if (path == NULL)
+        return TDM_OK;
+    if (lost->is_lost == NULL)
+        TDMI_TRY(TDMI_NEW(lost->is_lost, tdmi_source_items(source) / 8 + 1, err));
+    int64_t f = 0;
+    while (f < lost->n_files && lost->files[f].first != first)
+        f++;
+    if (f == lost->n_files) {
+        TDMI_TRY(TDMI_MAKE_ROOM(lost->files, lost->capacity, f, err));
+        lost->files[lost->n_files++] = (struct tdmi_lost_file){.first = first};
+    }
+    struct tdmi_lost_file *file = &lost->files[f];
+    const uint8_t bit = (uint8_t)(1 << item % 8);
+    file->n_lost += (lost->is_lost[item / 8] & bit) == 0;
+    lost->is_lost[item / 8] |= bit;
+    if (2 * file->n_lost <= end - first)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "more than half of the %lld rows of '%s' cannot be used%s%s%s; check the "
+                    "options that it is read with, replace it, or leave its bad rows out with the "
+                    "list that audit --quarantine writes",
+                    (long long)(end - first), path, why != NULL ? " (" : "", why != NULL ? why : "",
+                    why != NULL ? ")" : "");
 }

@@ -1,7 +1,7 @@
 /*
- * A source: labelled pictures from anywhere behind one table. A source is opened once, lists its
+ * A source: labelled images from anywhere behind one table. A source is opened once, lists its
  * items, and hands out their bytes to any number of threads. Kinds stand in sources.def; the first
- * whose probe says yes opens the path.
+ * whose probe accepts the path opens it.
  *
  * A source may also offer raw pixels: where every image is stored as bytes of one shape, they are
  * read straight into the caller's memory. And it may offer groups: where single images are slow to
@@ -14,11 +14,7 @@
 #include "base/scope.h"
 #include "base/text/text.h"
 #include "image/preprocess.h"
-#include "tandem/error.h"
 #include "tandem/data.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum tdmi_part { TDMI_PART_NONE, TDMI_PART_TRAIN, TDMI_PART_VAL, TDMI_PART_TEST };
 
@@ -44,10 +40,10 @@ typedef struct tdmi_source tdmi_source;
  * tdmi_listing, which `open` fills. An index is one of listing.items. */
 struct tdmi_source_table {
     const char *name;    /* "folder" */
-    const char *summary; /* "a folder of class folders of pictures" */
+    const char *summary; /* "a folder of class folders of images" */
     size_t state_bytes;
     bool (*can_open)(const char *path);
-    /* self is zeroed, and its listing initialized. */
+    /* self is zeroed; options is never NULL. */
     tdm_status (*open)(const char *path, const struct tdm_source_options *options, void *self,
                        tdm_error *err);
     /* Releases what open made, even where it failed, except the listing; NULL: nothing else. */
@@ -86,10 +82,6 @@ struct tdmi_source_table {
  * kinds), or empty. */
 tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
-/* For tests: a source with the caller's state, which the caller keeps until the source is closed.
- * Closing releases its listing. path is its name in messages. */
-tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
-                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
 TDMI_POINTER_RELEASE(tdmi_source, tdmi_source_close)
 
@@ -106,6 +98,10 @@ tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text 
 /* After a failed read: is the image itself not to blame, so that it must not be skipped? Memory ran
  * out, a store does not answer, the system refuses, or a stop was requested. */
 bool tdmi_source_is_lost(tdm_status status);
+/* Read, and fail only then. Where the image itself is to blame, problem has the error, else code
+ * TDM_OK. */
+tdm_status tdmi_source_try(const tdmi_source *source, int64_t index, tdmi_text *bytes,
+                           tdm_error *problem, tdm_error *err) TDM_MUST_USE;
 /* Number of files that are no images and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
 /* Number of images left out because the quarantine list names them. */
@@ -135,5 +131,28 @@ const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64
                                  int64_t *end);
 int64_t tdmi_source_groups(const tdmi_source *source);
 int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group);
+
+/* ---- lost rows ----------------------------------------------------------------------------- */
+
+/* Rows of Parquet files without a usable image. A few are skipped and counted like any bad image. A
+ * file that lost more than half of its rows is damaged as a whole: reading it fails. */
+struct tdmi_lost_file {
+    int64_t first; /* item of its first row */
+    int64_t n_lost;
+};
+
+typedef struct tdmi_lost_rows { /* start from a zeroed object */
+    uint8_t *is_lost;           /* a bit per item of the source */
+    struct tdmi_lost_file *files;
+    int64_t n_files, capacity;
+} tdmi_lost_rows;
+
+void tdmi_lost_rows_release(tdmi_lost_rows *lost);
+
+/* Count an unusable item, once however often it is reported. why: the reason, or NULL where it was
+ * reported already. TDM_E_INPUT: more than half of the rows of its file are lost. Items of sources
+ * other than Parquet and Delta are not counted. */
+tdm_status tdmi_lost_rows_add(tdmi_lost_rows *lost, const tdmi_source *source, int64_t item,
+                              const char *why, tdm_error *err) TDM_MUST_USE;
 
 #endif

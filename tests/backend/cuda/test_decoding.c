@@ -9,7 +9,7 @@
 #include "backend/cuda/fakes/fake_runtime.h"
 #include "data/tree.h"
 #include "image/pictures.h"
-#include "data/loader/loader.h"
+#include "data/loaders.h"
 #include "tandem_features.h"
 #include "tandem/log.h"
 
@@ -183,7 +183,7 @@ static struct handed hand_out(const struct tdmi_loader_options *options)
                                  (int)batch->labels[i], batch->problems[i]);
         }
     }
-    it.n_skipped = tdmi_loader_skipped(loader);
+    it.n_skipped = loader_skips(loader);
     tdmi_loader_close(loader);
     return it;
 }

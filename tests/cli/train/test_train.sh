@@ -356,7 +356,7 @@ expect_stdout_matches '^ +[0-9.]+ %  left$'
 
 # ---- what can be wrong ---------------------------------------------------------------------
 expect_exit 3 "$TANDEM" train pictures/left/1.ppm -o runs/x
-expect_stderr_matches "'pictures/left/1.ppm' is a single picture; a data set is wanted, such as the folder"
+expect_stderr_matches "'pictures/left/1.ppm' is a single image; name a data set, such as the folder"
 expect_exit 3 "$TANDEM" train missing -o runs/x
 expect_stderr_matches "no such file or folder: 'missing'$"
 expect_true "nothing is left of a run that never was" test ! -e runs/x

@@ -99,12 +99,12 @@ refused() { # source pattern
 }
 refused one "one has one class of pictures; at least two are wanted"
 refused labelless.csv "labelless.csv has no class of pictures; at least two are wanted"
-refused single "no picture in 'single'|single has no class"
+refused single "no image in 'single'|single has no class"
 for source in each two same; do
-    refused $source "no picture of '$source' is left for validation: every class has only one distinct picture in use; more pictures are wanted"
+    refused $source "no image of '$source' is left for validation: every class has only one distinct image in use; add images"
 done
 for source in nothing hollow head.csv; do
-    refused $source "there is no picture in '$source'.*expected"
+    refused $source "there is no image in '$source'.*expected"
 done
 
 # ---- what can --------------------------------------------------------------------------------

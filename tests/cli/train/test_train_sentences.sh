@@ -22,7 +22,7 @@ for file in empty/a/1.png empty/a/2.png empty/b/1.png empty/b/2.png; do
     : >$file
 done
 expect_exit 3 "$TANDEM" train empty -o no
-expect_stderr_matches "none of the 4 pictures of 'empty' has bytes in it: all files are empty$"
+expect_stderr_matches "none of the 4 images of 'empty' has bytes in it: all files are empty$"
 cp -r pictures torn
 gone=$(find torn -type f | head -n 1)
 rm "$gone"
@@ -30,7 +30,7 @@ ln -s nowhere "$gone"
 expect_exit 3 "$TANDEM" train torn -o strict --strict --epochs 1
 expect_stderr_matches '1 picture of torn cannot be read, and --strict is on; the warnings above name it$'
 expect_exit 3 "$TANDEM" train pictures -o no --fraction 0.01
-expect_stderr_matches '\-\-fraction 0.01 leaves every class only one distinct picture; a larger one is wanted$'
+expect_stderr_matches '\-\-fraction 0.01 leaves every class only one distinct image; use a larger one$'
 
 # ---- options ---------------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures -o no --split 1,0

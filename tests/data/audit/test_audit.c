@@ -1,7 +1,20 @@
 /* The audit over a folder of odd files: a verdict for each, sums that add up, nothing changed. */
 #include "unit.h"
 #include "tandem/prepare.h"
+#include "base/each_allocation.h"
 #include "data/sources.h"
+
+static struct tdm_audit audit_of(const char *source, bool find_near, int threads)
+{
+    struct tdm_audit_options options = tdm_audit_options_default();
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
+    tdm_error err = {0};
+    options.source = source;
+    options.find_near = find_near;
+    options.threads = threads;
+    assert_ok(tdm_audit(&options, (tdm_sink){0}, &audit, &err), &err);
+    return audit;
+}
 
 /* A textured picture of side x side, made brighter by `more`. */
 static void textured(const struct tree *tree, const char *name, int side, uint32_t seed, int more)
@@ -63,12 +76,7 @@ TEST(every_file_gets_its_verdict)
     };
     TDMI_AT_END(tree_free) struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
-        struct tdm_audit_options options = tdm_audit_options_default();
-        struct tdm_audit audit = {.struct_bytes = sizeof audit};
-        tdm_error err = {0};
-        options.source = tree.root;
-        options.threads = threads;
-        assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_OK);
+        TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = audit_of(tree.root, true, threads);
         for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
             assert_string_equal(tdm_verdict_word(file_called(&audit, expected[i].path)->verdict),
                                 expected[i].verdict);
@@ -90,24 +98,17 @@ TEST(every_file_gets_its_verdict)
         assert_int_equal(sum, audit.images);
         assert_true(sizes >= 8 && sizes <= 9); /* the cut one told its size */
         assert_int_equal(audit.n_pairs, 3);
-        tdm_audit_release(&audit);
     }
 }
 
-TEST(near_copies_are_looked_for_only_when_asked)
+TEST(near_copies_are_found_only_with_their_option)
 {
     TDMI_AT_END(tree_free) struct tree tree = odd_tree();
-    struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit = {.struct_bytes = sizeof audit};
-    tdm_error err = {0};
-    options.source = tree.root;
-    options.find_near = false;
-    assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_OK);
+    TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = audit_of(tree.root, false, 0);
     assert_int_equal(audit.remarks[TDM_VERDICT_NEAR_COPY], 0);
     assert_int_equal(audit.remarks[TDM_VERDICT_COPY], 1);
     assert_int_equal(audit.remarks[TDM_VERDICT_CONFLICT], 2);
     assert_int_equal(audit.n_pairs, 2);
-    tdm_audit_release(&audit);
 }
 
 TEST(copies_across_given_parts_leak)
@@ -116,14 +117,9 @@ TEST(copies_across_given_parts_leak)
     textured(&tree, "train/cat/a.ppm", 64, 1, 0);
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
-    struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit = {.struct_bytes = sizeof audit};
-    tdm_error err = {0};
-    options.source = tree.root;
-    assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_OK);
+    TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = audit_of(tree.root, true, 0);
     assert_int_equal(audit.counts[TDM_VERDICT_LEAK], 2);
     assert_int_equal(audit.ok, 1);
-    tdm_audit_release(&audit);
 }
 
 TEST(what_cannot_be_audited_is_an_error)
@@ -139,25 +135,22 @@ TEST(what_cannot_be_audited_is_an_error)
     assert_null(audit.files);
 }
 
+static const char *audited;
+
+static tdm_status audit_once(tdm_error *err)
+{
+    TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = {.struct_bytes = sizeof audit};
+    struct tdm_audit_options options = tdm_audit_options_default();
+    options.source = audited;
+    options.threads = 1;
+    return tdm_audit(&options, (tdm_sink){0}, &audit, err);
+}
+
 TEST(every_failing_allocation_is_an_ordinary_error)
 {
     TDMI_AT_END(tree_free) struct tree tree = odd_tree();
-    struct tdm_audit_options options = tdm_audit_options_default();
-    options.source = tree.root;
-    options.threads = 1;
-    for (int64_t n = 1;; n++) {
-        struct tdm_audit audit = {.struct_bytes = sizeof audit};
-        tdm_error err = {0};
-        tdmi_memory_fail_from(n);
-        tdm_status status = tdm_audit(&options, (tdm_sink){0}, &audit, &err);
-        tdmi_memory_fail_from(0);
-        if (status == TDM_OK) {
-            tdm_audit_release(&audit);
-            break;
-        }
-        assert_int_equal(status, TDM_E_MEMORY);
-        assert_true(n < 1000);
-    }
+    audited = tree.root;
+    assert_true(fail_each_allocation(audit_once) > 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -1,7 +1,7 @@
 /* Copies: the banded search finds exactly the pairs that comparing each with each finds. */
 #include "unit.h"
 #include "base/memory.h"
-#include "data/audit/copies.h"
+#include "data/audit/finding.h"
 #include "image/fingerprint.h"
 
 enum { N = 600 };
@@ -49,7 +49,7 @@ static bool is_first(const struct tdm_audit_file *files, int i)
     return true;
 }
 
-static bool has_pair(const struct tdmi_copies *copies, int first, int second, int distance)
+static bool has_pair(const struct tdm_audit *copies, int first, int second, int distance)
 {
     int n = 0;
     for (int64_t p = 0; p < copies->n_pairs; p++)
@@ -64,11 +64,11 @@ TEST(every_near_pair_is_found_once_and_no_other)
     static uint64_t fingerprints[N];
     static struct tdm_audit_file files[N];
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct tdmi_copies copies = {0};
+        struct tdm_audit copies = {.files = files, .images = N};
         int64_t n_expected = 0;
         tdm_error err = {0};
         make(fingerprints, files, seed);
-        assert_int_equal(tdmi_copies_find(files, fingerprints, N, &copies, &err), TDM_OK);
+        assert_int_equal(tdmi_copies_find(&copies, fingerprints, &err), TDM_OK);
         assert_false(copies.is_near_cut);
         for (int i = 0; i < N; i++)
             for (int k = i + 1; k < N; k++) {
@@ -88,7 +88,7 @@ TEST(every_near_pair_is_found_once_and_no_other)
         assert_true(n_expected > 100);
         for (int64_t p = 1; p < copies.n_pairs; p++)
             assert_true(copies.pairs[p - 1].first <= copies.pairs[p].first);
-        tdmi_copies_release(&copies);
+        tdmi_free(copies.pairs);
     }
 }
 
@@ -112,16 +112,16 @@ TEST(remarks_say_where_the_copy_stands)
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tdm_audit_file files[2] = {0};
-        struct tdmi_copies copies = {0};
+        struct tdm_audit copies = {.files = files, .images = 2};
         const uint64_t fingerprints[2] = {0xf0f0f0f0, 0xf0f0f0f1};
         tdm_error err = {0};
         for (int i = 0; i < 2; i++)
             files[i] = (struct tdm_audit_file){
                 .label = cases[c].labels[i], .part = cases[c].parts[i], .hash = cases[c].hashes[i]};
-        assert_int_equal(tdmi_copies_find(files, fingerprints, 2, &copies, &err), TDM_OK);
+        assert_int_equal(tdmi_copies_find(&copies, fingerprints, &err), TDM_OK);
         assert_int_equal(files[0].remarks, cases[c].first);
         assert_int_equal(files[1].remarks, cases[c].second);
-        tdmi_copies_release(&copies);
+        tdmi_free(copies.pairs);
     }
 }
 
@@ -129,16 +129,16 @@ TEST(a_set_of_one_picture_ends)
 {
     static struct tdm_audit_file files[20000];
     static uint64_t fingerprints[20000];
-    struct tdmi_copies copies = {0};
+    struct tdm_audit copies = {.files = files, .images = 20000};
     tdm_error err = {0};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         files[i].hash = i + 1;
         fingerprints[i] = 77;
     }
-    assert_int_equal(tdmi_copies_find(files, fingerprints, 20000, &copies, &err), TDM_OK);
+    assert_int_equal(tdmi_copies_find(&copies, fingerprints, &err), TDM_OK);
     assert_true(copies.is_near_cut);
     assert_true(copies.n_pairs <= 1000000);
-    tdmi_copies_release(&copies);
+    tdmi_free(copies.pairs);
 }
 
 TEST(every_failing_allocation_is_an_ordinary_error)
@@ -146,13 +146,13 @@ TEST(every_failing_allocation_is_an_ordinary_error)
     static uint64_t fingerprints[N];
     static struct tdm_audit_file files[N];
     for (int64_t n = 1;; n++) {
-        struct tdmi_copies copies = {0};
+        struct tdm_audit copies = {.files = files, .images = N};
         tdm_error err = {0};
         make(fingerprints, files, 9);
         tdmi_memory_fail_from(n);
-        tdm_status status = tdmi_copies_find(files, fingerprints, N, &copies, &err);
+        tdm_status status = tdmi_copies_find(&copies, fingerprints, &err);
         tdmi_memory_fail_from(0);
-        tdmi_copies_release(&copies);
+        tdmi_free(copies.pairs);
         if (status == TDM_OK)
             break;
         assert_int_equal(status, TDM_E_MEMORY);

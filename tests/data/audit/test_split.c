@@ -39,7 +39,8 @@ TEST(every_class_is_divided_by_the_fractions)
 
 TEST(threads_names_and_folder_order_change_nothing)
 {
-    struct fixture a = {.tree = tree_new()}, b = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture a = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture b = {.tree = tree_new()};
     char name[100];
     for (uint32_t i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "cat/%05u.ppm", i);
@@ -59,17 +60,11 @@ TEST(threads_names_and_folder_order_change_nothing)
             n_found += a.contents.hashes[a.split.val[i]] == b.contents.hashes[b.split.val[j]];
         assert_int_equal(n_found, 1);
     }
-    close_fixture(&a);
-    close_fixture(&b);
-    tree_free(&a.tree);
-    tree_free(&b.tree);
 }
 
 TEST(another_seed_gives_another_split)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 200, 0);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 200 0", 1);
     split_or_fail(&f, nine_to_one);
     int64_t first[20];
     memcpy(first, f.split.val, sizeof first);
@@ -123,13 +118,9 @@ TEST(copies_stay_together)
 
 TEST(given_parts_are_kept)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "train/a", 10, 0);
-    add_pictures(&f.tree, "train/b", 10, 100);
-    add_pictures(&f.tree, "val/a", 5, 200);
-    add_pictures(&f.tree, "val/b", 5, 300);
-    add_pictures(&f.tree, "test/a", 5, 400);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free)
+    struct fixture f =
+        fixture_of("train/a 10 0, train/b 10 100, val/a 5 200, val/b 5 300, test/a 5 400", 1);
     split_or_fail(&f, nine_to_one);
     assert_int_equal(f.split.n_train, 20);
     assert_int_equal(f.split.n_val, 10);
@@ -143,10 +134,7 @@ TEST(given_parts_are_kept)
 
 TEST(fewer_are_taken_of_each_given_part)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "train/a", 10, 0);
-    add_pictures(&f.tree, "val/a", 6, 200);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("train/a 10 0, val/a 6 200", 1);
     struct tdmi_split_options options = nine_to_one;
     options.fraction = 0.5;
     split_or_fail(&f, options);
@@ -160,10 +148,8 @@ TEST(fewer_are_taken_of_each_given_part)
 
 TEST(validation_comes_from_train_where_only_test_is_given)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "train/a", 20, 0);
-    add_pictures(&f.tree, "test/a", 5, 18); /* two copies of train pictures */
-    open_fixture(&f, 1);
+    /* two copies of train pictures */
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("train/a 20 0, test/a 5 18", 1);
     tdm_log_set_level(TDM_LOG_SILENT);
     split_or_fail(&f, nine_to_one);
     tdm_log_set_level(TDM_LOG_WARNING);
@@ -186,10 +172,7 @@ static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *ite
 
 TEST(pictures_added_later_do_not_move_the_old_ones)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 40, 0);
-    add_pictures(&f.tree, "b", 40, 100);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 40 0, b 40 100", 1);
     split_or_fail(&f, nine_to_one);
     struct tdmi_split_stored stored = {.n_train = f.split.n_train, .n_val = f.split.n_val};
     uint64_t *train = sorted_hashes(&f.contents, f.split.train, f.split.n_train);
@@ -222,9 +205,7 @@ TEST(pictures_added_later_do_not_move_the_old_ones)
 /* A stored assignment beats the seed: another seed alone moves nothing. */
 TEST(a_stored_split_is_repeated_under_any_seed)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 50, 0);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 50 0", 1);
     struct tdmi_split_options options = nine_to_one;
     options.fraction = 0.6;
     split_or_fail(&f, options);
@@ -247,9 +228,7 @@ TEST(a_stored_split_is_repeated_under_any_seed)
 
 TEST(a_smaller_fraction_takes_a_part_of_the_larger)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 100, 0);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 100 0", 1);
     bool is_used[100] = {0};
     struct tdmi_split_options options = nine_to_one;
     options.fraction = 0.5;
@@ -282,52 +261,44 @@ TEST(unreadable_pictures_are_counted_and_left_out)
     assert_true(f.contents.hashes[10] == 0);
 }
 
-TEST(what_makes_no_split_is_refused_with_a_sentence)
+TEST(options_that_make_no_split_are_refused_with_a_sentence)
 {
-    struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 1, 0);
-    add_pictures(&f.tree, "b", 1, 1);
-    open_fixture(&f, 1);
-    struct tdmi_split_options o = nine_to_one;
-    assert_refused(&f, o, TDM_E_INPUT, "validation");
-    o.train_fraction = 0;
-    assert_refused(&f, o, TDM_E_USAGE, "train must be above 0");
-    o.train_fraction = 0.95;
-    assert_refused(&f, o, TDM_E_USAGE, "at most 1");
-    o = nine_to_one;
-    o.val_fraction = -0.1;
-    assert_refused(&f, o, TDM_E_USAGE, "at least 0");
-    o = nine_to_one;
-    o.fraction = 0;
-    assert_refused(&f, o, TDM_E_USAGE, "above 0");
-    o.fraction = 1.5;
-    assert_refused(&f, o, TDM_E_USAGE, "at most 1");
-    o = nine_to_one;
-    o.per_class = -1;
-    assert_refused(&f, o, TDM_E_USAGE, "-1 pictures");
-    close_fixture(&f);
+    static const struct {
+        double train, val, fraction;
+        int per_class;
+        tdm_status status;
+        const char *word;
+    } cases[] = {
+        {0.9, 0.1, 1, 0, TDM_E_INPUT, "validation"},
+        {0, 0.1, 1, 0, TDM_E_USAGE, "train must be above 0"},
+        {0.95, 0.1, 1, 0, TDM_E_USAGE, "at most 1"},
+        {0.9, -0.1, 1, 0, TDM_E_USAGE, "at least 0"},
+        {0.9, 0.1, 0, 0, TDM_E_USAGE, "above 0"},
+        {0.9, 0.1, 1.5, 0, TDM_E_USAGE, "at most 1"},
+        {0.9, 0.1, 1, -1, TDM_E_USAGE, "-1 images"},
+    };
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 1 0, b 1 1", 1);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        assert_refused(&f,
+                       (struct tdmi_split_options){.train_fraction = cases[c].train,
+                                                   .val_fraction = cases[c].val,
+                                                   .fraction = cases[c].fraction,
+                                                   .per_class = cases[c].per_class,
+                                                   .seed = 42},
+                       cases[c].status, cases[c].word);
+}
 
-    tree_path(&f.tree, "empty/");
-    open_fixture(&f, 1);
-    assert_refused(&f, nine_to_one, TDM_E_INPUT, "'empty'");
-    close_fixture(&f);
-    tree_free(&f.tree);
-
-    f.tree = tree_new();
-    add_pictures(&f.tree, ".", 4, 0);
-    open_fixture(&f, 1);
-    assert_refused(&f, nine_to_one, TDM_E_INPUT, "no classes");
-    close_fixture(&f);
-    tree_free(&f.tree);
-
-    f.tree = tree_new();
-    add_pictures(&f.tree, "train/a", 4, 0);
-    add_pictures(&f.tree, "val/a", 4, 10);
-    add_pictures(&f.tree, "val/b", 4, 20);
-    open_fixture(&f, 1);
-    assert_refused(&f, nine_to_one, TDM_E_INPUT, "'b'");
-    close_fixture(&f);
-    tree_free(&f.tree);
+TEST(images_that_make_no_split_are_refused_with_a_sentence)
+{
+    static const char *const cases[][2] = {
+        {"a 1 0, b 1 1, empty 0 0", "'empty'"},
+        {". 4 0", "no classes"},
+        {"train/a 4 0, val/a 4 10, val/b 4 20", "'b'"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        TDMI_AT_END(fixture_free) struct fixture f = fixture_of(cases[c][0], 1);
+        assert_refused(&f, nine_to_one, TDM_E_INPUT, cases[c][1]);
+    }
 }
 
 /* Computed by a second implementation in another language. A split that moved between versions
@@ -357,9 +328,7 @@ TEST(the_split_never_changes)
 /* Each allocation fails in turn, those of the threads that hash too. */
 TEST(running_out_of_memory_is_an_error)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 40, 0);
-    open_fixture(&f, 2);
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 40 0", 2);
     bool has_passed = false;
     for (int64_t n = 1; n < 200 && !has_passed; n++) {
         tdm_error err = {0};
@@ -384,12 +353,9 @@ TEST(a_third_part_is_what_the_others_leave)
                                              .fraction = 1,
                                              .seed = 42};
     struct tdmi_split_options two = three, less = three;
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 100 1000, b 40 2000", 2);
     two.test_fraction = 0.0;
     less.test_fraction = 0.05;
-    add_pictures(&f.tree, "a", 100, 1000);
-    add_pictures(&f.tree, "b", 40, 2000);
-    open_fixture(&f, 2);
     split_or_fail(&f, two);
     const int64_t n_without = f.split.n_train, n_validation = f.split.n_val;
     assert_int_equal(f.split.n_test, 0);
@@ -417,12 +383,9 @@ TEST(a_stored_test_stays_the_test_when_pictures_are_added)
 {
     const struct tdmi_split_options three = {
         .train_fraction = 0.6, .val_fraction = 0.2, .test_fraction = 0.2, .fraction = 1, .seed = 5};
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    TDMI_AT_END(fixture_free) struct fixture f = fixture_of("a 50 1000, b 50 2000", 1);
     uint64_t test[20];
     tdm_error err = {0};
-    add_pictures(&f.tree, "a", 50, 1000);
-    add_pictures(&f.tree, "b", 50, 2000);
-    open_fixture(&f, 1);
     split_or_fail(&f, three);
     assert_int_equal(f.split.n_test, 20);
     for (int64_t i = 0; i < 20; i++)
@@ -447,12 +410,9 @@ TEST(a_test_that_the_source_gives_is_the_test)
                                              .test_fraction = 0.1,
                                              .fraction = 1,
                                              .seed = 42};
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "train/a", 40, 1000);
-    add_pictures(&f.tree, "train/b", 40, 2000);
-    add_pictures(&f.tree, "test/a", 7, 3000);
-    add_pictures(&f.tree, "test/b", 6, 4000);
-    open_fixture(&f, 2);
+    TDMI_AT_END(fixture_free)
+    struct fixture f =
+        fixture_of("train/a 40 1000, train/b 40 2000, test/a 7 3000, test/b 6 4000", 2);
     split_or_fail(&f, three);
     assert_int_equal(f.split.n_test, 13);
     assert_int_equal(f.split.n_val, 8);
@@ -461,12 +421,8 @@ TEST(a_test_that_the_source_gives_is_the_test)
 
 TEST(copies_are_counted)
 {
-    TDMI_AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
-    add_pictures(&f.tree, "a", 20, 1000);
-    add_pictures(&f.tree, "b", 20, 2000);
-    add_pictures(&f.tree, "a/again", 3, 1000);
-    add_pictures(&f.tree, "b/wrong", 2, 1010);
-    open_fixture(&f, 1);
+    TDMI_AT_END(fixture_free)
+    struct fixture f = fixture_of("a 20 1000, b 20 2000, a/again 3 1000, b/wrong 2 1010", 1);
     split_or_fail(&f, nine_to_one);
     assert_int_equal(f.split.n_copies, 3);
     assert_int_equal(f.split.n_torn, 2);

@@ -16,7 +16,7 @@
 
 TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
 {
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
     options.threads = 8;
@@ -28,7 +28,7 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     long long needed = 0;
     const char *text = strchr(tdm_error_sentence(&err, 0), ';');
     assert_non_null(text);
-    assert_int_equal(sscanf(text, "; %lld bytes", &needed), 1);
+    assert_int_equal(sscanf(text, "; give %lld bytes", &needed), 1);
     err = (tdm_error){0};
     for (int64_t limit = needed; limit < 20 * needed; limit += needed) {
         struct tdmi_loader_rates rates;
@@ -44,20 +44,19 @@ TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
     }
     options.memory_bytes = needed - 1;
     assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_E_USAGE);
-    /* A part of what was given is told as the whole that would do. */
+    /* The error names the whole limit that would do, not that of a part. */
     char words[40];
     options.memory_parts = 4;
     assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
-    snprintf(words, sizeof words, "; --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
+    snprintf(words, sizeof words, "; use --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), words));
-    tdmi_source_close(virtual.source);
 }
 
 /* Pictures beyond a thread's share are decoded one at a time; beyond the limit they are an error,
  * not a picture left out. */
 TEST(large_pictures_keep_to_the_limit)
 {
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual.n = 6;
     virtual.damaged_every = 0;
     virtual.shape.width = virtual.shape.height = 1600; /* 7.3 MiB */
@@ -67,23 +66,19 @@ TEST(large_pictures_keep_to_the_limit)
     uint64_t digests[2];
     for (int limited = 0; limited < 2; limited++) {
         options.memory_bytes = limited ? 32 << 20 : 0;
-        tdmi_loader *loader = open_loader(&options);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
         digests[limited] = digest_from(loader, &options, 2, 0);
-        struct tdmi_loader_rates rates;
-        tdmi_loader_rates(loader, &rates);
+        const struct tdmi_loader_rates rates = rates_of(loader);
         assert_true(!limited || rates.memory_bytes <= options.memory_bytes);
-        tdmi_loader_close(loader);
     }
     assert_int_equal(digests[0], digests[1]);
     options.memory_bytes = 16 << 20;
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
-    tdmi_loader *loader = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     assert_int_equal(tdmi_loader_seek(loader, 0, 0, &err), TDM_OK);
     assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_MEMORY);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "the memory limit leaves"));
-    tdmi_loader_close(loader);
-    tdmi_source_close(virtual.source);
 }
 
 struct counted {
@@ -104,7 +99,7 @@ static void counted_free(void *self, void *block)
 
 TEST(the_ring_lies_where_the_caller_wants)
 {
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual_open(&virtual);
     for (int fail_at = 0; fail_at <= 5; fail_at++) {
         struct counted counted = {.fail_at = fail_at};
@@ -121,7 +116,6 @@ TEST(the_ring_lies_where_the_caller_wants)
         assert_int_equal(counted.n_alloc, fail_at > 0 ? fail_at : 5);
         assert_int_equal(counted.n_free, fail_at > 0 ? fail_at - 1 : 5);
     }
-    tdmi_source_close(virtual.source);
 }
 
 /* Resident kilobytes of this process. */
@@ -137,7 +131,7 @@ static double resident(void)
 
 TEST(memory_is_flat_over_twenty_epochs)
 {
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual.n = 150;
     virtual.shape.width = virtual.shape.height = 64;
     virtual_open(&virtual);
@@ -147,26 +141,22 @@ TEST(memory_is_flat_over_twenty_epochs)
         options.preprocess.width = options.preprocess.height = 48;
         options.cache.kind = (enum tdmi_cache_kind)cache;
         options.threads = 2;
-        tdmi_loader *loader = open_loader(&options);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
         double first = 0;
         for (uint32_t epoch = 0; epoch < 20; epoch++) {
-            assert_int_equal(tdmi_loader_seek(loader, epoch, 0, NULL), TDM_OK);
-            while (next(loader) != NULL)
-                ;
+            run_epoch(loader, epoch);
             if (epoch == 0)
                 first = resident();
         }
         assert_true(resident() < 1.02 * first + 64);
-        tdmi_loader_close(loader);
     }
-    tdmi_source_close(virtual.source);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
 TEST(resuming_late_in_a_long_epoch_takes_no_time)
 {
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual.n = 10000000;
     virtual.damaged_every = 0;
     virtual_open(&virtual);
@@ -176,18 +166,16 @@ TEST(resuming_late_in_a_long_epoch_takes_no_time)
     double best = 1e9;
     for (int turn = 0; turn < 5; turn++) {
         int64_t start = tdmi_clock_ns();
-        tdmi_loader *loader = open_loader(&options);
-        assert_int_equal(tdmi_loader_seek(loader, 4, 9000000, NULL), TDM_OK);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+        seek(loader, 4, 9000000);
         const struct tdmi_batch *batch = next(loader);
         double seconds = tdmi_clock_seconds_since(start);
         best = seconds < best ? seconds : best;
         assert_int_equal(batch->first, 9000000);
         assert_int_equal(batch->items[5], tdmi_order_at(&order, 4, 9000005));
-        tdmi_loader_close(loader);
     }
     print_message("open, seek and first batch: %.3f ms\n", 1e3 * best);
     assert_true(best < 0.050);
-    tdmi_source_close(virtual.source);
 }
 
 static void *stop_soon(void *is_stuck)
@@ -202,12 +190,12 @@ static void *stop_soon(void *is_stuck)
 TEST(a_stop_ends_the_wait_and_nothing_is_lost)
 {
     atomic_bool is_stuck = true;
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual.is_stuck = &is_stuck;
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
-    tdmi_loader *loader = open_loader(&options);
-    assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, stop_soon, &is_stuck), 0);
     tdm_error err = {0};
@@ -219,14 +207,12 @@ TEST(a_stop_ends_the_wait_and_nothing_is_lost)
     tdm_stop_clear();
     assert_int_equal(next(loader)->first, 0);
     assert_int_equal(next(loader)->first, 8);
-    tdmi_loader_close(loader);
-    tdmi_source_close(virtual.source);
 }
 
 /* A source that sleeps 1 ms a picture keeps a hungry caller waiting until many threads read. */
 TEST(a_hungry_caller_gets_more_threads)
 {
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual.n = 100000;
     virtual.damaged_every = 0;
     virtual.slow_ns = 1000000;
@@ -235,11 +221,10 @@ TEST(a_hungry_caller_gets_more_threads)
     struct tdmi_loader_options options = options_of(&virtual, &order);
     options.threads = 3;
     options.is_tuned = true;
-    tdmi_loader *loader = open_loader(&options);
-    struct tdmi_loader_rates rates;
-    tdmi_loader_rates(loader, &rates);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    struct tdmi_loader_rates rates = rates_of(loader);
     assert_int_equal(rates.threads, 1);
-    assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
+    seek(loader, 0, 0);
     int64_t start = tdmi_clock_ns();
     while (rates.threads < 3 && tdmi_clock_seconds_since(start) < 20) {
         assert_non_null(next(loader));
@@ -249,8 +234,6 @@ TEST(a_hungry_caller_gets_more_threads)
     assert_true(rates.consumer_waits > 0 && rates.seconds >= rates.consumer_waits);
     assert_true(rates.ceiling_per_second > 0);
     assert_true(rates.read.pictures >= rates.pictures);
-    tdmi_loader_close(loader);
-    tdmi_source_close(virtual.source);
 }
 
 /* ---- a data set that changes --------------------------------------------------------------------
@@ -259,38 +242,29 @@ TEST(a_hungry_caller_gets_more_threads)
 static tdm_status read_all(const struct tdmi_loader_options *options, tdm_error *err)
 {
     const struct tdmi_batch *batch = NULL;
-    tdmi_loader *loader = open_loader(options);
-    tdm_status status = tdmi_loader_seek(loader, 0, 0, err);
-    do {
-        if (status == TDM_OK)
-            status = tdmi_loader_next(loader, &batch, err);
-    } while (status == TDM_OK && batch != NULL);
-    tdmi_loader_close(loader);
-    return status;
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(options);
+    seek(loader, 0, 0);
+    do
+        TDMI_TRY(tdmi_loader_next(loader, &batch, err));
+    while (batch != NULL);
+    return TDM_OK;
 }
 
 static void ends_with(const struct tdmi_loader_options *options, const char *says)
 {
     tdm_error err = {0};
-    char text[3000];
     assert_int_equal(read_all(options, &err), TDM_E_INPUT);
-    tdm_error_format(&err, text, sizeof text);
-    assert_non_null(strstr(text, "cannot load 'virtual'"));
-    assert_non_null(strstr(text, says));
+    assert_says(&err, "cannot load 'virtual'");
+    assert_says(&err, says);
 }
 
 TEST(a_picture_that_is_not_what_it_was_ends_the_reading)
 {
     uint64_t contents[N];
     for (int raw = 0; raw < 2; raw++) {
-        struct virtual_source virtual = source_of(3, raw);
+        TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, raw);
         virtual_open(&virtual);
-        tdmi_text bytes = {0};
-        for (int64_t i = 0; i < N; i++)
-            contents[i] = tdmi_source_read(virtual.source, i, &bytes, NULL) == TDM_OK
-                              ? tdmi_contents_hash(bytes.bytes, bytes.length_bytes)
-                              : 0;
-        tdmi_text_release(&bytes);
+        hash_images(&virtual, contents);
         struct tdmi_loader_options options = options_of(&virtual, &shuffled);
         const uint64_t expected = digest(&options);
         options.contents = contents;
@@ -304,7 +278,6 @@ TEST(a_picture_that_is_not_what_it_was_ends_the_reading)
         contents[50]++;
         if (!raw) /* pixels come as they are and have no bytes that were looked at */
             ends_with(&options, "it holds other bytes than when it was read before");
-        tdmi_source_close(virtual.source);
     }
 }
 

@@ -3,7 +3,7 @@
  * an end to it.
  */
 #include "unit.h"
-#include "data/loader/tune.h"
+#include "data/loader/internal.h"
 
 TEST(each_measurement_has_its_answer)
 {

@@ -13,14 +13,9 @@ TEST(threads_depth_caches_and_memory_change_no_bit)
     uint64_t hashes[N];
     for (int channels = 1; channels <= 3; channels += 2) {
         for (int raw = 0; raw < 2; raw++) {
-            struct virtual_source virtual = source_of(channels, raw);
+            TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(channels, raw);
             virtual_open(&virtual);
-            tdmi_text bytes = {0};
-            for (int64_t i = 0; i < N; i++)
-                hashes[i] = tdmi_source_read(virtual.source, i, &bytes, NULL) == TDM_OK
-                                ? tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0)
-                                : 0;
-            tdmi_text_release(&bytes);
+            hash_images(&virtual, hashes);
             struct tdmi_loader_options options = options_of(&virtual, &shuffled);
             uint64_t expected = digest(&options);
             for (int threads = 1; threads <= 4; threads++) {
@@ -34,7 +29,6 @@ TEST(threads_depth_caches_and_memory_change_no_bit)
                     assert_int_equal(digest(&options), expected);
                 }
             }
-            tdmi_source_close(virtual.source);
         }
     }
 }
@@ -42,40 +36,34 @@ TEST(threads_depth_caches_and_memory_change_no_bit)
 /* What no cache holds is written past them. */
 TEST(a_ring_beyond_the_caches_holds_the_same_bits)
 {
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
     const uint64_t expected = digest(&options);
     options.depth = 20000;
     for (int cache = TDMI_CACHE_NONE; cache <= TDMI_CACHE_DECODED; cache++) {
         options.cache.kind = (enum tdmi_cache_kind)cache;
-        tdmi_loader *loader = open_loader(&options);
-        struct tdmi_loader_rates rates;
-        tdmi_loader_rates(loader, &rates);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+        const struct tdmi_loader_rates rates = rates_of(loader);
         assert_true(rates.memory_bytes > 64 << 20);
         assert_int_equal(digest_from(loader, &options, 0, 0), expected);
-        tdmi_loader_close(loader);
     }
-    tdmi_source_close(virtual.source);
 }
 
 TEST(a_restart_anywhere_goes_on_with_the_same_bits)
 {
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
-    tdmi_loader *plain = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *plain = open_loader(&options);
     options.cache.kind = TDMI_CACHE_DECODED;
     for (uint32_t epoch = 0; epoch < 3; epoch++) {
         for (int64_t position = 0; position <= N; position += 24) {
-            tdmi_loader *again = open_loader(&options);
+            TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *again = open_loader(&options);
             assert_int_equal(digest_from(plain, &options, epoch, position),
                              digest_from(again, &options, epoch, position));
-            tdmi_loader_close(again);
         }
     }
-    tdmi_loader_close(plain);
-    tdmi_source_close(virtual.source);
 }
 
 /* The law is the one preprocessing; bf16 is a float's upper half, rounded to nearest. */
@@ -85,7 +73,7 @@ TEST(numbers_are_those_of_the_preprocessing)
                                              TDMI_SCALE_RAW};
     enum { values = SIDE * SIDE * 3 };
     for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
-        struct virtual_source virtual = source_of(3, s % 2);
+        TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, s % 2);
         virtual_open(&virtual);
         struct tdmi_loader_options options = options_of(&virtual, NULL);
         options.preprocess.scale = scales[s];
@@ -93,8 +81,8 @@ TEST(numbers_are_those_of_the_preprocessing)
         float floats[values];
         for (int d = TDMI_DELIVER_F32; d <= TDMI_DELIVER_BF16; d++) {
             options.delivery = (enum tdmi_delivery)d;
-            tdmi_loader *loader = open_loader(&options);
-            assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
+            TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+            seek(loader, 0, 0);
             const struct tdmi_batch *batch = next(loader);
             assert_null(batch->pixels);
             virtual_pixels(&virtual, 1, pixels);
@@ -112,9 +100,7 @@ TEST(numbers_are_those_of_the_preprocessing)
                 float size = floats[i] < 0 ? -floats[i] : floats[i];
                 assert_true(away <= size / 256);
             }
-            tdmi_loader_close(loader);
         }
-        tdmi_source_close(virtual.source);
     }
 }
 
@@ -126,7 +112,7 @@ TEST(raw_pixels_of_another_shape_take_the_way_of_pictures)
             if (channels == 2)
                 continue;
             for (int raw = 0; raw < 2; raw++) {
-                struct virtual_source virtual = source_of(channels, raw);
+                TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(channels, raw);
                 virtual_open(&virtual);
                 struct tdmi_loader_options options = options_of(&virtual, &shuffled);
                 options.preprocess.width = 9;
@@ -134,7 +120,6 @@ TEST(raw_pixels_of_another_shape_take_the_way_of_pictures)
                 digests[raw] = digest(&options);
                 assert_int_equal(virtual.n_raw_reads > 0, raw);
                 assert_int_equal(virtual.n_reads > 0, !raw);
-                tdmi_source_close(virtual.source);
             }
             assert_int_equal(digests[0], digests[1]);
         }
@@ -145,31 +130,23 @@ TEST(what_is_cached_is_read_once)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     for (int kind = TDMI_CACHE_ENCODED; kind <= TDMI_CACHE_DISK; kind++) {
-        struct virtual_source virtual = source_of(3, false);
+        TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
         virtual.damaged_every = 0;
         virtual_open(&virtual);
         uint64_t hashes[N];
-        tdmi_text bytes = {0};
-        for (int64_t i = 0; i < N; i++) {
-            assert_int_equal(tdmi_source_read(virtual.source, i, &bytes, NULL), TDM_OK);
-            hashes[i] = tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0);
-        }
-        tdmi_text_release(&bytes);
+        hash_images(&virtual, hashes);
         virtual.n_reads = 0;
         struct tdmi_loader_options options = options_of(&virtual, &shuffled);
         options.cache = (struct tdmi_loader_cache){
             .kind = (enum tdmi_cache_kind)kind, .hashes = hashes, .folder = tree.root};
-        tdmi_loader *loader = open_loader(&options);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
         (void)digest_from(loader, &options, 0, 0);
         assert_int_equal(virtual.n_reads, N);
-        struct tdmi_loader_rates rates;
-        tdmi_loader_rates(loader, &rates);
+        const struct tdmi_loader_rates rates = rates_of(loader);
         assert_int_equal(rates.cached, 2 * N);
         assert_int_equal(rates.pictures, 3 * N);
         assert_int_equal(rates.cache, kind);
         assert_true(tdmi_loader_cache_note(loader)[0] != '\0');
-        tdmi_loader_close(loader);
-        tdmi_source_close(virtual.source);
     }
 }
 
@@ -191,7 +168,7 @@ TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const uint64_t hashes[N] = {1};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct virtual_source virtual = source_of(3, cases[c].is_raw);
+        TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, cases[c].is_raw);
         virtual.shape.width = virtual.shape.height = cases[c].side;
         virtual.slow_ns = cases[c].slow_ns;
         virtual.path = cases[c].path;
@@ -203,16 +180,11 @@ TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
         options.cache.kind = TDMI_CACHE_AUTO;
         if (cases[c].path != NULL)
             options.cache = (struct tdmi_loader_cache){TDMI_CACHE_AUTO, hashes, tree.root, 1 << 20};
-        tdmi_loader *loader = open_loader(&options);
-        assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
-        while (next(loader) != NULL)
-            ;
-        struct tdmi_loader_rates rates;
-        tdmi_loader_rates(loader, &rates);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+        run_epoch(loader, 0);
+        const struct tdmi_loader_rates rates = rates_of(loader);
         assert_int_equal(rates.cache, cases[c].expected);
         assert_true(rates.memory_bytes <= options.memory_bytes);
-        tdmi_loader_close(loader);
-        tdmi_source_close(virtual.source);
     }
 }
 
@@ -226,6 +198,7 @@ TEST(augmentation_is_the_same_on_every_way)
         for (int channels = 1; channels <= 3; channels += 2) {
             uint64_t expected = 0;
             for (int turn = 0; turn < 8; turn++) {
+                TDMI_AT_END(virtual_close)
                 struct virtual_source virtual = source_of(channels, turn % 2);
                 virtual.shape.width = 11;
                 virtual_open(&virtual);
@@ -239,7 +212,6 @@ TEST(augmentation_is_the_same_on_every_way)
                 expected = turn == 0 ? value : expected;
                 assert_int_equal(value, expected);
                 assert_int_not_equal(value, plain);
-                tdmi_source_close(virtual.source);
             }
         }
     }
@@ -248,13 +220,13 @@ TEST(augmentation_is_the_same_on_every_way)
 /* The loader does what the augmentation's own functions do with item, epoch and repeat. */
 TEST(pixels_are_changed_by_item_and_epoch)
 {
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
     assert_int_equal(tdmi_augment_read("flip,crop:2", &options.augment, NULL), TDM_OK);
     options.augment_seed = 12;
-    tdmi_loader *loader = open_loader(&options);
-    assert_int_equal(tdmi_loader_seek(loader, 7, 16, NULL), TDM_OK);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
+    seek(loader, 7, 16);
     const struct tdmi_batch *batch = next(loader);
     enum { bytes = SIDE * SIDE * 3 };
     uint8_t pixels[bytes], spare[bytes];
@@ -268,8 +240,6 @@ TEST(pixels_are_changed_by_item_and_epoch)
             (struct tdmi_augment_shape){SIDE, SIDE, 3}, pixels, spare);
         assert_memory_equal(batch->pixels + (size_t)i * bytes, pixels, bytes);
     }
-    tdmi_loader_close(loader);
-    tdmi_source_close(virtual.source);
 }
 
 /* Every picture of the batch at `at` of epoch 7 is the one of its content and of the view wanted.
@@ -279,7 +249,7 @@ static void has_views(tdmi_loader *loader, const struct virtual_source *virtual,
 {
     enum { bytes = SIDE * SIDE * 3 };
     uint8_t pixels[bytes], spare[bytes];
-    assert_int_equal(tdmi_loader_seek(loader, 7, at, NULL), TDM_OK);
+    seek(loader, 7, at);
     const struct tdmi_batch *batch = next(loader);
     for (int i = 0; i < batch->n; i++) {
         const int64_t sample = tdmi_order_at(options->order, 7, at + i);
@@ -300,7 +270,7 @@ TEST(views_go_by_content)
 {
     uint64_t hashes[N];
     uint32_t given[N];
-    struct virtual_source virtual = source_of(3, true);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, true);
     virtual_open(&virtual);
     for (int i = 0; i < N; i++) {
         hashes[i] = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
@@ -318,7 +288,6 @@ TEST(views_go_by_content)
         tdmi_loader_close(loader);
         options.views.given = given;
     }
-    tdmi_source_close(virtual.source);
 }
 
 /* A balanced order draws the same sample several times in a batch; caches must bear that. */
@@ -336,23 +305,20 @@ TEST(orders_that_draw_often_work_with_caches)
                 .seed = 9, .labels = labels, .n_samples = N, .n_classes = 2, .n_draws = 3 * N},
             &err),
         TDM_OK);
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual.damaged_every = 0;
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &balanced);
     tdmi_loader *plain = open_loader(&options);
     uint64_t expected = digest_from(plain, &options, 0, 0);
-    struct tdmi_loader_rates rates;
-    tdmi_loader_rates(plain, &rates);
+    const struct tdmi_loader_rates rates = rates_of(plain);
     assert_int_equal(rates.pictures, 3 * 3 * N);
     tdmi_loader_close(plain);
     options.threads = 4;
     options.cache.kind = TDMI_CACHE_DECODED;
-    tdmi_loader *cached = open_loader(&options);
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *cached = open_loader(&options);
     assert_int_equal(digest_from(cached, &options, 0, 0), expected);
-    tdmi_loader_close(cached);
     tdmi_order_release(&balanced);
-    tdmi_source_close(virtual.source);
 }
 
 /* With the keys that come with them. */
@@ -372,7 +338,7 @@ TEST(changes_that_are_left_are_those_it_would_have_made)
         {"flip,jitter,cutout:3", true, 3},
         {"crop:1,rotate:30,randaugment,jitter,cutout:2", true, 0},
     };
-    struct virtual_source virtual = source_of(3, false);
+    TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         struct tdmi_loader_options options = options_of(&virtual, &shuffled);
@@ -383,12 +349,12 @@ TEST(changes_that_are_left_are_those_it_would_have_made)
         assert_int_equal(tdmi_augment_divide(&options.augment, &first, &rest), ways[k].has_rest);
         options.augment_seed = 5;
         options.views.n = ways[k].views;
-        tdmi_loader *whole = open_loader(&options);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *whole = open_loader(&options);
         options.leaves_rest = true;
-        tdmi_loader *left = open_loader(&options);
+        TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *left = open_loader(&options);
         int n_changed = 0;
-        assert_int_equal(tdmi_loader_seek(whole, 4, 0, NULL), TDM_OK);
-        assert_int_equal(tdmi_loader_seek(left, 4, 0, NULL), TDM_OK);
+        seek(whole, 4, 0);
+        seek(left, 4, 0);
         for (const struct tdmi_batch *a, *b; (a = next(whole)) != NULL;) {
             b = next(left);
             assert_null(a->keys);
@@ -404,10 +370,7 @@ TEST(changes_that_are_left_are_those_it_would_have_made)
             }
         }
         assert_true(ways[k].has_rest ? n_changed > N / 4 : n_changed == 0);
-        tdmi_loader_close(whole);
-        tdmi_loader_close(left);
     }
-    tdmi_source_close(virtual.source);
 }
 
 TEST_MAIN(NULL, NULL)

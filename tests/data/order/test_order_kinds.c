@@ -50,9 +50,8 @@ TEST(groups_of_any_size_and_window_give_every_sample_once)
     for (int64_t window = 0; window < 16; window++)
         for (int64_t n = 1; n <= (int64_t)COUNT(sizes); n++)
             for (uint32_t epoch = 0; epoch < 4; epoch++) {
-                tdmi_order order = grouped(17, sizes, n, window);
+                TDMI_AT_END(tdmi_order_release) tdmi_order order = grouped(17, sizes, n, window);
                 assert_permutation(&order, epoch);
-                tdmi_order_release(&order);
             }
 }
 
@@ -144,12 +143,11 @@ TEST(threads_that_ask_about_many_epochs_agree)
         for (int64_t p = 0; p < LARGEST_N; p++)
             expected[epoch * LARGEST_N + p] = tdmi_order_at(&order, epoch, p);
     struct crowd crowd = {.order = &order, .expected = expected};
-    tdmi_pool *pool = NULL;
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     assert_int_equal(tdmi_pool_new(4, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 8, ask, &crowd, NULL), TDM_OK);
     for (int i = 0; i < 8; i++)
         assert_int_equal(crowd.n_wrong[i], 0);
-    tdmi_pool_free(pool);
     free(expected);
     tdmi_order_release(&order);
 }
@@ -161,7 +159,7 @@ TEST(a_window_holds_whole_groups_and_only_its_own)
 {
     enum { WINDOW = 4 };
     static const int64_t sizes[] = {5, 0, 3, 7, 1, 9, 4, 11, 6, 2};
-    tdmi_order order = grouped(5, sizes, COUNT(sizes), WINDOW);
+    TDMI_AT_END(tdmi_order_release) tdmi_order order = grouped(5, sizes, COUNT(sizes), WINDOW);
     int n_met[COUNT(sizes)] = {0}, n_windows = 0, n_groups = 0;
     bool is_open[COUNT(sizes)] = {false};
     int64_t n_missing = 0;
@@ -187,7 +185,6 @@ TEST(a_window_holds_whole_groups_and_only_its_own)
     assert_int_equal(n_windows, 3); /* 9 groups hold something */
     for (size_t g = 0; g < COUNT(sizes); g++)
         assert_int_equal(n_met[g], sizes[g] > 0);
-    tdmi_order_release(&order);
 }
 
 TEST(without_shuffling_groups_come_as_in_the_file)
@@ -205,14 +202,13 @@ TEST(without_shuffling_groups_come_as_in_the_file)
 TEST(a_sample_of_groups_stands_everywhere_equally_often)
 {
     const int64_t sizes[] = {4, 4, 4, 4, 4, 4};
-    tdmi_order order = grouped(99, sizes, 6, 2);
+    TDMI_AT_END(tdmi_order_release) tdmi_order order = grouped(99, sizes, 6, 2);
     double counts[24] = {0}, chi_square = 0;
     for (uint32_t epoch = 0; epoch < 20000; epoch++)
         counts[tdmi_order_at(&order, epoch, 13)]++;
     for (int i = 0; i < 24; i++)
         chi_square += (counts[i] - 20000.0 / 24) * (counts[i] - 20000.0 / 24) / (20000.0 / 24);
     assert_true((chi_square - 23) * (chi_square - 23) < 25 * 2 * 23);
-    tdmi_order_release(&order);
 }
 
 /* ---- quality ------------------------------------------------------------------------------- */
@@ -238,12 +234,11 @@ TEST(quality_is_0_for_the_file_1_for_a_full_shuffle_and_between_for_windows)
     double before = -1;
     static const int64_t windows[] = {1, 2, 4, 8, 16, 500};
     for (size_t w = 0; w < COUNT(windows); w++) {
-        tdmi_order mixed = grouped(4, sizes, GROUPS, windows[w]);
+        TDMI_AT_END(tdmi_order_release) tdmi_order mixed = grouped(4, sizes, GROUPS, windows[w]);
         double quality = quality_of(&mixed, 64), expected = 1 - 1 / (double)windows[w];
         assert_true(quality > before);
         assert_true(quality > expected - 0.02 && quality < expected + 0.02);
         before = quality;
-        tdmi_order_release(&mixed);
     }
 }
 

@@ -173,7 +173,7 @@ TEST_IF(has_arrow(), tables_that_are_none_of_pictures_are_refused)
         {"numbers.parquet", "no column of images", {0}},
         {"numbers.parquet", "(integer)", {0}},
         {"fractions.parquet", "neither an integer nor text", {0}},
-        {"no_rows.parquet", "there is no picture in", {0}},
+        {"no_rows.parquet", "there is no image in", {0}},
         {"raw_binary.parquet", "12 bytes a row that are no image of a known format", {0}},
         {"raw_fixed.parquet", "give their shape", {0}},
         {"hugging_face.parquet", "no column 'img.nothing'", {.image_column = "img.nothing"}},

@@ -85,18 +85,17 @@ TEST(single_files_are_to_be_split)
         assert_classes(source, "1 2");
         tdmi_source_close(source);
     }
-    tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, expected[0]);
-    tdmi_source_close(source);
 }
 
 TEST(planes_become_pixels)
 {
     for (int is_hundred = 0; is_hundred < 2; is_hundred++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_records(&tree, "x.bin", "17", is_hundred);
         tdmi_source *source = open_source(tree_path(&tree, "x.bin"));
-        tdmi_text bytes = {0};
+        TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
         tdm_error err = {0};
         assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_OK);
         assert_int_equal(bytes.length_bytes, 13 + PIXELS);
@@ -104,9 +103,7 @@ TEST(planes_become_pixels)
         for (int p = 0; p < 1024; p++)
             for (int c = 0; c < 3; c++)
                 assert_int_equal((uint8_t)bytes.bytes[13 + 3 * p + c], (uint8_t)(7 + p + 50 * c));
-        tdmi_text_release(&bytes);
         tdmi_source_close(source);
-        tree_free(&tree);
     }
 }
 
@@ -116,7 +113,7 @@ TEST(files_that_are_neither_form_are_refused)
     tree_text(&tree, "data_batch_1.bin", "too short");
     assert_refused(tree.root, TDM_E_INPUT, "9 bytes");
     write_records(&tree, "data_batch_1.bin", "", false);
-    assert_refused(tree.root, TDM_E_INPUT, "no picture");
+    assert_refused(tree.root, TDM_E_INPUT, "no image");
     write_records(&tree, "data_batch_1.bin", "1:", false); /* ':' is label 10 */
     assert_refused(tree.root, TDM_E_INPUT, "record 1 of");
     assert_refused(tree.root, TDM_E_INPUT, "label 10; those of CIFAR-10 are 0 to 9");
@@ -158,11 +155,10 @@ TEST(names_that_do_not_fit_are_refused)
                  {"a\0b\n", 4, "zero byte"},
                  {"", 0, "names 0 classes"}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_records(&tree, "data_batch_1.bin", "12", false);
         tree_file(&tree, "batches.meta.txt", cases[c].names, cases[c].n);
         assert_refused(tree.root, TDM_E_INPUT, cases[c].word);
-        tree_free(&tree);
     }
 }
 

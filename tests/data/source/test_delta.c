@@ -67,10 +67,9 @@ TEST(tables_of_delta_rs_have_their_rows_at_every_version)
                                          "pets@v2",  "pets@v3",  "pets@v4"};
     tdmi_text text = {0}, expected = {0};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
-        tdmi_source *source = open_source(fixture(tables[t]));
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(fixture(tables[t]));
         assert_string_equal(tdmi_source_kind(source), "delta");
         describe(source, tables[t], &text);
-        tdmi_source_close(source);
     }
     FILE *file = fopen(fixture("expected.txt"), "rb");
     assert_non_null(file);
@@ -87,10 +86,9 @@ TEST(tables_of_delta_rs_have_their_rows_at_every_version)
     tdmi_source *same = open_source(uri);
     assert_int_equal(tdmi_source_items(same), 7);
     tdmi_source_close(same);
-    tdmi_source *source = open_source(fixture("pets"));
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(fixture("pets"));
     assert_int_equal(tdmi_source_items(source), 7);
     assert_classes(source, "a=b cat dog 100%/\xc3\xa9#");
-    tdmi_source_close(source);
 }
 
 TEST(versions_that_are_not_there_are_refused)
@@ -136,11 +134,7 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 {
     uint8_t expected[150];
     size_t n = picture_of(row, expected);
-    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    tdm_error err = {0};
-    assert_ok(tdmi_source_read(source, item, &bytes, &err), &err);
-    assert_int_equal(bytes.length_bytes, n);
-    assert_memory_equal(bytes.bytes, expected, n);
+    assert_bytes(source, item, expected, n);
     assert_int_equal(tdmi_source_hash(source, item), 0x100 + row);
 }
 
@@ -148,7 +142,7 @@ TEST(deleted_rows_are_no_items)
 {
     if (!arrow_or_skip())
         return;
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet", "c.parquet"};
     static const char *const more[] = {ROWS("10"), ROWS("30") SIX_ROWS, ""};
     write_parquet_file(&tree, paths[0], &(struct written){.n_rows = 10, .n_classes = 3});
@@ -188,21 +182,20 @@ TEST(deleted_rows_are_no_items)
     static const char *const unknown[] = {ROWS("10"), SIX_ROWS, ""};
     write_log(&tree, paths, unknown, 3, "\"deletionVectors\"");
     assert_refused(tree.root, TDM_E_INPUT, "has to say its numRecords");
-    tree_free(&tree);
 }
 
 TEST(a_class_without_rows_is_none)
 {
     if (!arrow_or_skip())
         return;
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet"};
     static const char *const more[] = {ROWS("30") SIX_ROWS, ROWS("3")};
     /* Every row a class of its own, but for the first three. */
     write_parquet_file(&tree, paths[0], &(struct written){.n_rows = 30, .n_classes = 30});
     write_parquet_file(&tree, paths[1], &(struct written){.n_rows = 3, .n_classes = 3});
     write_log(&tree, paths, more, 2, "\"deletionVectors\"");
-    tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(tdmi_source_classes(source), 24);
     for (int64_t i = 0; i < tdmi_source_items(source); i++) {
         struct tdmi_item item = tdmi_source_item(source, i);
@@ -210,8 +203,6 @@ TEST(a_class_without_rows_is_none)
         snprintf(name, sizeof name, "%s", tdmi_source_class(source, item.label));
         assert_int_equal(strncmp(item.path, name, strlen(name)), 0); /* "c5/5.jpg" */
     }
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(files_that_are_gone_or_changed_are_named)
@@ -240,7 +231,7 @@ TEST(files_that_are_gone_or_changed_are_named)
 static void assert_needs_follow(const char *table, const char *word)
 {
     const struct tdm_source_options follow = {.follow = true};
-    tdmi_source *source = NULL;
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
     tdm_error err = {0};
     assert_refused(table, TDM_E_INPUT, word);
     assert_refused(table, TDM_E_INPUT, "--follow reads it all the same");
@@ -249,7 +240,6 @@ static void assert_needs_follow(const char *table, const char *word)
     assert_ok(tdmi_source_open(table, &follow, &source, &err), &err);
     assert_int_equal(tdmi_source_items(source), 4);
     assert_picture(source, 3, 3);
-    tdmi_source_close(source);
 }
 
 /* The log of one file, whatever it is called. */
@@ -317,7 +307,7 @@ TEST(a_file_that_a_checkpoint_names_has_a_row)
 {
     if (!arrow_or_skip())
         return;
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     void *bytes = NULL;
     size_t n_bytes = 0;
     tdm_error err = {0};
@@ -329,20 +319,18 @@ TEST(a_file_that_a_checkpoint_names_has_a_row)
     tdmi_free(bytes);
     assert_refused(tree.root, TDM_E_INPUT,
                    "_delta_log/00000000000000000003.checkpoint.parquet, row ");
-    tree_free(&tree);
 }
 
 TEST(tables_without_pictures_are_refused)
 {
     if (!arrow_or_skip())
         return;
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     write_log(&tree, NULL, NULL, 0, "");
     assert_refused(tree.root, TDM_E_INPUT, "version 0 of the Delta table");
-    assert_refused(tree.root, TDM_E_INPUT, "has no files, so no pictures");
+    assert_refused(tree.root, TDM_E_INPUT, "has no files, so no images");
     write_log(&tree, NULL, NULL, 0, "\"columnMapping\"");
     assert_refused(tree.root, TDM_E_INPUT, "asks its readers for columnMapping");
-    tree_free(&tree);
 }
 
 /* Tables of others hold no pictures: the sentence that everyone gets who tries. */
@@ -355,7 +343,7 @@ TEST(golden_tables_are_refused_as_data_sets)
         {"data-reader-partition-values", "no column"},
         {"deltalog-state-reconstruction-without-protocol", "an action \"protocol\" is missing"},
         {"dv-partitioned-with-checkpoint", "no column"},
-        {"log-replay-special-characters", "has no files, so no pictures"},
+        {"log-replay-special-characters", "has no files, so no images"},
         {"log-replay-special-characters@v0",
          "_delta_log/00000000000000000000.json, line 4 makes 'special p@#h' part of version 0"},
         {"snapshot-data0", "no column"},
@@ -365,7 +353,7 @@ TEST(golden_tables_are_refused_as_data_sets)
         {"time-travel-start", "no column"},
         {"time-travel-start-start20", "no column"},
         {"v2-checkpoint-parquet", "no column"},
-        {"v2-checkpoint-parquet@v1", "has no files, so no pictures"},
+        {"v2-checkpoint-parquet@v1", "has no files, so no images"},
     };
     char root[1024], path[1200];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
@@ -381,7 +369,7 @@ TEST(a_written_table_is_a_data_set)
 {
     if (!arrow_or_skip())
         return;
-    struct tree tree = tree_new();
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct stat found;
     tdm_error err = {0};
     write_parquet_file(&tree, "part-0.parquet", &(struct written){.n_rows = 20, .n_classes = 4});
@@ -396,14 +384,12 @@ TEST(a_written_table_is_a_data_set)
                                        .time_ms = 1700000000000,
                                        .engine = "tandem/test"};
     assert_int_equal(tdmi_delta_write(tree.root, &commit, &err), TDM_OK);
-    tdmi_source *source = open_source(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "delta");
     assert_int_equal(tdmi_source_items(source), 20);
     assert_classes(source, "c0 c1 c2 c3");
     for (int i = 0; i < 20; i++)
         assert_picture(source, i, i);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(running_out_of_memory_is_an_error)

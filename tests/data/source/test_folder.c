@@ -69,7 +69,7 @@ TEST(trees_are_listed)
          2},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         for (int f = 0; f < 12 && cases[c].files[f] != NULL; f++) {
             char name[200];
             snprintf(name, sizeof name, "%s", cases[c].files[f]);
@@ -83,14 +83,10 @@ TEST(trees_are_listed)
                 tree_picture(&tree, name, 1);
             }
         }
-        tdmi_source *source = open_quietly(tree.root);
-        assert_string_equal(tdmi_source_kind(source), "folder");
+        TDMI_AT_END(tdmi_source_close_at)
+        tdmi_source *source =
+            open_listed(tree.root, "folder", cases[c].classes, cases[c].items, cases[c].n_ignored);
         assert_string_equal(tdmi_source_path(source), tree.root);
-        assert_classes(source, cases[c].classes);
-        assert_items(source, cases[c].items);
-        assert_int_equal(tdmi_source_ignored(source), cases[c].n_ignored);
-        tdmi_source_close(source);
-        tree_free(&tree);
     }
 }
 
@@ -106,15 +102,9 @@ TEST(bytes_are_those_of_the_file)
     tree_text(&tree, "cat/small.ppm", "few");
     tree_text(&tree, "cat/zero.ppm", "");
     TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
-    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    tdm_error err = {0};
-    assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
-    assert_int_equal(bytes.length_bytes, length);
-    assert_memory_equal(bytes.bytes, content, length);
-    assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_OK);
-    assert_int_equal(bytes.length_bytes, 3);
-    assert_int_equal(tdmi_source_read(source, 2, &bytes, &err), TDM_OK);
-    assert_int_equal(bytes.length_bytes, 0);
+    assert_bytes(source, 0, content, length);
+    assert_bytes(source, 1, "few", 3);
+    assert_bytes(source, 2, "", 0);
 }
 
 TEST(links_are_followed_but_not_in_circles)
@@ -125,10 +115,9 @@ TEST(links_are_followed_but_not_in_circles)
     assert_int_equal(symlink("..", tree_path(&tree, "cat/up")), 0);
     assert_int_equal(symlink(".", tree_path(&tree, "cat/self")), 0);
     assert_int_equal(symlink(elsewhere.root, tree_path(&tree, "dog")), 0);
-    tdmi_source *source = open_quietly(tree.root);
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog");
     assert_items(source, "cat/a.ppm 0 0, dog/deep/x.ppm 1 0");
-    tdmi_source_close(source);
     tree_free(&tree);
     tree_free(&elsewhere);
 }
@@ -193,10 +182,7 @@ TEST(a_dangling_link_is_listed_and_fails_when_read)
     assert_int_equal(symlink("nowhere", tree_path(&tree, "cat/a.ppm")), 0);
     TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
-    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    tdm_error err = {0};
-    assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cat/a.ppm"));
+    assert_unreadable(source, 0, "cat/a.ppm");
 }
 
 /* A pipe without a writer would block whoever opens it. */
@@ -215,7 +201,7 @@ TEST(what_is_no_data_set_is_refused_by_name)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
-    assert_refused(tree.root, TDM_E_INPUT, "no picture");
+    assert_refused(tree.root, TDM_E_INPUT, "no image");
     tree_text(&tree, "cat/words.txt", "x");
     assert_refused(tree.root, TDM_E_INPUT, "1 other file");
     tree_text(&tree, "file.txt", "x");

@@ -3,7 +3,7 @@
 #include "data/parquet/parquet_files.h"
 
 #include "data/audit/contents.h"
-#include "data/source/lost_rows.h"
+#include "data/source/source.h"
 #include "io/storage/storage.h"
 
 /* The first 7 of the 12 rows of the one are in a damaged page, the last 5 of the other. */
@@ -31,12 +31,11 @@ static tdmi_source *open_both(struct tree *tree, const char *list)
     *tree = tree_new();
     for (int i = 0; i < 2; i++) {
         char name[100];
-        tdmi_text bytes = {0};
+        TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
         assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[i]), 1 << 20, &bytes, &err),
                          TDM_OK);
         snprintf(name, sizeof name, "t/%s", names[i]);
         tree_file(tree, name, bytes.bytes, bytes.length_bytes);
-        tdmi_text_release(&bytes);
     }
     assert_ok(tdmi_source_open(tree_path(tree, "t"), &options, &source, &err), &err);
     return source;

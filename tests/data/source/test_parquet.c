@@ -9,17 +9,13 @@ static void assert_picture(const tdmi_source *source, int64_t index, int picture
 {
     uint8_t expected[150];
     size_t n = picture_of(picture, expected);
-    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    tdm_error err = {0};
-    assert_ok(tdmi_source_read(source, index, &bytes, &err), &err);
-    assert_int_equal(bytes.length_bytes, n);
-    assert_memory_equal(bytes.bytes, expected, n);
+    assert_bytes(source, index, expected, n);
 }
 
 TEST_IF(has_arrow(), our_files_are_read_page_by_page)
 {
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_parquet_file(
             &tree, "part-0.parquet",
             &(struct written){.n_rows = 100,
@@ -29,7 +25,7 @@ TEST_IF(has_arrow(), our_files_are_read_page_by_page)
                                           .group_bytes = 3000}});
         tree_text(&tree, "_dataset.json", "{}");
         tree_text(&tree, "readme.txt", "x");
-        tdmi_source *source = open_source(tree.root);
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
         assert_string_equal(tdmi_source_kind(source), "parquet");
         assert_classes(source, "c0 c1 c2");
         assert_int_equal(tdmi_source_items(source), 100);
@@ -46,15 +42,13 @@ TEST_IF(has_arrow(), our_files_are_read_page_by_page)
             assert_int_equal(item.part, i % 5 == 4 ? TDMI_PART_VAL : TDMI_PART_TRAIN);
             assert_picture(source, i, i);
         }
-        tdmi_source_close(source);
-        tree_free(&tree);
     }
 }
 
 TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
 {
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_parquet_file(
             &tree, "a.parquet",
             &(struct written){.n_rows = 40,
@@ -70,7 +64,7 @@ TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
         assert_int_equal(shape.channels, 3);
         for (int i = 0; i < 40; i++) {
             uint8_t pixels[92] = {0};
-            tdmi_text bytes = {0};
+            TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
             tdm_error err = {0};
             assert_int_equal(tdmi_source_read_raw(source, i, pixels + 1, &err), TDM_OK);
             assert_int_equal(pixels[0] + pixels[91], 0);
@@ -80,10 +74,8 @@ TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
             assert_memory_equal(bytes.bytes + 11, pixels + 1, 90);
             for (int p = 1; p <= 90; p++)
                 assert_int_equal(pixels[p], i);
-            tdmi_text_release(&bytes);
         }
         tdmi_source_close(source);
-        tree_free(&tree);
     }
 }
 
@@ -144,32 +136,26 @@ TEST_IF(has_arrow(), a_flipped_byte_is_found_or_harmless)
         tree_file(&tree, "a.parquet", file.bytes, file.length_bytes);
         file.bytes[at] ^= 0x11;
         tdm_error err = {0};
-        tdmi_source *source = NULL;
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
         if (tdmi_source_open(tree_path(&tree, "a.parquet"), NULL, &source, &err) != TDM_OK) {
-            char text[8000];
-            tdm_error_format(&err, text, sizeof text);
             assert_int_equal(err.code, TDM_E_INPUT);
-            assert_non_null(strstr(text, "a.parquet"));
+            assert_says(&err, "a.parquet");
             n_found++;
             continue;
         }
         for (int64_t i = 0; i < tdmi_source_items(source); i++) {
-            tdmi_text bytes = {0};
+            TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
             uint8_t expected[150];
             size_t n = picture_of((int)i, expected);
             if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK) {
-                char text[8000];
-                tdm_error_format(&err, text, sizeof text);
-                assert_non_null(strstr(text, "a.parquet"));
-                assert_non_null(strstr(text, "byte "));
+                assert_says(&err, "a.parquet");
+                assert_says(&err, "byte ");
                 n_found++;
             } else {
                 assert_int_equal(bytes.length_bytes, n);
                 assert_memory_equal(bytes.bytes, expected, n);
             }
-            tdmi_text_release(&bytes);
         }
-        tdmi_source_close(source);
     }
     assert_true(n_found > 150);
 }
@@ -204,13 +190,10 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         tdm_error err = {0};
         tdmi_source *source = NULL;
-        char text[8000];
         assert_int_equal(
             tdmi_source_open(tree_path(&tree, "a.parquet"), &cases[c].options, &source, &err),
             TDM_E_INPUT);
-        tdm_error_format(&err, text, sizeof text);
-        if (strstr(text, cases[c].word) == NULL)
-            fail_msg("'%s' is not in: %s", cases[c].word, text);
+        assert_says(&err, cases[c].word);
     }
     struct tdm_source_options by_width = {.label_column = "width", .raw_shape = "5x5x1"};
     tdm_error err = {0};
@@ -220,9 +203,7 @@ TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
     assert_classes(source, "10 11 12 13");
     uint8_t pixels[25];
     assert_int_equal(tdmi_source_read_raw(source, 0, pixels, &err), TDM_E_INPUT);
-    char text[8000];
-    tdm_error_format(&err, text, sizeof text);
-    assert_non_null(strstr(text, "row 0 of"));
+    assert_says(&err, "row 0 of");
 }
 
 TEST_IF(has_arrow(), a_folder_of_pictures_is_no_table)

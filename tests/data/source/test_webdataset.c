@@ -61,19 +61,12 @@ TEST(groups_are_pictures_with_labels)
         {{"a.ppm", "a.cls=1", "b.cls=2", "b.bin=x", "c.ppm"}, "1", "x.tar/a.ppm 0 0", 3},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_shard(&tree, "x.tar", cases[c].files);
-        tdmi_source *source = open_quietly(tree_path(&tree, "x.tar"));
-        assert_string_equal(tdmi_source_kind(source), "webdataset");
-        assert_classes(source, cases[c].classes);
-        assert_items(source, cases[c].items);
-        assert_int_equal(tdmi_source_ignored(source), cases[c].n_ignored);
-        tdmi_text bytes = {0};
-        assert_int_equal(tdmi_source_read(source, 0, &bytes, NULL), TDM_OK);
-        assert_memory_equal(bytes.bytes, picture, sizeof picture - 1);
-        tdmi_text_release(&bytes);
-        tdmi_source_close(source);
-        tree_free(&tree);
+        TDMI_AT_END(tdmi_source_close_at)
+        tdmi_source *source = open_listed(tree_path(&tree, "x.tar"), "webdataset", cases[c].classes,
+                                          cases[c].items, cases[c].n_ignored);
+        assert_bytes(source, 0, picture, sizeof picture - 1);
     }
 }
 
@@ -90,10 +83,9 @@ TEST(labels_that_are_none_are_refused_by_name)
         {{"a.ppm", "a.json={\"caption\": \"x\"}"}, "\"label\", \"cls\" or \"class\" in .json"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_shard(&tree, "x.tar", cases[c].files);
         assert_refused(tree_path(&tree, "x.tar"), TDM_E_INPUT, cases[c].word);
-        tree_free(&tree);
     }
 }
 
@@ -115,17 +107,15 @@ TEST(shards_are_found_by_folder_and_range)
         {"s/latest-0.tar", "s/val-0.tar", "s", "latest-0.tar/a.ppm 0 0, val-0.tar/b.ppm 1 0"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tree tree = tree_new();
+        TDMI_AT_END(tree_free) struct tree tree = tree_new();
         write_shard(&tree, cases[c].first, one);
         write_shard(&tree, cases[c].second, two);
         char path[1024];
         snprintf(path, sizeof path, "%s/%s", tree.root, cases[c].path);
-        tdmi_source *source = open_source(path);
+        TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = open_source(path);
         assert_string_equal(tdmi_source_kind(source), "webdataset");
         assert_classes(source, "1 2");
         assert_items(source, cases[c].items);
-        tdmi_source_close(source);
-        tree_free(&tree);
     }
 }
 

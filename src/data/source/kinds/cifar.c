@@ -12,11 +12,6 @@
 #include "data/source/listing.h"
 #include "io/storage/records.h"
 
-#include "base/file/file.h"
-#include "base/memory.h"
-#include <stdio.h>
-#include <string.h>
-
 enum {
     SIDE = 32,
     PLANE_BYTES = SIDE * SIDE,
@@ -84,7 +79,7 @@ static tdm_status add_batch(struct cifar *cifar, const char *path, const struct 
 {
     if (cifar->form != NULL && cifar->form != form)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is of %s, and '%s' beside it of %s: give one of them, or move them "
+                        "'%s' is of %s, and '%s' beside it of %s: name one of them, or move them "
                         "apart",
                         path, form->name, cifar->batches[0].path, cifar->form->name);
     if (cifar->n_batches == MAX_FILES)
@@ -92,12 +87,11 @@ static tdm_status add_batch(struct cifar *cifar, const char *path, const struct 
     struct batch *batch = &cifar->batches[cifar->n_batches++];
     cifar->form = form;
     batch->path = tdmi_arena_copy(&cifar->listing.arena, path);
-    if (batch->path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    TDMI_CHECK_MEMORY(batch->path, err);
     batch->name = tdmi_path_name(batch->path);
     batch->part = begins_with(batch->name, "test") ? TDMI_PART_TEST : TDMI_PART_TRAIN;
-    TDM_TRY(tdmi_records_open(&batch->records, batch->path, err), err, "cannot open the records");
-    return TDM_OK;
+    return TDM_WRAP(err, tdmi_records_open(&batch->records, batch->path, err),
+                    "cannot open the records");
 }
 
 static tdm_status add_named_batch(void *self, const char *path, tdm_error *err)
@@ -123,17 +117,9 @@ static bool cifar_can_open(const char *path)
 
 static tdm_status find_batches(struct cifar *cifar, const char *folder, tdm_error *err)
 {
-    tdm_status status = tdmi_listing_add_files(&cifar->listing, folder, &names, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_listing_add_files(&cifar->listing, folder, &names, err));
     if (cifar->n_batches == 0) /* removed since the folder was probed */
         return TDM_FAIL(err, TDM_E_INPUT, "no CIFAR file lies in '%s' any more", folder);
-    bool has_part[TDMI_PART_TEST + 1] = {false};
-    for (int i = 0; i < cifar->n_batches; i++)
-        has_part[cifar->batches[i].part] = true;
-    for (int i = 0; i < cifar->n_batches; i++)
-        if (!has_part[TDMI_PART_TRAIN] || !has_part[TDMI_PART_TEST])
-            cifar->batches[i].part = TDMI_PART_NONE; /* a part alone is still to be split */
     return TDM_OK;
 }
 
@@ -142,14 +128,11 @@ static tdm_status add_single(struct cifar *cifar, const char *path, tdm_error *e
 {
     const struct form *form = form_of_name(tdmi_path_name(path));
     if (form == NULL) {
-        struct tdmi_records records = {0};
+        TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
         TDM_TRY(tdmi_records_open(&records, path, err), err, "cannot open the records");
         form = records.size_bytes % cifar10.record_bytes == 0 ? &cifar10 : &cifar100;
-        tdmi_records_close(&records);
     }
-    TDM_TRY(add_batch(cifar, path, form, err), err, "cannot use '%s'", path);
-    cifar->batches[0].part = TDMI_PART_NONE;
-    return TDM_OK;
+    return TDM_WRAP(err, add_batch(cifar, path, form, err), "cannot use '%s'", path);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -166,12 +149,8 @@ static tdm_status add_items(struct cifar *cifar, const struct batch *batch, int6
                                 "record %lld of '%s' has label %d; those of %s are 0 to %d",
                                 (long long)(first + i), batch->path, labels[l], form->name,
                                 form->n_labels[l] - 1);
-        char path[1024];
-        snprintf(path, sizeof path, "%.990s#%lld", batch->name, (long long)(first + i));
-        const struct tdmi_item item = {
-            .path = path, .label = labels[form->label_bytes - 1], .part = batch->part};
-        TDM_TRY(tdmi_listing_add_item(&cifar->listing, item, err), err,
-                "cannot list the pictures of '%s'", batch->path);
+        TDMI_TRY(tdmi_listing_add_record(&cifar->listing, batch->name, first + i,
+                                         labels[form->label_bytes - 1], batch->part, err));
     }
     return TDM_OK;
 }
@@ -187,19 +166,15 @@ static tdm_status list_batch(struct cifar *cifar, struct batch *batch, tdm_error
                         (long long)form->record_bytes);
     batch->first_item = cifar->listing.n_items;
     batch->n_items = batch->records.size_bytes / form->record_bytes;
-    uint8_t *records = tdmi_alloc(RECORDS_AT_ONCE, (size_t)form->record_bytes);
-    if (records == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", batch->path);
-    tdm_status status = TDM_OK;
-    for (int64_t first = 0; first < batch->n_items && status == TDM_OK; first += RECORDS_AT_ONCE) {
+    TDMI_AT_END(tdmi_free_at) uint8_t *records = NULL;
+    TDMI_TRY(TDMI_NEW(records, RECORDS_AT_ONCE * form->record_bytes, err));
+    for (int64_t first = 0; first < batch->n_items; first += RECORDS_AT_ONCE) {
         int64_t left = batch->n_items - first, n = left < RECORDS_AT_ONCE ? left : RECORDS_AT_ONCE;
-        status = tdmi_records_read(&batch->records, first * form->record_bytes, records,
-                                   (size_t)(n * form->record_bytes), err);
-        if (status == TDM_OK)
-            status = add_items(cifar, batch, first, records, n, err);
+        TDMI_TRY(tdmi_records_read(&batch->records, first * form->record_bytes, records,
+                                   (size_t)(n * form->record_bytes), err));
+        TDMI_TRY(add_items(cifar, batch, first, records, n, err));
     }
-    tdmi_free(records);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- class names --------------------------------------------------------------------------- */
@@ -215,23 +190,21 @@ static tdm_status add_class(struct cifar *cifar, const char *name, const char *p
 /* One name a line; empty lines do not count. */
 static tdm_status read_names(struct cifar *cifar, const char *path, tdm_error *err)
 {
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     TDM_TRY(tdmi_storage_read_file(path, LARGEST_NAMES_BYTES, &text, err), err,
             "cannot read the class names of %s", cifar->form->name);
-    tdm_status status = TDM_OK;
-    if (text.length_bytes > 0 && memchr(text.bytes, '\0', text.length_bytes) != NULL)
-        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is no text of class names: it holds a zero byte",
-                          path);
+    if (strlen(tdmi_text_string(&text)) != text.length_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is no text of class names: it holds a zero byte",
+                        path);
     char *rest = text.bytes;
-    for (char *line; status == TDM_OK && (line = strsep(&rest, "\r\n")) != NULL;)
+    for (char *line; (line = strsep(&rest, "\r\n")) != NULL;)
         if (line[0] != '\0')
-            status = add_class(cifar, line, path, err);
-    tdmi_text_release(&text);
+            TDMI_TRY(add_class(cifar, line, path, err));
     int n_expected = cifar->form->n_labels[cifar->form->label_bytes - 1];
-    if (status == TDM_OK && cifar->listing.n_classes != n_expected)
-        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,
-                          cifar->listing.n_classes, cifar->form->name, n_expected);
-    return status;
+    if (cifar->listing.n_classes != n_expected)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,
+                        cifar->listing.n_classes, cifar->form->name, n_expected);
+    return TDM_OK;
 }
 
 static tdm_status name_classes(struct cifar *cifar, tdm_error *err)
@@ -240,8 +213,7 @@ static tdm_status name_classes(struct cifar *cifar, tdm_error *err)
     size_t folder_bytes = (size_t)(cifar->batches[0].name - first);
     const char *path = tdmi_arena_printf(&cifar->listing.arena, "%.*s%s", (int)folder_bytes, first,
                                          cifar->form->names_file);
-    if (path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the class names of '%s'", first);
+    TDMI_CHECK_MEMORY(path, err);
     if (tdmi_storage_kind(path) == TDMI_FILE_MISSING)
         return tdmi_listing_classes_of_numbers(&cifar->listing, err);
     return read_names(cifar, path, err);
@@ -261,11 +233,12 @@ static tdm_status cifar_open(const char *path, const struct tdm_source_options *
 {
     (void)options; /* source.c has refused those of other kinds */
     struct cifar *cifar = self;
-    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find_batches(cifar, path, err)
-                                                                    : add_single(cifar, path, err);
-    for (int i = 0; i < cifar->n_batches && status == TDM_OK; i++)
-        status = list_batch(cifar, &cifar->batches[i], err);
-    return status == TDM_OK ? name_classes(cifar, err) : status;
+    const bool is_folder = tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
+    TDMI_TRY(is_folder ? find_batches(cifar, path, err) : add_single(cifar, path, err));
+    for (int i = 0; i < cifar->n_batches; i++)
+        TDMI_TRY(list_batch(cifar, &cifar->batches[i], err));
+    tdmi_listing_forget_lone_part(&cifar->listing);
+    return name_classes(cifar, err);
 }
 
 static tdm_status cifar_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
@@ -278,16 +251,13 @@ static tdm_status cifar_read(const void *self, int64_t index, tdmi_text *bytes, 
     int64_t record = (index - batch->first_item) * cifar->form->record_bytes;
     TDM_TRY(tdmi_records_read(&batch->records, record + cifar->form->label_bytes, planes,
                               sizeof planes, err),
-            err, "cannot read the picture '%s'", cifar->listing.items[index].path);
+            err, "cannot read the image '%s'", cifar->listing.items[index].path);
     for (int i = 0; i < PLANE_BYTES; i++)
         for (int c = 0; c < 3; c++)
             pixels[i][c] = planes[c][i];
     tdmi_records_picture_head(bytes, 3, SIDE, SIDE);
     tdmi_text_add(bytes, pixels, sizeof pixels);
-    if (bytes->is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the picture '%s'",
-                        cifar->listing.items[index].path);
-    return TDM_OK;
+    return tdmi_text_status(bytes, err);
 }
 
 const struct tdmi_source_table tdmi_source_cifar = {

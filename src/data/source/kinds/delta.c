@@ -6,14 +6,8 @@
 #include "data/delta/log.h"
 #include "data/delta/path.h"
 #include "data/delta/vector.h"
-#include "data/source/listing.h"
 #include "data/parquet/member.h"
-
-#include "base/memory.h"
-#include "io/arrow/bridge.h"
-#include "io/storage/storage.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* Needed only while opening. */
 struct opening {
@@ -24,19 +18,10 @@ struct opening {
 
 static bool delta_can_open(const char *path)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 1024};
     const char *table = NULL;
     int64_t version;
-    tdmi_arena_init(&arena, 1024);
-    bool can =
-        tdmi_delta_path_version(path, &arena, &table, &version) && tdmi_delta_is_table(table);
-    tdmi_arena_release(&arena);
-    return can;
-}
-
-static tdm_status no_memory(const struct opening *in, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the Delta table '%s'", in->table.path);
+    return tdmi_delta_path_version(path, &arena, &table, &version) && tdmi_delta_is_table(table);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
@@ -71,8 +56,7 @@ static tdm_status make_member(struct opening *in, int64_t index, tdm_error *err)
     struct tdmi_parquet_member *member = &in->members[index];
     struct tdmi_parquet_value *values =
         tdmi_arena_alloc(&in->arena, (size_t)table->n_partition_columns, sizeof *values);
-    if (values == NULL)
-        return no_memory(in, err);
+    TDMI_CHECK_MEMORY(values, err);
     TDM_TRY(tdmi_delta_path_place(&in->arena, table->path, file->path, table->follows,
                                   &member->path, err),
             err, "%s, %s %" PRId64, file->origin, tdmi_delta_line_word(file->origin), file->line);
@@ -88,15 +72,13 @@ static tdm_status make_members(struct opening *in, tdm_error *err)
 {
     if (in->table.n_files == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "version %" PRId64 " of the Delta table '%s' has no files, so no pictures",
+                        "version %" PRId64 " of the Delta table '%s' has no files, so no images",
                         in->table.version, in->table.path);
     in->members = tdmi_arena_alloc(&in->arena, (size_t)in->table.n_files, sizeof *in->members);
-    if (in->members == NULL)
-        return no_memory(in, err);
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < in->table.n_files && status == TDM_OK; i++)
-        status = make_member(in, i, err);
-    return status;
+    TDMI_CHECK_MEMORY(in->members, err);
+    for (int64_t i = 0; i < in->table.n_files; i++)
+        TDMI_TRY(make_member(in, i, err));
+    return TDM_OK;
 }
 
 /* ---- deleted rows -------------------------------------------------------------------------- */
@@ -105,7 +87,8 @@ static tdm_status keep_rows(struct tdmi_listing *listing, const struct tdmi_delt
                             int64_t index, int64_t first, int64_t n_rows, tdm_error *err)
 {
     const struct tdmi_delta_file *file = &table->files[index];
-    int64_t *deleted = NULL, n_deleted = file->deleted.kind == 0 ? 0 : file->deleted.n_rows;
+    TDMI_AT_END(tdmi_free_at) int64_t *deleted = NULL;
+    const int64_t n_deleted = file->deleted.kind == 0 ? 0 : file->deleted.n_rows;
     if (file->deleted.kind != 0)
         TDM_TRY(tdmi_delta_vector_read(table, file, &deleted, err), err,
                 "cannot leave out the deleted rows of '%s'", table->path);
@@ -114,7 +97,6 @@ static tdm_status keep_rows(struct tdmi_listing *listing, const struct tdmi_delt
             next++;
         else
             listing->kept[listing->n_kept++] = first + row;
-    tdmi_free(deleted);
     return TDM_OK;
 }
 
@@ -123,31 +105,27 @@ static tdm_status keep_all_rows(struct tdmi_parquet_table *rows, const struct op
 {
     struct tdmi_listing *listing = &rows->listing;
     int64_t first = 0;
-    listing->kept = tdmi_alloc((size_t)listing->n_items, sizeof *listing->kept);
-    if (listing->kept == NULL)
-        return no_memory(in, err);
+    TDMI_TRY(TDMI_NEW(listing->kept, listing->n_items, err));
     for (int64_t i = 0; i < in->table.n_files; i++) {
         const struct tdmi_delta_file *file = &in->table.files[i];
         const int64_t n_rows = tdmi_parquet_table_file_rows(rows, in->members[i].path, first);
         if (file->n_rows >= 0 && file->n_rows != n_rows)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the log of '%s' counts %" PRId64 " rows in '%s', which has %" PRId64
-                            ", so the deleted ones cannot be told",
+                            ", so which are deleted is unknown",
                             in->table.path, file->n_rows, in->members[i].name, n_rows);
-        TDM_TRY(keep_rows(listing, &in->table, i, first, n_rows, err), err,
-                "cannot leave out deleted rows");
+        TDMI_TRY(keep_rows(listing, &in->table, i, first, n_rows, err));
         first += n_rows;
     }
     return TDM_OK;
 }
 
 /* Keep the classes that still have an item, in their order. */
-static tdm_status keep_classes(struct tdmi_listing *listing, const struct opening *in,
-                               tdm_error *err)
+static tdm_status keep_classes(struct tdmi_listing *listing, tdm_error *err)
 {
-    int n_kept = 0, *class_of = tdmi_alloc((size_t)listing->n_classes, sizeof *class_of);
-    if (class_of == NULL)
-        return no_memory(in, err);
+    TDMI_AT_END(tdmi_free_at) int *class_of = NULL;
+    int n_kept = 0;
+    TDMI_TRY(TDMI_NEW(class_of, listing->n_classes, err));
     for (int64_t i = 0; i < listing->n_kept; i++) {
         const int label = listing->items[listing->kept[i]].label;
         if (label >= 0)
@@ -163,19 +141,15 @@ static tdm_status keep_classes(struct tdmi_listing *listing, const struct openin
         struct tdmi_item *item = &listing->items[listing->kept[i]];
         item->label = item->label < 0 ? -1 : class_of[item->label];
     }
-    tdmi_free(class_of);
     return TDM_OK;
 }
 
 /* Keep the groups that still have an item. */
-static tdm_status keep_groups(struct tdmi_parquet_table *rows, const struct opening *in,
-                              tdm_error *err)
+static tdm_status keep_groups(struct tdmi_parquet_table *rows, tdm_error *err)
 {
     const struct tdmi_listing *listing = &rows->listing;
-    int64_t n = tdmi_parquet_table_n_groups(rows), n_kept = 0, item = 0;
-    int64_t *starts = tdmi_alloc((size_t)n + 1, sizeof *starts);
-    if (starts == NULL)
-        return no_memory(in, err);
+    int64_t n = tdmi_parquet_table_n_groups(rows), n_kept = 0, item = 0, *starts;
+    TDMI_TRY(TDMI_NEW(starts, n + 1, err));
     for (int64_t g = 0; g < n; g++) {
         int64_t end = tdmi_parquet_table_group_first(rows, g + 1), first = item;
         while (item < listing->n_kept && listing->kept[item] < end)
@@ -197,47 +171,39 @@ static tdm_status leave_out_deleted(struct tdmi_parquet_table *rows, const struc
         has_deleted = has_deleted || in->table.files[i].deleted.kind != 0;
     if (!has_deleted)
         return TDM_OK;
-    tdm_status status = keep_all_rows(rows, in, err);
-    if (status == TDM_OK)
-        status = keep_classes(&rows->listing, in, err);
-    return status == TDM_OK ? keep_groups(rows, in, err) : status;
+    TDMI_TRY(keep_all_rows(rows, in, err));
+    TDMI_TRY(keep_classes(&rows->listing, err));
+    return keep_groups(rows, err);
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static tdm_status open_table(struct tdmi_parquet_table *rows, struct opening *in, const char *path,
-                             const struct tdm_source_options *options, tdm_error *err)
+static void opening_release(struct opening *in)
 {
-    const char *table = NULL;
-    int64_t version;
-    if (!tdmi_delta_path_version(path, &in->arena, &table, &version))
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the Delta table '%s'", path);
-    /* Storage takes what follows file:// as it is, Arrow undoes its escapes: plain names agree. */
-    if (strncmp(table, "file://", 7) == 0)
-        table += 7;
-    tdm_status status = tdmi_delta_log_read(table, version, &in->table, err);
-    in->table.follows = options->follow;
-    if (status == TDM_OK)
-        status = make_members(in, err);
-    if (status == TDM_OK)
-        status = tdmi_parquet_table_open(path, in->members, in->table.n_files, options, rows, err);
-    return status == TDM_OK ? leave_out_deleted(rows, in, err) : status;
+    tdmi_delta_table_release(&in->table);
+    tdmi_arena_release(&in->arena);
 }
 
 static tdm_status delta_open(const char *path, const struct tdm_source_options *options, void *self,
                              tdm_error *err)
 {
-    struct opening in = {0};
-    tdmi_arena_init(&in.arena, 0);
-    tdm_status status = open_table(self, &in, path, options, err);
-    tdmi_delta_table_release(&in.table);
-    tdmi_arena_release(&in.arena);
-    return status;
+    TDMI_AT_END(opening_release) struct opening in = {0};
+    const char *table = NULL;
+    int64_t version;
+    TDMI_CHECK_MEMORY(tdmi_delta_path_version(path, &in.arena, &table, &version), err);
+    /* Storage takes what follows file:// as it is, Arrow undoes its escapes: plain names agree. */
+    if (strncmp(table, "file://", 7) == 0)
+        table += 7;
+    TDMI_TRY(tdmi_delta_log_read(table, version, &in.table, err));
+    in.table.follows = options->follow;
+    TDMI_TRY(make_members(&in, err));
+    TDMI_TRY(tdmi_parquet_table_open(path, in.members, in.table.n_files, options, self, err));
+    return leave_out_deleted(self, &in, err);
 }
 
 const struct tdmi_source_table tdmi_source_delta = {
     .name = "delta",
-    .summary = "a Delta table (or a version of it, as in pets@v3) with a column of pictures",
+    .summary = "a Delta table (or a version of it, as in pets@v3) with a column of images",
     .state_bytes = sizeof(struct tdmi_parquet_table),
     .can_open = delta_can_open,
     .open = delta_open,

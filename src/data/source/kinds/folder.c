@@ -1,9 +1,6 @@
 /*
- * Class folders of pictures, on disk or in an object store. class_tree.h has the rules.
+ * Class folders of images, on disk or in an object store. class_tree.h has the rules.
  */
-#include "data/source/listing.h"
-
-#include "base/memory.h"
 #include "data/source/class_tree.h"
 #include "io/storage/storage.h"
 #include <stdio.h>
@@ -26,16 +23,11 @@ static tdm_status folder_open(const char *path, const struct tdm_source_options 
 {
     (void)options; /* source.c has refused those of other kinds */
     struct folder *folder = self;
+    TDMI_AT_END(tdmi_tree_release) struct tdmi_tree tree = {.root = path};
     folder->root = tdmi_path_join(&folder->listing.arena, path, "");
-    struct tdmi_tree tree;
-    tdmi_tree_init(&tree, path);
-    tdm_status status = folder->root == NULL
-                            ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path)
-                            : tdmi_tree_walk(&tree, err);
-    if (status == TDM_OK)
-        status = tdmi_tree_classes(&tree, &folder->listing, err);
-    tdmi_tree_release(&tree);
-    return status;
+    TDMI_CHECK_MEMORY(folder->root, err);
+    TDMI_TRY(tdmi_tree_walk(&tree, err));
+    return tdmi_tree_classes(&tree, &folder->listing, err);
 }
 
 /* false: too long to be opened. */
@@ -67,16 +59,15 @@ static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes,
         tdmi_storage_is_uri(folder->root) ? folder->listing.items[index].place : -1;
     char full[TDMI_PATH_BYTES]; /* reading allocates nothing */
     if (!find_path(folder, path, full))
-        return TDM_FAIL(err, TDM_E_INPUT, "cannot read the picture '%s': its path is too long",
-                        path);
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read the image '%s': its path is too long", path);
     return TDM_WRAP(err,
                     tdmi_storage_read_listed(full, listed_bytes, LARGEST_FILE_BYTES, bytes, err),
-                    "cannot read the picture '%s'", path);
+                    "cannot read the image '%s'", path);
 }
 
 const struct tdmi_source_table tdmi_source_folder = {
     .name = "folder",
-    .summary = "a folder of class folders of pictures",
+    .summary = "a folder of class folders of images",
     .state_bytes = sizeof(struct folder),
     .can_open = folder_can_open,
     .open = folder_open,

@@ -11,20 +11,15 @@
  * has those parts. IDX names no classes: the numbers that occur are the names. Either file may be
  * compressed by gzip.
  */
+#include "base/bytes.h"
 #include "data/source/listing.h"
 #include "io/storage/records.h"
-
-#include "base/file/file.h"
-#include "base/memory.h"
-#include <stdio.h>
-#include <string.h>
 
 enum {
     MAX_PAIRS = 3, /* train, val, test */
     MAX_DIMENSIONS = 4,
     LARGEST_SIDE = 65535,
-    TYPE_BYTES = 0x08,
-    CHUNK_BYTES = 64 * 1024
+    TYPE_BYTES = 0x08
 };
 
 struct header {
@@ -97,14 +92,12 @@ static char *labels_path_of(tdmi_arena *arena, const char *images_path)
 
 static bool begins_like_idx(const char *path)
 {
-    struct tdmi_records records = {0};
+    TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
     uint8_t head[4];
-    bool is_idx = tdmi_records_open(&records, path, NULL) == TDM_OK &&
-                  tdmi_records_read(&records, 0, head, sizeof head, NULL) == TDM_OK &&
-                  head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0e &&
-                  head[3] >= 1 && head[3] <= MAX_DIMENSIONS;
-    tdmi_records_close(&records);
-    return is_idx;
+    return tdmi_records_open(&records, path, NULL) == TDM_OK &&
+           tdmi_records_read(&records, 0, head, sizeof head, NULL) == TDM_OK && head[0] == 0 &&
+           head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0e && head[3] >= 1 &&
+           head[3] <= MAX_DIMENSIONS;
 }
 
 /* ---- heads --------------------------------------------------------------------------------- */
@@ -121,7 +114,7 @@ static tdm_status read_header(const struct tdmi_records *records, struct header 
                         records->path, head[0], head[1]);
     if (head[2] != TYPE_BYTES)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' holds values of type %02x; only bytes (08) are pictures or labels",
+                        "'%s' holds values of type %02x; only bytes (08) are images or labels",
                         records->path, head[2]);
     if (head[3] < 1 || head[3] > MAX_DIMENSIONS)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' has %d dimensions; 1 to %d can be read",
@@ -132,8 +125,7 @@ static tdm_status read_header(const struct tdmi_records *records, struct header 
     int64_t room = records->size_bytes - header->head_bytes;
     header->value_bytes = 1;
     for (int i = 0; i < header->n_dimensions; i++) {
-        const uint8_t *at = head + 4 + 4 * i;
-        header->sizes[i] = (int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
+        header->sizes[i] = (int64_t)tdmi_read_big(head + 4 + 4 * i, 4);
         if (header->sizes[i] == 0)
             header->value_bytes = 0;
     }
@@ -167,73 +159,46 @@ static tdm_status read_images_header(struct pair *pair, tdm_error *err)
     if (header.n_dimensions < 3 ||
         (header.n_dimensions == 4 && header.sizes[3] != 1 && header.sizes[3] != 3))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' holds no pictures: they have 3 dimensions, or 4 with 1 or 3 last, "
-                        "and this has %d",
+                        "'%s' holds no images: they have 3 dimensions, or 4 with 1 or 3 last, and "
+                        "this has %d",
                         pair->images_path, header.n_dimensions);
     if (pair->n_items > 0 && (pair->height < 1 || pair->height > LARGEST_SIDE || pair->width < 1 ||
                               pair->width > LARGEST_SIDE))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' holds pictures of %lld x %lld pixels; 1 to %d a side can be read",
-                        pair->images_path, (long long)pair->height, (long long)pair->width,
-                        LARGEST_SIDE);
+        return TDM_FAIL(
+            err, TDM_E_INPUT, "'%s' holds images of %lld x %lld pixels; 1 to %d a side can be read",
+            pair->images_path, (long long)pair->height, (long long)pair->width, LARGEST_SIDE);
     return TDM_OK;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static tdm_status add_items(struct idx *idx, const struct pair *pair, const uint8_t *labels,
-                            tdm_error *err)
-{
-    for (int64_t i = 0; i < pair->n_items; i++) {
-        char path[1024];
-        snprintf(path, sizeof path, "%.990s#%lld", pair->name, (long long)i);
-        const struct tdmi_item item = {.path = path, .label = labels[i], .part = pair->part};
-        TDM_TRY(tdmi_listing_add_item(&idx->listing, item, err), err,
-                "cannot list the pictures of '%s'", pair->images_path);
-    }
-    return TDM_OK;
-}
-
 static tdm_status read_labels(struct idx *idx, const struct pair *pair, tdm_error *err)
 {
-    struct tdmi_records records = {0};
+    TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
+    TDMI_AT_END(tdmi_free_at) uint8_t *labels = NULL;
     struct header header = {0};
-    uint8_t *labels = NULL;
-    tdm_status status = TDM_WRAP(err, tdmi_records_open(&records, pair->labels_path, err),
-                                 "the labels of '%s' are expected beside it", pair->images_path);
-    if (status == TDM_OK)
-        status = read_header(&records, &header, err);
-    if (status != TDM_OK)
-        goto out;
-    if (header.n_dimensions != 1 || header.sizes[0] != pair->n_items) {
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "'%s' holds %lld labels in %d dimensions, and '%s' %lld pictures; one "
-                          "label for each picture is expected",
-                          pair->labels_path, (long long)header.sizes[0], header.n_dimensions,
-                          pair->images_path, (long long)pair->n_items);
-        goto out;
-    }
-    labels = tdmi_alloc((size_t)pair->n_items, 1);
-    if (labels == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the labels of '%s'", pair->images_path);
-        goto out;
-    }
-    status = tdmi_records_read(&records, header.head_bytes, labels, (size_t)pair->n_items, err);
-    if (status == TDM_OK)
-        status = add_items(idx, pair, labels, err);
-out:
-    tdmi_free(labels);
-    tdmi_records_close(&records);
-    return status;
+    TDM_TRY(tdmi_records_open(&records, pair->labels_path, err), err,
+            "the labels of '%s' are expected beside it", pair->images_path);
+    TDMI_TRY(read_header(&records, &header, err));
+    if (header.n_dimensions != 1 || header.sizes[0] != pair->n_items)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' holds %lld labels in %d dimensions, and '%s' %lld images; one label "
+                        "for each image is expected",
+                        pair->labels_path, (long long)header.sizes[0], header.n_dimensions,
+                        pair->images_path, (long long)pair->n_items);
+    TDMI_TRY(TDMI_NEW(labels, pair->n_items, err));
+    TDMI_TRY(tdmi_records_read(&records, header.head_bytes, labels, (size_t)pair->n_items, err));
+    for (int64_t i = 0; i < pair->n_items; i++)
+        TDMI_TRY(tdmi_listing_add_record(&idx->listing, pair->name, i, labels[i], pair->part, err));
+    return TDM_OK;
 }
 
 static tdm_status open_pair(struct idx *idx, struct pair *pair, tdm_error *err)
 {
-    tdm_status status = tdmi_records_open(&pair->images, pair->images_path, err);
-    if (status == TDM_OK)
-        status = read_images_header(pair, err);
+    TDMI_TRY(tdmi_records_open(&pair->images, pair->images_path, err));
+    TDMI_TRY(read_images_header(pair, err));
     pair->first_item = idx->listing.n_items;
-    return status == TDM_OK ? read_labels(idx, pair, err) : status;
+    return read_labels(idx, pair, err);
 }
 
 static tdm_status add_pair(void *self, const char *path, tdm_error *err)
@@ -256,8 +221,7 @@ static tdm_status add_pair(void *self, const char *path, tdm_error *err)
     struct pair *pair = &idx->pairs[idx->n_pairs++];
     pair->images_path = tdmi_arena_copy(&idx->listing.arena, path);
     pair->labels_path = labels_path_of(&idx->listing.arena, path);
-    if (pair->images_path == NULL || pair->labels_path == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    TDMI_CHECK_MEMORY(pair->images_path != NULL && pair->labels_path != NULL, err);
     pair->name = tdmi_path_name(pair->images_path);
     pair->part = part;
     return TDM_OK;
@@ -294,14 +258,13 @@ static tdm_status idx_open(const char *path, const struct tdm_source_options *op
 {
     (void)options; /* source.c has refused those of other kinds */
     struct idx *idx = self;
-    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
-                            ? tdmi_listing_add_files(&idx->listing, path, &names, err)
-                            : add_pair(idx, path, err);
-    if (idx->n_pairs == 1)
-        idx->pairs[0].part = TDMI_PART_NONE; /* a part alone is still to be split */
-    for (int i = 0; i < idx->n_pairs && status == TDM_OK; i++)
-        status = open_pair(idx, &idx->pairs[i], err);
-    return status == TDM_OK ? tdmi_listing_classes_of_numbers(&idx->listing, err) : status;
+    const bool is_folder = tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
+    TDMI_TRY(is_folder ? tdmi_listing_add_files(&idx->listing, path, &names, err)
+                       : add_pair(idx, path, err));
+    for (int i = 0; i < idx->n_pairs; i++)
+        TDMI_TRY(open_pair(idx, &idx->pairs[i], err));
+    tdmi_listing_forget_lone_part(&idx->listing);
+    return tdmi_listing_classes_of_numbers(&idx->listing, err);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -312,22 +275,13 @@ static tdm_status idx_read(const void *self, int64_t index, tdmi_text *bytes, td
     const struct pair *pair = idx->pairs;
     while (index >= pair->first_item + pair->n_items)
         pair++;
-    int64_t picture_bytes = pair->width * pair->height * pair->channels;
-    int64_t offset = pair->head_bytes + (index - pair->first_item) * picture_bytes;
+    const size_t image_bytes = (size_t)(pair->width * pair->height * pair->channels);
+    int64_t offset = pair->head_bytes + (index - pair->first_item) * (int64_t)image_bytes;
     tdmi_records_picture_head(bytes, pair->channels, pair->width, pair->height);
-    char chunk[CHUNK_BYTES];
-    for (int64_t left = picture_bytes; left > 0;) {
-        size_t length = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-        TDM_TRY(tdmi_records_read(&pair->images, offset, chunk, length, err), err,
-                "cannot read the picture '%s'", idx->listing.items[index].path);
-        tdmi_text_add(bytes, chunk, length);
-        left -= (int64_t)length;
-        offset += (int64_t)length;
-    }
-    if (bytes->is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the picture '%s'",
-                        idx->listing.items[index].path);
-    return TDM_OK;
+    char *pixels = tdmi_text_room(bytes, image_bytes);
+    TDMI_CHECK_MEMORY(pixels, err);
+    return TDM_WRAP(err, tdmi_records_read(&pair->images, offset, pixels, image_bytes, err),
+                    "cannot read the image '%s'", idx->listing.items[index].path);
 }
 
 const struct tdmi_source_table tdmi_source_idx = {

@@ -5,17 +5,10 @@
  * names a local one, is read only with the option follow. A missing image shows when it is read, as
  * in every source.
  */
-#include "data/source/labels.h"
-#include "data/source/list_file.h"
 #include "data/source/listing.h"
+#include "data/source/list_file.h"
 #include "io/storage/records.h"
-
-#include "base/memory.h"
-#include "io/storage/storage.h"
-#include "tandem/log.h"
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
 /* Larger than any image. */
 #define LARGEST_FILE_BYTES ((int64_t)1 << 30)
@@ -56,8 +49,8 @@ static tdm_status add_row(void *self, const struct tdmi_list_row *row, tdm_error
     if (!list->follows && is_absolute(row->path) &&
         tdmi_storage_is_uri(row->path) != tdmi_storage_is_uri(list->path))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "line %lld of '%s' names '%.200s', and the list itself lies %s: --follow "
-                        "reads it all the same",
+                        "line %lld of '%s' names '%.200s', and the list itself lies %s: "
+                        "--follow reads it all the same",
                         (long long)row->line, list->path, row->path,
                         tdmi_storage_is_uri(list->path) ? "in a store" : "on this machine");
     if (row->label[0] != '\0')
@@ -70,31 +63,18 @@ static tdm_status add_row(void *self, const struct tdmi_list_row *row, tdm_error
 
 static tdm_status read_rows(struct list *list, const char *path, tdm_error *err)
 {
-    struct tdmi_records records = {0};
-    tdmi_text text = {0};
-    char *room = NULL;
-    tdm_status status = tdmi_records_open(&records, path, err);
-    if (status != TDM_OK)
-        return status;
-    if (records.size_bytes > LARGEST_LIST_BYTES) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' has %lld bytes; a list has at most %lld", path,
-                          (long long)records.size_bytes, (long long)LARGEST_LIST_BYTES);
-        goto out;
-    }
-    room = tdmi_text_room(&text, (size_t)records.size_bytes);
-    if (room == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s'",
-                          (long long)records.size_bytes, path);
-        goto out;
-    }
-    status = tdmi_records_read(&records, 0, room, (size_t)records.size_bytes, err);
-    if (status == TDM_OK)
-        status = (tdmi_has_ending(path, csv_endings) ? tdmi_list_csv : tdmi_list_jsonl)(
-            path, room, (size_t)records.size_bytes, add_row, list, err);
-out:
-    tdmi_text_release(&text);
-    tdmi_records_close(&records);
-    return status;
+    TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
+    TDMI_AT_END(tdmi_free_at) char *text = NULL;
+    TDMI_TRY(tdmi_records_open(&records, path, err));
+    if (records.size_bytes > LARGEST_LIST_BYTES)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' has %lld bytes; a list has at most %lld", path,
+                        (long long)records.size_bytes, (long long)LARGEST_LIST_BYTES);
+    const size_t n_bytes = (size_t)records.size_bytes;
+    TDMI_TRY(TDMI_NEW(text, n_bytes, err));
+    TDMI_TRY(tdmi_records_read(&records, 0, text, n_bytes, err));
+    return tdmi_has_ending(path, csv_endings)
+               ? tdmi_list_csv(path, text, n_bytes, add_row, list, err)
+               : tdmi_list_jsonl(path, text, n_bytes, add_row, list, err);
 }
 
 static tdm_status list_open(const char *path, const struct tdm_source_options *options, void *self,
@@ -105,11 +85,8 @@ static tdm_status list_open(const char *path, const struct tdm_source_options *o
     list->follows = options->follow;
     list->folder =
         tdmi_arena_printf(&list->listing.arena, "%.*s", (int)(tdmi_path_name(path) - path), path);
-    tdm_status status = list->folder == NULL
-                            ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path)
-                            : read_rows(list, path, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_CHECK_MEMORY(list->folder, err);
+    TDMI_TRY(read_rows(list, path, err));
     tdmi_listing_drop_unlabelled(&list->listing, "rows", path);
     tdmi_listing_forget_lone_part(&list->listing);
     return tdmi_labels_finish(&list->labels, &list->listing, err);
@@ -122,10 +99,10 @@ static tdm_status list_read(const void *self, int64_t index, tdmi_text *bytes, t
     char full[TDMI_PATH_BYTES]; /* reading allocates nothing */
     int length = snprintf(full, sizeof full, "%s%s", is_absolute(path) ? "" : list->folder, path);
     if (length < 0 || length >= (int)sizeof full)
-        return TDM_FAIL(err, TDM_E_INPUT, "cannot read a picture: its path is too long: '%.100s…'",
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read an image: its path is too long: '%.100s…'",
                         path);
     return TDM_WRAP(err, tdmi_storage_read_file(full, LARGEST_FILE_BYTES, bytes, err),
-                    "cannot read the picture '%s' of the list", path);
+                    "cannot read the image '%s' of the list", path);
 }
 
 const struct tdmi_source_table tdmi_source_list = {

@@ -3,18 +3,15 @@
  * are columns, as Hive and Spark write them. Without a column `split`, names that begin with train,
  * test and validation say the part, as data sets of Hugging Face do.
  */
-#include "data/source/class_tree.h"
-#include "data/source/listing.h"
 #include "data/parquet/member.h"
-
-#include "base/memory.h"
 #include "data/parquet/columns.h"
-#include "io/storage/storage.h"
+#include "data/source/class_tree.h"
 #include "image/image.h"
+#include "io/storage/storage.h"
 #include "tandem/log.h"
+
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 enum { LARGEST_DEPTH = 8, VALUES_AT_MOST = LARGEST_DEPTH + 1 };
@@ -26,9 +23,10 @@ struct found {
     uint64_t above[LARGEST_DEPTH + 1][2]; /* identities of the folders that are being listed */
 };
 
-static tdm_status out_of_memory(const char *path, tdm_error *err)
+static void found_release(struct found *found)
 {
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", path);
+    tdmi_free(found->members);
+    tdmi_arena_release(&found->arena);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
@@ -60,11 +58,10 @@ enum answer { NOTHING_KNOWN, NO, YES };
  * end. */
 static enum answer probe(const char *folder, int depth)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
     enum answer answer = NOTHING_KNOWN;
-    tdmi_arena_init(&arena, 0);
     if (depth <= LARGEST_DEPTH &&
         tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) != TDM_OK)
         n = 0;
@@ -81,28 +78,29 @@ static enum answer probe(const char *folder, int depth)
         if (below != NULL)
             answer = probe(below, depth + 1);
     }
-    tdmi_arena_release(&arena);
     return answer;
+}
+
+/* The name of a file in a store ends before the query. */
+static int name_bytes(const char *path)
+{
+    return (int)(tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path));
 }
 
 static bool is_parquet_path(const char *path)
 {
-    char name[4096];
-    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
-    snprintf(name, sizeof name, "%.*s", (int)(n < 4000 ? n : 0), path);
+    char name[TDMI_PATH_BYTES];
+    snprintf(name, sizeof name, "%.*s", name_bytes(path), path);
     return is_parquet_name(name);
 }
 
 static bool begins_as_parquet(const char *path)
 {
-    tdmi_storage_file *file = NULL;
+    TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
     char magic[4] = {0};
-    bool is_parquet = tdmi_storage_open(path, &file, NULL) == TDM_OK &&
-                      tdmi_storage_size(file) >= 12 &&
-                      tdmi_storage_read(file, 0, magic, sizeof magic, NULL) == TDM_OK &&
-                      memcmp(magic, "PAR1", 4) == 0;
-    tdmi_storage_close(file);
-    return is_parquet;
+    return tdmi_storage_open(path, &file, NULL) == TDM_OK && tdmi_storage_size(file) >= 12 &&
+           tdmi_storage_read(file, 0, magic, sizeof magic, NULL) == TDM_OK &&
+           memcmp(magic, "PAR1", 4) == 0;
 }
 
 static bool parquet_can_open(const char *path)
@@ -121,17 +119,13 @@ static char *unescaped(tdmi_arena *arena, const char *text)
     char *copy = tdmi_arena_copy(arena, text), *to = copy;
     if (copy == NULL)
         return NULL;
-    for (const char *from = text; *from != '\0';) {
-        char digits[3] = {0}, *end = digits;
-        unsigned long code = 0;
-        if (from[0] == '%' && from[1] != '\0') {
-            memcpy(digits, from + 1, 2);
-            code = strtoul(digits, &end, 16);
-        }
-        bool is_escape = end == digits + 2 && code > 0 && digits[0] != '-' && digits[0] != '+' &&
-                         digits[0] != ' ';
+    for (const char *from = text; *from != '\0'; from++) {
+        unsigned code = 0;
+        const bool is_escape = from[0] == '%' && isxdigit((unsigned char)from[1]) &&
+                               isxdigit((unsigned char)from[2]) &&
+                               sscanf(from + 1, "%2x", &code) == 1 && code > 0;
         *to++ = is_escape ? (char)code : *from;
-        from += is_escape ? 3 : 1;
+        from += is_escape ? 2 : 0;
     }
     *to = '\0';
     return copy;
@@ -144,8 +138,7 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
     struct tdmi_parquet_value *values =
         tdmi_arena_alloc(&found->arena, VALUES_AT_MOST, sizeof *values);
     char *name = tdmi_arena_copy(&found->arena, member->name);
-    if (values == NULL || name == NULL)
-        return out_of_memory(member->path, err);
+    TDMI_CHECK_MEMORY(values != NULL && name != NULL, err);
     member->values = values;
     for (char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
         *slash = '\0';
@@ -154,8 +147,7 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
             continue;
         *equals = '\0';
         char *value = unescaped(&found->arena, equals + 1);
-        if (value == NULL)
-            return out_of_memory(member->path, err);
+        TDMI_CHECK_MEMORY(value, err);
         values[member->n_values++] = (struct tdmi_parquet_value){name, value};
     }
     return TDM_OK;
@@ -164,25 +156,20 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
 static tdm_status add_member(struct found *found, const char *path, const char *name,
                              tdm_error *err)
 {
-    if (!TDMI_GROW(found->members, found->capacity, found->n_members))
-        return out_of_memory(path, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(found->members, found->capacity, found->n_members, err));
     struct tdmi_parquet_member *member = &found->members[found->n_members];
     *member = (struct tdmi_parquet_member){.path = tdmi_arena_copy(&found->arena, path),
                                            .name = tdmi_arena_copy(&found->arena, name)};
-    if (member->path == NULL || member->name == NULL)
-        return out_of_memory(path, err);
-    TDM_TRY(read_folders(found, member, err), err, "cannot list '%s'", path);
+    TDMI_CHECK_MEMORY(member->path != NULL && member->name != NULL, err);
+    TDMI_TRY(read_folders(found, member, err));
     found->n_members++;
     return TDM_OK;
 }
 
-/* The name of a file in a store ends before the query. */
 static tdm_status add_single(struct found *found, const char *path, tdm_error *err)
 {
-    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
-    const char *before = tdmi_arena_printf(&found->arena, "%.*s", (int)n, path);
-    if (before == NULL)
-        return out_of_memory(path, err);
+    const char *before = tdmi_arena_printf(&found->arena, "%.*s", name_bytes(path), path);
+    TDMI_CHECK_MEMORY(before, err);
     return add_member(found, path, tdmi_path_name(before), err);
 }
 
@@ -219,8 +206,7 @@ static tdm_status find(struct found *found, const char *folder, const char *name
             continue;
         const char *below = tdmi_path_join(&found->arena, folder, entries[i].name);
         const char *relative = tdmi_path_join(&found->arena, name, entries[i].name);
-        if (below == NULL || relative == NULL)
-            return out_of_memory(folder, err);
+        TDMI_CHECK_MEMORY(below != NULL && relative != NULL, err);
         if (entries[i].kind == TDMI_FILE_FOLDER)
             TDM_TRY(find(found, below, relative, depth + 1, err), err, "cannot list '%s'", folder);
         else if (is_parquet_name(relative))
@@ -250,23 +236,18 @@ static void take_parts_of_names(struct found *found)
 static tdm_status parquet_open(const char *path, const struct tdm_source_options *options,
                                void *self, tdm_error *err)
 {
-    struct found found = {0};
-    tdmi_arena_init(&found.arena, 0);
-    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find(&found, path, "", 0, err)
-                                                                    : add_single(&found, path, err);
-    if (status == TDM_OK) {
-        take_parts_of_names(&found);
-        status = tdmi_parquet_table_open(path, found.members, found.n_members, options, self, err);
-    }
+    TDMI_AT_END(found_release) struct found found = {0};
+    const bool is_folder = tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
+    TDMI_TRY(is_folder ? find(&found, path, "", 0, err) : add_single(&found, path, err));
+    take_parts_of_names(&found);
+    TDMI_TRY(tdmi_parquet_table_open(path, found.members, found.n_members, options, self, err));
     ((struct tdmi_listing *)self)->n_ignored = found.n_ignored;
-    tdmi_free(found.members);
-    tdmi_arena_release(&found.arena);
-    return status;
+    return TDM_OK;
 }
 
 const struct tdmi_source_table tdmi_source_parquet = {
     .name = "parquet",
-    .summary = "Parquet files with a column of pictures",
+    .summary = "Parquet files with a column of images",
     .state_bytes = sizeof(struct tdmi_parquet_table),
     .can_open = parquet_can_open,
     .open = parquet_open,
