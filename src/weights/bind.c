@@ -4,6 +4,7 @@
  */
 #include "weights/bind.h"
 #include "base/memory.h"
+#include "weights/allocated.h"
 #include "weights/layouts.h"
 #include "tandem/log.h"
 #include "base/text/quote.h"
@@ -28,8 +29,7 @@ tdm_status tdmi_bindings_init(struct tdmi_bindings *bindings, const tdmi_graph *
         .is_taken = tdmi_arena_alloc(arena, tdmi_weights_count(weights) + 1, sizeof(bool)),
         .arena = arena,
     };
-    if (!bindings->params || !bindings->states || !bindings->is_taken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "binding %s: out of memory", tdmi_weights_path(weights));
+    TDMI_NEED_MEMORY(bindings->params && bindings->states && bindings->is_taken, err);
     return TDM_OK;
 }
 
@@ -218,7 +218,7 @@ static const float *first_without_root(const struct tdmi_node *node,
 struct filling {
     const struct tdmi_bindings *bindings;
     uint64_t seed;
-    float *scratch; /* as many values as the largest tensor that is turned */
+    float *scratch; /* as many values as the largest tensor that is transposed */
 };
 
 static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *node,
@@ -229,8 +229,9 @@ static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *
         tdmi_tensor_init_on_known(tensor, it->seed, index, at);
         return TDM_OK;
     }
-    const bool turns = it->bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
-    float *to = turns ? it->scratch : at;
+    const bool is_transposed =
+        it->bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
+    float *to = is_transposed ? it->scratch : at;
     TDM_TRY(tdmi_weights_floats(it->bindings->weights, binding->from, to, err), err,
             "filling the network");
     if (!is_finite(to, tensor->n))
@@ -244,7 +245,7 @@ static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *
                         "%g, more than 0 is accepted",
                         tdmi_weights_path(it->bindings->weights), binding->from->name,
                         (double)*wrong, node->attrs.epsilon);
-    if (turns)
+    if (is_transposed)
         tdmi_values_from_torch(node, tensor, to, at);
     return TDM_OK;
 }
@@ -260,10 +261,8 @@ static tdm_status fill_all(const struct filling *it, float *params, float *state
             const bool is_param = i < node->n_params;
             const int index =
                 is_param ? node->first_param + i : node->first_state + i - node->n_params;
-            tdm_status status = fill_tensor(it, node, tensor, index, binding,
-                                            (is_param ? params : states) + tensor->offset, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(fill_tensor(it, node, tensor, index, binding,
+                                 (is_param ? params : states) + tensor->offset, err));
         }
     return TDM_OK;
 }
@@ -271,17 +270,59 @@ static tdm_status fill_all(const struct filling *it, float *params, float *state
 tdm_status tdmi_bindings_fill(const struct tdmi_bindings *bindings, uint64_t seed, float *params,
                               float *states, tdm_error *err)
 {
-    struct filling it = {.bindings = bindings, .seed = seed};
     int64_t most = 0;
     for (int i = 0; i < bindings->graph->n_params; i++)
         if (bindings->graph->params[i].spec.n_dims > 1 && bindings->graph->params[i].n > most)
             most = bindings->graph->params[i].n;
-    if (bindings->layout == TDMI_PUBLISHER_TORCH && most > 0) {
-        it.scratch = tdmi_alloc((size_t)most, sizeof *it.scratch);
-        if (!it.scratch)
-            return TDM_FAIL(err, TDM_E_MEMORY, "filling the network: out of memory");
+    TDMI_AT_END(tdmi_free_at) float *scratch = NULL;
+    if (bindings->layout == TDMI_PUBLISHER_TORCH && most > 0)
+        TDMI_TRY(TDMI_NEW(scratch, most, err));
+    const struct filling it = {.bindings = bindings, .seed = seed, .scratch = scratch};
+    return fill_all(&it, params, states, err);
+}
+
+/* ---- whose names the tensors have -------------------------------------------------------- */
+
+static bool ends_with(const char *name, size_t length, const char *end)
+{
+    size_t n = strlen(end);
+    if (length < n || memcmp(name + length - n, end, n) != 0)
+        return false;
+    return length == n || name[length - n - 1] == '/' || name[length - n - 1] == '.';
+}
+
+enum tdmi_publisher tdmi_origin_of(const tdmi_weights *weights)
+{
+    static const char *const of_keras[] = {
+        "kernel",      "gamma",           "beta",  "depthwise_kernel", "pointwise_kernel",
+        "moving_mean", "moving_variance", "vars/0"};
+    static const char *const of_torch[] = {"weight", "running_mean", "running_var"};
+    size_t keras = 0, torch = 0;
+    if (tdmi_weights_fact(weights, "tandem"))
+        return TDMI_PUBLISHER_OURS;
+    for (size_t i = 0; i < tdmi_weights_count(weights); i++) {
+        const char *name = tdmi_weights_at(weights, i)->name;
+        size_t length = strcspn(name, ":");
+        for (size_t k = 0; k < sizeof of_keras / sizeof of_keras[0]; k++)
+            keras += ends_with(name, length, of_keras[k]);
+        for (size_t k = 0; k < sizeof of_torch / sizeof of_torch[0]; k++)
+            torch += ends_with(name, length, of_torch[k]);
     }
-    tdm_status status = fill_all(&it, params, states, err);
-    tdmi_free(it.scratch);
-    return status;
+    if (keras == 0 && torch == 0)
+        return TDMI_PUBLISHER_OURS;
+    return keras > torch ? TDMI_PUBLISHER_KERAS : TDMI_PUBLISHER_TORCH;
+}
+
+const char *tdmi_origin_name(enum tdmi_publisher publisher)
+{
+    static const char *const names[] = {[TDMI_PUBLISHER_OURS] = "tandem",
+                                        [TDMI_PUBLISHER_KERAS] = "Keras",
+                                        [TDMI_PUBLISHER_TORCH] = "PyTorch"};
+    return names[publisher];
+}
+
+tdm_status tdmi_origin_bind(struct tdmi_bindings *bindings, tdm_error *err)
+{
+    return bindings->layout == TDMI_PUBLISHER_KERAS ? tdmi_origin_bind_keras(bindings, err)
+                                                    : tdmi_origin_bind_torch(bindings, err);
 }

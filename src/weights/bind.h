@@ -1,6 +1,8 @@
 /*
  * Which tensor of a file fills which of a network: the table that names or a model_config fill in,
- * the list of everything that does not fit, and the values.
+ * the list of everything that does not fit, and the values. Whose weights a file has, and where in
+ * it the tensors of one of our networks are, is found by the rules of names.h and by the other
+ * names that published files use.
  */
 #ifndef TANDEM_WEIGHTS_BIND_H
 #define TANDEM_WEIGHTS_BIND_H
@@ -48,5 +50,19 @@ tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *
  * batch norm that gives it no root. params and states are zeroed. */
 tdm_status tdmi_bindings_fill(const struct tdmi_bindings *bindings, uint64_t seed, float *params,
                               float *states, tdm_error *err) TDM_MUST_USE;
+
+/* ---- whose names the tensors have ---- */
+
+/* By what most tensors are called ("kernel", "gamma": Keras; "weight", "running_mean": PyTorch);
+ * of a model file of ours, and of neither, ours. */
+enum tdmi_publisher tdmi_origin_of(const tdmi_weights *weights);
+/* "Keras", "PyTorch", "tandem" */
+const char *tdmi_origin_name(enum tdmi_publisher publisher);
+
+/* Look for every tensor of the graph by the names of bindings->layout; takes what is no weight
+ * (steps of an optimizer, counters) so that nobody misses it. */
+tdm_status tdmi_origin_bind(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_origin_bind_torch(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_origin_bind_keras(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
 
 #endif

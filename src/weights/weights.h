@@ -7,12 +7,8 @@
 #define TANDEM_WEIGHTS_WEIGHTS_H
 
 #include "base/scope.h"
-#include "tandem/error.h"
-#include "tandem/json.h"
 #include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "weights/allocated.h"
 
 enum { TDMI_WEIGHTS_RANK = 8 };
 

@@ -1,6 +1,7 @@
 /*
  * Attributes of HDF5 objects, and text wherever it stands.
  */
+#include "base/scope.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/bytes.h"
@@ -104,9 +105,7 @@ tdm_status tdmi_hdf5_attribute(tdmi_hdf5 *file, const tdmi_hdf5_object *object, 
         struct parts parts = {0};
         if (object->messages[i].type != TDMI_HDF5_ATTRIBUTE)
             continue;
-        tdm_status status = split(file, &object->messages[i], &parts, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(split(file, &object->messages[i], &parts, err));
         if (is_named(&parts, name)) {
             *is_there = true;
             return read_parts(file, &parts, name, values, err);
@@ -119,7 +118,6 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
                              struct tdmi_hdf5_text *text, tdm_error *err)
 {
     const uint8_t *at = values->data + index * values->item_bytes;
-    tdm_status status = TDM_OK;
     *text = (struct tdmi_hdf5_text){.bytes = (const char *)at};
     if (values->kind == TDMI_HDF5_FIXED_TEXT) {
         text->length_bytes = values->item_bytes;
@@ -136,10 +134,8 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
     uint64_t length = tdmi_read_little(at, 4);
     if (length == 0)
         return TDM_OK;
-    status = tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
-                                   (uint32_t)tdmi_read_little(at + 12, 4), text, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
+                                   (uint32_t)tdmi_read_little(at + 12, 4), text, err));
     if (length > text->length_bytes)
         return TDMI_HDF5_BAD(err, file, "a text of %llu bytes has only %zu in its heap",
                              (unsigned long long)length, text->length_bytes);

@@ -2,6 +2,7 @@
  * Bytes of an HDF5 file: bounded reads that are paid for, numbers, checksums, and a map of what was
  * read by its address.
  */
+#include "base/scope.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/bytes.h"
@@ -57,9 +58,7 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
                                  const char *signature, int version, const uint8_t **bytes,
                                  tdm_error *err)
 {
-    tdm_status status = tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err));
     if (memcmp(*bytes, signature, 4) != 0)
         return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with '%s'",
                              (unsigned long long)address, signature);

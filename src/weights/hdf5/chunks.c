@@ -2,6 +2,7 @@
  * Datasets in chunks: a grid of equal boxes, each packed for itself; those at the edges hold more
  * than the dataset. Memory is asked for once the bytes that are there can be that many values.
  */
+#include "weights/allocated.h"
 #include "weights/hdf5/inside.h"
 #include "base/memory.h"
 #include "io/compress/inflate.h"
@@ -168,12 +169,9 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
                              "of %zu",
                              n_bytes, chunking.chunk_bytes, file->n_bytes);
     file->unpacked_bytes -= n_bytes;
-    status = tdmi_hdf5_pay(file, chunking.n_chunks, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_pay(file, chunking.n_chunks, err));
     struct tdmi_hdf5_chunk *chunks = tdmi_alloc((size_t)chunking.n_chunks, sizeof *chunks);
-    if (chunks == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_NEED_MEMORY(chunks, err);
     status = tdmi_hdf5_read_index(file, values, &chunking, filters != NULL, chunks, err);
     if (status == TDM_OK)
         status = check_chunks(file, &chunking, &pipeline, chunks, err);

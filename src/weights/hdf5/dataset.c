@@ -1,6 +1,7 @@
 /*
  * The values of HDF5 datasets: in place where they lie in one piece, which is what Keras writes.
  */
+#include "base/scope.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/banned.h"
@@ -20,9 +21,8 @@ static tdm_status describe(const tdmi_hdf5 *file, const tdmi_hdf5_object *object
                              "the dataset at byte %llu has a named type or a shared shape, which "
                              "is not read",
                              (unsigned long long)object->address);
-    tdm_status status = tdmi_hdf5_read_type(file, type->body, type->n_bytes, values, err);
-    return status == TDM_OK ? tdmi_hdf5_read_shape(file, shape->body, shape->n_bytes, values, err)
-                            : status;
+    TDMI_TRY(tdmi_hdf5_read_type(file, type->body, type->n_bytes, values, err));
+    return tdmi_hdf5_read_shape(file, shape->body, shape->n_bytes, values, err);
 }
 
 /* Values are not structure: they need not be paid for, since nothing is done with them here. */

@@ -1,6 +1,7 @@
 /*
  * What was done to the bytes of a chunk, undone from last to first: deflate, shuffle, fletcher32.
  */
+#include "base/scope.h"
 #include "weights/hdf5/inside.h"
 #include "base/bytes.h"
 #include "io/compress/inflate.h"
@@ -88,10 +89,8 @@ static tdm_status inflate(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_
         (bytes[1] & 32) != 0)
         return TDMI_HDF5_BAD(err, file, "a chunk at byte %llu is no zlib stream",
                              (unsigned long long)(bytes - file->bytes));
-    tdm_status status = tdmi_inflate_raw(bytes + 2, n_bytes - 6, out, out_bytes, file->name, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "unpacking the chunk at byte %llu",
-                        (unsigned long long)(bytes - file->bytes));
+    TDM_TRY(tdmi_inflate_raw(bytes + 2, n_bytes - 6, out, out_bytes, file->name, err), err,
+            "unpacking the chunk at byte %llu", (unsigned long long)(bytes - file->bytes));
     const uint8_t *end = bytes + n_bytes - 4;
     if (file->has_checks && adler32(out, out_bytes) != tdmi_read_big(end, 4))
         return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %llu is wrong",
@@ -178,9 +177,7 @@ tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeli
             expected -= 4;
         if (filter->id == FILTER_SHUFFLE && n_bytes > chunk_bytes + TDMI_HDF5_ROOM)
             break;
-        tdm_status status = undo(file, filter, &bytes, &n_bytes, expected, rooms[room], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(undo(file, filter, &bytes, &n_bytes, expected, rooms[room], err));
         if (bytes == rooms[room]) /* fletcher32 only looks, and what it looked at must stay */
             room = !room;
     }

@@ -2,6 +2,7 @@
  * Where the chunks of a dataset lie: a tree (what h5py writes unless told otherwise), one chunk,
  * one run of chunks, or an array of fixed length.
  */
+#include "base/scope.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/bytes.h"
@@ -63,16 +64,14 @@ static tdm_status read_tree(const struct reading *reading, uint64_t address, int
 {
     tdmi_hdf5 *file = reading->file;
     const uint8_t *node;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, 24, "TREE", 1, &node, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, 24, "TREE", 1, &node, err));
     if (level >= 0 && node[5] != level)
         return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
                              (unsigned long long)address, node[5], level);
     level = node[5];
     size_t n = (size_t)tdmi_read_little(node + 6, 2);
     size_t key_bytes = 8 + 8 * (size_t)(reading->values->rank + 1), step = key_bytes + 8;
-    status =
+    tdm_status status =
         tdmi_hdf5_take(file, address + 24, n * step + key_bytes, "a node of a tree", &node, err);
     for (size_t i = 0; status == TDM_OK && i < n; i++, node += step) {
         uint64_t child = tdmi_read_little(node + key_bytes, 8), number = 0;
@@ -99,14 +98,11 @@ static tdm_status read_block(const struct reading *reading, uint64_t address, si
     tdmi_hdf5 *file = reading->file;
     const uint8_t *block;
     uint64_t n = reading->chunking->n_chunks, n_bytes = BLOCK_HEAD_BYTES + n * item_bytes + 4;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, n_bytes, "FADB", 0, &block, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_check(file, block, (size_t)n_bytes, "a fixed array", err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, n_bytes, "FADB", 0, &block, err));
+    TDMI_TRY(tdmi_hdf5_check(file, block, (size_t)n_bytes, "a fixed array", err));
     int size_bytes = (int)item_bytes - 12;
     block += BLOCK_HEAD_BYTES;
-    for (uint64_t i = 0; status == TDM_OK && i < n; i++, block += item_bytes) {
+    for (uint64_t i = 0; i < n; i++, block += item_bytes) {
         uint64_t at = tdmi_read_little(block, 8), chunk_bytes = reading->chunking->chunk_bytes;
         uint32_t skips = 0;
         if (at == TDMI_HDF5_NOWHERE)
@@ -115,9 +111,9 @@ static tdm_status read_block(const struct reading *reading, uint64_t address, si
             chunk_bytes = tdmi_read_little(block + 8, (size_t)size_bytes);
             skips = (uint32_t)tdmi_read_little(block + 8 + size_bytes, 4);
         }
-        status = note(reading, i, at, chunk_bytes, skips, err);
+        TDMI_TRY(note(reading, i, at, chunk_bytes, skips, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 /* "FAHD", version, kind, bytes of an element, bits of a page, elements, address of the block,
@@ -126,12 +122,9 @@ static tdm_status read_array(const struct reading *reading, tdm_error *err)
 {
     tdmi_hdf5 *file = reading->file;
     const uint8_t *head;
-    tdm_status status = tdmi_hdf5_take_signed(file, reading->chunking->address, ARRAY_HEAD_BYTES,
-                                              "FAHD", 0, &head, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_check(file, head, ARRAY_HEAD_BYTES, "a fixed array", err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, reading->chunking->address, ARRAY_HEAD_BYTES, "FAHD", 0,
+                                   &head, err));
+    TDMI_TRY(tdmi_hdf5_check(file, head, ARRAY_HEAD_BYTES, "a fixed array", err));
     size_t item_bytes = head[6];
     uint64_t n = tdmi_read_little(head + 8, 8);
     if (head[5] != reading->is_filtered || n != reading->chunking->n_chunks ||

@@ -2,6 +2,7 @@
  * An HDF5 file's beginning, and its objects as lists of messages: what a group or a dataset says of
  * itself. Headers of version 1 (what h5py writes unless told otherwise) and 2.
  */
+#include "weights/allocated.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/bytes.h"
@@ -61,9 +62,7 @@ static tdm_status read_superblock(tdmi_hdf5 *file, uint64_t *root, tdm_error *er
     if (cursor.is_short)
         return TDMI_HDF5_BAD(err, file, "it ends within its superblock");
     if (version >= 2) {
-        tdm_status status = tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err));
     }
     if (end < base || end - base > file->n_bytes)
         return TDMI_HDF5_BAD(err, file,
@@ -79,8 +78,7 @@ tdm_status tdmi_hdf5_open(const uint8_t *bytes, size_t n_bytes, const char *name
     if (begin == n_bytes)
         return TDM_FAIL(err, TDM_E_INPUT, "%s: it is no HDF5 file", name);
     tdmi_hdf5 *file = tdmi_alloc(1, sizeof *file);
-    if (file == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
+    TDMI_NEED_MEMORY(file, err);
     tdmi_arena_init(&file->arena, 0);
     file->name = tdmi_arena_copy(&file->arena, name);
     file->bytes = bytes + begin;
@@ -128,9 +126,9 @@ static tdm_status add_message(tdmi_hdf5 *file, tdmi_hdf5_object *object,
                               const struct tdmi_hdf5_message *message, tdm_error *err)
 {
     void *items = object->messages;
-    if (!tdmi_hdf5_grow(file, &items, &object->message_capacity, object->n_messages,
-                        sizeof *object->messages))
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_NEED_MEMORY(tdmi_hdf5_grow(file, &items, &object->message_capacity, object->n_messages,
+                                    sizeof *object->messages),
+                     err);
     object->messages = items;
     object->messages[object->n_messages++] = *message;
     return TDM_OK;
@@ -141,9 +139,7 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
                                 const struct header *header, struct tdmi_hdf5_cursor cursor,
                                 tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    while (status == TDM_OK && cursor.left >= (size_t)header->prefix_bytes &&
-           object->n_messages < header->most) {
+    while (cursor.left >= (size_t)header->prefix_bytes && object->n_messages < header->most) {
         const uint8_t *prefix = tdmi_hdf5_skip(&cursor, (uint64_t)header->prefix_bytes);
         int type_bytes = header->version == 1 ? 2 : 1;
         struct tdmi_hdf5_message message = {
@@ -156,9 +152,9 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
             return TDMI_HDF5_BAD(err, file,
                                  "a message of the object at byte %llu reaches past its header",
                                  (unsigned long long)object->address);
-        status = add_message(file, object, &message, err);
+        TDMI_TRY(add_message(file, object, &message, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
@@ -192,19 +188,15 @@ static tdm_status read_header_1(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
                                 tdm_error *err)
 {
     const uint8_t *prefix, *block;
-    tdm_status status =
-        tdmi_hdf5_take(file, object->address, 16, "an object's header", &prefix, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, 16, "an object's header", &prefix, err));
     if (prefix[0] != 1)
         return TDMI_HDF5_BAD(err, file, "no object begins at byte %llu",
                              (unsigned long long)object->address);
     size_t n_bytes = (size_t)tdmi_read_little(prefix + 8, 4);
     *header = (struct header){
         .version = 1, .prefix_bytes = 8, .most = (size_t)tdmi_read_little(prefix + 2, 2)};
-    status = tdmi_hdf5_take(file, object->address + 16, n_bytes, "an object's header", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(
+        tdmi_hdf5_take(file, object->address + 16, n_bytes, "an object's header", &block, err));
     struct tdmi_hdf5_cursor cursor = {.at = block, .left = n_bytes};
     return read_messages(file, object, header, cursor, err);
 }
@@ -213,24 +205,17 @@ static tdm_status read_header_2(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
                                 tdm_error *err)
 {
     const uint8_t *block;
-    tdm_status status = tdmi_hdf5_take_signed(file, object->address, 6, "OHDR", 2, &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, object->address, 6, "OHDR", 2, &block, err));
     unsigned flags = block[5];
     int size_bytes = 1 << (flags & 3u);
     size_t prefix = 6 + (flags & 0x20u ? 16u : 0) + (flags & 0x10u ? 4u : 0) + (size_t)size_bytes;
-    status = tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err));
     uint64_t n_bytes = tdmi_read_little(block + prefix - size_bytes, (size_t)size_bytes);
     if (n_bytes > file->n_bytes)
         n_bytes = file->n_bytes; /* no overflow; then it is too much all the same */
-    status = tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",
-                            &block, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_check(file, block, prefix + (size_t)n_bytes + 4, "the header", err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",
+                            &block, err));
+    TDMI_TRY(tdmi_hdf5_check(file, block, prefix + (size_t)n_bytes + 4, "the header", err));
     *header = (struct header){.version = 2, .prefix_bytes = flags & 4u ? 6 : 4, .most = SIZE_MAX};
     struct tdmi_hdf5_cursor cursor = {.at = block + prefix, .left = (size_t)n_bytes};
     return read_messages(file, object, header, cursor, err);
@@ -243,9 +228,7 @@ tdm_status tdmi_hdf5_object_at(tdmi_hdf5 *file, uint64_t address, tdmi_hdf5_obje
     *found = object;
     if (object != NULL)
         return TDM_OK;
-    object = tdmi_arena_alloc(&file->arena, 1, sizeof *object);
-    if (object == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_ARENA_NEW(&file->arena, object, 1, err);
     object->address = address;
     struct header header = {0};
     bool is_new = address < file->n_bytes && file->bytes[address] == 'O';

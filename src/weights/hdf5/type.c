@@ -1,6 +1,7 @@
 /*
  * Types and shapes of HDF5: numbers as h5py and NumPy write them, opaque items, and text.
  */
+#include "weights/allocated.h"
 #include "weights/hdf5/inside.h"
 
 #include "base/bytes.h"
@@ -176,8 +177,7 @@ tdm_status tdmi_hdf5_turn(tdmi_hdf5 *file, struct tdmi_hdf5_values *values, tdm_
     if (!values->is_big_endian || n_bytes == 0)
         return TDM_OK;
     uint8_t *turned = tdmi_arena_alloc(&file->arena, n_bytes, 1);
-    if (turned == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_NEED_MEMORY(turned, err);
     for (size_t at = 0; at < n_bytes; at += item)
         for (size_t i = 0; i < item; i++)
             turned[at + i] = values->data[at + item - 1 - i];

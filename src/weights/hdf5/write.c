@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/file/file.h"
 #include "base/memory.h"
+#include "weights/allocated.h"
 #include "weights/hdf5/tree.h"
 
 #include <string.h>
@@ -320,8 +321,7 @@ static tdm_status pour_values(struct sink *sink, const struct tdmi_hdf5_node *no
 static tdm_status make_structure(tdmi_hdf5_writer *writer, tdmi_text *structure, uint64_t *end,
                                  tdm_error *err)
 {
-    if (writer == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for an HDF5 file's contents");
+    TDMI_NEED_MEMORY(writer, err);
     if (writer->status != TDM_OK) {
         if (err != NULL)
             *err = writer->err;

@@ -3,6 +3,7 @@
  * are looked for under the layer's name. Where other classes are asked for, the network ends before
  * the layers that made its classes, and a head of ours follows.
  */
+#include "weights/allocated.h"
 #include "weights/import/internal.h"
 #include "weights/keras/layers.h"
 #include "weights/keras/names.h"
@@ -275,8 +276,7 @@ static tdm_status bind_source(struct describing *d, const struct tdmi_keras_name
                                                      layer->number, number, layer->name)
                                  : tdmi_arena_printf(bindings->arena, "%s/%s", layer->name,
                                                      tdmi_keras_variable_name(variable));
-        if (!wanted)
-            return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
+        TDMI_NEED_MEMORY(wanted, err);
         tdmi_bind(bindings, binding, tdmi_keras_find(names, &place, variable), wanted);
     }
     return TDM_OK;
@@ -305,9 +305,7 @@ static tdm_status bind(struct describing *d, tdm_error *err)
             err, "looking for weights");
     TDM_TRY(tdmi_keras_names_init(&names, &it->bindings, err), err, "looking for weights");
     for (int i = 0; i < d->build.n_sources; i++) {
-        tdm_status status = bind_source(d, &names, &d->build.sources[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(bind_source(d, &names, &d->build.sources[i], err));
     }
     take_unneeded(d, &names);
     if (d->is_cut)
@@ -327,25 +325,23 @@ static tdm_status build(struct describing *d, tdm_error *err)
     d->build.graph = import->graph = tdmi_graph_new();
     d->build.config = &d->config;
     import->network = tdmi_arena_copy(&import->arena, d->config.name);
-    if (!d->is_needed || !d->build.values || !d->build.sources || !import->graph ||
-        !import->network)
-        return TDM_FAIL(err, TDM_E_MEMORY, "building a network: out of memory");
+    TDMI_NEED_MEMORY(d->is_needed && d->build.values && d->build.sources && import->graph &&
+                         import->network,
+                     err);
     find_classifier(d);
     find_head(d);
     choose_end(d);
     mark_needed(d);
-    tdm_status status = add_input(d, err);
-    for (int i = 1; i <= d->end && status == TDM_OK; i++)
+    TDMI_TRY(add_input(d, err));
+    for (int i = 1; i <= d->end; i++)
         if (d->is_needed[i])
-            status = tdmi_keras_add_layer(&d->build, i, err);
-    if (status == TDM_OK)
-        status = add_end(d, err);
-    if (status == TDM_OK)
-        status = tdmi_graph_finish(import->graph, import->network, err);
-    if (status == TDM_OK && d->build.left_out)
-        status = tdmi_import_note(d->it, err, "layers that only training feels are left out (%s)",
-                                  d->build.left_out);
-    return status;
+            TDMI_TRY(tdmi_keras_add_layer(&d->build, i, err));
+    TDMI_TRY(add_end(d, err));
+    TDMI_TRY(tdmi_graph_finish(import->graph, import->network, err));
+    if (d->build.left_out)
+        TDMI_TRY(tdmi_import_note(d->it, err, "layers that only training feels are left out (%s)",
+                                  d->build.left_out));
+    return TDM_OK;
 }
 
 tdm_status tdmi_import_described(struct tdmi_importing *it, tdm_error *err)

@@ -3,9 +3,9 @@
  */
 #include "weights/import/import.h"
 #include "base/file/file.h"
+#include "weights/allocated.h"
 #include "weights/fetch/digest.h"
 #include "weights/import/internal.h"
-#include "weights/origin.h"
 #include "base/text/quote.h"
 
 #include <stdarg.h>
@@ -29,8 +29,7 @@ tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const cha
     const char **notes =
         tdmi_arena_alloc(&import->arena, (size_t)import->n_notes + 1, sizeof *notes);
     const char *note = tdmi_arena_copy(&import->arena, text);
-    if (!notes || !note)
-        return no_memory(it->weights, err);
+    TDMI_NEED_MEMORY(notes && note, err);
     if (import->n_notes > 0)
         memcpy(notes, import->notes, (size_t)import->n_notes * sizeof *notes);
     notes[import->n_notes++] = note;
@@ -195,8 +194,7 @@ static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
         struct tdmi_digest digest;
         TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
         import->lineage.sha256 = tdmi_arena_copy(arena, digest.sha256);
-        if (!import->lineage.sha256)
-            return no_memory(it->weights, err);
+        TDMI_NEED_MEMORY(import->lineage.sha256, err);
     }
     return TDM_OK;
 }
@@ -306,24 +304,18 @@ static tdm_status check_size(const struct tdmi_importing *it, tdm_error *err)
 static tdm_status import(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *made = it->import;
-    tdm_status status = tdmi_import_read_facts(it, err);
-    if (status == TDM_OK)
-        status = make_graph(it, err);
-    if (status == TDM_OK)
-        status = check_size(it, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_import_read_facts(it, err));
+    TDMI_TRY(make_graph(it, err));
+    TDMI_TRY(check_size(it, err));
     size_t params = (size_t)made->graph->param_values, states = (size_t)made->graph->state_values;
     made->params = tdmi_arena_alloc(&made->arena, params + 1, sizeof *made->params);
     made->states = tdmi_arena_alloc(&made->arena, states + 1, sizeof *made->states);
-    if (!made->params || !made->states)
-        return no_memory(it->weights, err);
+    TDMI_NEED_MEMORY(made->params && made->states, err);
     TDM_TRY(tdmi_bindings_fill(&it->bindings, it->request->seed, made->params, made->states, err),
             err, "importing %s", tdmi_weights_path(it->weights));
-    status = turn_colours(it, err);
-    if (status == TDM_OK)
-        status = name_classes(it, err);
-    return status == TDM_OK ? trace(it, err) : status;
+    TDMI_TRY(turn_colours(it, err));
+    TDMI_TRY(name_classes(it, err));
+    return trace(it, err);
 }
 
 tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_request *request,

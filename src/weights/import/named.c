@@ -2,11 +2,11 @@
  * One of our networks, as the weights want it: in the form of whoever published it, with as many
  * input channels and classes as its tensors have.
  */
+#include "weights/allocated.h"
 #include "weights/import/internal.h"
 #include "base/file/file.h"
 #include "weights/fetch/catalogue.h"
 #include "weights/fetch/digest.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -218,9 +218,7 @@ static tdm_status make(struct tdmi_importing *it, const char *name,
     it->import->network = tdmi_arena_copy(&it->import->arena, network.name);
     it->import->shard = network.shard;
     it->import->learning_rate = network.learning_rate;
-    if (!it->import->network)
-        return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory",
-                        tdmi_weights_path(it->weights));
+    TDMI_NEED_MEMORY(it->import->network, err);
     struct tdmi_build what = tdmi_network_defaults(&network, network.classes);
     take_published(it, network.name, &what);
     if (request->head.classes > 0)
@@ -242,10 +240,9 @@ static tdm_status make(struct tdmi_importing *it, const char *name,
             "importing %s", tdmi_weights_path(it->weights));
     TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
     tdmi_import_config_norms(it, said);
-    tdm_status status = settle_head(it, classes, err);
-    if (status == TDM_OK)
-        status = report_assumed(it, &what, known, err);
-    return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+    TDMI_TRY(settle_head(it, classes, err));
+    TDMI_TRY(report_assumed(it, &what, known, err));
+    return tdmi_bindings_check(&it->bindings, err);
 }
 
 tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)

@@ -4,9 +4,9 @@
  * classes the network ends before its last layer with weights, and a new head follows; for another
  * size of images, which moves paddings, it is built anew by its name.
  */
+#include "weights/allocated.h"
 #include "weights/import/internal.h"
 #include "weights/names.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -170,18 +170,16 @@ static tdm_status build(struct telling *t, tdm_error *err)
     const tdmi_graph *from = resized ? resized : t->told;
     import->graph = tdmi_graph_begun(from, is_kept ? from->n_nodes : t->cut);
     tdmi_graph_free(resized);
-    if (!import->graph)
-        return TDM_FAIL(err, TDM_E_MEMORY, "building a network: out of memory");
+    TDMI_NEED_MEMORY(import->graph, err);
     import->graph->nodes[0].attrs.preprocess = preprocess;
     import->graph->head = t->classifier ? t->cut : 0;
-    tdm_status status = is_kept ? TDM_OK : add_new_head(t, import->graph, err);
-    if (status == TDM_OK)
-        status = tdmi_graph_finish(import->graph, import->network, err);
-    if (status == TDM_OK && is_resized)
-        status = tdmi_import_note(t->it, err,
+    TDMI_TRY(is_kept ? TDM_OK : add_new_head(t, import->graph, err));
+    TDMI_TRY(tdmi_graph_finish(import->graph, import->network, err));
+    if (is_resized)
+        TDMI_TRY(tdmi_import_note(t->it, err,
                                   "pictures become %d×%d here; those of the weights were %d×%d",
-                                  preprocess.width, preprocess.height, was.width, was.height);
-    return status;
+                                  preprocess.width, preprocess.height, was.width, was.height));
+    return TDM_OK;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -212,8 +210,8 @@ static tdm_status bind(struct telling *t, tdm_error *err)
                                it->origin, &it->import->arena, err),
             err, "looking for weights");
     TDM_TRY(tdmi_origin_bind(&it->bindings, err), err, "looking for weights");
-    tdm_status status = it->import->has_new_head ? take_old_head(t, err) : TDM_OK;
-    return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+    TDMI_TRY(it->import->has_new_head ? take_old_head(t, err) : TDM_OK);
+    return tdmi_bindings_check(&it->bindings, err);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -245,13 +243,11 @@ tdm_status tdmi_import_told(struct tdmi_importing *it, tdm_error *err)
     struct telling t = {.it = it, .told = it->facts.graph};
     struct tdmi_import *import = it->import;
     t.is_known = tdmi_network_find(it->facts.network, &t.network, NULL) == TDM_OK;
-    tdm_status status = check_request(&t, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check_request(&t, err));
     import->network = it->facts.network;
     import->shard = it->facts.shard ? it->facts.shard : t.is_known ? t.network.shard : 8;
     import->learning_rate = t.is_known ? t.network.learning_rate : 0.0125;
     find_head(&t);
-    status = build(&t, err);
-    return status == TDM_OK ? bind(&t, err) : status;
+    TDMI_TRY(build(&t, err));
+    return bind(&t, err);
 }

@@ -3,6 +3,7 @@
  * ["layer", 0, 0, {}], Keras 3 as tensors with a history of that form, anywhere in the arguments.
  */
 #include "weights/keras/config.h"
+#include "weights/allocated.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -21,11 +22,6 @@ struct place {
     const char *number; /* "" or "functional/" */
     int input;          /* layer whose values it reads; -1: it has an input of its own */
 };
-
-static tdm_status no_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "reading a model_config: out of memory");
-}
 
 static bool is_model(const char *class)
 {
@@ -60,8 +56,7 @@ static tdm_status append(struct reader *in, const struct tdmi_keras_layer *layer
         int larger = config->capacity ? 2 * config->capacity : 64;
         struct tdmi_keras_layer *layers =
             tdmi_arena_alloc(in->arena, (size_t)larger, sizeof *layers);
-        if (!layers)
-            return no_memory(err);
+        TDMI_NEED_MEMORY(layers, err);
         if (config->n_layers > 0)
             memcpy(layers, config->layers, (size_t)config->n_layers * sizeof *layers);
         config->layers = layers;
@@ -156,21 +151,17 @@ static tdm_status read_layer(struct reader *in, const struct place *place,
                                      .n_inputs = n_inputs};
     layer.group = place->group ? place->group : layer.name;
     layer.number = number_of(in, place, layers, index);
-    if (!layer.number)
-        return no_memory(err);
+    TDMI_NEED_MEMORY(layer.number, err);
     if (is_model(layer.class)) {
         const char *below = tdmi_arena_printf(in->arena, "%s/", layer.number);
-        if (!below)
-            return no_memory(err);
+        TDMI_NEED_MEMORY(below, err);
         if (n_inputs > 1)
             return TDM_FAIL(err, TDM_E_INPUT, "the model '%s' reads %d tensors; one is accepted",
                             layer.name, n_inputs);
         struct place inner = {layer.group, below, n_inputs ? inputs[0] : -1};
         return read_model(in, value, &inner, output, err);
     }
-    layer.inputs = tdmi_arena_alloc(in->arena, (size_t)n_inputs + 1, sizeof *layer.inputs);
-    if (!layer.inputs)
-        return no_memory(err);
+    TDMI_ARENA_NEW(in->arena, layer.inputs, n_inputs + 1, err);
     memcpy(layer.inputs, inputs, (size_t)n_inputs * sizeof *inputs);
     return append(in, &layer, output, err);
 }
@@ -190,9 +181,7 @@ static tdm_status read_sequential(struct reader *in, const tdm_json_value *confi
     for (size_t i = 0; i < tdm_json_count(layers); i++) {
         const tdm_json_value *layer = tdm_json_at(layers, i),
                              *own = tdm_json_member(layer, "config");
-        tdm_status status = check_layer(layer, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_layer(layer, err));
         const char *class = text_of(layer, "class_name");
         const bool is_input = strcmp(class, "InputLayer") == 0;
         if (last < 0 && (is_input || !is_model(class))) {
@@ -266,9 +255,7 @@ static tdm_status read_functional_layer(struct reader *in, const struct scope *s
     const tdm_json_value *nodes = tdm_json_member(layer, "inbound_nodes");
     struct reads reads = {.n = 0};
     int inputs[most_inputs];
-    tdm_status status = check_layer(layer, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check_layer(layer, err));
     const char *name = name_of(layer);
     if (find(scope, i, name) >= 0)
         return TDM_FAIL(err, TDM_E_INPUT, "two layers are called '%s'", name);
@@ -307,8 +294,7 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
     const size_t n = tdm_json_count(layers);
     struct reads inputs = {.n = 0}, outputs = {.n = 0};
     struct scope scope = {layers, tdmi_arena_alloc(in->arena, n + 1, sizeof *scope.outputs)};
-    if (!scope.outputs)
-        return no_memory(err);
+    TDMI_NEED_MEMORY(scope.outputs, err);
     gather(tdm_json_member(config, "input_layers"), &inputs);
     gather(tdm_json_member(config, "output_layers"), &outputs);
     if (inputs.n != 1 || outputs.n != 1 || inputs.is_odd || outputs.is_odd)
@@ -318,9 +304,7 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
     for (size_t i = 0; i < n; i++)
         scope.outputs[i] = -1;
     for (size_t i = 0; i < n; i++) {
-        tdm_status status = read_functional_layer(in, &scope, i, place, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(read_functional_layer(in, &scope, i, place, err));
     }
     *output = find(&scope, n, outputs.names[0]);
     if (*output < 0)

@@ -2,6 +2,7 @@
  * Keras 3's .keras files: a zip of config.json (the network), metadata.json (who wrote it) and
  * model.weights.h5 (the arrays, in place where the zip does not compress them, as Keras's does).
  */
+#include "base/scope.h"
 #include "weights/keras/h5.h"
 #include "weights/zip_members.h"
 #include "tandem/json.h"
@@ -38,10 +39,8 @@ static tdm_status note_config(struct tdmi_zip_members *members, tdm_error *err)
 {
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_status status = bytes_of(members, config_name, &bytes, &n_bytes, err);
-    return status == TDM_OK ? tdmi_weights_note(members->weights, "model_config",
-                                                (const char *)bytes, n_bytes, err)
-                            : status;
+    TDMI_TRY(bytes_of(members, config_name, &bytes, &n_bytes, err));
+    return tdmi_weights_note(members->weights, "model_config", (const char *)bytes, n_bytes, err);
 }
 
 static tdm_status note_version(struct tdmi_zip_members *members, tdm_error *err)
@@ -71,15 +70,11 @@ static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *i
     struct tdmi_zip_members members = {0};
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_status status = tdmi_zip_members_open(weights, input, &members, err);
-    if (status == TDM_OK)
-        status = note_config(&members, err);
-    if (status == TDM_OK)
-        status = note_version(&members, err);
-    if (status == TDM_OK)
-        status = bytes_of(&members, arrays_name, &bytes, &n_bytes, err);
-    return status == TDM_OK ? tdmi_keras_h5_read(weights, bytes, n_bytes, input->path, err)
-                            : status;
+    TDMI_TRY(tdmi_zip_members_open(weights, input, &members, err));
+    TDMI_TRY(note_config(&members, err));
+    TDMI_TRY(note_version(&members, err));
+    TDMI_TRY(bytes_of(&members, arrays_name, &bytes, &n_bytes, err));
+    return tdmi_keras_h5_read(weights, bytes, n_bytes, input->path, err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_keras_zip = {

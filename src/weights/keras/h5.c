@@ -12,6 +12,7 @@
 #include "weights/keras/h5.h"
 #include "base/memory.h"
 #include "base/text/text.h"
+#include "weights/allocated.h"
 #include "weights/hdf5/hdf5.h"
 
 #include <stdio.h>
@@ -32,12 +33,6 @@ struct names {
     struct tdmi_hdf5_text *items;
     uint64_t n;
 };
-
-static tdm_status no_memory(const struct reader *reader, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the tensors of %s",
-                    tdmi_weights_path(reader->weights));
-}
 
 /* ---- facts ------------------------------------------------------------------------------- */
 
@@ -64,10 +59,9 @@ static tdm_status note_facts(struct reader *reader, const tdmi_hdf5_object *obje
     static const char *const keys[] = {"model_config",    "keras_version", "backend",
                                        "training_config", "network",       "classes",
                                        "preprocess",      "lineage"};
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && status == TDM_OK; i++)
-        status = note_attribute(reader, object, keys[i], keys[i], err);
-    return status;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        TDMI_TRY(note_attribute(reader, object, keys[i], keys[i], err));
+    return TDM_OK;
 }
 
 /* ---- one tensor -------------------------------------------------------------------------- */
@@ -95,8 +89,7 @@ static tdm_status add_tensor(struct reader *reader, tdmi_hdf5_object *object, td
     bool is_wide = false;
     struct tdmi_hdf5_values values;
     const char *name = tdmi_text_string(&reader->name);
-    if (reader->name.is_broken)
-        return no_memory(reader, err);
+    TDMI_NEED_MEMORY(!reader->name.is_broken, err);
     if (strlen(name) != reader->name.length_bytes || strlen(name) > NAME_BYTES_MAX)
         return TDMI_WEIGHTS_BAD(err, reader->weights,
                                 "tensor '%.200s' has a name of %zu bytes with a zero among them, "
@@ -130,13 +123,11 @@ static tdm_status append(struct reader *reader, const struct tdmi_hdf5_values *v
         return TDM_OK;
     struct tdmi_hdf5_text *more =
         tdmi_realloc(names->items, (size_t)(names->n + values->n_values), sizeof *names->items);
-    if (more == NULL)
-        return no_memory(reader, err);
+    TDMI_NEED_MEMORY(more, err);
     names->items = more;
-    tdm_status status = TDM_OK;
-    for (uint64_t i = 0; i < values->n_values && status == TDM_OK; i++)
-        status = tdmi_hdf5_text_at(reader->file, values, i, &names->items[names->n++], err);
-    return status;
+    for (uint64_t i = 0; i < values->n_values; i++)
+        TDMI_TRY(tdmi_hdf5_text_at(reader->file, values, i, &names->items[names->n++], err));
+    return TDM_OK;
 }
 
 /* The attribute of that name, or its parts. The caller frees names->items, whatever the result. */
@@ -167,11 +158,11 @@ static tdm_status find_listed(struct reader *reader, tdmi_hdf5_object *group,
                               struct tdmi_hdf5_text path, const char *what,
                               tdmi_hdf5_object **object, tdm_error *err)
 {
-    tdm_status status = tdmi_hdf5_find(reader->file, group, path, object, err);
-    if (status == TDM_OK && *object == NULL)
+    TDMI_TRY(tdmi_hdf5_find(reader->file, group, path, object, err));
+    if (*object == NULL)
         return TDMI_WEIGHTS_BAD(err, reader->weights, "%s '%.*s' is listed and not there", what,
                                 path.length_bytes < 200 ? (int)path.length_bytes : 200, path.bytes);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_layer(struct reader *reader, tdmi_hdf5_object *group,
@@ -202,19 +193,16 @@ static tdm_status read_layers(struct reader *reader, tdmi_hdf5_object *group,
     static const char top[] = "top_level_model_weights";
     struct tdmi_hdf5_text top_name = {top, sizeof top - 1};
     tdmi_hdf5_object *object = NULL;
-    tdm_status status = TDM_OK;
-    for (uint64_t i = 0; status == TDM_OK && i < layers->n; i++) {
-        status = find_listed(reader, group, layers->items[i], "layer", &object, err);
-        if (status == TDM_OK)
-            status = TDM_WRAP(err, read_layer(reader, object, layers->items[i], err),
-                              "reading layer '%.*s'", (int)(layers->items[i].length_bytes & 0xff),
-                              layers->items[i].bytes);
+    for (uint64_t i = 0; i < layers->n; i++) {
+        TDMI_TRY(find_listed(reader, group, layers->items[i], "layer", &object, err));
+        TDMI_TRY(TDM_WRAP(err, read_layer(reader, object, layers->items[i], err),
+                          "reading layer '%.*s'", (int)(layers->items[i].length_bytes & 0xff),
+                          layers->items[i].bytes));
     }
-    if (status == TDM_OK)
-        status = tdmi_hdf5_find(reader->file, group, top_name, &object, err);
-    if (status == TDM_OK && object != NULL)
-        status = read_layer(reader, object, top_name, err);
-    return status;
+    TDMI_TRY(tdmi_hdf5_find(reader->file, group, top_name, &object, err));
+    if (object != NULL)
+        TDMI_TRY(read_layer(reader, object, top_name, err));
+    return TDM_OK;
 }
 
 /* ---- by groups --------------------------------------------------------------------------- */
@@ -239,8 +227,7 @@ static tdm_status visit(struct reader *reader, const struct tdmi_hdf5_link *link
         tdmi_text_add(&reader->name, "/", 1);
     tdmi_text_add(&reader->name, link->name.bytes, link->name.length_bytes);
     const char *name = tdmi_text_string(&reader->name);
-    if (reader->name.is_broken)
-        return no_memory(reader, err);
+    TDMI_NEED_MEMORY(!reader->name.is_broken, err);
     if (tdmi_hdf5_is_group(object))
         status = walk(reader, object, is_name(link->name, "vars"), depth + 1, err);
     else if (is_vars)
@@ -283,14 +270,13 @@ static tdm_status walk(struct reader *reader, tdmi_hdf5_object *group, bool is_v
         return TDMI_WEIGHTS_BAD(err, reader->weights,
                                 "there are more than %d groups, or '%.200s' is more than %d deep",
                                 GROUPS_MAX, name, DEPTH_MAX);
-    tdm_status status = is_vars ? note_layer(reader, group, err) : TDM_OK;
-    if (status == TDM_OK)
-        status = tdmi_hdf5_links(reader->file, group, &links, &n_links, err);
-    for (size_t i = 0; status == TDM_OK && i < n_links; i++)
+    TDMI_TRY(is_vars ? note_layer(reader, group, err) : TDM_OK);
+    TDMI_TRY(tdmi_hdf5_links(reader->file, group, &links, &n_links, err));
+    for (size_t i = 0; i < n_links; i++)
         if (depth > 0 ||
             (!is_name(links[i].name, "optimizer") && !is_name(links[i].name, "optimizer_weights")))
-            status = visit(reader, &links[i], is_vars, depth, err);
-    return status;
+            TDMI_TRY(visit(reader, &links[i], is_vars, depth, err));
+    return TDM_OK;
 }
 
 /* ---- a file ------------------------------------------------------------------------------ */
@@ -301,25 +287,21 @@ static tdm_status read_all(struct reader *reader, struct names *layers, tdm_erro
     struct tdmi_hdf5_text below = {weights, sizeof weights - 1};
     tdmi_hdf5_object *root = tdmi_hdf5_root(reader->file), *group = NULL;
     bool is_listed = false;
-    tdm_status status = note_facts(reader, root, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_find(reader->file, root, below, &group, err);
-    if (status == TDM_OK && group != NULL)
-        status = note_facts(reader, group, err);
-    if (status == TDM_OK && group == NULL)
+    TDMI_TRY(note_facts(reader, root, err));
+    TDMI_TRY(tdmi_hdf5_find(reader->file, root, below, &group, err));
+    if (group != NULL)
+        TDMI_TRY(note_facts(reader, group, err));
+    if (group == NULL)
         group = root;
-    if (status == TDM_OK)
-        status = read_names(reader, group, "layer_names", layers, &is_listed, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_names(reader, group, "layer_names", layers, &is_listed, err));
     if (is_listed)
         return read_layers(reader, group, layers, err);
-    status = walk(reader, root, false, 0, err);
-    if (status == TDM_OK && tdmi_weights_count(reader->weights) == 0)
+    TDMI_TRY(walk(reader, root, false, 0, err));
+    if (tdmi_weights_count(reader->weights) == 0)
         return TDMI_WEIGHTS_BAD(err, reader->weights,
                                 "it is an HDF5 file, and not one of Keras: it has neither "
                                 "'layer_names' nor groups called 'vars' with arrays");
-    return status;
+    return TDM_OK;
 }
 
 static int by_place(const void *a, const void *b)
@@ -335,8 +317,7 @@ static tdm_status check_apart(const struct reader *reader, tdm_error *err)
     size_t n = 0, n_tensors = tdmi_weights_count(reader->weights);
     const struct tdmi_weights_tensor **sorted = tdmi_alloc(n_tensors + 1, sizeof *sorted);
     tdm_status status = TDM_OK;
-    if (sorted == NULL)
-        return no_memory(reader, err);
+    TDMI_NEED_MEMORY(sorted, err);
     for (size_t i = 0; i < n_tensors; i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(reader->weights, i);
         if (tensor->bytes > 0)

@@ -1,6 +1,7 @@
 /* Layers as groups, and lists of their names, which say the order; see keras/h5.c. */
 #include "weights/keras/h5_write.h"
 #include "base/arena.h"
+#include "weights/allocated.h"
 #include "weights/hdf5/write.h"
 
 #include "base/banned.h"
@@ -11,25 +12,18 @@ struct maker {
     tdmi_arena arena;
 };
 
-static tdm_status no_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the names in a Keras file");
-}
-
 static tdm_status make_layer(struct maker *maker, const char *root,
                              const struct tdmi_keras_h5_layer *layer, tdm_error *err)
 {
     const char *group = tdmi_arena_printf(&maker->arena, "%s%s", root, layer->name);
     const char **names =
         tdmi_arena_alloc(&maker->arena, layer->n_weights + 1, sizeof(const char *));
-    if (group == NULL || names == NULL)
-        return no_memory(err);
+    TDMI_NEED_MEMORY(group && names, err);
     tdmi_hdf5_writer_group(maker->writer, group);
     for (size_t i = 0; i < layer->n_weights; i++) {
         const struct tdmi_keras_weight *weight = &layer->weights[i];
         const char *path = tdmi_arena_printf(&maker->arena, "%s/%s", group, weight->name);
-        if (path == NULL)
-            return no_memory(err);
+        TDMI_NEED_MEMORY(path, err);
         names[i] = weight->name;
         tdmi_hdf5_writer_add(maker->writer, path, TDMI_DTYPE_F32, weight->rank, weight->shape,
                              weight->data);
@@ -45,13 +39,10 @@ static tdm_status make(struct maker *maker, tdm_error *err)
     const char *root = file->model_config ? "model_weights/" : "";
     const char *backend = file->backend ? file->backend : "tensorflow";
     const char **names = tdmi_arena_alloc(&maker->arena, file->n_layers + 1, sizeof(const char *));
-    if (names == NULL)
-        return no_memory(err);
+    TDMI_NEED_MEMORY(names, err);
     tdmi_hdf5_writer_group(maker->writer, group);
     for (size_t i = 0; i < file->n_layers; i++) {
-        tdm_status status = make_layer(maker, root, &file->layers[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(make_layer(maker, root, &file->layers[i], err));
         names[i] = file->layers[i].name;
     }
     tdmi_hdf5_writer_note_list(maker->writer, group, "layer_names", names, file->n_layers);

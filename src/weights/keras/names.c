@@ -1,5 +1,6 @@
 /* Taking the names of a Keras file apart, and finding a layer's variable among them. */
 #include "weights/keras/names.h"
+#include "weights/allocated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,17 +74,13 @@ tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bin
     size_t n = tdmi_weights_count(weights);
     *names = (struct tdmi_keras_names){
         .entries = tdmi_arena_alloc(bindings->arena, n + 1, sizeof *names->entries)};
-    if (!names->entries)
-        return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
-                        tdmi_weights_path(weights));
+    TDMI_NEED_MEMORY(names->entries, err);
     for (size_t i = 0; i < n; i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(weights, i);
         struct tdmi_keras_entry *entry = &names->entries[names->n_entries];
         char *name = tdmi_arena_copy(bindings->arena, tensor->name);
         bool is_numbered = false;
-        if (!name)
-            return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
-                            tdmi_weights_path(weights));
+        TDMI_NEED_MEMORY(name, err);
         if (is_ignored(name)) {
             tdmi_bindings_take(bindings, tensor);
             continue;

@@ -2,10 +2,10 @@
  * keras.applications: layers by name; those that it leaves unnamed by their order among their like;
  * in files that number layers of a class, all of them so.
  */
+#include "weights/allocated.h"
 #include "weights/keras/names.h"
 #include "base/text/text.h"
 #include "weights/names.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +77,7 @@ static tdm_status rank_nodes(struct search *it, tdm_error *err)
     size_t n = (size_t)graph->n_nodes;
     struct placed *order = tdmi_arena_alloc(it->bindings->arena, n, sizeof *order);
     it->ranks = tdmi_arena_alloc(it->bindings->arena, n, sizeof *it->ranks);
-    if (!order || !it->ranks)
-        return TDM_FAIL(err, TDM_E_MEMORY, "ordering layers: out of memory");
+    TDMI_NEED_MEMORY(order && it->ranks, err);
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         order[i].node = i;
         for (int k = 0; k < graph->nodes[i].n_inputs; k++) {
@@ -202,19 +201,18 @@ tdm_status tdmi_origin_bind_keras(struct tdmi_bindings *bindings, tdm_error *err
     struct search it = {.bindings = bindings,
                         .is_resnet = strcmp(bindings->network, "resnet50") == 0 &&
                                      bindings->graph->nodes[1].attrs.has_bias};
-    tdm_status status = tdmi_keras_names_init(&it.names, bindings, err);
-    if (status == TDM_OK && it.names.is_numbered)
-        status = rank_nodes(&it, err);
-    for (int node = 0; status == TDM_OK && node < bindings->graph->n_nodes; node++) {
+    TDMI_TRY(tdmi_keras_names_init(&it.names, bindings, err));
+    if (it.names.is_numbered)
+        TDMI_TRY(rank_nodes(&it, err));
+    for (int node = 0; node < bindings->graph->n_nodes; node++) {
         struct tdmi_binding *binding;
         for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
             struct tdmi_name wanted = {""};
             const struct tdmi_weights_tensor *from = find(&it, node, i, &wanted);
             const char *kept = tdmi_arena_copy(bindings->arena, wanted.text);
-            if (!kept)
-                return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
+            TDMI_NEED_MEMORY(kept, err);
             tdmi_bind(bindings, binding, from, kept);
         }
     }
-    return status;
+    return TDM_OK;
 }

@@ -4,6 +4,7 @@
  * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
  * between tensors, so in the file itself they may lie anywhere).
  */
+#include "weights/allocated.h"
 #include "weights/safetensors/safetensors.h"
 #include "base/bytes.h"
 #include "weights/safetensors/safetensors_form.h"
@@ -86,9 +87,7 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
     if (input->n_bytes < sizeof prefix)
         return BAD(err, file, "%" PRIu64 " bytes are too few for a safetensors file",
                    input->n_bytes);
-    tdm_status status = read_at(input, 0, prefix, sizeof prefix, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_at(input, 0, prefix, sizeof prefix, err));
     const uint64_t n = tdmi_read_little(prefix, sizeof prefix);
     if (n > TDMI_SAFETENSORS_HEADER_MAX || n > input->n_bytes - sizeof prefix)
         return BAD(err, file,
@@ -96,11 +95,8 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
                    " bytes, the file has %" PRIu64 " (limit of a header: %u)",
                    n, input->n_bytes, TDMI_SAFETENSORS_HEADER_MAX);
     file->header = tdmi_alloc((size_t)n + 1, 1);
-    if (file->header == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the header of %s", file->path);
-    status = read_at(input, sizeof prefix, file->header, (size_t)n, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_NEED_MEMORY(file->header, err);
+    TDMI_TRY(read_at(input, sizeof prefix, file->header, (size_t)n, err));
     if (n == 0 || file->header[0] != '{')
         return BAD(err, file,
                    "not a safetensors file: its header does not start with '{' (byte 8)");
@@ -132,19 +128,18 @@ static tdm_status read_shape(tdmi_safetensors *file, const tdm_json_value *entry
     if (tdm_json_kind_of(shape) != TDM_JSON_ARRAY || rank > TDMI_SAFETENSORS_RANK)
         return BAD(err, file, "tensor '%s': its shape is missing or has more than %d axes",
                    tensor->name, TDMI_SAFETENSORS_RANK);
-    uint64_t n_values = 1;
+    uint64_t n_values = 1, n_bytes = 0;
+    bool is_too_large = false;
     tensor->rank = (int)rank;
-    for (size_t i = 0; i < rank; i++) {
-        int64_t size = tdm_json_as_integer(tdm_json_at(shape, i), -1);
-        if (size < 0)
+    for (size_t i = 0; i < rank && !is_too_large; i++) {
+        tensor->shape[i] = tdm_json_as_integer(tdm_json_at(shape, i), -1);
+        if (tensor->shape[i] < 0)
             return BAD(err, file, "tensor '%s': axis %zu of its shape is not a size", tensor->name,
                        i);
-        if (!tdmi_safetensors_multiply(&n_values, (uint64_t)size))
-            return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
-        tensor->shape[i] = size;
+        is_too_large = __builtin_mul_overflow(n_values, (uint64_t)tensor->shape[i], &n_values);
     }
-    uint64_t n_bytes = n_values;
-    if (!tdmi_safetensors_multiply(&n_bytes, tdmi_dtype_bytes(tensor->dtype)) ||
+    if (is_too_large ||
+        __builtin_mul_overflow(n_values, (uint64_t)tdmi_dtype_bytes(tensor->dtype), &n_bytes) ||
         n_bytes > INT64_MAX || n_bytes > SIZE_MAX)
         return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
     tensor->n_values = (int64_t)n_values;
@@ -162,9 +157,7 @@ static tdm_status read_entry(tdmi_safetensors *file, const tdm_json_value *entry
     if (!tdmi_dtype_of_name(dtype, &tensor->dtype))
         return BAD(err, file, "tensor '%s': dtype '%.20s' is not one of %s", tensor->name, dtype,
                    tdmi_dtype_names());
-    tdm_status status = read_shape(file, entry, tensor, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_shape(file, entry, tensor, err));
     const tdm_json_value *offsets = tdm_json_member(entry, "data_offsets");
     int64_t first = tdm_json_as_integer(tdm_json_at(offsets, 0), -1);
     int64_t end = tdm_json_as_integer(tdm_json_at(offsets, 1), -1);
@@ -225,9 +218,7 @@ static tdm_status index_names(tdmi_safetensors *file, const struct placed *place
 {
     file->tensors = tdmi_alloc(file->n_tensors + 1, sizeof *file->tensors);
     file->by_name = tdmi_alloc(file->n_tensors + 1, sizeof *file->by_name);
-    if (file->tensors == NULL || file->by_name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", file->n_tensors,
-                        file->path);
+    TDMI_NEED_MEMORY(file->tensors && file->by_name, err);
     for (size_t i = 0; i < file->n_tensors; i++) {
         file->tensors[i] = placed[i].tensor;
         file->by_name[i] = &file->tensors[i];
@@ -243,27 +234,20 @@ static tdm_status read_tensors(tdmi_safetensors *file, uint64_t header_bytes, ui
                                tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(file->document);
-    size_t n = tdm_json_count(root);
-    struct placed *placed = tdmi_alloc(n + 1, sizeof *placed);
-    if (placed == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", n, file->path);
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    const size_t n = tdm_json_count(root);
+    TDMI_AT_END(tdmi_free_at) struct placed *placed = NULL;
+    TDMI_TRY(TDMI_NEW(placed, n + 1, err));
+    for (size_t i = 0; i < n; i++) {
         const tdm_json_value *entry = tdm_json_at(root, i);
         if (entry == file->metadata)
             continue;
         struct placed *next = &placed[file->n_tensors++];
         next->tensor.name = tdm_json_key_at(root, i);
-        status = read_entry(file, entry, data_bytes, &next->tensor, &next->begin, err);
+        TDMI_TRY(read_entry(file, entry, data_bytes, &next->tensor, &next->begin, err));
     }
-    if (status == TDM_OK) {
-        qsort(placed, file->n_tensors, sizeof *placed, by_place);
-        status = check_cover(file, placed, header_bytes, data_bytes, err);
-    }
-    if (status == TDM_OK)
-        status = index_names(file, placed, err);
-    tdmi_free(placed);
-    return status;
+    qsort(placed, file->n_tensors, sizeof *placed, by_place);
+    TDMI_TRY(check_cover(file, placed, header_bytes, data_bytes, err));
+    return index_names(file, placed, err);
 }
 
 /* ---- data ------------------------------------------------------------------------------- */
@@ -296,8 +280,7 @@ static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
     for (size_t i = 0; i < file->n_tensors; i++)
         all += slot_bytes(file->tensors[i].bytes);
     file->data = tdmi_alloc_aligned(all);
-    if (file->data == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of %s", all, file->path);
+    TDMI_NEED_MEMORY(file->data, err);
     uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
     uint8_t *to = file->data;
     for (size_t i = 0; i < file->n_tensors; i++) {
@@ -360,57 +343,43 @@ static tdm_status read_all(tdmi_safetensors *file, const struct input *input, td
     uint64_t header_bytes = 0;
     tdmi_xxh64 hash;
     char stored[TDMI_SAFETENSORS_DIGITS + 1];
-    tdm_status status = read_header(file, input, &header_bytes, err);
-    if (status == TDM_OK)
-        status = read_metadata(file, err);
-    if (status == TDM_OK)
-        status = read_tensors(file, header_bytes,
-                              input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err);
-    if (status == TDM_OK)
-        status = begin_checksum(file, header_bytes, &hash, stored, err);
-    if (status == TDM_OK)
-        status = read_data(file, input, header_bytes, &hash, err);
-    if (status == TDM_OK && file->has_checksum)
-        status = end_checksum(file, &hash, stored, err);
-    tdmi_free(file->header);
-    file->header = NULL;
-    return status;
+    TDMI_TRY(read_header(file, input, &header_bytes, err));
+    TDMI_TRY(read_metadata(file, err));
+    TDMI_TRY(read_tensors(file, header_bytes,
+                          input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err));
+    TDMI_TRY(begin_checksum(file, header_bytes, &hash, stored, err));
+    TDMI_TRY(read_data(file, input, header_bytes, &hash, err));
+    tdmi_free(tdmi_take(&file->header));
+    return file->has_checksum ? end_checksum(file, &hash, stored, err) : TDM_OK;
 }
 
 static tdm_status open_input(const struct input *input, tdmi_safetensors **opened, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    tdmi_safetensors *file = tdmi_alloc(1, sizeof *file);
-    if (file != NULL)
-        file->path = tdmi_alloc(strlen(input->name) + 1, 1);
-    if (file == NULL || file->path == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", input->name);
-    } else {
-        memcpy(file->path, input->name, strlen(input->name));
-        status = read_all(file, input, err);
-    }
-    if (status == TDM_OK)
-        *opened = file;
-    else
-        tdmi_safetensors_close(file);
-    return status;
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    TDMI_TRY(TDMI_NEW(file, 1, err));
+    TDMI_TRY(TDMI_NEW(file->path, strlen(input->name) + 1, err));
+    memcpy(file->path, input->name, strlen(input->name));
+    TDMI_TRY(read_all(file, input, err));
+    *opened = tdmi_take(&file);
+    return TDM_OK;
 }
 
-tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **file, tdm_error *err)
+static void close_file(const int *file)
+{
+    if (*file >= 0)
+        (void)close(*file);
+}
+
+tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **opened, tdm_error *err)
 {
     struct stat facts;
-    tdm_status status = TDM_OK;
-    struct input input = {.name = path, .file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (input.file < 0)
+    TDMI_AT_END(close_file) int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "cannot open %s: %s", path, strerror(errno));
-    if (fstat(input.file, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "%s is not a file but a folder, device or pipe", path);
-    } else {
-        input.n_bytes = (uint64_t)facts.st_size;
-        status = open_input(&input, file, err);
-    }
-    (void)close(input.file);
-    return status;
+    if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is not a file but a folder, device or pipe", path);
+    const struct input input = {.name = path, .file = file, .n_bytes = (uint64_t)facts.st_size};
+    return open_input(&input, opened, err);
 }
 
 tdm_status tdmi_safetensors_open_bytes(const void *bytes, size_t length_bytes, const char *name,

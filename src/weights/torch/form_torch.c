@@ -8,6 +8,7 @@
  * The storages are used where they lie in the file.
  */
 #include "base/memory.h"
+#include "weights/allocated.h"
 #include "weights/torch/torch_state.h"
 #include "weights/zip_members.h"
 
@@ -56,8 +57,7 @@ static tdm_status turn(struct torch_zip *zip, size_t n_bytes, size_t width, cons
                        tdm_error *err)
 {
     uint8_t *turned = tdmi_alloc(n_bytes, 1);
-    if (turned == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a storage of %zu bytes", n_bytes);
+    TDMI_NEED_MEMORY(turned, err);
     for (size_t i = 0; i + width <= n_bytes; i += width)
         for (size_t j = 0; j < width; j++)
             turned[i + j] = (*bytes)[i + width - 1 - j];
@@ -106,9 +106,7 @@ static tdm_status read_byte_order(struct torch_zip *zip, tdm_error *err)
     if (status != TDM_OK || index < 0)
         return status;
     size_t n = (size_t)tdmi_archive_entry(zip->members.archive, index)->size_bytes;
-    status = tdmi_zip_members_bytes(&zip->members, index, &bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_zip_members_bytes(&zip->members, index, &bytes, err));
     zip->is_big_endian = n == strlen("big") && memcmp(bytes, "big", n) == 0;
     if (!zip->is_big_endian && (n != strlen("little") || memcmp(bytes, "little", n) != 0))
         return TDMI_WEIGHTS_BAD(err, zip->members.weights,
@@ -129,20 +127,19 @@ static tdm_status find_pickle(struct torch_zip *zip, int64_t *index, tdm_error *
         zip->folder = tdmi_arena_copy(tdmi_weights_arena(weights), name);
         zip->storages =
             tdmi_arena_alloc(tdmi_weights_arena(weights), (size_t)n, sizeof *zip->storages);
-        if (zip->folder == NULL || zip->storages == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
+        TDMI_NEED_MEMORY(zip->folder && zip->storages, err);
         zip->folder[strlen(name) - strlen(pickle_name)] = '\0';
         break;
     }
     if (*index == n)
         return TDMI_WEIGHTS_BAD(err, weights, "it has no data.pkl: it is damaged");
     int64_t program = -1;
-    tdm_status status = find_member(zip, "constants.pkl", &program, err);
-    if (status == TDM_OK && program >= 0)
+    TDMI_TRY(find_member(zip, "constants.pkl", &program, err));
+    if (program >= 0)
         return TDMI_WEIGHTS_BAD(err, weights,
                                 "it is TorchScript, a program, which is not run: save "
                                 "model.state_dict() instead");
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_state(struct torch_zip *zip, int64_t index, tdmi_arena *arena,
@@ -163,11 +160,10 @@ static tdm_status read_state(struct torch_zip *zip, int64_t index, tdmi_arena *a
                                 "it is compressed",
                                 entry->name, (long long)entry->size_bytes, TDMI_PICKLE_MOST_BYTES,
                                 MOST_PACKED_BYTES);
-    tdm_status status = tdmi_zip_members_bytes(&zip->members, index, &bytes, err);
-    if (status == TDM_OK)
-        status = tdmi_pickle_read(bytes, (size_t)entry->size_bytes,
-                                  tdmi_weights_path(zip->members.weights), 0, arena, &pickle, err);
-    return status == TDM_OK ? tdmi_torch_add_state(&files, &pickle, err) : status;
+    TDMI_TRY(tdmi_zip_members_bytes(&zip->members, index, &bytes, err));
+    TDMI_TRY(tdmi_pickle_read(bytes, (size_t)entry->size_bytes,
+                              tdmi_weights_path(zip->members.weights), 0, arena, &pickle, err));
+    return tdmi_torch_add_state(&files, &pickle, err);
 }
 
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,

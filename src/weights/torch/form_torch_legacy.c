@@ -8,6 +8,7 @@
  */
 #include "base/memory.h"
 #include "base/bytes.h"
+#include "weights/allocated.h"
 #include "weights/torch/torch_state.h"
 
 #include <stdlib.h>
@@ -53,18 +54,14 @@ static tdm_status next_pickle(struct legacy *file, struct tdmi_pickle *pickle, t
 static tdm_status read_head(struct legacy *file, tdm_error *err)
 {
     struct tdmi_pickle pickle = {0};
-    tdm_status status = next_pickle(file, &pickle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_pickle(file, &pickle, err));
     const tdmi_pickle_value *value = pickle.value;
     if (value->kind != TDMI_PICKLE_LONG || value->count != sizeof magic ||
         memcmp(value->bytes, magic, sizeof magic) != 0)
         return TDMI_WEIGHTS_BAD(err, file->weights,
                                 "it is a pickle, but none of PyTorch's: files written by "
                                 "torch.save(model.state_dict(), …) are read");
-    status = next_pickle(file, &pickle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_pickle(file, &pickle, err));
     if (pickle.value->kind != TDMI_PICKLE_INTEGER || pickle.value->integer != PROTOCOL)
         return TDMI_WEIGHTS_BAD(err, file->weights,
                                 "it is not of PyTorch's protocol %d, the only one with storages "
@@ -99,13 +96,9 @@ static tdm_status add_id(struct ids *ids, const tdmi_pickle_value *value)
 {
     struct tdmi_torch_storage storage;
     enum tdmi_dtype dtype;
-    tdm_status status =
-        tdmi_torch_storage_of(ids->file->weights, "a value", value, &dtype, &storage, ids->err);
-    if (status != TDM_OK)
-        return status;
-    if (!TDMI_GROW(ids->known, ids->capacity, ids->n))
-        return TDM_FAIL(ids->err, TDM_E_MEMORY, "no memory for the storages of %s",
-                        tdmi_weights_path(ids->file->weights));
+    TDMI_TRY(
+        tdmi_torch_storage_of(ids->file->weights, "a value", value, &dtype, &storage, ids->err));
+    TDMI_NEED_MEMORY(TDMI_GROW(ids->known, ids->capacity, ids->n), ids->err);
     ids->known[ids->n++] = (struct placed){
         .key = storage.key, .key_bytes = storage.key_bytes, .n_bytes = storage.value_bytes};
     return TDM_OK;

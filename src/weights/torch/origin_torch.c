@@ -2,8 +2,9 @@
  * Names as PyTorch writes them, and ours: node, dot, tensor. Whole networks often stand under a
  * name of their own ("module.", "state_dict.model."), which is found by trying.
  */
+#include "weights/allocated.h"
+#include "weights/bind.h"
 #include "weights/names.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,8 +142,7 @@ tdm_status tdmi_origin_bind_torch(struct tdmi_bindings *bindings, tdm_error *err
             const struct tdmi_weights_tensor *from =
                 find(bindings, prefix, prefix_bytes, node, i, wanted);
             const char *kept = tdmi_arena_copy(bindings->arena, wanted);
-            if (!kept)
-                return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
+            TDMI_NEED_MEMORY(kept, err);
             tdmi_bind(bindings, binding, from, kept);
         }
     }

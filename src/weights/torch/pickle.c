@@ -4,6 +4,7 @@
  */
 #include "weights/torch/pickle.h"
 #include "base/bytes.h"
+#include "weights/allocated.h"
 #include "weights/torch/pickle_machine.h"
 #include "base/memory.h"
 #include "base/text/quote.h"
@@ -25,19 +26,12 @@ tdm_status tdmi_pickle_bad(struct tdmi_pickle_machine *machine, const char *file
                            machine->name, machine->offset + machine->opcode_at, text);
 }
 
-static tdm_status no_memory(struct tdmi_pickle_machine *machine)
-{
-    return TDM_FAIL(machine->err, TDM_E_MEMORY, "no memory for the pickle of %s", machine->name);
-}
-
 /* ---- values, stack, marks, memo ---------------------------------------------------------- */
 
 tdm_status tdmi_pickle_new(struct tdmi_pickle_machine *machine, enum tdmi_pickle_kind kind,
                            tdmi_pickle_value **value)
 {
-    *value = tdmi_arena_alloc(machine->arena, 1, sizeof **value);
-    if (*value == NULL)
-        return no_memory(machine);
+    TDMI_ARENA_NEW(machine->arena, *value, 1, machine->err);
     (*value)->kind = kind;
     machine->n_values++;
     return TDM_OK;
@@ -63,8 +57,9 @@ static bool grow(void **block, size_t *capacity, size_t n, size_t item_bytes)
 tdm_status tdmi_pickle_push(struct tdmi_pickle_machine *machine, tdmi_pickle_value *value)
 {
     void *block = machine->stack;
-    if (!grow(&block, &machine->stack_capacity, machine->n_stack, sizeof *machine->stack))
-        return no_memory(machine);
+    TDMI_NEED_MEMORY(
+        grow(&block, &machine->stack_capacity, machine->n_stack, sizeof *machine->stack),
+        machine->err);
     machine->stack = block;
     machine->stack[machine->n_stack++] = value;
     return TDM_OK;
@@ -95,8 +90,9 @@ tdm_status tdmi_pickle_top(struct tdmi_pickle_machine *machine, tdmi_pickle_valu
 static tdm_status push_mark(struct tdmi_pickle_machine *machine)
 {
     void *block = machine->marks;
-    if (!grow(&block, &machine->mark_capacity, machine->n_marks, sizeof *machine->marks))
-        return no_memory(machine);
+    TDMI_NEED_MEMORY(
+        grow(&block, &machine->mark_capacity, machine->n_marks, sizeof *machine->marks),
+        machine->err);
     machine->marks = block;
     machine->marks[machine->n_marks++] = machine->n_stack;
     return TDM_OK;
@@ -119,14 +115,12 @@ static tdm_status put(struct tdmi_pickle_machine *machine, size_t index)
 {
     tdmi_pickle_value *value = NULL;
     void *block = machine->memo;
-    tdm_status status = tdmi_pickle_top(machine, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_top(machine, &value));
     if (index > machine->n_bytes) /* writers count up from 0 */
         return TDMI_PICKLE_BAD(machine, "it remembers a value under %zu, more than it can have",
                                index);
-    if (!grow(&block, &machine->memo_capacity, index, sizeof *machine->memo))
-        return no_memory(machine);
+    TDMI_NEED_MEMORY(grow(&block, &machine->memo_capacity, index, sizeof *machine->memo),
+                     machine->err);
     machine->memo = block;
     machine->memo[index] = value;
     if (index >= machine->n_memo)
@@ -178,9 +172,7 @@ static tdm_status run_memo(struct tdmi_pickle_machine *machine, uint8_t opcode)
     uint64_t index = 0;
     if (opcode == 0x94)
         return put(machine, machine->n_memo);
-    tdm_status status = tdmi_pickle_take_number(machine, index_bytes(opcode), &index);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_take_number(machine, index_bytes(opcode), &index));
     return opcode == 'q' || opcode == 'r' ? put(machine, (size_t)index)
                                           : recall(machine, (size_t)index);
 }
@@ -240,13 +232,10 @@ static tdm_status run_all(struct tdmi_pickle_machine *machine)
     for (;;) {
         const uint8_t *opcode = NULL;
         machine->opcode_at = machine->at;
-        tdm_status status = tdmi_pickle_take(machine, 1, &opcode);
-        if (status == TDM_OK && *opcode == '.')
+        TDMI_TRY(tdmi_pickle_take(machine, 1, &opcode));
+        if (*opcode == '.')
             return TDM_OK;
-        if (status == TDM_OK)
-            status = run_one(machine, *opcode);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(run_one(machine, *opcode));
     }
 }
 

@@ -2,6 +2,7 @@
  * Opcodes that in Python import and call. Here a name is looked up in a list, a call is written
  * down, and the state of an object is kept beside it.
  */
+#include "weights/allocated.h"
 #include "weights/torch/pickle_machine.h"
 
 #include <string.h>
@@ -27,9 +28,7 @@ static tdm_status push_name(struct tdmi_pickle_machine *machine, const uint8_t *
                                "model.state_dict() instead",
                                (int)(module_bytes < 80 ? module_bytes : 80), (const char *)module,
                                (int)(name_bytes < 80 ? name_bytes : 80), (const char *)name);
-    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_NAME, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_NAME, &value));
     value->call.name = row;
     return tdmi_pickle_push(machine, value);
 }
@@ -49,20 +48,16 @@ static tdm_status run_global(struct tdmi_pickle_machine *machine)
 {
     const uint8_t *module = NULL, *name = NULL;
     size_t module_bytes = 0, name_bytes = 0;
-    tdm_status status = take_line(machine, &module, &module_bytes);
-    if (status == TDM_OK)
-        status = take_line(machine, &name, &name_bytes);
-    return status == TDM_OK ? push_name(machine, module, module_bytes, name, name_bytes) : status;
+    TDMI_TRY(take_line(machine, &module, &module_bytes));
+    TDMI_TRY(take_line(machine, &name, &name_bytes));
+    return push_name(machine, module, module_bytes, name, name_bytes);
 }
 
 static tdm_status run_stack_global(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *module = NULL, *name = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &name);
-    if (status == TDM_OK)
-        status = tdmi_pickle_pop(machine, &module);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &name));
+    TDMI_TRY(tdmi_pickle_pop(machine, &module));
     if (module->kind != TDMI_PICKLE_TEXT || name->kind != TDMI_PICKLE_TEXT)
         return TDMI_PICKLE_BAD(machine, "it names something by values that are no text");
     return push_name(machine, module->bytes, module->count, name->bytes, name->count);
@@ -110,9 +105,7 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
 {
     const tdmi_pickle_value *text = tdmi_pickle_item(arguments, 0);
     tdmi_pickle_value *value = NULL;
-    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_BYTES, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_BYTES, &value));
     if (text == NULL)
         return tdmi_pickle_push(machine, value);
     if (text->kind != TDMI_PICKLE_TEXT)
@@ -121,9 +114,7 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
     if (machine->n_values > 4 * machine->n_bytes + 64)
         return TDMI_PICKLE_BAD(machine, "it copies its text again and again: a bomb");
     uint8_t *bytes = tdmi_arena_alloc(machine->arena, text->count + 1, 1);
-    if (bytes == NULL)
-        return TDM_FAIL(machine->err, TDM_E_MEMORY, "no memory for the pickle of %s",
-                        machine->name);
+    TDMI_NEED_MEMORY(bytes, machine->err);
     for (size_t i = 0; i < text->count; i++) {
         uint8_t byte = text->bytes[i];
         bool has_next = i + 1 < text->count;
@@ -140,11 +131,8 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
 static tdm_status run_call(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *arguments = NULL, *name = NULL, *value = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &arguments);
-    if (status == TDM_OK)
-        status = tdmi_pickle_pop(machine, &name);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &arguments));
+    TDMI_TRY(tdmi_pickle_pop(machine, &name));
     if (name->kind != TDMI_PICKLE_NAME || arguments->kind != TDMI_PICKLE_TUPLE)
         return TDMI_PICKLE_BAD(machine, "it calls something that is no name, or without a tuple");
     switch (name->call.name->makes) {
@@ -160,9 +148,7 @@ static tdm_status run_call(struct tdmi_pickle_machine *machine)
     case TDMI_PICKLE_MAKES_CALL:
         break;
     }
-    status = tdmi_pickle_new(machine, TDMI_PICKLE_CALL, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_CALL, &value));
     value->call.name = name->call.name;
     value->call.arguments = arguments;
     return tdmi_pickle_push(machine, value);
@@ -172,11 +158,8 @@ static tdm_status run_call(struct tdmi_pickle_machine *machine)
 static tdm_status run_build(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *state = NULL, *target = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &state);
-    if (status == TDM_OK)
-        status = tdmi_pickle_top(machine, &target);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &state));
+    TDMI_TRY(tdmi_pickle_top(machine, &target));
     if (target->kind == TDMI_PICKLE_CALL && target->call.state == NULL)
         target->call.state = state;
     else if (target->kind != TDMI_PICKLE_DICT)
@@ -187,11 +170,8 @@ static tdm_status run_build(struct tdmi_pickle_machine *machine)
 static tdm_status run_persistent(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *id = NULL, *value = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &id);
-    if (status == TDM_OK)
-        status = tdmi_pickle_new(machine, TDMI_PICKLE_PERSISTENT, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &id));
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_PERSISTENT, &value));
     value->id = id;
     value->next = machine->persistent;
     machine->persistent = value;

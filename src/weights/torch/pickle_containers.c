@@ -1,5 +1,6 @@
 /* Opcodes of lists, tuples, dicts and sets: made empty and filled, or made of what stands above a
  * mark. */
+#include "weights/allocated.h"
 #include "weights/torch/pickle_machine.h"
 
 #include <string.h>
@@ -8,11 +9,6 @@
 bool tdmi_pickle_is_container(uint8_t opcode)
 {
     return memchr("]aelt)\x85\x86\x87}sud\x8f\x90\x91", opcode, 16) != NULL;
-}
-
-static tdm_status no_memory(struct tdmi_pickle_machine *machine)
-{
-    return TDM_FAIL(machine->err, TDM_E_MEMORY, "no memory for the pickle of %s", machine->name);
 }
 
 /* Room for n more items; what was there is left in the arena. */
@@ -25,8 +21,7 @@ static tdm_status reserve(struct tdmi_pickle_machine *machine, tdmi_pickle_value
     if (wanted < n_items + n_more)
         wanted = n_items + n_more;
     tdmi_pickle_value **items = tdmi_arena_alloc(machine->arena, wanted, sizeof *items);
-    if (items == NULL)
-        return no_memory(machine);
+    TDMI_NEED_MEMORY(items, machine->err);
     if (n_items > 0)
         memcpy(items, value->items, n_items * sizeof(tdmi_pickle_value *));
     value->items = items;
@@ -41,9 +36,7 @@ static tdm_status add_items(struct tdmi_pickle_machine *machine, tdmi_pickle_val
         return TDMI_PICKLE_BAD(machine, "it adds items to something that is no list or set");
     if (n == 0)
         return TDM_OK;
-    tdm_status status = reserve(machine, list, list->count, n);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(reserve(machine, list, list->count, n));
     memcpy(list->items + list->count, items, n * sizeof(tdmi_pickle_value *));
     list->count += n;
     return TDM_OK;
@@ -54,9 +47,7 @@ tdm_status tdmi_pickle_add_pair(struct tdmi_pickle_machine *machine, tdmi_pickle
 {
     if (dict->kind != TDMI_PICKLE_DICT)
         return TDMI_PICKLE_BAD(machine, "it sets items of something that is no dict");
-    tdm_status status = reserve(machine, dict, 2 * dict->count, 2);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(reserve(machine, dict, 2 * dict->count, 2));
     dict->items[2 * dict->count] = key;
     dict->items[2 * dict->count + 1] = value;
     dict->count++;
@@ -66,12 +57,11 @@ tdm_status tdmi_pickle_add_pair(struct tdmi_pickle_machine *machine, tdmi_pickle
 static tdm_status add_pairs(struct tdmi_pickle_machine *machine, tdmi_pickle_value *dict,
                             tdmi_pickle_value *const *items, size_t n)
 {
-    tdm_status status = TDM_OK;
     if (n % 2 != 0)
         return TDMI_PICKLE_BAD(machine, "it sets a key without a value");
-    for (size_t i = 0; status == TDM_OK && i < n; i += 2)
-        status = tdmi_pickle_add_pair(machine, dict, items[i], items[i + 1]);
-    return status;
+    for (size_t i = 0; i < n; i += 2)
+        TDMI_TRY(tdmi_pickle_add_pair(machine, dict, items[i], items[i + 1]));
+    return TDM_OK;
 }
 
 /* A new container of n items, which stand above what it replaces. */
@@ -96,23 +86,19 @@ static tdm_status push_new(struct tdmi_pickle_machine *machine, enum tdmi_pickle
 static tdm_status push_short_tuple(struct tdmi_pickle_machine *machine, size_t n)
 {
     tdmi_pickle_value *items[3];
-    tdm_status status = TDM_OK;
-    for (size_t i = n; status == TDM_OK && i > 0; i--)
-        status = tdmi_pickle_pop(machine, &items[i - 1]);
-    return status == TDM_OK ? push_new(machine, TDMI_PICKLE_TUPLE, items, n) : status;
+    for (size_t i = n; i > 0; i--)
+        TDMI_TRY(tdmi_pickle_pop(machine, &items[i - 1]));
+    return push_new(machine, TDMI_PICKLE_TUPLE, items, n);
 }
 
 /* One item or pair for the container below it. */
 static tdm_status add_one(struct tdmi_pickle_machine *machine, bool is_pair)
 {
     tdmi_pickle_value *key = NULL, *value = NULL, *container = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &value);
-    if (status == TDM_OK && is_pair)
-        status = tdmi_pickle_pop(machine, &key);
-    if (status == TDM_OK)
-        status = tdmi_pickle_top(machine, &container);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &value));
+    if (is_pair)
+        TDMI_TRY(tdmi_pickle_pop(machine, &key));
+    TDMI_TRY(tdmi_pickle_top(machine, &container));
     return is_pair ? tdmi_pickle_add_pair(machine, container, key, value)
                    : add_items(machine, container, &value, 1);
 }
@@ -140,9 +126,7 @@ tdm_status tdmi_pickle_run_container(struct tdmi_pickle_machine *machine, uint8_
     default:
         break;
     }
-    tdm_status status = tdmi_pickle_pop_mark(machine, &items, &n);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop_mark(machine, &items, &n));
     switch (opcode) {
     case 't':
         return push_new(machine, TDMI_PICKLE_TUPLE, items, n);
@@ -154,9 +138,7 @@ tdm_status tdmi_pickle_run_container(struct tdmi_pickle_machine *machine, uint8_
     default:
         break;
     }
-    status = tdmi_pickle_top(machine, &container);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_top(machine, &container));
     return opcode == 'u' ? add_pairs(machine, container, items, n)
                          : add_items(machine, container, items, n);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/banned.h"
+#include "base/scope.h"
 
 enum { DEEPEST = 64, IN_PROGRESS = -1, COUNTED = 1 };
 enum { LONGEST_NAME = 2000, LONGEST_LIST = 4000, OPTIMIZER_KEYS = 64 };
@@ -74,10 +75,7 @@ static tdm_status count_tensors(struct walk *walk, tdmi_pickle_value *value, int
     int64_t below = 0;
     value->tally = IN_PROGRESS;
     for (size_t i = 0; i < value->count; i++) {
-        tdm_status status =
-            count_tensors(walk, inside(value->items[step * i + step - 1]), depth + 1, &below);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(count_tensors(walk, inside(value->items[step * i + step - 1]), depth + 1, &below));
         *n = *n + below > MANY ? MANY : *n + below;
     }
     value->tally = COUNTED + *n;
@@ -249,9 +247,7 @@ static tdm_status add_model(struct walk *walk, const tdmi_pickle_value *containe
     for (;;) {
         struct level level;
         tdmi_text key = {0};
-        tdm_status status = look(walk, container, &level);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(look(walk, container, &level));
         if (level.rank == RANK_NEVER || is_optimizer("", container))
             return TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
                                     "of its tensors none are a model's: they are an optimizer's "
@@ -262,9 +258,7 @@ static tdm_status add_model(struct walk *walk, const tdmi_pickle_value *containe
                       (level.n_best == 1 && is_container(best) && !level.has_tensors);
         if (!is_one)
             return add_all(walk, container, level.rank, 0);
-        status = pass(walk, container, level.best);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(pass(walk, container, level.best));
         container = best;
         if (level.rank < N_FIRM_NAMES)
             return add_all(walk, container, RANK_NEVER, 0);

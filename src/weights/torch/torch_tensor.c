@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include "base/banned.h"
+#include "weights/allocated.h"
 
 /* ---- types ------------------------------------------------------------------------------- */
 
@@ -208,9 +209,7 @@ static tdm_status copy_values(struct tdmi_torch_files *files, const struct layou
                                 "bytes)",
                                 layout->tensor.name, (unsigned long long)files->most_copied_bytes);
     uint8_t *copy = tdmi_alloc((size_t)bytes, 1);
-    if (copy == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %llu bytes of tensor '%.200s'",
-                        (unsigned long long)bytes, layout->tensor.name);
+    TDMI_NEED_MEMORY(copy, err);
     files->copied_bytes += bytes;
     gather(layout, width, from, copy);
     *data = copy;
@@ -244,9 +243,8 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
                                 (unsigned long long)(storage.view_bytes / width));
     if (layout.n_values == 0)
         return tdmi_weights_add(files->weights, &layout.tensor, 0, err);
-    status = files->find(files->self, &storage, &bytes, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "cannot read tensor '%.200s'", name);
+    TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%.200s'",
+            name);
     bytes += storage.first;
     const uint8_t *data = bytes + layout.first * width;
     if (!is_without_gaps(&layout))

@@ -1,13 +1,114 @@
 /*
- * A group's weights and their values: shards read as one, quantised numbers as what they stand for.
+ * The weights of a TensorFlow.js manifest: shards read as one, quantised numbers as what they stand
+ * for.
+ *
+ * Shards are named by the file, so a name is held to the folder: no absolute path, no "..", nothing
+ * empty; and it stands there once. Links give one file many names: what is read is bounded by what
+ * there is, before anything is read.
  */
-#include "weights/tfjs/tfjs_group.h"
+#include "weights/tfjs/tfjs_weights.h"
 #include "base/memory.h"
 #include "io/storage/storage.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
+#include "weights/allocated.h"
+
+/* ---- what a manifest may read ------------------------------------------------------------- */
+
+enum { MOST_SHARDS = 4096, MOST_READINGS = 16 };
+#define ALWAYS_READ ((uint64_t)64 << 20)
+
+struct named {
+    const char *path;
+    uint64_t identity[2], n_bytes;
+};
+
+/* Is it a path to a file of the folder, or below? */
+static bool stays_inside(const char *path)
+{
+    for (const char *at = path;; at++) {
+        size_t n = strcspn(at, "/");
+        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
+            return false;
+        at += n;
+        if (*at == '\0')
+            return strchr(path, '\\') == NULL;
+    }
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->path, ((const struct named *)b)->path);
+}
+
+static int by_identity(const void *a, const void *b)
+{
+    const uint64_t *x = ((const struct named *)a)->identity;
+    const uint64_t *y = ((const struct named *)b)->identity;
+    int i = x[0] == y[0];
+    return (x[i] > y[i]) - (x[i] < y[i]);
+}
+
+/* What is no path at all, or leads to no file, is refused by the group. */
+static tdm_status look(const char *folder, struct named *shard, tdm_error *err)
+{
+    struct tdmi_place place = {0};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 1024};
+    if (!stays_inside(shard->path))
+        return TDM_OK;
+    const char *path = tdmi_path_join(&arena, folder, shard->path);
+    TDMI_NEED_MEMORY(path, err);
+    TDMI_TRY(tdmi_storage_look(path, &place, err));
+    shard->n_bytes = (uint64_t)place.size_bytes;
+    memcpy(shard->identity, place.identity, sizeof shard->identity);
+    return TDM_OK;
+}
+
+static tdm_status check_bytes(const tdmi_weights *weights, const char *folder, struct named *all,
+                              size_t n, tdm_error *err)
+{
+    uint64_t named = 0, there = 0;
+    for (size_t i = 0; i < n; i++)
+        TDM_TRY(look(folder, &all[i], err), err, "cannot read %s", tdmi_weights_path(weights));
+    qsort(all, n, sizeof *all, by_identity);
+    for (size_t i = 0; i < n; i++) {
+        const bool has_none = all[i].identity[0] == 0 && all[i].identity[1] == 0;
+        named += all[i].n_bytes;
+        there += i == 0 || has_none || by_identity(&all[i - 1], &all[i]) != 0 ? all[i].n_bytes : 0;
+    }
+    if (named <= ALWAYS_READ || named / MOST_READINGS <= there)
+        return TDM_OK;
+    return TDMI_WEIGHTS_BAD(err, weights,
+                            "its shards are links to files of %llu bytes and would be read as "
+                            "%llu: at most %d times what there is, and 64 MiB always, is accepted",
+                            (unsigned long long)there, (unsigned long long)named, MOST_READINGS);
+}
+
+tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const char *folder,
+                                  const tdm_json_value *groups, tdm_error *err)
+{
+    size_t n = 0, n_all = 0;
+    for (size_t i = 0; i < tdm_json_count(groups); i++)
+        n_all += tdm_json_count(tdm_json_member(tdm_json_at(groups, i), "paths"));
+    if (n_all > MOST_SHARDS)
+        return TDMI_WEIGHTS_BAD(err, weights, "it names %zu shards; at most %d are read", n_all,
+                                MOST_SHARDS);
+    TDMI_AT_END(tdmi_free_at) struct named *all = NULL;
+    TDMI_TRY(TDMI_NEW(all, n_all + 1, err));
+    for (size_t i = 0; i < tdm_json_count(groups); i++) {
+        const tdm_json_value *paths = tdm_json_member(tdm_json_at(groups, i), "paths");
+        for (size_t k = 0; k < tdm_json_count(paths); k++)
+            all[n++].path = tdm_json_as_string(tdm_json_at(paths, k), "");
+    }
+    qsort(all, n, sizeof *all, by_path);
+    for (size_t i = 1; i < n; i++)
+        if (*all[i].path != '\0' && by_path(&all[i - 1], &all[i]) == 0)
+            return TDMI_WEIGHTS_BAD(err, weights, "shard '%s' is listed twice", all[i].path);
+    return check_bytes(weights, folder, all, n, err);
+}
 
 /* ---- what a weight says of itself -------------------------------------------------------- */
 
@@ -116,21 +217,16 @@ static void scale_values(const struct weight *weight, const uint8_t *from, void 
 static tdm_status add_weight(tdmi_weights *weights, struct weight *weight, const uint8_t *bytes,
                              tdm_error *err)
 {
-    uint64_t available = weight->stored_bytes;
+    void *values = NULL;
     weight->tensor.data = bytes;
-    if (weight->coding != AS_IT_IS) {
-        available = 4 * (uint64_t)weight->tensor.n_values;
-        void *values = tdmi_alloc((size_t)weight->tensor.n_values, 4);
-        if (values == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld values of '%.200s'",
-                            (long long)weight->tensor.n_values, weight->tensor.name);
-        scale_values(weight, bytes, values);
-        weight->tensor.data = values;
-        tdm_status status = tdmi_weights_keep(weights, values, tdmi_free, err);
-        if (status != TDM_OK)
-            return status;
-    }
-    return tdmi_weights_add(weights, &weight->tensor, available, err);
+    if (weight->coding == AS_IT_IS)
+        return tdmi_weights_add(weights, &weight->tensor, weight->stored_bytes, err);
+    const uint64_t n_bytes = 4 * (uint64_t)weight->tensor.n_values;
+    TDMI_NEED_MEMORY(values = tdmi_alloc((size_t)n_bytes, 1), err);
+    scale_values(weight, bytes, values);
+    weight->tensor.data = values;
+    TDMI_TRY(tdmi_weights_keep(weights, values, tdmi_free, err));
+    return tdmi_weights_add(weights, &weight->tensor, n_bytes, err);
 }
 
 /* ---- shards ------------------------------------------------------------------------------ */
@@ -149,12 +245,11 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
     for (size_t i = 0; i < tdm_json_count(paths); i++) {
         const char *path = tdm_json_as_string(tdm_json_at(paths, i), "");
         struct tdmi_place place = {0};
-        if (!tdmi_tfjs_stays_inside(path))
+        if (!stays_inside(path))
             return TDMI_WEIGHTS_BAD(err, weights,
                                     "the path '%.200s' of a shard leaves the model's folder", path);
         shards[i].path = tdmi_path_join(tdmi_weights_arena(weights), folder, path);
-        if (shards[i].path == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
+        TDMI_NEED_MEMORY(shards[i].path, err);
         TDM_TRY(tdmi_storage_look(shards[i].path, &place, err), err, "cannot read %s",
                 tdmi_weights_path(weights));
         if (place.kind != TDMI_FILE_REGULAR)
@@ -173,24 +268,20 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
 static tdm_status read_shards(tdmi_weights *weights, const struct shard *shards, size_t n,
                               uint64_t n_bytes, const uint8_t **bytes, tdm_error *err)
 {
-    uint8_t *all = tdmi_alloc((size_t)n_bytes, 1), *at = all;
-    if (all == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %llu bytes of weights of %s",
-                        (unsigned long long)n_bytes, tdmi_weights_path(weights));
-    *bytes = all;
-    tdm_status status = tdmi_weights_keep(weights, all, tdmi_free, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
-        tdmi_storage_file *file = NULL;
-        status = tdmi_storage_open(shards[i].path, &file, err);
-        if (status == TDM_OK && (uint64_t)tdmi_storage_size(file) < shards[i].n_bytes)
-            status = TDMI_WEIGHTS_BAD(err, weights, "the file '%.200s' became shorter meanwhile",
-                                      shards[i].path);
-        if (status == TDM_OK && shards[i].n_bytes > 0)
-            status = tdmi_storage_read(file, 0, at, (size_t)shards[i].n_bytes, err);
-        tdmi_storage_close(file);
-        at += shards[i].n_bytes;
+    uint8_t *at = NULL;
+    TDMI_TRY(TDMI_NEW(at, n_bytes, err));
+    *bytes = at;
+    TDMI_TRY(tdmi_weights_keep(weights, at, tdmi_free, err));
+    for (size_t i = 0; i < n; at += shards[i++].n_bytes) {
+        TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
+        TDMI_TRY(tdmi_storage_open(shards[i].path, &file, err));
+        if ((uint64_t)tdmi_storage_size(file) < shards[i].n_bytes)
+            return TDMI_WEIGHTS_BAD(err, weights, "the file '%s' became shorter meanwhile",
+                                    shards[i].path);
+        if (shards[i].n_bytes > 0)
+            TDMI_TRY(tdmi_storage_read(file, 0, at, (size_t)shards[i].n_bytes, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 /* ---- the group --------------------------------------------------------------------------- */
@@ -198,15 +289,13 @@ static tdm_status read_shards(tdmi_weights *weights, const struct shard *shards,
 static tdm_status read_weights(const tdmi_weights *weights, const tdm_json_value *entries,
                                struct weight *list, uint64_t *wanted, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     *wanted = 0;
-    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(entries); i++) {
-        status = read_weight(weights, tdm_json_at(entries, i), &list[i], err);
-        if (status == TDM_OK &&
-            (__builtin_add_overflow(*wanted, list[i].stored_bytes, wanted) || *wanted > SIZE_MAX))
-            status = TDMI_WEIGHTS_BAD(err, weights, "its weights do not fit in memory");
+    for (size_t i = 0; i < tdm_json_count(entries); i++) {
+        TDMI_TRY(read_weight(weights, tdm_json_at(entries, i), &list[i], err));
+        if (__builtin_add_overflow(*wanted, list[i].stored_bytes, wanted) || *wanted > SIZE_MAX)
+            return TDMI_WEIGHTS_BAD(err, weights, "its weights do not fit in memory");
     }
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_tfjs_add_group(tdmi_weights *weights, const char *folder,
@@ -221,22 +310,14 @@ tdm_status tdmi_tfjs_add_group(tdmi_weights *weights, const char *folder,
         return TDMI_WEIGHTS_BAD(err, weights,
                                 "a group of its weightsManifest is not a list of weights and one "
                                 "of paths");
-    struct weight *list = tdmi_alloc(n + 1, sizeof *list);
-    struct shard *shards = tdmi_alloc(n_shards + 1, sizeof *shards);
-    tdm_status status = TDM_OK;
-    if (list == NULL || shards == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
-    if (status == TDM_OK)
-        status = read_weights(weights, entries, list, &wanted, err);
-    if (status == TDM_OK)
-        status = find_shards(weights, folder, paths, wanted, shards, err);
-    if (status == TDM_OK)
-        status = read_shards(weights, shards, n_shards, wanted, &bytes, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
-        status = add_weight(weights, &list[i], bytes, err);
-        bytes += list[i].stored_bytes;
-    }
-    tdmi_free(shards);
-    tdmi_free(list);
-    return status;
+    TDMI_AT_END(tdmi_free_at) struct weight *list = NULL;
+    TDMI_AT_END(tdmi_free_at) struct shard *shards = NULL;
+    TDMI_TRY(TDMI_NEW(list, n + 1, err));
+    TDMI_TRY(TDMI_NEW(shards, n_shards + 1, err));
+    TDMI_TRY(read_weights(weights, entries, list, &wanted, err));
+    TDMI_TRY(find_shards(weights, folder, paths, wanted, shards, err));
+    TDMI_TRY(read_shards(weights, shards, n_shards, wanted, &bytes, err));
+    for (size_t i = 0; i < n; bytes += list[i++].stored_bytes)
+        TDMI_TRY(add_weight(weights, &list[i], bytes, err));
+    return TDM_OK;
 }
