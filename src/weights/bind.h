@@ -12,7 +12,7 @@
 
 struct tdmi_binding {                       /* of one tensor of the graph */
     const struct tdmi_weights_tensor *from; /* NULL: the file has none */
-    const char *wanted;                     /* what it would be called there */
+    const char *name;                       /* what it is called there; NULL: not known */
     bool is_fresh;                          /* keeps the value it begins training with */
 };
 
@@ -37,12 +37,13 @@ struct tdmi_binding *tdmi_binding_of(const struct tdmi_bindings *bindings, int n
 /* The spec of the same. */
 const struct tdmi_tensor *tdmi_binding_tensor(const struct tdmi_bindings *bindings, int node,
                                               int i);
-/* Note from and wanted; from is taken. */
-void tdmi_bind(struct tdmi_bindings *bindings, struct tdmi_binding *binding,
-               const struct tdmi_weights_tensor *from, const char *wanted);
+/* Note from, which is taken, and the name under which it was looked for. */
+tdm_status tdmi_bind(struct tdmi_bindings *bindings, struct tdmi_binding *binding,
+                     const struct tdmi_weights_tensor *from, const char *name,
+                     tdm_error *err) TDM_MUST_USE;
 void tdmi_bindings_take(struct tdmi_bindings *bindings, const struct tdmi_weights_tensor *tensor);
 
-/* Does what a node is bound to have the shapes it wants? False when something is missing. */
+/* Do the tensors of a node have their shapes? False when one is missing. */
 bool tdmi_bindings_fit(const struct tdmi_bindings *bindings, int node);
 /* TDM_E_INPUT lists what is missing, misshaped or fits nowhere; every line is a message too. */
 tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;

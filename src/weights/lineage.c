@@ -1,6 +1,6 @@
 /* The lineage of a model as JSON. */
 #include "weights/lineage.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -3,15 +3,12 @@
  * becomes of the values is one copy, into the arrays of a network. Large tensors are read into
  * them, because then their pages need not be mapped one by one first.
  */
-#include "weights/allocated.h"
 #include "weights/form.h"
 #include "base/text/text.h"
-#include "base/text/quote.h"
 #include "tensor/half.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,18 +58,7 @@ struct tdmi_weights {
     tdmi_arena arena;
 };
 
-tdm_status tdmi_weights_bad(tdm_error *err, const char *file, int line, const tdmi_weights *weights,
-                            const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: %s", weights->path, text);
-}
-
-/* ---- what readers call ------------------------------------------------------------------- */
+/* ---- functions for readers ------------------------------------------------------------------- */
 
 tdmi_arena *tdmi_weights_arena(tdmi_weights *weights)
 {
@@ -125,17 +111,14 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
         return TDMI_WEIGHTS_BAD(err, weights, "the name of tensor %zu is not UTF-8",
                                 weights->n_tensors);
     if (!measure(&added))
-        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': its shape has too many values",
+        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': its shape has too many values",
                                 tensor->name);
     if (added.bytes > available_bytes)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "tensor '%.200s' wants %zu bytes by its shape and type; there are "
-                                "%llu",
-                                tensor->name, added.bytes, (unsigned long long)available_bytes);
-    added.name = tdmi_arena_copy(&weights->arena, tensor->name);
-    TDMI_NEED_MEMORY(added.name &&
-                         TDMI_GROW(weights->tensors, weights->tensor_capacity, weights->n_tensors),
-                     err);
+                                "tensor '%s' needs %zu bytes by its shape and type; there are %zu",
+                                tensor->name, added.bytes, (size_t)available_bytes);
+    TDMI_ARENA_COPY(&weights->arena, added.name, tensor->name, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(weights->tensors, weights->tensor_capacity, weights->n_tensors, err));
     weights->tensors[weights->n_tensors++] = added;
     return TDM_OK;
 }
@@ -143,15 +126,15 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
 tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
                              size_t length_bytes, tdm_error *err)
 {
-    char *text = tdmi_arena_alloc(&weights->arena, length_bytes + 1, 1);
-    const char *name = tdmi_arena_copy(&weights->arena, key);
-    TDMI_NEED_MEMORY(
-        text && name && TDMI_GROW(weights->facts, weights->fact_capacity, weights->n_facts), err);
+    char *text;
+    struct fact fact = {.place = weights->n_facts};
+    TDMI_ARENA_NEW(&weights->arena, text, length_bytes + 1, err);
+    TDMI_ARENA_COPY(&weights->arena, fact.key, key, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(weights->facts, weights->fact_capacity, weights->n_facts, err));
     if (length_bytes > 0)
         memcpy(text, value, length_bytes);
-    weights->facts[weights->n_facts] =
-        (struct fact){.key = name, .value = text, .place = weights->n_facts};
-    weights->n_facts++;
+    fact.value = text;
+    weights->facts[weights->n_facts++] = fact;
     return TDM_OK;
 }
 
@@ -172,7 +155,7 @@ static tdm_status index_names(tdmi_weights *weights, tdm_error *err)
     qsort(weights->by_name, n, sizeof *weights->by_name, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(weights->by_name[i - 1]->name, weights->by_name[i]->name) == 0)
-            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s' is there twice",
+            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s' is there twice",
                                     weights->by_name[i]->name);
     return TDM_OK;
 }
@@ -184,9 +167,9 @@ static int fact_by_key(const void *a, const void *b)
 
 static int fact_by_key_and_place(const void *a, const void *b)
 {
-    const struct fact *left = a, *right = b;
-    int order = strcmp(left->key, right->key);
-    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+    const size_t x = ((const struct fact *)a)->place, y = ((const struct fact *)b)->place;
+    const int order = fact_by_key(a, b);
+    return order != 0 ? order : (x > y) - (x < y);
 }
 
 static int fact_by_place(const void *a, const void *b)
@@ -200,8 +183,7 @@ static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
 {
     struct fact *facts = weights->facts;
     size_t n = 0;
-    weights->in_order = tdmi_alloc(weights->n_facts + 1, sizeof(const struct fact *));
-    TDMI_NEED_MEMORY(weights->in_order, err);
+    TDMI_TRY(TDMI_NEW(weights->in_order, weights->n_facts + 1, err));
     if (weights->n_facts > 0)
         qsort(facts, weights->n_facts, sizeof *facts, fact_by_key_and_place);
     for (size_t i = 0; i < weights->n_facts; i++)
@@ -216,22 +198,18 @@ static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status unknown_form(const tdmi_weights *weights, tdm_error *err)
-{
-    char known[300] = "";
-    for (size_t i = 0, n = 0; i < N_FORMS && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
-    return TDMI_WEIGHTS_BAD(err, weights,
-                            "its content is of no form of weights that is read here: %s", known);
-}
-
 static tdm_status read_list(tdmi_weights *weights, tdm_error *err)
 {
+    char known[300] = "";
+    size_t n = 0;
     for (size_t i = 0; i < N_FORMS && weights->form == NULL; i++)
         if (forms[i]->is_form(&weights->input))
             weights->form = forms[i];
+    for (size_t i = 0; i < N_FORMS && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
     if (weights->form == NULL)
-        return unknown_form(weights, err);
+        return TDMI_WEIGHTS_BAD(
+            err, weights, "its content is of no form of weights that is read here: %s", known);
     TDMI_TRY(weights->form->read(weights, &weights->input, err));
     TDMI_TRY(index_names(weights, err));
     return index_facts(weights, err);
@@ -267,8 +245,7 @@ static tdm_status open_with(const void *bytes, size_t n_bytes, const char *name,
     TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
     TDMI_TRY(TDMI_NEW(weights, 1, err));
     weights->file = -1;
-    weights->path = tdmi_arena_copy(&weights->arena, name);
-    TDMI_NEED_MEMORY(weights->path, err);
+    TDMI_ARENA_COPY(&weights->arena, weights->path, name, err);
     weights->input = (struct tdmi_weights_input){weights->path, false, bytes, n_bytes};
     if (bytes == NULL)
         TDMI_TRY(map_file(weights, err));
@@ -308,16 +285,16 @@ void tdmi_weights_close(tdmi_weights *weights)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-static tdm_status read_at(const tdmi_weights *weights, uint64_t offset, void *to, size_t n_bytes,
-                          tdm_error *err)
+tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, void *to,
+                                size_t n_bytes, tdm_error *err)
 {
     for (size_t got = 0; got < n_bytes;) {
-        ssize_t n = pread(weights->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
+        ssize_t n = pread(file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %llu: %s", weights->path,
-                            (unsigned long long)(offset + got),
+            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %zu: %s", path,
+                            (size_t)offset + got,
                             n < 0 ? strerror(errno) : "the file became shorter meanwhile");
         got += (size_t)n;
     }
@@ -336,7 +313,7 @@ tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_wei
             memcpy(out, tensor->data, tensor->bytes);
         return TDM_OK;
     }
-    return read_at(weights, at - first, out, tensor->bytes, err);
+    return tdmi_weights_read_at(weights->file, weights->path, at - first, out, tensor->bytes, err);
 }
 
 /* Wider and narrower floats are converted; whole numbers are not weights, so they are refused by
@@ -349,8 +326,8 @@ tdm_status tdmi_weights_floats(const tdmi_weights *weights,
         return TDM_OK;
     switch (tensor->dtype) {
     case TDMI_DTYPE_F32:
-        return TDM_WRAP(err, tdmi_weights_bytes(weights, tensor, out, err),
-                        "reading tensor '%.200s'", tensor->name);
+        return TDM_WRAP(err, tdmi_weights_bytes(weights, tensor, out, err), "reading tensor '%s'",
+                        tensor->name);
     case TDMI_DTYPE_F64:
         for (int64_t i = 0; i < tensor->n_values; i++) {
             double value;
@@ -368,9 +345,9 @@ tdm_status tdmi_weights_floats(const tdmi_weights *weights,
         }
         return TDM_OK;
     default:
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s: tensor '%.200s' is of type %s; weights are F32, F16, BF16 or F64",
-                        tdmi_weights_path(weights), tensor->name, tdmi_dtype_name(tensor->dtype));
+        return TDMI_WEIGHTS_BAD(err, weights,
+                                "tensor '%s' is of type %s; weights are F32, F16, BF16 or F64",
+                                tensor->name, tdmi_dtype_name(tensor->dtype));
     }
 }
 
@@ -403,7 +380,7 @@ const struct tdmi_weights_tensor *tdmi_weights_at(const tdmi_weights *weights, s
 
 const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights, const char *name)
 {
-    const struct tdmi_weights_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_weights_tensor sample = {.name = name}, *key = &sample;
     const struct tdmi_weights_tensor **found =
         bsearch(&key, weights->by_name, weights->n_tensors, sizeof *weights->by_name, by_name);
     return found == NULL ? NULL : *found;
@@ -411,11 +388,11 @@ const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights,
 
 const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key)
 {
-    const struct fact wanted = {.key = key};
-    if (weights->n_facts == 0)
-        return NULL;
+    const struct fact sample = {.key = key};
     const struct fact *found =
-        bsearch(&wanted, weights->facts, weights->n_facts, sizeof *weights->facts, fact_by_key);
+        weights->n_facts == 0
+            ? NULL
+            : bsearch(&sample, weights->facts, weights->n_facts, sizeof sample, fact_by_key);
     return found == NULL ? NULL : found->value;
 }
 

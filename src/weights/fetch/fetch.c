@@ -16,7 +16,7 @@
 #include "base/text/text.h"
 #include "tandem/event.h"
 #include "track/lock.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,7 @@
 /*
  * Attributes of HDF5 objects, and text wherever it stands.
  */
-#include "base/scope.h"
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include <string.h>
@@ -37,10 +35,10 @@ static tdm_status split(const tdmi_hdf5 *file, const struct tdmi_hdf5_message *m
     parts->shape = tdmi_hdf5_skip(&cursor, (parts->shape_bytes + step - 1) / step * step);
     parts->data = cursor;
     parts->is_shared = version > 1 && (flags & 3u) != 0;
-    if (cursor.is_short || message->is_shared)
-        return TDMI_HDF5_BAD(err, file,
-                             message->is_shared ? "an attribute is shared, which is not read"
-                                                : "an attribute is cut short");
+    if (message->is_shared)
+        return TDMI_HDF5_BAD(err, file, "an attribute is shared, which is not read");
+    if (cursor.is_short)
+        return TDMI_HDF5_BAD(err, file, "an attribute is cut short");
     return TDM_OK;
 }
 
@@ -59,17 +57,15 @@ static tdm_status read_parts(tdmi_hdf5 *file, struct parts *parts, const char *n
     if (parts->is_shared)
         return TDMI_HDF5_BAD(err, file, "attribute '%s' is of a named type, which is not read",
                              name);
-    tdm_status status = tdmi_hdf5_read_type(file, parts->type, parts->type_bytes, values, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_read_shape(file, parts->shape, parts->shape_bytes, values, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "reading attribute '%s'", name);
+    TDM_TRY(tdmi_hdf5_read_type(file, parts->type, parts->type_bytes, values, err), err,
+            "reading attribute '%s'", name);
+    TDM_TRY(tdmi_hdf5_read_shape(file, parts->shape, parts->shape_bytes, values, err), err,
+            "reading attribute '%s'", name);
     if (!tdmi_hdf5_size(values, &n_bytes) || n_bytes > parts->data.left)
         return TDMI_HDF5_BAD(err, file, "attribute '%s' is cut short", name);
     values->data = parts->data.at;
-    status = tdmi_hdf5_pay(file, n_bytes, err);
-    return status == TDM_OK && values->kind == TDMI_HDF5_NUMBERS ? tdmi_hdf5_turn(file, values, err)
-                                                                 : status;
+    TDMI_TRY(tdmi_hdf5_pay(file, n_bytes, err));
+    return values->kind == TDMI_HDF5_NUMBERS ? tdmi_hdf5_swap_bytes(file, values, err) : TDM_OK;
 }
 
 /* Many or large attributes of new files lie outside of the header. */

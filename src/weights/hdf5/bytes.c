@@ -2,34 +2,11 @@
  * Bytes of an HDF5 file: bounded reads that are paid for, numbers, checksums, and a map of what was
  * read by its address.
  */
-#include "base/scope.h"
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
-#include "base/text/quote.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/banned.h"
-
-tdm_status tdmi_hdf5_bad(tdm_error *err, const char *file, int line, const tdmi_hdf5 *hdf5,
-                         const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: HDF5: %s", hdf5->name, text);
-}
-
-tdm_status tdmi_hdf5_no_memory(const tdmi_hdf5 *file, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", file->name);
-}
-
-/* ---- reads ------------------------------------------------------------------------------- */
 
 tdm_status tdmi_hdf5_pay(tdmi_hdf5 *file, uint64_t n_bytes, tdm_error *err)
 {
@@ -87,24 +64,9 @@ uint64_t tdmi_hdf5_next(struct tdmi_hdf5_cursor *cursor, int n_bytes)
     return at == NULL ? 0 : tdmi_read_little(at, (size_t)n_bytes);
 }
 
-bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes)
-{
-    if (n < *capacity)
-        return true;
-    size_t wanted = *capacity ? 2 * *capacity : 8;
-    void *more = tdmi_arena_alloc(&file->arena, wanted, item_bytes);
-    if (more == NULL)
-        return false;
-    if (n > 0)
-        memcpy(more, *items, n * item_bytes);
-    *items = more;
-    *capacity = wanted;
-    return true;
-}
-
 /* ---- checksums --------------------------------------------------------------------------- */
 
-static uint32_t turned(uint32_t word, unsigned bits)
+static uint32_t rotated(uint32_t word, unsigned bits)
 {
     return word << bits | word >> (32 - bits);
 }
@@ -116,7 +78,7 @@ static void stir(uint32_t w[3])
     static const unsigned bits[6] = {4, 6, 8, 16, 19, 4};
     for (int i = 0; i < 6; i++) {
         uint32_t *a = &w[i % 3], *b = &w[(i + 1) % 3], *c = &w[(i + 2) % 3];
-        *a = (*a - *c) ^ turned(*c, bits[i]);
+        *a = (*a - *c) ^ rotated(*c, bits[i]);
         *c += *b;
     }
 }
@@ -126,7 +88,7 @@ static void stir_last(uint32_t w[3])
     static const unsigned bits[7] = {14, 11, 25, 16, 4, 14, 24};
     for (int i = 0; i < 7; i++) {
         uint32_t *to = &w[(i + 2) % 3], *from = &w[(i + 1) % 3];
-        *to = (*to ^ *from) - turned(*from, bits[i]);
+        *to = (*to ^ *from) - rotated(*from, bits[i]);
     }
 }
 
@@ -172,14 +134,13 @@ void *tdmi_hdf5_map_find(const struct tdmi_hdf5_map *map, uint64_t address)
     return map->capacity == 0 ? NULL : place_of(map, address)->what;
 }
 
-bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address, void *what)
+tdm_status tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address,
+                             void *what, tdm_error *err)
 {
     if (2 * map->n >= map->capacity) {
         struct tdmi_hdf5_map larger = {.capacity = map->capacity ? 2 * map->capacity : 64,
                                        .n = map->n};
-        larger.places = tdmi_arena_alloc(&file->arena, larger.capacity, sizeof *larger.places);
-        if (larger.places == NULL)
-            return false;
+        TDMI_ARENA_NEW(&file->arena, larger.places, larger.capacity, err);
         for (size_t i = 0; i < map->capacity; i++)
             if (map->places[i].what != NULL)
                 *place_of(&larger, map->places[i].address) = map->places[i];
@@ -187,5 +148,5 @@ bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t addr
     }
     *place_of(map, address) = (struct tdmi_hdf5_place){.address = address, .what = what};
     map->n++;
-    return true;
+    return TDM_OK;
 }

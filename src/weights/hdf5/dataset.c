@@ -1,8 +1,7 @@
 /*
  * The values of HDF5 datasets: in place where they lie in one piece, which is what Keras writes.
  */
-#include "base/scope.h"
-#include "weights/hdf5/inside.h"
+#include "weights/hdf5/internal.h"
 
 #include "base/banned.h"
 
@@ -93,14 +92,13 @@ tdm_status tdmi_hdf5_dataset(tdmi_hdf5 *file, const tdmi_hdf5_object *object,
     if (!tdmi_hdf5_is_dataset(object))
         return TDMI_HDF5_BAD(err, file, "the object at byte %llu is no dataset",
                              (unsigned long long)object->address);
-    tdm_status status = describe(file, object, values, err);
-    if (status == TDM_OK)
-        status = read_layout(file, object, values, err);
-    if (status != TDM_OK || values->kind != TDMI_HDF5_NUMBERS || !values->is_big_endian)
-        return status;
+    TDMI_TRY(describe(file, object, values, err));
+    TDMI_TRY(read_layout(file, object, values, err));
+    if (values->kind != TDMI_HDF5_NUMBERS || !values->is_big_endian)
+        return TDM_OK;
     uint64_t n_bytes = values->n_values * values->item_bytes;
     if (n_bytes > file->stored_bytes)
         return TDMI_HDF5_BAD(err, file, "datasets share their bytes with each other");
     file->stored_bytes -= n_bytes;
-    return tdmi_hdf5_turn(file, values, err);
+    return tdmi_hdf5_swap_bytes(file, values, err);
 }

@@ -1,8 +1,7 @@
 /*
  * What was done to the bytes of a chunk, undone from last to first: deflate, shuffle, fletcher32.
  */
-#include "base/scope.h"
-#include "weights/hdf5/inside.h"
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 #include "io/compress/inflate.h"
 
@@ -138,7 +137,6 @@ static tdm_status undo(const tdmi_hdf5 *file, const struct tdmi_hdf5_filter *fil
                        const uint8_t **bytes, size_t *n_bytes, size_t unpacked_bytes, uint8_t *room,
                        tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     if (filter->id == FILTER_FLETCHER) {
         if (*n_bytes < 4 || (file->has_checks && fletcher32(*bytes, *n_bytes - 4) !=
                                                      tdmi_read_little(*bytes + *n_bytes - 4, 4)))
@@ -146,16 +144,16 @@ static tdm_status undo(const tdmi_hdf5 *file, const struct tdmi_hdf5_filter *fil
         *n_bytes -= 4;
         return TDM_OK;
     }
-    if (filter->id == FILTER_DEFLATE) {
-        status = inflate(file, *bytes, *n_bytes, room, unpacked_bytes, err);
-        *n_bytes = unpacked_bytes;
-    } else {
-        if (filter->item_bytes < 2)
-            return TDM_OK;
+    if (filter->id == FILTER_SHUFFLE && filter->item_bytes < 2)
+        return TDM_OK;
+    if (filter->id == FILTER_SHUFFLE) {
         unshuffle(*bytes, *n_bytes, filter->item_bytes, room);
+    } else {
+        TDMI_TRY(inflate(file, *bytes, *n_bytes, room, unpacked_bytes, err));
+        *n_bytes = unpacked_bytes;
     }
     *bytes = room;
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeline *pipeline,

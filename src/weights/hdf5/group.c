@@ -2,9 +2,7 @@
  * Members of HDF5 groups. Old groups keep their names in a heap and their addresses in a tree of
  * nodes; new ones keep a message for each link, as long as these are few.
  */
-#include "weights/allocated.h"
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include <stdlib.h>
@@ -71,12 +69,8 @@ static int by_name(const void *a, const void *b)
 static tdm_status add_link(tdmi_hdf5 *file, tdmi_hdf5_object *group,
                            const struct tdmi_hdf5_link *link, tdm_error *err)
 {
-    void *items = group->links;
     TDMI_TRY(tdmi_hdf5_pay(file, link->name.length_bytes, err));
-    TDMI_NEED_MEMORY(
-        tdmi_hdf5_grow(file, &items, &group->link_capacity, group->n_links, sizeof *group->links),
-        err);
-    group->links = items;
+    TDMI_ARENA_ROOM(&file->arena, group->links, group->link_capacity, group->n_links, err);
     group->links[group->n_links++] = *link;
     return TDM_OK;
 }
@@ -94,10 +88,10 @@ static tdm_status read_names(tdmi_hdf5 *file, uint64_t address, struct names *na
     const uint8_t *head, *bytes;
     TDMI_TRY(tdmi_hdf5_take_signed(file, address, 32, "HEAP", 0, &head, err));
     names->n_bytes = tdmi_read_little(head + 8, 8);
-    tdm_status status = tdmi_hdf5_take(file, tdmi_read_little(head + 24, 8), names->n_bytes,
-                                       "the names of a group", &bytes, err);
+    TDMI_TRY(tdmi_hdf5_take(file, tdmi_read_little(head + 24, 8), names->n_bytes,
+                            "the names of a group", &bytes, err));
     names->bytes = (const char *)bytes;
-    return status;
+    return TDM_OK;
 }
 
 enum { SYMBOL_BYTES = 40, SYMBOL_IS_SOFT = 2 };
@@ -222,7 +216,7 @@ tdm_status tdmi_hdf5_links(tdmi_hdf5 *file, tdmi_hdf5_object *group,
         for (size_t i = 1; i < group->n_links; i++)
             if (by_name(&group->links[i - 1], &group->links[i]) == 0)
                 return TDMI_HDF5_BAD(err, file, "'%.*s' is twice in one group",
-                                     (int)(group->links[i].name.length_bytes & 0xff),
+                                     tdmi_precision(group->links[i].name.length_bytes),
                                      group->links[i].name.bytes);
         group->has_links = true;
     }
@@ -234,7 +228,7 @@ tdm_status tdmi_hdf5_links(tdmi_hdf5 *file, tdmi_hdf5_object *group,
 tdm_status tdmi_hdf5_follow(tdmi_hdf5 *file, const struct tdmi_hdf5_link *link,
                             tdmi_hdf5_object **object, tdm_error *err)
 {
-    int length = link->name.length_bytes < 200 ? (int)link->name.length_bytes : 200;
+    const int length = tdmi_precision(link->name.length_bytes);
     if (!link->is_hard)
         return TDMI_HDF5_BAD(err, file,
                              "'%.*s' is a soft or external link; only things of this file are read",

@@ -2,9 +2,7 @@
  * Where the chunks of a dataset lie: a tree (what h5py writes unless told otherwise), one chunk,
  * one run of chunks, or an array of fixed length.
  */
-#include "base/scope.h"
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include "base/banned.h"
@@ -71,20 +69,19 @@ static tdm_status read_tree(const struct reading *reading, uint64_t address, int
     level = node[5];
     size_t n = (size_t)tdmi_read_little(node + 6, 2);
     size_t key_bytes = 8 + 8 * (size_t)(reading->values->rank + 1), step = key_bytes + 8;
-    tdm_status status =
-        tdmi_hdf5_take(file, address + 24, n * step + key_bytes, "a node of a tree", &node, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++, node += step) {
+    TDMI_TRY(
+        tdmi_hdf5_take(file, address + 24, n * step + key_bytes, "a node of a tree", &node, err));
+    for (size_t i = 0; i < n; i++, node += step) {
         uint64_t child = tdmi_read_little(node + key_bytes, 8), number = 0;
         if (level > 0) {
-            status = read_tree(reading, child, level - 1, err);
+            TDMI_TRY(read_tree(reading, child, level - 1, err));
             continue;
         }
-        status = number_of(reading, node + 8, &number, err);
-        if (status == TDM_OK)
-            status = note(reading, number, child, tdmi_read_little(node, 4),
-                          (uint32_t)tdmi_read_little(node + 4, 4), err);
+        TDMI_TRY(number_of(reading, node + 8, &number, err));
+        TDMI_TRY(note(reading, number, child, tdmi_read_little(node, 4),
+                      (uint32_t)tdmi_read_little(node + 4, 4), err));
     }
-    return status;
+    return TDM_OK;
 }
 
 /* ---- an array of fixed length ------------------------------------------------------------ */
@@ -146,7 +143,6 @@ tdm_status tdmi_hdf5_read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *
 {
     struct reading reading = {file, values, chunking, is_filtered, chunks};
     uint64_t n_bytes = chunking->chunk_bytes;
-    tdm_status status = TDM_OK;
     switch (chunking->index) {
     case TDMI_HDF5_INDEX_TREE:
         return read_tree(&reading, chunking->address, -1, err);
@@ -158,9 +154,9 @@ tdm_status tdmi_hdf5_read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *
                     chunking->single_bytes ? chunking->single_bytes : n_bytes,
                     chunking->single_skips, err);
     case TDMI_HDF5_INDEX_IMPLICIT:
-        for (uint64_t i = 0; status == TDM_OK && i < chunking->n_chunks; i++)
-            status = note(&reading, i, chunking->address + i * n_bytes, n_bytes, 0, err);
-        return status;
+        for (uint64_t i = 0; i < chunking->n_chunks; i++)
+            TDMI_TRY(note(&reading, i, chunking->address + i * n_bytes, n_bytes, 0, err));
+        return TDM_OK;
     case TDMI_HDF5_INDEX_FIXED_ARRAY:
         return read_array(&reading, err);
     }

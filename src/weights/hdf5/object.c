@@ -2,11 +2,8 @@
  * An HDF5 file's beginning, and its objects as lists of messages: what a group or a dataset says of
  * itself. Headers of version 1 (what h5py writes unless told otherwise) and 2.
  */
-#include "weights/allocated.h"
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
-#include "base/memory.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -61,9 +58,8 @@ static tdm_status read_superblock(tdmi_hdf5 *file, uint64_t *root, tdm_error *er
         tdmi_hdf5_skip(&cursor, 4);
     if (cursor.is_short)
         return TDMI_HDF5_BAD(err, file, "it ends within its superblock");
-    if (version >= 2) {
+    if (version >= 2)
         TDMI_TRY(tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err));
-    }
     if (end < base || end - base > file->n_bytes)
         return TDMI_HDF5_BAD(err, file,
                              "it says that it has %llu bytes, and there are %zu: it is cut short",
@@ -77,28 +73,22 @@ tdm_status tdmi_hdf5_open(const uint8_t *bytes, size_t n_bytes, const char *name
     size_t begin = signature_at(bytes, n_bytes);
     if (begin == n_bytes)
         return TDM_FAIL(err, TDM_E_INPUT, "%s: it is no HDF5 file", name);
-    tdmi_hdf5 *file = tdmi_alloc(1, sizeof *file);
-    TDMI_NEED_MEMORY(file, err);
-    tdmi_arena_init(&file->arena, 0);
-    file->name = tdmi_arena_copy(&file->arena, name);
+    uint64_t root = 0;
+    TDMI_AT_END(tdmi_hdf5_close_at) tdmi_hdf5 *file = NULL;
+    TDMI_TRY(TDMI_NEW(file, 1, err));
+    TDMI_ARENA_COPY(&file->arena, file->name, name, err);
     file->bytes = bytes + begin;
     file->n_bytes = n_bytes - begin;
     file->has_checks = has_checks;
     file->budget_bytes = 4 * (uint64_t)file->n_bytes + 65536;
     file->stored_bytes = file->n_bytes;
     file->unpacked_bytes = FREE_BYTES + MOST_TIMES * (uint64_t)file->n_bytes;
-    uint64_t root = 0;
-    tdm_status status =
-        file->name == NULL ? tdmi_hdf5_no_memory(file, err) : read_superblock(file, &root, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_object_at(file, root, &file->root, err);
-    if (status == TDM_OK && !tdmi_hdf5_is_group(file->root))
-        status = TDMI_HDF5_BAD(err, file, "its root is no group");
-    if (status == TDM_OK)
-        *opened = file;
-    else
-        tdmi_hdf5_close(file);
-    return status;
+    TDMI_TRY(read_superblock(file, &root, err));
+    TDMI_TRY(tdmi_hdf5_object_at(file, root, &file->root, err));
+    if (!tdmi_hdf5_is_group(file->root))
+        return TDMI_HDF5_BAD(err, file, "its root is no group");
+    *opened = tdmi_take(&file);
+    return TDM_OK;
 }
 
 void tdmi_hdf5_close(tdmi_hdf5 *file)
@@ -122,18 +112,6 @@ struct header {
     size_t most;      /* messages; what a header of version 1 says */
 };
 
-static tdm_status add_message(tdmi_hdf5 *file, tdmi_hdf5_object *object,
-                              const struct tdmi_hdf5_message *message, tdm_error *err)
-{
-    void *items = object->messages;
-    TDMI_NEED_MEMORY(tdmi_hdf5_grow(file, &items, &object->message_capacity, object->n_messages,
-                                    sizeof *object->messages),
-                     err);
-    object->messages = items;
-    object->messages[object->n_messages++] = *message;
-    return TDM_OK;
-}
-
 /* A run of messages; up to three bytes at the end of version 2's may be left over. */
 static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
                                 const struct header *header, struct tdmi_hdf5_cursor cursor,
@@ -152,7 +130,9 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
             return TDMI_HDF5_BAD(err, file,
                                  "a message of the object at byte %llu reaches past its header",
                                  (unsigned long long)object->address);
-        TDMI_TRY(add_message(file, object, &message, err));
+        TDMI_ARENA_ROOM(&file->arena, object->messages, object->message_capacity,
+                        object->n_messages, err);
+        object->messages[object->n_messages++] = message;
     }
     return TDM_OK;
 }
@@ -167,19 +147,16 @@ static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
                              (unsigned long long)object->address);
     uint64_t address = tdmi_read_little(message->body, 8);
     uint64_t n_bytes = tdmi_read_little(message->body + 8, 8);
-    tdm_status status =
-        tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err));
     struct tdmi_hdf5_cursor cursor = {.at = block, .left = (size_t)n_bytes};
     if (header->version == 2) {
         if (n_bytes < 8 || memcmp(block, "OCHK", 4) != 0)
             return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with 'OCHK'",
                                  (unsigned long long)address);
-        status = tdmi_hdf5_check(file, block, cursor.left, "an object's continuation", err);
+        TDMI_TRY(tdmi_hdf5_check(file, block, cursor.left, "an object's continuation", err));
         cursor = (struct tdmi_hdf5_cursor){.at = block + 4, .left = cursor.left - 8};
     }
-    return status == TDM_OK ? read_messages(file, object, header, cursor, err) : status;
+    return read_messages(file, object, header, cursor, err);
 }
 
 /* ---- headers ----------------------------------------------------------------------------- */
@@ -232,18 +209,16 @@ tdm_status tdmi_hdf5_object_at(tdmi_hdf5 *file, uint64_t address, tdmi_hdf5_obje
     object->address = address;
     struct header header = {0};
     bool is_new = address < file->n_bytes && file->bytes[address] == 'O';
-    tdm_status status = is_new ? read_header_2(file, object, &header, err)
-                               : read_header_1(file, object, &header, err);
+    TDMI_TRY(is_new ? read_header_2(file, object, &header, err)
+                    : read_header_1(file, object, &header, err));
     /* The list grows while it is walked: a continuation may be continued. */
-    for (size_t i = 0; status == TDM_OK && i < object->n_messages; i++) {
+    for (size_t i = 0; i < object->n_messages; i++) {
         struct tdmi_hdf5_message message = object->messages[i];
         if (message.type == TDMI_HDF5_CONTINUATION)
-            status = read_continuation(file, object, &header, &message, err);
+            TDMI_TRY(read_continuation(file, object, &header, &message, err));
     }
-    if (status == TDM_OK && !tdmi_hdf5_map_add(file, &file->objects, address, object))
-        status = tdmi_hdf5_no_memory(file, err);
     *found = object;
-    return status;
+    return tdmi_hdf5_map_add(file, &file->objects, address, object, err);
 }
 
 const struct tdmi_hdf5_message *tdmi_hdf5_message(const tdmi_hdf5_object *object,

@@ -3,7 +3,6 @@
  * ["layer", 0, 0, {}], Keras 3 as tensors with a history of that form, anywhere in the arguments.
  */
 #include "weights/keras/config.h"
-#include "weights/allocated.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -50,18 +49,9 @@ static tdm_status append(struct reader *in, const struct tdmi_keras_layer *layer
     if (config->n_layers >= most_layers)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d layers", most_layers);
     if (strlen(layer->name) > most_name)
-        return TDM_FAIL(err, TDM_E_INPUT, "the name of layer '%.60s…' has more than %d bytes",
+        return TDM_FAIL(err, TDM_E_INPUT, "the name of layer '%s' has more than %d bytes",
                         layer->name, most_name);
-    if (config->n_layers == config->capacity) {
-        int larger = config->capacity ? 2 * config->capacity : 64;
-        struct tdmi_keras_layer *layers =
-            tdmi_arena_alloc(in->arena, (size_t)larger, sizeof *layers);
-        TDMI_NEED_MEMORY(layers, err);
-        if (config->n_layers > 0)
-            memcpy(layers, config->layers, (size_t)config->n_layers * sizeof *layers);
-        config->layers = layers;
-        config->capacity = larger;
-    }
+    TDMI_ARENA_ROOM(in->arena, config->layers, config->capacity, (size_t)config->n_layers, err);
     config->layers[config->n_layers] = *layer;
     *index = config->n_layers++;
     return TDM_OK;
@@ -77,8 +67,8 @@ static tdm_status add_input(struct reader *in, const char *name, const tdm_json_
     if (tdm_json_count(shape) == 1 && tdm_json_kind_of(tdm_json_at(shape, 0)) == TDM_JSON_ARRAY)
         shape = tdm_json_at(shape, 0);
     if (tdm_json_kind_of(shape) != TDM_JSON_ARRAY || tdm_json_count(shape) != 4)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the input '%s' is no picture of (height, width, channels)", name);
+        return TDM_FAIL(err, TDM_E_INPUT, "the input '%s' is no image of (height, width, channels)",
+                        name);
     for (size_t i = 0; i < 3; i++) {
         const tdm_json_value *side = tdm_json_at(shape, i + 1);
         int64_t number = tdm_json_as_integer(side, 0);
@@ -279,7 +269,7 @@ static tdm_status read_functional_layer(struct reader *in, const struct scope *s
         inputs[k] = find(scope, i, reads.names[k]);
         if (inputs[k] < 0)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "layer '%s' reads '%.200s', and no earlier layer is called so", name,
+                            "layer '%s' reads '%s', and no earlier layer is called so", name,
                             reads.names[k]);
     }
     return TDM_WRAP(
@@ -293,8 +283,8 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
 {
     const size_t n = tdm_json_count(layers);
     struct reads inputs = {.n = 0}, outputs = {.n = 0};
-    struct scope scope = {layers, tdmi_arena_alloc(in->arena, n + 1, sizeof *scope.outputs)};
-    TDMI_NEED_MEMORY(scope.outputs, err);
+    struct scope scope = {.layers = layers};
+    TDMI_ARENA_NEW(in->arena, scope.outputs, n + 1, err);
     gather(tdm_json_member(config, "input_layers"), &inputs);
     gather(tdm_json_member(config, "output_layers"), &outputs);
     if (inputs.n != 1 || outputs.n != 1 || inputs.is_odd || outputs.is_odd)
@@ -303,13 +293,11 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
                         inputs.n, outputs.n);
     for (size_t i = 0; i < n; i++)
         scope.outputs[i] = -1;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         TDMI_TRY(read_functional_layer(in, &scope, i, place, err));
-    }
     *output = find(&scope, n, outputs.names[0]);
     if (*output < 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "its output '%.200s' is no layer of it",
-                        outputs.names[0]);
+        return TDM_FAIL(err, TDM_E_INPUT, "its output '%s' is no layer of it", outputs.names[0]);
     return TDM_OK;
 }
 
@@ -323,7 +311,7 @@ static tdm_status read_model(struct reader *in, const tdm_json_value *model,
         tdm_json_kind_of(config) == TDM_JSON_ARRAY ? config : tdm_json_member(config, "layers");
     if (!is_model(class) || tdm_json_kind_of(layers) != TDM_JSON_ARRAY)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "a model of the class '%.100s'; Sequential and Functional with their "
+                        "a model of the class '%s'; Sequential and Functional with their "
                         "layers are read",
                         class);
     if (tdm_json_count(layers) > most_layers)

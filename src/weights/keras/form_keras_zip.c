@@ -2,10 +2,9 @@
  * Keras 3's .keras files: a zip of config.json (the network), metadata.json (who wrote it) and
  * model.weights.h5 (the arrays, in place where the zip does not compress them, as Keras's does).
  */
-#include "base/scope.h"
 #include "weights/keras/h5.h"
 #include "weights/zip_members.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -47,21 +46,15 @@ static tdm_status note_version(struct tdmi_zip_members *members, tdm_error *err)
 {
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_json_document *document = NULL;
-    tdm_status status = bytes_of(members, metadata_name, &bytes, &n_bytes, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(
-            err, tdm_json_read((const char *)bytes, n_bytes, metadata_name, &document, err),
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    TDMI_TRY(bytes_of(members, metadata_name, &bytes, &n_bytes, err));
+    TDM_TRY(tdm_json_read((const char *)bytes, n_bytes, metadata_name, &document, err), err,
             "reading %s", tdmi_weights_path(members->weights));
-    if (status != TDM_OK)
-        return status;
     const char *version =
         tdm_json_as_string(tdm_json_member(tdm_json_root(document), "keras_version"), NULL);
-    if (version != NULL)
-        status =
-            tdmi_weights_note(members->weights, "keras_version", version, strlen(version), err);
-    tdm_json_document_free(document);
-    return status;
+    return version == NULL ? TDM_OK
+                           : tdmi_weights_note(members->weights, "keras_version", version,
+                                               strlen(version), err);
 }
 
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,

@@ -1,6 +1,5 @@
 /* Taking the names of a Keras file apart, and finding a layer's variable among them. */
 #include "weights/keras/names.h"
-#include "weights/allocated.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,15 +71,14 @@ tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bin
 {
     const tdmi_weights *weights = bindings->weights;
     size_t n = tdmi_weights_count(weights);
-    *names = (struct tdmi_keras_names){
-        .entries = tdmi_arena_alloc(bindings->arena, n + 1, sizeof *names->entries)};
-    TDMI_NEED_MEMORY(names->entries, err);
+    *names = (struct tdmi_keras_names){0};
+    TDMI_ARENA_NEW(bindings->arena, names->entries, n + 1, err);
     for (size_t i = 0; i < n; i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(weights, i);
         struct tdmi_keras_entry *entry = &names->entries[names->n_entries];
-        char *name = tdmi_arena_copy(bindings->arena, tensor->name);
+        char *name;
         bool is_numbered = false;
-        TDMI_NEED_MEMORY(name, err);
+        TDMI_ARENA_COPY(bindings->arena, name, tensor->name, err);
         if (is_ignored(name)) {
             tdmi_bindings_take(bindings, tensor);
             continue;

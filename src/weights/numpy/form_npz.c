@@ -8,7 +8,7 @@
  */
 #include "base/bytes.h"
 #include "base/text/text.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/zip_members.h"
 
 #include <string.h>
@@ -150,31 +150,30 @@ static tdm_status read_head(const tdmi_weights *weights, const char *what, const
 {
     *npy = (struct npy){0};
     if (!is_npy(bytes, n_bytes) || n_bytes < MARK_BYTES + 4)
-        return TDMI_WEIGHTS_BAD(err, weights, "'%.200s' does not begin as an array of NumPy's",
-                                what);
+        return TDMI_WEIGHTS_BAD(err, weights, "'%s' does not begin as an array of NumPy's", what);
     int version = bytes[MARK_BYTES];
     size_t head_at = version == 1 ? MARK_BYTES + 4 : MARK_BYTES + 6;
     if (version < 1 || version > 3 || n_bytes < head_at)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s' is of version %d of its form, or cut short; 1 to 3 are "
+                                "'%s' is of version %d of its form, or cut short; 1 to 3 are "
                                 "read",
                                 what, version);
     const size_t head_bytes = tdmi_read_little(bytes + MARK_BYTES + 2, head_at - MARK_BYTES - 2);
     if (head_bytes > n_bytes - head_at)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s' announces a head of %zu bytes and has %zu: it is cut "
+                                "'%s' announces a head of %zu bytes and has %zu: it is cut "
                                 "short or damaged",
                                 what, head_bytes, n_bytes - head_at);
     struct cursor head = {(const char *)bytes + head_at,
                           (const char *)bytes + head_at + head_bytes};
     if (!take_dict(&head, npy))
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s': its head is not a type, an order and a shape of at most "
+                                "'%s': its head is not a type, an order and a shape of at most "
                                 "%d axes (byte %zu)",
                                 what, TDMI_WEIGHTS_RANK, (size_t)(head.at - (const char *)bytes));
     if (strchr(npy->type, 'O') != NULL)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s' is an array of Python objects, a pickle, which is not "
+                                "'%s' is an array of Python objects, a pickle, which is not "
                                 "run; arrays of numbers are read",
                                 what);
     npy->values_at = head_at + head_bytes;
@@ -259,7 +258,7 @@ static tdm_status add_array(tdmi_weights *weights, char *name, const uint8_t *by
     if (npy.has_numbers)
         return add_values(weights, name, &npy, bytes, n_bytes, err);
     if (left_out->length_bytes < LONGEST_LIST)
-        tdmi_text_printf(left_out, "%s%.100s (%s)", left_out->length_bytes > 0 ? ", " : "", name,
+        tdmi_text_printf(left_out, "%s%s (%s)", left_out->length_bytes > 0 ? ", " : "", name,
                          npy.type);
     return TDM_OK;
 }

@@ -4,7 +4,7 @@
  * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
  * between tensors, so in the file itself they may lie anywhere).
  */
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/safetensors/safetensors.h"
 #include "base/bytes.h"
 #include "weights/safetensors/safetensors_form.h"
@@ -102,7 +102,7 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
                    "not a safetensors file: its header does not start with '{' (byte 8)");
     *header_bytes = n;
     char name[300];
-    snprintf(name, sizeof name, "header (from byte 8) of %.200s", file->path);
+    snprintf(name, sizeof name, "header (from byte 8) of %s", file->path);
     return tdm_json_read(file->header, (size_t)n, name, &file->document, err);
 }
 
@@ -155,7 +155,7 @@ static tdm_status read_entry(tdmi_safetensors *file, const tdm_json_value *entry
     if (dtype == NULL)
         return BAD(err, file, "tensor '%s': the header does not say its dtype", tensor->name);
     if (!tdmi_dtype_of_name(dtype, &tensor->dtype))
-        return BAD(err, file, "tensor '%s': dtype '%.20s' is not one of %s", tensor->name, dtype,
+        return BAD(err, file, "tensor '%s': dtype '%s' is not one of %s", tensor->name, dtype,
                    tdmi_dtype_names());
     TDMI_TRY(read_shape(file, entry, tensor, err));
     const tdm_json_value *offsets = tdm_json_member(entry, "data_offsets");

@@ -11,7 +11,7 @@
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/text/json.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include <inttypes.h>
 #include <string.h>
 #include "base/banned.h"

@@ -5,7 +5,7 @@
  */
 #include "base/file/file.h"
 #include "base/text/json.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/tfjs/tfjs_weights.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 
 /* ---- what a manifest may read ------------------------------------------------------------- */
 
@@ -178,19 +178,19 @@ static tdm_status read_weight(const tdmi_weights *weights, const tdm_json_value 
                                 TDMI_WEIGHTS_RANK);
     if (!read_type(entry, weight))
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "weight '%.200s' is of type '%.40s'; float32, float16, int32, "
+                                "weight '%s' is of type '%s'; float32, float16, int32, "
                                 "uint8 and bool are read",
                                 name, tdm_json_as_string(tdm_json_member(entry, "dtype"), ""));
     if (!read_coding(entry, weight, &width))
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "weight '%.200s' is quantised in a way that is not read: uint8 and "
+                                "weight '%s' is quantised in a way that is not read: uint8 and "
                                 "uint16 with scale and min, and float16 are",
                                 name);
     for (size_t i = 0; i < rank; i++) {
         int64_t size = tdm_json_as_integer(tdm_json_at(shape, i), -1);
         weight->tensor.shape[i] = size;
         if (size < 0 || __builtin_mul_overflow(n, (uint64_t)size, &n) || n > INT64_MAX / 8)
-            return TDMI_WEIGHTS_BAD(err, weights, "weight '%.200s': its shape is none", name);
+            return TDMI_WEIGHTS_BAD(err, weights, "weight '%s': its shape is none", name);
     }
     weight->tensor.n_values = (int64_t)n;
     weight->stored_bytes = n * width;
@@ -247,7 +247,7 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
         struct tdmi_place place = {0};
         if (!stays_inside(path))
             return TDMI_WEIGHTS_BAD(err, weights,
-                                    "the path '%.200s' of a shard leaves the model's folder", path);
+                                    "the path '%s' of a shard leaves the model's folder", path);
         shards[i].path = tdmi_path_join(tdmi_weights_arena(weights), folder, path);
         TDMI_NEED_MEMORY(shards[i].path, err);
         TDM_TRY(tdmi_storage_look(shards[i].path, &place, err), err, "cannot read %s",

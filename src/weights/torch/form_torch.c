@@ -8,7 +8,7 @@
  * The storages are used where they lie in the file.
  */
 #include "base/memory.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/torch/torch_state.h"
 #include "weights/zip_members.h"
 

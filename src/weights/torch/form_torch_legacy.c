@@ -8,7 +8,7 @@
  */
 #include "base/memory.h"
 #include "base/bytes.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/torch/torch_state.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "weights/torch/pickle.h"
 #include "base/bytes.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/torch/pickle_machine.h"
 #include "base/memory.h"
 #include "base/text/quote.h"

@@ -2,7 +2,7 @@
  * Opcodes that in Python import and call. Here a name is looked up in a list, a call is written
  * down, and the state of an object is kept beside it.
  */
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/torch/pickle_machine.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Opcodes of lists, tuples, dicts and sets: made empty and filled, or made of what stands above a
  * mark. */
-#include "weights/allocated.h"
+#include "weights/errors.h"
 #include "weights/torch/pickle_machine.h"
 
 #include <string.h>

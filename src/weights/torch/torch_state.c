@@ -139,7 +139,7 @@ static void leave_out(struct walk *walk, const char *key, int64_t n)
 {
     if (walk->left_out.length_bytes > LONGEST_LIST)
         return;
-    tdmi_text_printf(&walk->left_out, "%s%.100s (%lld tensor%s)",
+    tdmi_text_printf(&walk->left_out, "%s%s (%lld tensor%s)",
                      walk->left_out.length_bytes > 0 ? ", " : "", *key == '\0' ? "(no name)" : key,
                      (long long)n, n == 1 ? "" : "s");
 }
@@ -186,7 +186,7 @@ static tdm_status add_one(struct walk *walk, const tdmi_pickle_value *value, int
         return tdmi_torch_note(walk->files, walk->name.bytes, value, walk->err);
     if (walk->name.length_bytes > LONGEST_NAME)
         return TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
-                                "the name '%.60s…' of a tensor has more than %d bytes",
+                                "the name '%s' of a tensor has more than %d bytes",
                                 walk->name.bytes, LONGEST_NAME);
     return is_container(value) ? add_all(walk, value, RANK_NEVER, depth + 1)
                                : tdmi_torch_add(walk->files, value, walk->name.bytes, walk->err);

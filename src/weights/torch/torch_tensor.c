@@ -8,7 +8,7 @@
 
 #include <string.h>
 #include "base/banned.h"
-#include "weights/allocated.h"
+#include "weights/errors.h"
 
 /* ---- types ------------------------------------------------------------------------------- */
 
@@ -101,7 +101,7 @@ tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
                                 "model.state_dict() instead");
     if (!tdmi_pickle_is_text(tdmi_pickle_item(tuple, 0), "storage") || key == NULL ||
         key->kind != TDMI_PICKLE_TEXT || !type_of(tdmi_pickle_item(tuple, 1), true, dtype))
-        return TDMI_WEIGHTS_BAD(err, weights, "'%.200s' is not on a storage of a type known here",
+        return TDMI_WEIGHTS_BAD(err, weights, "'%s' is not on a storage of a type known here",
                                 what);
     *storage = (struct tdmi_torch_storage){.key = key->bytes,
                                            .key_bytes = key->count,
@@ -114,7 +114,7 @@ tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
     }
     if (n_values > INT64_MAX / width || first > n_values || n_viewed > n_values - first)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s' is on a storage whose size is none, or which goes past "
+                                "'%s' is on a storage whose size is none, or which goes past "
                                 "the one it is part of",
                                 what);
     storage->n_bytes = n_values * width;
@@ -143,7 +143,7 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
         strides->kind != TDMI_PICKLE_TUPLE || sizes->count != strides->count ||
         sizes->count > TDMI_WEIGHTS_RANK || layout->first == UINT64_MAX)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "tensor '%.200s' has no place and shape of at most %d axes", name,
+                                "tensor '%s' has no place and shape of at most %d axes", name,
                                 TDMI_WEIGHTS_RANK);
     layout->tensor.rank = (int)sizes->count;
     layout->n_values = 1;
@@ -152,8 +152,8 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
     for (size_t i = 0; i < sizes->count; i++) {
         uint64_t size = size_of(sizes->items[i]), stride = size_of(strides->items[i]);
         if (size == UINT64_MAX || stride == UINT64_MAX)
-            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': axis %zu has no size or step",
-                                    name, i);
+            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': axis %zu has no size or step", name,
+                                    i);
         layout->tensor.shape[i] = (int64_t)size;
         layout->strides[i] = stride;
         fits = fits && !__builtin_mul_overflow(layout->n_values, size, &layout->n_values);
@@ -161,8 +161,7 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
                                       !__builtin_add_overflow(last, step, &last)));
     }
     if (!fits || last == UINT64_MAX)
-        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': its shape has too many values",
-                                name);
+        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': its shape has too many values", name);
     layout->span = last + 1;
     return TDM_OK;
 }
@@ -204,7 +203,7 @@ static tdm_status copy_values(struct tdmi_torch_files *files, const struct layou
     uint64_t bytes, left = files->most_copied_bytes - files->copied_bytes;
     if (__builtin_mul_overflow(layout->n_values, width, &bytes) || bytes > left)
         return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%.200s' does not lie without gaps, and laid out it takes "
+                                "tensor '%s' does not lie without gaps, and laid out it takes "
                                 "more memory than all tensors of such a file are given (%llu "
                                 "bytes)",
                                 layout->tensor.name, (unsigned long long)files->most_copied_bytes);
@@ -229,7 +228,7 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
     if (status == TDM_OK && strcmp(function, "_rebuild_tensor_v3") == 0 &&
         !type_of(tdmi_pickle_item(arguments, 6), false, &layout.tensor.dtype))
         status = TDMI_WEIGHTS_BAD(err, files->weights,
-                                  "tensor '%.200s' is of a type that is not known here", name);
+                                  "tensor '%s' is of a type that is not known here", name);
     if (status == TDM_OK)
         status = read_shape(files->weights, arguments, &layout, err);
     if (status != TDM_OK)
@@ -237,14 +236,13 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
     const size_t width = tdmi_dtype_bytes(layout.tensor.dtype);
     if (layout.n_values > 0 && layout.span > storage.view_bytes / width)
         return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%.200s' ends at value %llu of a storage of %llu: the file "
+                                "tensor '%s' ends at value %llu of a storage of %llu: the file "
                                 "is damaged",
                                 name, (unsigned long long)layout.span,
                                 (unsigned long long)(storage.view_bytes / width));
     if (layout.n_values == 0)
         return tdmi_weights_add(files->weights, &layout.tensor, 0, err);
-    TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%.200s'",
-            name);
+    TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%s'", name);
     bytes += storage.first;
     const uint8_t *data = bytes + layout.first * width;
     if (!is_without_gaps(&layout))

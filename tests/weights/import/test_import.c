@@ -240,7 +240,7 @@ static void everything_that_does_not_fit_is_named(void **state)
     add_lenet(&made, "", 1, "conv2.bias");
     add_shape(&made, "conv2.bias", 1, 15, 0, 0, 0);
     refused(&made, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
-            "of another shape: conv2.bias is 15, wanted is 16");
+            "of another shape: conv2.bias is 15, not 16");
     begin(&made);
     add_lenet(&made, "", 1, NULL);
     refused(&made, &(struct tdmi_import_request){.network = "alexnet"}, TDM_E_INPUT, "are missing");
@@ -392,7 +392,7 @@ static void published_files_are_known_by_their_digits(void **state)
     assert_false(tdmi_catalogue_has_size("xception", 92000000)); /* its hash is another kind */
 }
 
-/* torchvision prepares pictures for its second weights otherwise than for its first. */
+/* torchvision prepares images for its second weights otherwise than for its first. */
 static void published_files_bring_the_preprocessing_of_their_recipe(void **state)
 {
     (void)state;
@@ -402,11 +402,11 @@ static void published_files_bring_the_preprocessing_of_their_recipe(void **state
         const char *says;
     } cases[] = {
         {"mobilenet_v2-7ebf99e0.pth", NULL, 224.0 / 232.0,
-         "is torchvision V2, ImageNet's mobilenet_v2-7ebf99e0.pth: pictures become numbers as was "
+         "is torchvision V2, ImageNet's mobilenet_v2-7ebf99e0.pth: images become numbers as was "
          "published with it: scale torch, fit crop to 0.9655"},
         {"mobilenet_v2-b0353104.pth", NULL, 0.875, "scale torch, fit crop to 0.875"},
         {"mine.pth", NULL, 0.875,
-         "does not say how pictures become numbers: scale torch, fit crop to 0.875"},
+         "does not say how images become numbers: scale torch, fit crop to 0.875"},
         {"mobilenet_v2-7ebf99e0.pth", "stretch", 224.0 / 232.0, "fit stretch, padding"},
     };
     struct tdmi_network network;
@@ -504,7 +504,7 @@ static void words_of_others_under_our_keys_are_passed_over(void **state)
     imported(&made, &(struct tdmi_import_request){.network = "lenet5"}, &import);
     assert_int_equal(tdmi_graph_preprocess(import.graph)->scale, TDMI_SCALE_UNIT);
     assert_int_equal(import.n_notes, 2);
-    assert_non_null(strstr(import.notes[0], "passed over"));
+    assert_non_null(strstr(import.notes[0], "is skipped"));
     assert_non_null(strstr(import.notes[1], "scale unit, fit pad and padding symmetric"));
     tdmi_import_release(&import);
     end(&made);
