@@ -163,8 +163,8 @@ tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *
         if (all.n[kind] > most_lines)
             tdm_log(TDM_LOG_ERROR, "and %d more of this kind", all.n[kind] - most_lines);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "the weights %s do not fit the network %s; of their tensors %d are "
-                    "missing, %d of another shape, %d of no use (%s)",
+                    "the weights %s do not fit the network %s; of their tensors %d are missing, %d "
+                    "of another shape, %d of no use (%s)",
                     tdmi_weights_path(bindings->weights), bindings->network, all.n[MISSING],
                     all.n[MISSHAPED], all.n[EXTRA], all.text);
 }
@@ -213,8 +213,8 @@ static tdm_status fill_tensor(const struct tdmi_bindings *bindings, const struct
     const float *wrong = first_without_root(node, tensor, to);
     if (wrong)
         return TDMI_WEIGHTS_BAD(err, bindings->weights,
-                                "tensor '%s' has the variance %g; with the batch norm's epsilon "
-                                "of %g, more than 0 is accepted",
+                                "tensor '%s' has the variance %g; with the batch norm's epsilon of "
+                                "%g, more than 0 is accepted",
                                 from->name, (double)*wrong, node->attrs.epsilon);
     if (is_transposed)
         tdmi_values_from_torch(node, tensor, to, at);

@@ -112,9 +112,8 @@ tdm_status tdm_weights_convert(const char *from, const char *to, struct tdm_weig
 {
     if (!tdmi_ends_with(to, ".safetensors") || strlen(to) == strlen(".safetensors"))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "converting %s to %s: tensors are written under their own names to "
-                        "a file that ends in .safetensors; tandem export writes other forms of a "
-                        "network",
+                        "converting %s to %s: tensors are written under their own names to a file "
+                        "that ends in .safetensors; tandem export writes other forms of a network",
                         from, to);
     TDMI_AT_END(tdm_weights_close_at) tdm_weights_file *file = NULL;
     TDM_TRY(tdm_weights_open(from, &file, err), err, "converting %s", from);

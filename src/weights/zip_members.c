@@ -62,12 +62,11 @@ tdm_status tdmi_zip_members_bytes(struct tdmi_zip_members *members, int64_t inde
     uint64_t size_bytes = (uint64_t)entry->size_bytes;
     bool is_packed = entry->size_bytes != entry->stored_bytes;
     if (is_packed && size_bytes > members->most_bytes - members->unpacked_bytes)
-        return TDMI_WEIGHTS_BAD(err, members->weights,
-                                "'%s' would be unpacked to %llu bytes, and all is to stay "
-                                "below %llu (64 MiB and %d times the file): a bomb, or weights "
-                                "that are to be stored without compression",
-                                entry->name, (unsigned long long)size_bytes,
-                                (unsigned long long)members->most_bytes, MOST_TIMES);
+        return TDMI_WEIGHTS_BAD(
+            err, members->weights,
+            "'%s' would be unpacked to %zu bytes, and all is to stay below %zu (64 MiB and %d "
+            "times the file): a bomb, or weights that are to be stored without compression",
+            entry->name, (size_t)size_bytes, (size_t)members->most_bytes, MOST_TIMES);
     TDMI_TRY(tdmi_archive_view(members->archive, index, INT64_MAX, &text, &at, err));
     *bytes = at;
     if (text.length_bytes == 0)

@@ -125,10 +125,10 @@ static tdm_status compare(const struct fetch *fetch, const char *path,
     fetched->is_new = *hash == '\0' && *before == '\0';
     fetched->is_published = *hash != '\0';
     if (*hash && !tdmi_digest_is(&digest, hash))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s is not the published file: its publisher says %s, its SHA-256 is %s "
-                        "and its MD5 %s",
-                        path, hash, digest.sha256, digest.md5);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "%s is not the published file: its publisher says %s, its SHA-256 is %s and its MD5 %s",
+            path, hash, digest.sha256, digest.md5);
     if (*before && strcmp(before, digest.sha256) != 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s is not the file that was fetched: its SHA-256 was %s and is %s; remove "
@@ -146,11 +146,10 @@ static int64_t most_bytes(const struct fetch *fetch)
 
 static tdm_status too_large(const struct fetch *fetch, tdm_error *err)
 {
-    return TDM_FAIL(
-        err, TDM_E_INPUT,
-        "the server sends more than %lld bytes, twice what was published (%.1f MB): it is "
-        "another file",
-        (long long)most_bytes(fetch), fetch->known->megabytes);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "the server sends more than %lld bytes, twice what was published (%.1f MB): it "
+                    "is another file",
+                    (long long)most_bytes(fetch), fetch->known->megabytes);
 }
 
 static tdm_status on_begin(void *self, int64_t from, int64_t total, const char *tag, tdm_error *err)

@@ -90,8 +90,7 @@ static tdm_status load(struct library *library, tdm_error *err)
     if (!library->handle)
         return TDM_FAIL(
             err, TDM_E_ABSENT,
-            "libcurl is not on this machine (libcurl.so.4; Debian: sudo apt-get install "
-            "libcurl4)");
+            "libcurl is not on this machine (libcurl.so.4; Debian: sudo apt-get install libcurl4)");
     if (!look_up(library, "curl_global_init", &library->global_init) ||
         !look_up(library, "curl_easy_init", &library->easy_init) ||
         !look_up(library, "curl_easy_setopt", &library->setopt) ||

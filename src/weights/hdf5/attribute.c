@@ -81,14 +81,13 @@ static tdm_status refuse_dense(const tdmi_hdf5 *file, const tdmi_hdf5_object *ob
     uint64_t heap = tdmi_hdf5_next(&cursor, 8);
     if (cursor.is_short || info->is_shared)
         return TDMI_HDF5_BAD(err, file,
-                             "the object at byte %llu has damaged facts on its "
-                             "attributes",
-                             (unsigned long long)object->address);
+                             "the object at byte %zu has damaged facts on its attributes",
+                             (size_t)object->address);
     if (heap != TDMI_HDF5_NOWHERE)
         return TDMI_HDF5_BAD(err, file,
-                             "the object at byte %llu keeps its attributes in a fractal heap, "
-                             "which is not read: write the file with h5py's libver='earliest'",
-                             (unsigned long long)object->address);
+                             "the object at byte %zu keeps its attributes in a fractal heap, which "
+                             "is not read: write the file with h5py's libver='earliest'",
+                             (size_t)object->address);
     return TDM_OK;
 }
 
@@ -133,8 +132,8 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
     TDMI_TRY(tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
                                    (uint32_t)tdmi_read_little(at + 12, 4), text, err));
     if (length > text->length_bytes)
-        return TDMI_HDF5_BAD(err, file, "a text of %llu bytes has only %zu in its heap",
-                             (unsigned long long)length, text->length_bytes);
+        return TDMI_HDF5_BAD(err, file, "a text of %zu bytes has only %zu in its heap",
+                             (size_t)length, text->length_bytes);
     text->length_bytes = (size_t)length;
     while (text->length_bytes > 0 && text->bytes[text->length_bytes - 1] == 0)
         text->length_bytes--;

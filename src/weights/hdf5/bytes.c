@@ -11,9 +11,8 @@
 tdm_status tdmi_hdf5_pay(tdmi_hdf5 *file, uint64_t n_bytes, tdm_error *err)
 {
     if (n_bytes > file->budget_bytes)
-        return TDMI_HDF5_BAD(err, file,
-                             "its parts lead to each other again and again, or claim each "
-                             "other's bytes");
+        return TDMI_HDF5_BAD(
+            err, file, "its parts lead to each other again and again, or claim each other's bytes");
     file->budget_bytes -= n_bytes;
     return TDM_OK;
 }
@@ -22,11 +21,10 @@ tdm_status tdmi_hdf5_take(tdmi_hdf5 *file, uint64_t address, uint64_t n_bytes, c
                           const uint8_t **bytes, tdm_error *err)
 {
     if (address > file->n_bytes || n_bytes > file->n_bytes - address)
-        return TDMI_HDF5_BAD(err, file,
-                             "%s at byte %llu needs %llu bytes and reaches past the end of the "
-                             "file (%zu bytes)",
-                             what, (unsigned long long)address, (unsigned long long)n_bytes,
-                             file->n_bytes);
+        return TDMI_HDF5_BAD(
+            err, file,
+            "%s at byte %zu needs %zu bytes and reaches past the end of the file (%zu bytes)", what,
+            (size_t)address, (size_t)n_bytes, file->n_bytes);
     *bytes = file->bytes + address;
     return tdmi_hdf5_pay(file, n_bytes, err);
 }
@@ -37,11 +35,11 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
 {
     TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err));
     if (memcmp(*bytes, signature, 4) != 0)
-        return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with '%s'",
-                             (unsigned long long)address, signature);
+        return TDMI_HDF5_BAD(err, file, "byte %zu does not begin with '%s'", (size_t)address,
+                             signature);
     if ((*bytes)[4] != version)
-        return TDMI_HDF5_BAD(err, file, "'%s' at byte %llu is of version %d; %d is read", signature,
-                             (unsigned long long)address, (*bytes)[4], version);
+        return TDMI_HDF5_BAD(err, file, "'%s' at byte %zu is of version %d; %d is read", signature,
+                             (size_t)address, (*bytes)[4], version);
     return TDM_OK;
 }
 
@@ -113,8 +111,8 @@ tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n
 {
     uint32_t stored = (uint32_t)tdmi_read_little(bytes + n_bytes - 4, 4);
     if (file->has_checks && checksum(bytes, n_bytes - 4) != stored)
-        return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %llu is wrong: it is damaged",
-                             what, (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %zu is wrong: it is damaged",
+                             what, (size_t)(bytes - file->bytes));
     return TDM_OK;
 }
 

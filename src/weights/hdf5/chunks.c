@@ -72,17 +72,15 @@ static tdm_status check_chunks(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking 
     for (uint64_t i = 0; i < chunking->n_chunks; i++) {
         uint64_t n = chunks[i].n_bytes;
         if (chunks[i].bytes == NULL)
-            return TDMI_HDF5_BAD(err, file, "chunk %llu of a dataset was never written",
-                                 (unsigned long long)i);
+            return TDMI_HDF5_BAD(err, file, "chunk %zu of a dataset was never written", (size_t)i);
         if (n > file->stored_bytes)
             return TDMI_HDF5_BAD(err, file, "chunks share their bytes with each other");
         file->stored_bytes -= n;
         if (chunking->chunk_bytes / ratio > n)
             return TDMI_HDF5_BAD(err, file,
-                                 "chunk %llu of a dataset would grow from %llu to %zu bytes; "
-                                 "nothing unpacks to more than %llu times its size",
-                                 (unsigned long long)i, (unsigned long long)n,
-                                 chunking->chunk_bytes, (unsigned long long)ratio);
+                                 "chunk %zu of a dataset would grow from %zu to %zu bytes; nothing "
+                                 "unpacks to more than %zu times its size",
+                                 (size_t)i, (size_t)n, chunking->chunk_bytes, (size_t)ratio);
     }
     return TDM_OK;
 }
@@ -152,15 +150,15 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
         TDMI_TRY(tdmi_hdf5_read_pipeline(file, filters, &pipeline, err));
     /* Each chunk has its place in an index of 8 bytes or more, or its own bytes behind another. */
     if (chunking.n_chunks > file->n_bytes)
-        return TDMI_HDF5_BAD(err, file, "a dataset has %llu chunks, and the file %zu bytes",
-                             (unsigned long long)chunking.n_chunks, file->n_bytes);
+        return TDMI_HDF5_BAD(err, file, "a dataset has %zu chunks, and the file %zu bytes",
+                             (size_t)chunking.n_chunks, file->n_bytes);
     if (chunking.address == TDMI_HDF5_NOWHERE || !tdmi_hdf5_size(values, &n_bytes))
         return TDMI_HDF5_BAD(err, file, "the values of a dataset were never written");
     if (n_bytes > file->unpacked_bytes || chunking.chunk_bytes > file->unpacked_bytes)
-        return TDMI_HDF5_BAD(err, file,
-                             "a dataset unpacks to %zu bytes in chunks of %zu: too many for a file "
-                             "of %zu",
-                             n_bytes, chunking.chunk_bytes, file->n_bytes);
+        return TDMI_HDF5_BAD(
+            err, file,
+            "a dataset unpacks to %zu bytes in chunks of %zu: too many for a file of %zu", n_bytes,
+            chunking.chunk_bytes, file->n_bytes);
     file->unpacked_bytes -= n_bytes;
     TDMI_TRY(tdmi_hdf5_pay(file, chunking.n_chunks, err));
     TDMI_AT_END(tdmi_free_at) struct tdmi_hdf5_chunk *chunks = NULL;

@@ -52,10 +52,10 @@ tdm_status tdmi_hdf5_read_pipeline(const tdmi_hdf5 *file, const struct tdmi_hdf5
         if (cursor.is_short)
             return TDMI_HDF5_BAD(err, file, "a dataset's list of filters is cut short");
         if (filter->id < FILTER_DEFLATE || filter->id > FILTER_FLETCHER)
-            return TDMI_HDF5_BAD(err, file,
-                                 "a dataset is packed with filter %u (%s); deflate, shuffle and "
-                                 "fletcher32 are read",
-                                 filter->id, filter_name(filter->id));
+            return TDMI_HDF5_BAD(
+                err, file,
+                "a dataset is packed with filter %u (%s); deflate, shuffle and fletcher32 are read",
+                filter->id, filter_name(filter->id));
         n_deflate += filter->id == FILTER_DEFLATE;
     }
     if (n_deflate > 1)
@@ -86,14 +86,14 @@ static tdm_status inflate(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_
 {
     if (n_bytes < 6 || (bytes[0] & 15) != 8 || (bytes[0] << 8 | bytes[1]) % 31 != 0 ||
         (bytes[1] & 32) != 0)
-        return TDMI_HDF5_BAD(err, file, "a chunk at byte %llu is no zlib stream",
-                             (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "a chunk at byte %zu is no zlib stream",
+                             (size_t)(bytes - file->bytes));
     TDM_TRY(tdmi_inflate_raw(bytes + 2, n_bytes - 6, out, out_bytes, file->name, err), err,
-            "unpacking the chunk at byte %llu", (unsigned long long)(bytes - file->bytes));
+            "unpacking the chunk at byte %zu", (size_t)(bytes - file->bytes));
     const uint8_t *end = bytes + n_bytes - 4;
     if (file->has_checks && adler32(out, out_bytes) != tdmi_read_big(end, 4))
-        return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %llu is wrong",
-                             (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %zu is wrong",
+                             (size_t)(bytes - file->bytes));
     return TDM_OK;
 }
 

@@ -109,10 +109,10 @@ static tdm_status read_symbols(tdmi_hdf5 *file, tdmi_hdf5_object *group, const s
         uint64_t at = tdmi_read_little(symbol, 8);
         if (at >= names->n_bytes ||
             memchr(names->bytes + at, 0, (size_t)(names->n_bytes - at)) == NULL)
-            return TDMI_HDF5_BAD(err, file,
-                                 "the name of a member of the group at byte %llu lies outside of "
-                                 "the group's names",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(
+                err, file,
+                "the name of a member of the group at byte %zu lies outside of the group's names",
+                (size_t)group->address);
         const char *name = names->bytes + at;
         struct tdmi_hdf5_link link = {
             .name = {.bytes = name, .length_bytes = strlen(name)},
@@ -132,8 +132,8 @@ static tdm_status read_tree(tdmi_hdf5 *file, tdmi_hdf5_object *group, const stru
     const uint8_t *node;
     TDMI_TRY(tdmi_hdf5_take_signed(file, address, 24, "TREE", 0, &node, err));
     if (level >= 0 && node[5] != level)
-        return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
-                             (unsigned long long)address, node[5], level);
+        return TDMI_HDF5_BAD(err, file, "the node at byte %zu is at level %d of its tree, not %d",
+                             (size_t)address, node[5], level);
     level = node[5];
     size_t n = (size_t)tdmi_read_little(node + 6, 2);
     TDMI_TRY(tdmi_hdf5_take(file, address + 24, 16 * n + 8, "a node of a tree", &node, err));
@@ -150,8 +150,8 @@ static tdm_status read_old(tdmi_hdf5 *file, tdmi_hdf5_object *group,
 {
     struct names names = {0};
     if (table->n_bytes < 16 || table->is_shared)
-        return TDMI_HDF5_BAD(err, file, "the group at byte %llu has a damaged symbol table",
-                             (unsigned long long)group->address);
+        return TDMI_HDF5_BAD(err, file, "the group at byte %zu has a damaged symbol table",
+                             (size_t)group->address);
     TDMI_TRY(read_names(file, tdmi_read_little(table->body + 8, 8), &names, err));
     return read_tree(file, group, &names, tdmi_read_little(table->body, 8), -1, err);
 }
@@ -174,8 +174,8 @@ static tdm_status read_link(tdmi_hdf5 *file, tdmi_hdf5_object *group,
     if (link.is_hard)
         link.address = tdmi_hdf5_next(&cursor, 8);
     if (version != 1 || cursor.is_short || message->is_shared)
-        return TDMI_HDF5_BAD(err, file, "the group at byte %llu has a damaged link",
-                             (unsigned long long)group->address);
+        return TDMI_HDF5_BAD(err, file, "the group at byte %zu has a damaged link",
+                             (size_t)group->address);
     return add_link(file, group, &link, err);
 }
 
@@ -188,14 +188,14 @@ static tdm_status read_new(tdmi_hdf5 *file, tdmi_hdf5_object *group, tdm_error *
         tdmi_hdf5_skip(&cursor, flags & 1u ? 8 : 0);
         uint64_t heap = tdmi_hdf5_next(&cursor, 8);
         if (cursor.is_short || info->is_shared)
-            return TDMI_HDF5_BAD(err, file, "the group at byte %llu has damaged facts on its links",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(err, file, "the group at byte %zu has damaged facts on its links",
+                                 (size_t)group->address);
         if (heap != TDMI_HDF5_NOWHERE)
-            return TDMI_HDF5_BAD(err, file,
-                                 "the group at byte %llu keeps its links in a fractal heap, which "
-                                 "is not read: write the file with h5py's libver='earliest' and "
-                                 "without track_order",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(
+                err, file,
+                "the group at byte %zu keeps its links in a fractal heap, which is not read: write "
+                "the file with h5py's libver='earliest' and without track_order",
+                (size_t)group->address);
     }
     for (size_t i = 0; i < group->n_messages; i++)
         if (group->messages[i].type == TDMI_HDF5_LINK)

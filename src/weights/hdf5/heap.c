@@ -55,8 +55,8 @@ static tdm_status read_collection(tdmi_hdf5 *file, uint64_t address, struct coll
     TDMI_ARENA_NEW(&file->arena, collection, 1, err);
     if (!walk(cursor, collection, false))
         return TDMI_HDF5_BAD(err, file,
-                             "an object of the global heap at byte %llu reaches past its end",
-                             (unsigned long long)address);
+                             "an object of the global heap at byte %zu reaches past its end",
+                             (size_t)address);
     /* Indices are not dense in a damaged file: what they take is paid for. */
     TDMI_TRY(tdmi_hdf5_pay(file, collection->n, err));
     TDMI_ARENA_NEW(&file->arena, collection->objects, collection->n + 1, err);
@@ -74,8 +74,8 @@ tdm_status tdmi_hdf5_heap_object(tdmi_hdf5 *file, uint64_t address, uint32_t ind
         TDMI_TRY(read_collection(file, address, &collection, err));
     const uint8_t *head = index < collection->n ? collection->objects[index] : NULL;
     if (head == NULL)
-        return TDMI_HDF5_BAD(err, file, "the global heap at byte %llu has no object %u",
-                             (unsigned long long)address, index);
+        return TDMI_HDF5_BAD(err, file, "the global heap at byte %zu has no object %u",
+                             (size_t)address, index);
     object->bytes = (const char *)head + HEAD_BYTES;
     object->length_bytes = (size_t)tdmi_read_little(head + 8, 8);
     return tdmi_hdf5_pay(file, object->length_bytes, err);

@@ -23,13 +23,11 @@ static tdm_status note(const struct reading *reading, uint64_t index, uint64_t a
     struct tdmi_hdf5_chunk *chunk = &reading->chunks[index];
     if (address > file->n_bytes || n_bytes > file->n_bytes - address)
         return TDMI_HDF5_BAD(err, file,
-                             "chunk %llu of a dataset, %llu bytes at byte %llu, reaches past the "
-                             "end of the file (%zu bytes)",
-                             (unsigned long long)index, (unsigned long long)n_bytes,
-                             (unsigned long long)address, file->n_bytes);
+                             "chunk %zu of a dataset, %zu bytes at byte %zu, reaches past the end "
+                             "of the file (%zu bytes)",
+                             (size_t)index, (size_t)n_bytes, (size_t)address, file->n_bytes);
     if (chunk->bytes != NULL)
-        return TDMI_HDF5_BAD(err, file, "chunk %llu of a dataset is there twice",
-                             (unsigned long long)index);
+        return TDMI_HDF5_BAD(err, file, "chunk %zu of a dataset is there twice", (size_t)index);
     *chunk = (struct tdmi_hdf5_chunk){
         .bytes = file->bytes + address, .n_bytes = (size_t)n_bytes, .skips = skips};
     return TDM_OK;
@@ -48,8 +46,8 @@ static tdm_status number_of(const struct reading *reading, const uint8_t *coordi
         uint64_t extent = (uint64_t)chunking->extent[i];
         if (at % extent != 0 || at / extent >= (uint64_t)chunking->grid[i])
             return TDMI_HDF5_BAD(err, reading->file,
-                                 "a chunk lies outside of its dataset's grid: %llu on axis %d",
-                                 (unsigned long long)at, i);
+                                 "a chunk lies outside of its dataset's grid: %zu on axis %d",
+                                 (size_t)at, i);
         *number = *number * (uint64_t)chunking->grid[i] + at / extent;
     }
     return TDM_OK;
@@ -64,8 +62,8 @@ static tdm_status read_tree(const struct reading *reading, uint64_t address, int
     const uint8_t *node;
     TDMI_TRY(tdmi_hdf5_take_signed(file, address, 24, "TREE", 1, &node, err));
     if (level >= 0 && node[5] != level)
-        return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
-                             (unsigned long long)address, node[5], level);
+        return TDMI_HDF5_BAD(err, file, "the node at byte %zu is at level %d of its tree, not %d",
+                             (size_t)address, node[5], level);
     level = node[5];
     size_t n = (size_t)tdmi_read_little(node + 6, 2);
     size_t key_bytes = 8 + 8 * (size_t)(reading->values->rank + 1), step = key_bytes + 8;
@@ -126,12 +124,12 @@ static tdm_status read_array(const struct reading *reading, tdm_error *err)
     uint64_t n = tdmi_read_little(head + 8, 8);
     if (head[5] != reading->is_filtered || n != reading->chunking->n_chunks ||
         (reading->is_filtered ? item_bytes < 13 || item_bytes > 20 : item_bytes != 8))
-        return TDMI_HDF5_BAD(err, file, "the fixed array at byte %llu is not of its dataset",
-                             (unsigned long long)reading->chunking->address);
+        return TDMI_HDF5_BAD(err, file, "the fixed array at byte %zu is not of its dataset",
+                             (size_t)reading->chunking->address);
     if (head[7] > 63 || n > UINT64_C(1) << head[7])
         return TDMI_HDF5_BAD(err, file,
-                             "a dataset of %llu chunks has an index in pages, which is not read",
-                             (unsigned long long)n);
+                             "a dataset of %zu chunks has an index in pages, which is not read",
+                             (size_t)n);
     return read_block(reading, tdmi_read_little(head + 16, 8), item_bytes, err);
 }
 
@@ -148,8 +146,8 @@ tdm_status tdmi_hdf5_read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *
         return read_tree(&reading, chunking->address, -1, err);
     case TDMI_HDF5_INDEX_SINGLE:
         if (chunking->n_chunks != 1)
-            return TDMI_HDF5_BAD(err, file, "a dataset of one chunk needs %llu by its shape",
-                                 (unsigned long long)chunking->n_chunks);
+            return TDMI_HDF5_BAD(err, file, "a dataset of one chunk needs %zu by its shape",
+                                 (size_t)chunking->n_chunks);
         return note(&reading, 0, chunking->address,
                     chunking->single_bytes ? chunking->single_bytes : n_bytes,
                     chunking->single_skips, err);

@@ -62,8 +62,8 @@ static tdm_status read_superblock(tdmi_hdf5 *file, uint64_t *root, tdm_error *er
         TDMI_TRY(tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err));
     if (end < base || end - base > file->n_bytes)
         return TDMI_HDF5_BAD(err, file,
-                             "it says that it has %llu bytes, and there are %zu: it is cut short",
-                             (unsigned long long)(end < base ? end : end - base), file->n_bytes);
+                             "it says that it has %zu bytes, and there are %zu: it is cut short",
+                             (size_t)(end < base ? end : end - base), file->n_bytes);
     return TDM_OK;
 }
 
@@ -128,8 +128,8 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
         message.body = tdmi_hdf5_skip(&cursor, message.n_bytes);
         if (message.body == NULL)
             return TDMI_HDF5_BAD(err, file,
-                                 "a message of the object at byte %llu reaches past its header",
-                                 (unsigned long long)object->address);
+                                 "a message of the object at byte %zu reaches past its header",
+                                 (size_t)object->address);
         TDMI_ARENA_ROOM(&file->arena, object->messages, object->message_capacity,
                         object->n_messages, err);
         object->messages[object->n_messages++] = message;
@@ -143,16 +143,15 @@ static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
 {
     const uint8_t *block;
     if (message->n_bytes < 16)
-        return TDMI_HDF5_BAD(err, file, "the continuation of the object at byte %llu is cut short",
-                             (unsigned long long)object->address);
+        return TDMI_HDF5_BAD(err, file, "the continuation of the object at byte %zu is cut short",
+                             (size_t)object->address);
     uint64_t address = tdmi_read_little(message->body, 8);
     uint64_t n_bytes = tdmi_read_little(message->body + 8, 8);
     TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err));
     struct tdmi_hdf5_cursor cursor = {.at = block, .left = (size_t)n_bytes};
     if (header->version == 2) {
         if (n_bytes < 8 || memcmp(block, "OCHK", 4) != 0)
-            return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with 'OCHK'",
-                                 (unsigned long long)address);
+            return TDMI_HDF5_BAD(err, file, "byte %zu does not begin with 'OCHK'", (size_t)address);
         TDMI_TRY(tdmi_hdf5_check(file, block, cursor.left, "an object's continuation", err));
         cursor = (struct tdmi_hdf5_cursor){.at = block + 4, .left = cursor.left - 8};
     }
@@ -167,8 +166,7 @@ static tdm_status read_header_1(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
     const uint8_t *prefix, *block;
     TDMI_TRY(tdmi_hdf5_take(file, object->address, 16, "an object's header", &prefix, err));
     if (prefix[0] != 1)
-        return TDMI_HDF5_BAD(err, file, "no object begins at byte %llu",
-                             (unsigned long long)object->address);
+        return TDMI_HDF5_BAD(err, file, "no object begins at byte %zu", (size_t)object->address);
     size_t n_bytes = (size_t)tdmi_read_little(prefix + 8, 4);
     *header = (struct header){
         .version = 1, .prefix_bytes = 8, .most = (size_t)tdmi_read_little(prefix + 2, 2)};

@@ -151,10 +151,10 @@ static tdm_status add_note(tdmi_hdf5_writer *writer, const char *path, const cha
     for (last = &node->notes; *last != NULL && strcmp((*last)->key, key) != 0;)
         last = &(*last)->next;
     if (*last != NULL || strlen(key) > KEY_BYTES_MAX)
-        return TDM_FAIL(&writer->failure, TDM_E_USAGE,
-                        "attribute '%s' of '%s' is there twice, or its name is longer than %d "
-                        "bytes",
-                        key, path, KEY_BYTES_MAX);
+        return TDM_FAIL(
+            &writer->failure, TDM_E_USAGE,
+            "attribute '%s' of '%s' is there twice, or its name is longer than %d bytes", key, path,
+            KEY_BYTES_MAX);
     TDMI_ARENA_NEW(&writer->arena, note, 1, &writer->failure);
     TDMI_ARENA_COPY(&writer->arena, note->key, key, &writer->failure);
     *last = *added = note;

@@ -159,10 +159,10 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
     TDMI_TRY(tdmi_import_take_input(d->it, &preprocess, err));
     tdmi_add_input(d->build.graph, &preprocess);
     if (!is_said && !input->scale && !d->it->facts.has_preprocess)
-        return tdmi_import_note(d->it, err,
-                                "the file does not say how bytes become numbers: %s is taken for "
-                                "granted (--scale)",
-                                preprocess.scale == TDMI_SCALE_CAFFE ? "caffe" : "tf");
+        return tdmi_import_note(
+            d->it, err,
+            "the file does not say how bytes become numbers: %s is taken for granted (--scale)",
+            preprocess.scale == TDMI_SCALE_CAFFE ? "caffe" : "tf");
     return TDM_OK;
 }
 
@@ -213,9 +213,8 @@ static tdm_status add_end(struct describing *d, tdm_error *err)
     tdmi_graph_add(graph, is_logistic ? TDMI_OP_LOGISTIC : TDMI_OP_SOFTMAX,
                    is_logistic ? "logistic" : "softmax", node, attrs);
     if (end == TDMI_KERAS_LOGITS)
-        return tdmi_import_note(d->it, err,
-                                "the network does not end in softmax: its outputs are taken for "
-                                "logits");
+        return tdmi_import_note(
+            d->it, err, "the network does not end in softmax: its outputs are taken for logits");
     return TDM_OK;
 }
 

@@ -215,9 +215,9 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
         return tdmi_import_described(it, err);
     if (it->facts.network)
         return tdmi_import_named(it, it->facts.network, err);
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "the file does not say its network; --model NAME does (tandem train --help "
-                    "lists them)");
+    return TDM_FAIL(
+        err, TDM_E_USAGE,
+        "the file does not say its network; --model NAME does (tandem train --help lists them)");
 }
 
 /* A few words of a file can describe a network that no memory holds. Within these limits it is

@@ -264,17 +264,16 @@ static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_bu
         snprintf(crop, sizeof crop, " to %.4g", preprocess->crop_fraction);
     if (known)
         return tdmi_import_note(it, err,
-                                "the file is %s's %s: images become numbers as was published "
-                                "with it: scale %s, fit %s%s, padding %s",
+                                "the file is %s's %s: images become numbers as was published with "
+                                "it: scale %s, fit %s%s, padding %s",
                                 known->origin, known->file, tdmi_scale_word(preprocess->scale),
                                 tdmi_fit_word(preprocess->fit), crop,
                                 tdmi_padding_word(what->padding));
-    return tdmi_import_note(
-        it, err,
-        "the file does not say how images become numbers: scale %s, fit %s%s and padding %s are "
-        "taken (--scale, --fit, --crop-fraction, --padding)",
-        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
-        tdmi_padding_word(what->padding));
+    return tdmi_import_note(it, err,
+                            "the file does not say how images become numbers: scale %s, fit %s%s "
+                            "and padding %s are taken (--scale, --fit, --crop-fraction, --padding)",
+                            tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit),
+                            crop, tdmi_padding_word(what->padding));
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */

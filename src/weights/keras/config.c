@@ -310,10 +310,10 @@ static tdm_status read_model(struct reader *in, const tdm_json_value *model,
     const tdm_json_value *layers =
         tdm_json_kind_of(config) == TDM_JSON_ARRAY ? config : tdm_json_member(config, "layers");
     if (!is_model(class) || tdm_json_kind_of(layers) != TDM_JSON_ARRAY)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "a model of the class '%s'; Sequential and Functional with their "
-                        "layers are read",
-                        class);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "a model of the class '%s'; Sequential and Functional with their layers are read",
+            class);
     if (tdm_json_count(layers) > most_layers)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d layers", most_layers);
     if (strcmp(class, "Sequential") == 0)

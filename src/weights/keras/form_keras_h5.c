@@ -101,10 +101,10 @@ static tdm_status add_tensor(struct reader *reader, tdmi_hdf5_object *object, td
     const char *name = tdmi_text_string(reader->name);
     TDMI_TRY(tdmi_text_status(reader->name, err));
     if (strlen(name) != reader->name->length_bytes || strlen(name) > NAME_BYTES_MAX)
-        return TDMI_WEIGHTS_BAD(err, reader->weights,
-                                "tensor '%s' has a name of %zu bytes with a zero among them, "
-                                "or of more than %d",
-                                name, reader->name->length_bytes, NAME_BYTES_MAX);
+        return TDMI_WEIGHTS_BAD(
+            err, reader->weights,
+            "tensor '%s' has a name of %zu bytes with a zero among them, or of more than %d", name,
+            reader->name->length_bytes, NAME_BYTES_MAX);
     if (tdmi_hdf5_mark(object))
         return TDMI_WEIGHTS_BAD(err, reader->weights, "tensor '%s' is listed twice", name);
     TDM_TRY(tdmi_hdf5_dataset(reader->file, object, &values, err), err, "reading tensor '%s'",
@@ -228,10 +228,10 @@ static tdm_status visit(struct reader *reader, const struct tdmi_hdf5_link *link
     else if (is_vars)
         TDMI_TRY(add_tensor(reader, object, err));
     else
-        return TDMI_WEIGHTS_BAD(err, reader->weights,
-                                "'%s' is an array outside of the groups 'vars' in which "
-                                "Keras keeps weights",
-                                reader->name->bytes);
+        return TDMI_WEIGHTS_BAD(
+            err, reader->weights,
+            "'%s' is an array outside of the groups 'vars' in which Keras keeps weights",
+            reader->name->bytes);
     reader->name->length_bytes = length;
     reader->name->bytes[length] = 0;
     return TDM_OK;

@@ -166,8 +166,7 @@ static tdm_status reshape(build_t *build, const layer_t *layer, value_t *value, 
     }
     if (!fits)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "there is no op for it; flattening and (1, 1, channels) "
-                        "need none");
+                        "there is no op for it; flattening and (1, 1, channels) need none");
     *value = (value_t){.node = node, .is_flat = n == 1};
     return TDM_OK;
 }
@@ -281,9 +280,9 @@ tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
     *value = (value_t){.node = -1};
     if (!kind)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "layer '%s' is a %s, and there is no op for that here; networks of "
-                        "Conv2D, DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, "
-                        "pooling, Add, Concatenate and the like are read",
+                        "layer '%s' is a %s, and there is no op for that here; networks of Conv2D, "
+                        "DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, pooling, "
+                        "Add, Concatenate and the like are read",
                         layer->name, layer->class);
     if (layer->n_inputs != 1 && kind->add != add_join && kind->add != tdmi_keras_add_multiply)
         return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads %d tensors; one is accepted",

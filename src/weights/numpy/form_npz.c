@@ -155,26 +155,25 @@ static tdm_status read_head(const tdmi_weights *weights, const char *what, const
     size_t head_at = version == 1 ? MARK_BYTES + 4 : MARK_BYTES + 6;
     if (version < 1 || version > 3 || n_bytes < head_at)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%s' is of version %d of its form, or cut short; 1 to 3 are "
-                                "read",
+                                "'%s' is of version %d of its form, or cut short; 1 to 3 are read",
                                 what, version);
     const size_t head_bytes = tdmi_read_little(bytes + MARK_BYTES + 2, head_at - MARK_BYTES - 2);
     if (head_bytes > n_bytes - head_at)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%s' announces a head of %zu bytes and has %zu: it is cut "
-                                "short or damaged",
-                                what, head_bytes, n_bytes - head_at);
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "'%s' announces a head of %zu bytes and has %zu: it is cut short or damaged", what,
+            head_bytes, n_bytes - head_at);
     struct cursor head = {(const char *)bytes + head_at,
                           (const char *)bytes + head_at + head_bytes};
     if (!take_dict(&head, npy))
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%s': its head is not a type, an order and a shape of at most "
-                                "%d axes (byte %zu)",
-                                what, TDMI_WEIGHTS_RANK, (size_t)(head.at - (const char *)bytes));
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "'%s': its head is not a type, an order and a shape of at most %d axes (byte %zu)",
+            what, TDMI_WEIGHTS_RANK, (size_t)(head.at - (const char *)bytes));
     if (strchr(npy->type, 'O') != NULL)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%s' is an array of Python objects, a pickle, which is not "
-                                "run; arrays of numbers are read",
+                                "'%s' is an array of Python objects, a pickle, which is not run; "
+                                "arrays of numbers are read",
                                 what);
     npy->values_at = head_at + head_bytes;
     set_type(npy);

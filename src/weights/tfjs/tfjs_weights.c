@@ -82,9 +82,9 @@ static tdm_status check_bytes(const tdmi_weights *weights, const char *folder, s
     if (named <= ALWAYS_READ || named / MOST_READINGS <= there)
         return TDM_OK;
     return TDMI_WEIGHTS_BAD(err, weights,
-                            "its shards are links to files of %llu bytes and would be read as "
-                            "%llu: at most %d times what there is, and 64 MiB always, is accepted",
-                            (unsigned long long)there, (unsigned long long)named, MOST_READINGS);
+                            "its shards are links to files of %zu bytes and would be read as %zu: "
+                            "at most %d times what there is, and 64 MiB always, is accepted",
+                            (size_t)there, (size_t)named, MOST_READINGS);
 }
 
 tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const char *folder,
@@ -172,15 +172,14 @@ static tdm_status read_weight(const tdmi_weights *weights, const tdm_json_value 
     uint64_t n = 1;
     *weight = (struct weight){.tensor = {.name = name, .rank = (int)rank}};
     if (name == NULL || tdm_json_kind_of(shape) != TDM_JSON_ARRAY || rank > TDMI_WEIGHTS_RANK)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "a weight of its manifest has no name, or no shape of at most %d "
-                                "axes",
-                                TDMI_WEIGHTS_RANK);
+        return TDMI_WEIGHTS_BAD(
+            err, weights, "a weight of its manifest has no name, or no shape of at most %d axes",
+            TDMI_WEIGHTS_RANK);
     if (!read_type(entry, weight))
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "weight '%s' is of type '%s'; float32, float16, int32, "
-                                "uint8 and bool are read",
-                                name, tdm_json_as_string(tdm_json_member(entry, "dtype"), ""));
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "weight '%s' is of type '%s'; float32, float16, int32, uint8 and bool are read", name,
+            tdm_json_as_string(tdm_json_member(entry, "dtype"), ""));
     if (!read_coding(entry, weight, &width))
         return TDMI_WEIGHTS_BAD(err, weights,
                                 "weight '%s' is quantised in a way that is not read: uint8 and "
@@ -259,9 +258,9 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
     }
     if (found != wanted)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "the shards of a group have %llu bytes and its shapes ask for "
-                                "%llu: a file is cut short, or of another model",
-                                (unsigned long long)found, (unsigned long long)wanted);
+                                "the shards of a group have %zu bytes and its shapes ask for %zu: "
+                                "a file is cut short, or of another model",
+                                (size_t)found, (size_t)wanted);
     return TDM_OK;
 }
 
@@ -307,9 +306,9 @@ tdm_status tdmi_tfjs_add_group(tdmi_weights *weights, const char *folder,
     uint64_t wanted = 0;
     const uint8_t *bytes = NULL;
     if (tdm_json_kind_of(paths) != TDM_JSON_ARRAY || tdm_json_kind_of(entries) != TDM_JSON_ARRAY)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "a group of its weightsManifest is not a list of weights and one "
-                                "of paths");
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "a group of its weightsManifest is not a list of weights and one of paths");
     TDMI_AT_END(tdmi_free_at) struct weight *list = NULL;
     TDMI_AT_END(tdmi_free_at) struct shard *shards = NULL;
     TDMI_TRY(TDMI_NEW(list, n + 1, err));

@@ -1,14 +1,12 @@
 /*
  * From a call of a rebuild function to a tensor of the list: every number is checked against the
- * storage before a byte is looked at. A tensor that is turned or spread in its storage is copied so
- * that it lies without gaps, as the list wants it.
+ * storage before a byte is looked at. A tensor that is transposed or spread in its storage is
+ * copied so that it lies without gaps, as the list needs it.
  */
 #include "weights/torch/torch_tensor.h"
-#include "base/memory.h"
 
 #include <string.h>
 #include "base/banned.h"
-#include "weights/errors.h"
 
 /* ---- types ------------------------------------------------------------------------------- */
 
@@ -47,8 +45,8 @@ static bool type_of(const tdmi_pickle_value *name, bool is_storage, enum tdmi_dt
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* What is inside of parameters and subclasses: the call of _rebuild_tensor…, or NULL; the function
- * may stand in the arguments. */
+/* Unpack parameters and subclasses: the arguments of the call of _rebuild_tensor…, or NULL; the
+ * function may stand in the arguments. */
 static const tdmi_pickle_value *unwrap(const tdmi_pickle_value *value, const char **function)
 {
     enum { DEEPEST = 8 };
@@ -113,10 +111,10 @@ tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
         n_viewed = size_of(tdmi_pickle_item(view, 2));
     }
     if (n_values > INT64_MAX / width || first > n_values || n_viewed > n_values - first)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%s' is on a storage whose size is none, or which goes past "
-                                "the one it is part of",
-                                what);
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "'%s' is on a storage whose size is none, or which goes past the one it is part of",
+            what);
     storage->n_bytes = n_values * width;
     storage->first = first * width;
     storage->view_bytes = n_viewed * width;
@@ -203,12 +201,11 @@ static tdm_status copy_values(struct tdmi_torch_files *files, const struct layou
     uint64_t bytes, left = files->most_copied_bytes - files->copied_bytes;
     if (__builtin_mul_overflow(layout->n_values, width, &bytes) || bytes > left)
         return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%s' does not lie without gaps, and laid out it takes "
-                                "more memory than all tensors of such a file are given (%llu "
-                                "bytes)",
-                                layout->tensor.name, (unsigned long long)files->most_copied_bytes);
-    uint8_t *copy = tdmi_alloc((size_t)bytes, 1);
-    TDMI_NEED_MEMORY(copy, err);
+                                "tensor '%s' does not lie without gaps, and laid out it takes more "
+                                "memory than all tensors of such a file are given (%zu bytes)",
+                                layout->tensor.name, (size_t)files->most_copied_bytes);
+    uint8_t *copy;
+    TDMI_TRY(TDMI_NEW(copy, bytes, err));
     files->copied_bytes += bytes;
     gather(layout, width, from, copy);
     *data = copy;
@@ -223,32 +220,26 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
     struct layout layout = {.tensor.name = name};
     struct tdmi_torch_storage storage = {0};
     const uint8_t *bytes = NULL;
-    tdm_status status = tdmi_torch_storage_of(files->weights, name, tdmi_pickle_item(arguments, 0),
-                                              &layout.tensor.dtype, &storage, err);
-    if (status == TDM_OK && strcmp(function, "_rebuild_tensor_v3") == 0 &&
+    TDMI_TRY(tdmi_torch_storage_of(files->weights, name, tdmi_pickle_item(arguments, 0),
+                                   &layout.tensor.dtype, &storage, err));
+    if (strcmp(function, "_rebuild_tensor_v3") == 0 &&
         !type_of(tdmi_pickle_item(arguments, 6), false, &layout.tensor.dtype))
-        status = TDMI_WEIGHTS_BAD(err, files->weights,
-                                  "tensor '%s' is of a type that is not known here", name);
-    if (status == TDM_OK)
-        status = read_shape(files->weights, arguments, &layout, err);
-    if (status != TDM_OK)
-        return status;
+        return TDMI_WEIGHTS_BAD(err, files->weights,
+                                "tensor '%s' is of a type that is not known here", name);
+    TDMI_TRY(read_shape(files->weights, arguments, &layout, err));
     const size_t width = tdmi_dtype_bytes(layout.tensor.dtype);
     if (layout.n_values > 0 && layout.span > storage.view_bytes / width)
-        return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%s' ends at value %llu of a storage of %llu: the file "
-                                "is damaged",
-                                name, (unsigned long long)layout.span,
-                                (unsigned long long)(storage.view_bytes / width));
+        return TDMI_WEIGHTS_BAD(
+            err, files->weights,
+            "tensor '%s' ends at value %zu of a storage of %zu: the file is damaged", name,
+            (size_t)layout.span, (size_t)(storage.view_bytes / width));
     if (layout.n_values == 0)
         return tdmi_weights_add(files->weights, &layout.tensor, 0, err);
     TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%s'", name);
     bytes += storage.first;
     const uint8_t *data = bytes + layout.first * width;
     if (!is_without_gaps(&layout))
-        status = copy_values(files, &layout, width, bytes, &data, err);
+        TDMI_TRY(copy_values(files, &layout, width, bytes, &data, err));
     layout.tensor.data = data;
-    if (status == TDM_OK)
-        status = tdmi_weights_add(files->weights, &layout.tensor, layout.n_values * width, err);
-    return status;
+    return tdmi_weights_add(files->weights, &layout.tensor, layout.n_values * width, err);
 }

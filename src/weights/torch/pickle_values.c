@@ -1,31 +1,100 @@
-/* Opcodes of lists, tuples, dicts and sets: made empty and filled, or made of what stands above a
- * mark. */
-#include "weights/errors.h"
+/*
+ * Opcodes of plain values: None, booleans, numbers, text and bytes; lists, tuples, dicts and sets,
+ * which are made empty and filled, or made of the values above a mark.
+ */
 #include "weights/torch/pickle_machine.h"
+#include "base/bytes.h"
 
 #include <string.h>
 #include "base/banned.h"
 
-bool tdmi_pickle_is_container(uint8_t opcode)
+/* ---- scalars ----------------------------------------------------------------------------- */
+
+/* Opcode, the kind of its value, and the bytes of its number or its length; 0: it has none. */
+static const struct scalar {
+    uint8_t opcode;
+    enum tdmi_pickle_kind kind;
+    int n_bytes;
+} scalars[] = {
+    {'N', TDMI_PICKLE_NONE, 0},    {0x88, TDMI_PICKLE_BOOL, 0},   {0x89, TDMI_PICKLE_BOOL, 0},
+    {'J', TDMI_PICKLE_INTEGER, 4}, {'K', TDMI_PICKLE_INTEGER, 1}, {'M', TDMI_PICKLE_INTEGER, 2},
+    {0x8a, TDMI_PICKLE_LONG, 1},   {0x8b, TDMI_PICKLE_LONG, 4},   {'G', TDMI_PICKLE_REAL, 8},
+    {0x8c, TDMI_PICKLE_TEXT, 1},   {'X', TDMI_PICKLE_TEXT, 4},    {0x8d, TDMI_PICKLE_TEXT, 8},
+    {'U', TDMI_PICKLE_TEXT, 1},    {'T', TDMI_PICKLE_TEXT, 4},    {'C', TDMI_PICKLE_BYTES, 1},
+    {'B', TDMI_PICKLE_BYTES, 4},   {0x8e, TDMI_PICKLE_BYTES, 8},  {0x96, TDMI_PICKLE_BYTES, 8},
+};
+
+static const struct scalar *find(uint8_t opcode)
 {
-    return memchr("]aelt)\x85\x86\x87}sud\x8f\x90\x91", opcode, 16) != NULL;
+    for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++)
+        if (scalars[i].opcode == opcode)
+            return &scalars[i];
+    return NULL;
 }
+
+/* Two's complement of any length, sign and all. */
+static void shorten(tdmi_pickle_value *value)
+{
+    if (value->count > 8)
+        return;
+    uint64_t number = tdmi_read_little(value->bytes, value->count);
+    bool is_negative = value->count > 0 && value->bytes[value->count - 1] & 0x80;
+    if (is_negative && value->count < 8)
+        number |= ~(uint64_t)0 << 8 * value->count;
+    value->kind = TDMI_PICKLE_INTEGER;
+    value->count = 0;
+    value->integer = (int64_t)number;
+}
+
+tdm_status tdmi_pickle_run_scalar(struct tdmi_pickle_machine *machine, uint8_t opcode)
+{
+    const struct scalar *scalar = find(opcode);
+    tdmi_pickle_value *value = NULL;
+    const uint8_t *bytes = NULL;
+    uint64_t number = 0;
+    TDMI_TRY(tdmi_pickle_new(machine, scalar->kind, &value));
+    TDMI_TRY(tdmi_pickle_take_number(machine, scalar->n_bytes, &number));
+    switch (scalar->kind) {
+    case TDMI_PICKLE_NONE:
+        break;
+    case TDMI_PICKLE_BOOL:
+        value->integer = opcode == 0x88;
+        break;
+    case TDMI_PICKLE_INTEGER: /* only the widest has a sign */
+        value->integer = opcode == 'J' ? (int32_t)(uint32_t)number : (int64_t)number;
+        break;
+    case TDMI_PICKLE_REAL: /* big-endian, unlike all else */
+        number = __builtin_bswap64(number);
+        memcpy(&value->real, &number, sizeof value->real);
+        break;
+    default:
+        TDMI_TRY(tdmi_pickle_take(machine, number, &bytes));
+        value->bytes = bytes;
+        value->count = (size_t)number;
+        if (scalar->kind == TDMI_PICKLE_LONG)
+            shorten(value);
+        break;
+    }
+    return tdmi_pickle_push(machine, value);
+}
+
+/* ---- containers -------------------------------------------------------------------------- */
 
 /* Room for n more items; what was there is left in the arena. */
 static tdm_status reserve(struct tdmi_pickle_machine *machine, tdmi_pickle_value *value,
                           size_t n_items, size_t n_more)
 {
-    size_t wanted = value->capacity == 0 ? n_more : 2 * value->capacity;
+    size_t needed = value->capacity == 0 ? n_more : 2 * value->capacity;
     if (n_items + n_more <= value->capacity)
         return TDM_OK;
-    if (wanted < n_items + n_more)
-        wanted = n_items + n_more;
-    tdmi_pickle_value **items = tdmi_arena_alloc(machine->arena, wanted, sizeof *items);
-    TDMI_NEED_MEMORY(items, machine->err);
+    if (needed < n_items + n_more)
+        needed = n_items + n_more;
+    tdmi_pickle_value **items;
+    TDMI_ARENA_NEW(machine->arena, items, needed, machine->err);
     if (n_items > 0)
         memcpy(items, value->items, n_items * sizeof(tdmi_pickle_value *));
     value->items = items;
-    value->capacity = wanted;
+    value->capacity = needed;
     return TDM_OK;
 }
 
@@ -69,14 +138,11 @@ static tdm_status push_new(struct tdmi_pickle_machine *machine, enum tdmi_pickle
                            tdmi_pickle_value *const *items, size_t n)
 {
     tdmi_pickle_value *value = NULL;
-    tdm_status status = tdmi_pickle_new(machine, kind, &value);
-    if (status == TDM_OK && kind == TDMI_PICKLE_DICT)
-        status = add_pairs(machine, value, items, n);
-    else if (status == TDM_OK && n > 0)
-        status = reserve(machine, value, 0, n);
-    if (status != TDM_OK)
-        return status;
-    if (kind != TDMI_PICKLE_DICT && n > 0) {
+    TDMI_TRY(tdmi_pickle_new(machine, kind, &value));
+    if (kind == TDMI_PICKLE_DICT) {
+        TDMI_TRY(add_pairs(machine, value, items, n));
+    } else if (n > 0) {
+        TDMI_TRY(reserve(machine, value, 0, n));
         memcpy(value->items, items, n * sizeof(tdmi_pickle_value *));
         value->count = n;
     }
