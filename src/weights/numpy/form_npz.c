@@ -8,7 +8,6 @@
  */
 #include "base/bytes.h"
 #include "base/text/text.h"
-#include "weights/errors.h"
 #include "weights/zip_members.h"
 
 #include <string.h>
@@ -223,8 +222,8 @@ static tdm_status add_values(tdmi_weights *weights, const char *name, const stru
             n = UINT64_MAX / width; /* add says that it is too much */
     if (n > available / width || n == 0)
         return tdmi_weights_add(weights, &tensor, available, err);
-    uint8_t *copy = tdmi_alloc((size_t)n, width);
-    TDMI_NEED_MEMORY(copy, err);
+    uint8_t *copy;
+    TDMI_TRY(TDMI_NEW(copy, n * width, err));
     reorder(npy, width, (int64_t)n, bytes + npy->values_at, copy);
     tensor.data = copy;
     TDMI_TRY(tdmi_weights_keep(weights, copy, tdmi_free, err));
@@ -267,13 +266,12 @@ static tdm_status add_member(struct tdmi_zip_members *members, int64_t index, td
 {
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(members->archive, index);
     const uint8_t *bytes = NULL;
-    TDMI_AT_END(tdmi_text_release) tdmi_text name = {0};
+    char *name;
     if (entry->is_folder || !is_array(entry->name))
         return TDM_OK;
     TDMI_TRY(tdmi_zip_members_bytes(members, index, &bytes, err));
-    tdmi_text_printf(&name, "%s", entry->name);
-    TDMI_TRY(tdmi_text_status(&name, err));
-    return add_array(members->weights, name.bytes, bytes, (size_t)entry->size_bytes, left_out, err);
+    TDMI_ARENA_COPY(tdmi_weights_arena(members->weights), name, entry->name, err);
+    return add_array(members->weights, name, bytes, (size_t)entry->size_bytes, left_out, err);
 }
 
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,

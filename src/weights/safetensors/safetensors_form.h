@@ -16,7 +16,8 @@ enum {
 #define TDMI_SAFETENSORS_HEADER_MAX 100000000u
 
 /* Where the digits of the checksum stand in the text of a header: the first member of that name,
- * which in a file of ours is the first of all. NULL when they are not to be found. */
+ * which in a file of ours is the first of all. NULL when they are not to be found. A zero ends the
+ * header. */
 char *tdmi_safetensors_digits(char *header, size_t length_bytes);
 void tdmi_safetensors_put_digits(char *digits, uint64_t checksum);
 

@@ -4,14 +4,14 @@
  * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
  * between tensors, so in the file itself they may lie anywhere).
  */
-#include "weights/errors.h"
 #include "weights/safetensors/safetensors.h"
 #include "base/bytes.h"
-#include "weights/safetensors/safetensors_form.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include "base/text/quote.h"
-#include "tandem/json.h"
+#include "weights/form.h"
+#include "weights/safetensors/safetensors_form.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,10 +31,9 @@ struct tdmi_safetensors {
     const struct tdmi_safetensors_tensor **by_name;
     size_t n_tensors;
     uint8_t *data;
-    bool has_checksum;
 };
 
-/* What is read from: a file or a block of memory. */
+/* A file or a block of memory. */
 struct input {
     const char *name;
     int file;             /* -1: memory */
@@ -43,38 +42,15 @@ struct input {
     uint64_t n_bytes;
 };
 
-#define BAD(err, file, ...) bad((err), __LINE__, (file)->path, __VA_ARGS__)
-
-/* "PATH: what is wrong". */
-static tdm_status TDM_PRINTF(4, 5)
-    bad(tdm_error *err, int line, const char *path, const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, __FILE__, line, "%s: %s", path, text);
-}
+#define BAD(err, file, ...) TDMI_BAD_FILE(err, (file)->path, __VA_ARGS__)
 
 static tdm_status read_at(const struct input *input, uint64_t offset, void *to, size_t n_bytes,
                           tdm_error *err)
 {
-    if (input->file < 0) {
-        if (n_bytes > 0)
-            memcpy(to, input->bytes + offset, n_bytes);
-        return TDM_OK;
-    }
-    for (size_t got = 0; got < n_bytes;) {
-        ssize_t n = pread(input->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %" PRIu64 ": %s",
-                            input->name, offset + got,
-                            n < 0 ? strerror(errno) : "the file became shorter meanwhile");
-        got += (size_t)n;
-    }
+    if (input->file >= 0)
+        return tdmi_weights_read_at(input->file, input->name, offset, to, n_bytes, err);
+    if (n_bytes > 0)
+        memcpy(to, input->bytes + offset, n_bytes);
     return TDM_OK;
 }
 
@@ -94,15 +70,14 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
                    "not a safetensors file, or cut off: bytes 0 to 7 announce a header of %" PRIu64
                    " bytes, the file has %" PRIu64 " (limit of a header: %u)",
                    n, input->n_bytes, TDMI_SAFETENSORS_HEADER_MAX);
-    file->header = tdmi_alloc((size_t)n + 1, 1);
-    TDMI_NEED_MEMORY(file->header, err);
+    TDMI_TRY(TDMI_NEW(file->header, n + 1, err));
     TDMI_TRY(read_at(input, sizeof prefix, file->header, (size_t)n, err));
     if (n == 0 || file->header[0] != '{')
         return BAD(err, file,
                    "not a safetensors file: its header does not start with '{' (byte 8)");
     *header_bytes = n;
     char name[300];
-    snprintf(name, sizeof name, "header (from byte 8) of %s", file->path);
+    tdmi_quote_text(name, sizeof name, "header (from byte 8) of %s", file->path);
     return tdm_json_read(file->header, (size_t)n, name, &file->document, err);
 }
 
@@ -216,9 +191,8 @@ static tdm_status check_cover(tdmi_safetensors *file, const struct placed *place
 
 static tdm_status index_names(tdmi_safetensors *file, const struct placed *placed, tdm_error *err)
 {
-    file->tensors = tdmi_alloc(file->n_tensors + 1, sizeof *file->tensors);
-    file->by_name = tdmi_alloc(file->n_tensors + 1, sizeof *file->by_name);
-    TDMI_NEED_MEMORY(file->tensors && file->by_name, err);
+    TDMI_TRY(TDMI_NEW(file->tensors, file->n_tensors + 1, err));
+    TDMI_TRY(TDMI_NEW(file->by_name, file->n_tensors + 1, err));
     for (size_t i = 0; i < file->n_tensors; i++) {
         file->tensors[i] = placed[i].tensor;
         file->by_name[i] = &file->tensors[i];
@@ -258,61 +232,45 @@ static size_t slot_bytes(size_t n)
     return (n + step - 1) / step * step;
 }
 
-static void point_into(tdmi_safetensors *file, const struct input *input, uint64_t header_bytes,
-                       tdmi_xxh64 *hash)
-{
-    const uint8_t *from = input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes;
-    for (size_t i = 0; i < file->n_tensors; from += file->tensors[i].bytes, i++)
-        file->tensors[i].data = from;
-    if (file->has_checksum)
-        tdmi_xxh64_add(hash, input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes,
-                       (size_t)(input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes));
-}
-
+/* hash: NULL, or what the values are added to. */
 static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
                             uint64_t header_bytes, tdmi_xxh64 *hash, tdm_error *err)
 {
+    uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
     size_t all = TDMI_SAFETENSORS_ALIGNMENT;
-    if (input->is_lent) {
-        point_into(file, input, header_bytes, hash);
-        return TDM_OK;
-    }
     for (size_t i = 0; i < file->n_tensors; i++)
         all += slot_bytes(file->tensors[i].bytes);
-    file->data = tdmi_alloc_aligned(all);
-    TDMI_NEED_MEMORY(file->data, err);
-    uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
+    if (!input->is_lent)
+        TDMI_NEED_MEMORY(file->data = tdmi_alloc_aligned(all), err);
     uint8_t *to = file->data;
     for (size_t i = 0; i < file->n_tensors; i++) {
         struct tdmi_safetensors_tensor *tensor = &file->tensors[i];
-        tensor->data = to;
-        TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
-                tensor->name);
-        if (file->has_checksum)
-            tdmi_xxh64_add(hash, to, tensor->bytes);
+        if (input->is_lent) {
+            tensor->data = input->bytes + from;
+        } else {
+            tensor->data = to;
+            TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
+                    tensor->name);
+            to += slot_bytes(tensor->bytes);
+        }
+        if (hash)
+            tdmi_xxh64_add(hash, tensor->data, tensor->bytes);
         from += tensor->bytes;
-        to += slot_bytes(tensor->bytes);
     }
     return TDM_OK;
 }
 
-/* The header with its digits as '0' goes into the hash before the tensors; *stored is what the
- * digits say. */
-static tdm_status begin_checksum(tdmi_safetensors *file, uint64_t header_bytes, tdmi_xxh64 *hash,
-                                 char stored[TDMI_SAFETENSORS_DIGITS + 1], tdm_error *err)
+/* Add prefix and header to the hash, with the digits of the checksum taken as '0'. */
+static tdm_status hash_header(tdmi_safetensors *file, uint64_t header_bytes, const char *stored,
+                              tdmi_xxh64 *hash, tdm_error *err)
 {
-    const char *said = tdmi_safetensors_metadata(file, TDMI_SAFETENSORS_CHECKSUM_KEY);
-    file->has_checksum = said != NULL;
-    if (said == NULL)
-        return TDM_OK;
     char *digits = tdmi_safetensors_digits(file->header, (size_t)header_bytes);
-    if (digits == NULL || strlen(said) != TDMI_SAFETENSORS_DIGITS ||
-        memcmp(said, digits, TDMI_SAFETENSORS_DIGITS) != 0)
+    if (digits == NULL || strlen(stored) != TDMI_SAFETENSORS_DIGITS ||
+        memcmp(stored, digits, TDMI_SAFETENSORS_DIGITS) != 0)
         return BAD(err, file,
                    "metadata '" TDMI_SAFETENSORS_CHECKSUM_KEY
                    "' is not %d hex digits in the usual place",
                    TDMI_SAFETENSORS_DIGITS);
-    memcpy(stored, said, TDMI_SAFETENSORS_DIGITS + 1);
     memset(digits, '0', TDMI_SAFETENSORS_DIGITS);
     uint8_t prefix[TDMI_SAFETENSORS_PREFIX];
     for (size_t i = 0; i < sizeof prefix; i++)
@@ -323,34 +281,30 @@ static tdm_status begin_checksum(tdmi_safetensors *file, uint64_t header_bytes, 
     return TDM_OK;
 }
 
-static tdm_status end_checksum(tdmi_safetensors *file, const tdmi_xxh64 *hash, const char *stored,
-                               tdm_error *err)
-{
-    char found[TDMI_SAFETENSORS_DIGITS + 1] = "";
-    tdmi_safetensors_put_digits(found, tdmi_xxh64_result(hash));
-    if (strcmp(found, stored) != 0)
-        return BAD(err, file,
-                   "the file is damaged or was changed by another program: its checksum is %s, "
-                   "stored was %s",
-                   found, stored);
-    return TDM_OK;
-}
-
 /* ---- open ------------------------------------------------------------------------------- */
 
 static tdm_status read_all(tdmi_safetensors *file, const struct input *input, tdm_error *err)
 {
     uint64_t header_bytes = 0;
     tdmi_xxh64 hash;
-    char stored[TDMI_SAFETENSORS_DIGITS + 1];
+    char found[TDMI_SAFETENSORS_DIGITS + 1] = "";
     TDMI_TRY(read_header(file, input, &header_bytes, err));
     TDMI_TRY(read_metadata(file, err));
     TDMI_TRY(read_tensors(file, header_bytes,
                           input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err));
-    TDMI_TRY(begin_checksum(file, header_bytes, &hash, stored, err));
-    TDMI_TRY(read_data(file, input, header_bytes, &hash, err));
+    const char *stored = tdmi_safetensors_metadata(file, TDMI_SAFETENSORS_CHECKSUM_KEY);
+    if (stored)
+        TDMI_TRY(hash_header(file, header_bytes, stored, &hash, err));
     tdmi_free(tdmi_take(&file->header));
-    return file->has_checksum ? end_checksum(file, &hash, stored, err) : TDM_OK;
+    TDMI_TRY(read_data(file, input, header_bytes, stored ? &hash : NULL, err));
+    if (stored)
+        tdmi_safetensors_put_digits(found, tdmi_xxh64_result(&hash));
+    if (stored && strcmp(found, stored) != 0)
+        return BAD(err, file,
+                   "the file is damaged or was changed by another program: its checksum is %s, "
+                   "stored was %s",
+                   found, stored);
+    return TDM_OK;
 }
 
 static tdm_status open_input(const struct input *input, tdmi_safetensors **opened, tdm_error *err)
@@ -426,7 +380,7 @@ const struct tdmi_safetensors_tensor *tdmi_safetensors_at(const tdmi_safetensors
 const struct tdmi_safetensors_tensor *tdmi_safetensors_find(const tdmi_safetensors *file,
                                                             const char *name)
 {
-    const struct tdmi_safetensors_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_safetensors_tensor sample = {.name = name}, *key = &sample;
     const struct tdmi_safetensors_tensor **found =
         bsearch(&key, file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
     return found == NULL ? NULL : *found;
@@ -449,16 +403,16 @@ tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
                                  const void **data, tdm_error *err)
 {
     const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_find(file, name);
-    char wanted[200], found[200];
-    describe(wanted, sizeof wanted, dtype, rank, shape);
+    char needed[200], found[200];
+    describe(needed, sizeof needed, dtype, rank, shape);
     if (tensor == NULL)
-        return BAD(err, file, "it has no tensor '%s'; %s is needed", name, wanted);
+        return BAD(err, file, "it has no tensor '%s'; %s is needed", name, needed);
     bool is_same = tensor->dtype == dtype && tensor->rank == rank;
     for (int i = 0; is_same && i < rank; i++)
         is_same = tensor->shape[i] == shape[i];
     describe(found, sizeof found, tensor->dtype, tensor->rank, tensor->shape);
     if (!is_same)
-        return BAD(err, file, "tensor '%s' is %s; %s is needed", name, found, wanted);
+        return BAD(err, file, "tensor '%s' is %s; %s is needed", name, found, needed);
     *data = tensor->data;
     return TDM_OK;
 }
@@ -476,9 +430,4 @@ size_t tdmi_safetensors_metadata_count(const tdmi_safetensors *file)
 const char *tdmi_safetensors_metadata_key(const tdmi_safetensors *file, size_t index)
 {
     return tdm_json_key_at(file->metadata, index);
-}
-
-bool tdmi_safetensors_has_checksum(const tdmi_safetensors *file)
-{
-    return file->has_checksum;
 }

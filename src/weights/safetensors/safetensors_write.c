@@ -44,10 +44,7 @@ struct tdmi_safetensors_writer {
 
 tdmi_safetensors_writer *tdmi_safetensors_writer_new(void)
 {
-    tdmi_safetensors_writer *writer = tdmi_alloc(1, sizeof *writer);
-    if (writer != NULL)
-        tdmi_arena_init(&writer->arena, 0);
-    return writer;
+    return tdmi_alloc(1, sizeof(tdmi_safetensors_writer));
 }
 
 void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer)
@@ -77,9 +74,8 @@ static tdm_status fill_item(tdmi_safetensors_writer *writer, struct item *item,
         return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': %" PRIu64 " bytes, %s data", name, bytes,
                         item->data == NULL ? "without" : "too much");
     item->bytes = bytes;
-    item->name = tdmi_arena_copy(&writer->arena, name);
-    item->shape = tdmi_arena_alloc(&writer->arena, (size_t)item->rank + 1, sizeof *shape);
-    TDMI_NEED_MEMORY(item->name && item->shape, err);
+    TDMI_ARENA_COPY(&writer->arena, item->name, name, err);
+    TDMI_ARENA_NEW(&writer->arena, item->shape, item->rank + 1, err);
     for (int i = 0; i < item->rank; i++)
         item->shape[i] = shape[i];
     return TDM_OK;
@@ -111,34 +107,25 @@ void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, con
 
 /* ---- the checksum ------------------------------------------------------------------------ */
 
-static size_t skip_space(const char *text, size_t at, size_t end)
-{
-    while (at < end &&
-           (text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r'))
-        at++;
-    return at;
-}
-
 /* Another program may have written the file again with other white space, so the digits are looked
  * for rather than expected at a fixed byte. A quoted key cannot appear inside a string: its quotes
  * would be escaped there. */
 char *tdmi_safetensors_digits(char *header, size_t length_bytes)
 {
     static const char key[] = "\"" TDMI_SAFETENSORS_CHECKSUM_KEY "\"";
-    const char *found = memmem(header, length_bytes, key, sizeof key - 1);
+    static const char space[] = " \t\n\r";
+    char *found = memmem(header, length_bytes, key, sizeof key - 1);
     if (found == NULL)
         return NULL;
-    size_t at = skip_space(header, (size_t)(found - header) + sizeof key - 1, length_bytes);
-    if (at == length_bytes || header[at] != ':')
+    found += sizeof key - 1; /* a zero ends the header */
+    found += strspn(found, space);
+    if (*found++ != ':')
         return NULL;
-    at = skip_space(header, at + 1, length_bytes);
-    if (length_bytes - at < TDMI_SAFETENSORS_DIGITS + 2 || header[at] != '"' ||
-        header[at + 1 + TDMI_SAFETENSORS_DIGITS] != '"')
-        return NULL;
-    for (size_t i = 0; i < TDMI_SAFETENSORS_DIGITS; i++)
-        if (memchr("0123456789abcdef", header[at + 1 + i], 16) == NULL)
-            return NULL;
-    return header + at + 1;
+    found += strspn(found, space);
+    return *found == '"' && strspn(found + 1, "0123456789abcdef") == TDMI_SAFETENSORS_DIGITS &&
+                   found[1 + TDMI_SAFETENSORS_DIGITS] == '"'
+               ? found + 1
+               : NULL;
 }
 
 void tdmi_safetensors_put_digits(char *digits, uint64_t checksum)
@@ -246,7 +233,7 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
     if (json_bytes > TDMI_SAFETENSORS_HEADER_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "names and metadata need %" PRIu64 " bytes, %u are read",
                         json_bytes, TDMI_SAFETENSORS_HEADER_MAX);
-    TDMI_TRY(TDMI_NEW(*head, all, err));
+    TDMI_TRY(TDMI_NEW(*head, all + 1, err));
     for (int i = 0; i < TDMI_SAFETENSORS_PREFIX; i++)
         (*head)[i] = (char)(json_bytes >> 8 * i & 255);
     memset(*head + TDMI_SAFETENSORS_PREFIX, ' ', (size_t)json_bytes);
@@ -260,15 +247,10 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
 
 /* ---- finish ----------------------------------------------------------------------------- */
 
-static void abort_file(tdmi_atomic_file **file)
-{
-    tdmi_atomic_abort(*file);
-}
-
 static tdm_status stream_to_file(const char *path, const char *head, size_t head_bytes,
                                  struct item *const *order, size_t n, tdm_error *err)
 {
-    TDMI_AT_END(abort_file) tdmi_atomic_file *file = NULL;
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
     TDMI_TRY(tdmi_atomic_open(path, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, head, head_bytes, err));
     for (size_t i = 0; i < n; i++)
@@ -303,11 +285,9 @@ static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, void
     const char *what = path ? path : "a file in memory";
     if (writer == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write %s", what);
-    if (writer->failure.code != TDM_OK) {
-        if (err != NULL)
-            *err = writer->failure;
-        return writer->failure.code;
-    }
+    if (writer->failure.code != TDM_OK && err != NULL)
+        *err = writer->failure;
+    TDMI_TRY(writer->failure.code);
     TDMI_AT_END(tdmi_free_at) char *head = NULL;
     TDMI_AT_END(tdmi_free_at) struct item **order = NULL;
     const size_t n = writer->n_items;

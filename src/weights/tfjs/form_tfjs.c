@@ -5,7 +5,6 @@
  */
 #include "base/file/file.h"
 #include "base/text/json.h"
-#include "weights/errors.h"
 #include "weights/tfjs/tfjs_weights.h"
 
 #include <string.h>
@@ -107,9 +106,7 @@ static tdm_status read_model(tdmi_weights *weights, const char *folder, const td
     const tdm_json_value *groups = tdm_json_member(root, "weightsManifest");
     if (tdm_json_kind_of(groups) != TDM_JSON_ARRAY)
         return TDMI_WEIGHTS_BAD(err, weights, "it has no list \"weightsManifest\"");
-    TDMI_TRY(tdmi_tfjs_check_shards(weights, folder, groups, err));
-    for (size_t i = 0; i < tdm_json_count(groups); i++)
-        TDMI_TRY(tdmi_tfjs_add_group(weights, folder, tdm_json_at(groups, i), err));
+    TDMI_TRY(tdmi_tfjs_add_groups(weights, folder, groups, err));
     TDMI_TRY(note_topology(weights, tdm_json_member(root, "modelTopology"), err));
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         TDMI_TRY(note_text(weights, facts[i], tdm_json_member(root, facts[i]), err));

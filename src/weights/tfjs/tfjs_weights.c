@@ -7,22 +7,22 @@
  * there is, before anything is read.
  */
 #include "weights/tfjs/tfjs_weights.h"
-#include "base/memory.h"
 #include "io/storage/storage.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
-#include "weights/errors.h"
 
-/* ---- what a manifest may read ------------------------------------------------------------- */
+/* ---- shards ------------------------------------------------------------------------------ */
 
 enum { MOST_SHARDS = 4096, MOST_READINGS = 16 };
 #define ALWAYS_READ ((uint64_t)64 << 20)
 
-struct named {
-    const char *path;
+struct shard {
+    const char *name,
+        *path; /* in the manifest; of the file, NULL: the name is no path in the folder */
+    enum tdmi_file_kind kind;
     uint64_t identity[2], n_bytes;
 };
 
@@ -39,45 +39,58 @@ static bool stays_inside(const char *path)
     }
 }
 
-static int by_path(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct named *)a)->path, ((const struct named *)b)->path);
+    const struct shard *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
 }
 
 static int by_identity(const void *a, const void *b)
 {
-    const uint64_t *x = ((const struct named *)a)->identity;
-    const uint64_t *y = ((const struct named *)b)->identity;
+    const struct shard *const *left = a, *const *right = b;
+    const uint64_t *x = (*left)->identity, *y = (*right)->identity;
     int i = x[0] == y[0];
     return (x[i] > y[i]) - (x[i] < y[i]);
 }
 
-/* What is no path at all, or leads to no file, is refused by the group. */
-static tdm_status look(const char *folder, struct named *shard, tdm_error *err)
+static tdm_status find_shard(tdmi_weights *weights, const char *folder, struct shard *shard,
+                             tdm_error *err)
 {
     struct tdmi_place place = {0};
-    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 1024};
-    if (!stays_inside(shard->path))
-        return TDM_OK;
-    const char *path = tdmi_path_join(&arena, folder, shard->path);
-    TDMI_NEED_MEMORY(path, err);
-    TDMI_TRY(tdmi_storage_look(path, &place, err));
+    if (!stays_inside(shard->name))
+        return TDM_OK; /* its group refuses it */
+    shard->path = tdmi_path_join(tdmi_weights_arena(weights), folder, shard->name);
+    TDMI_NEED_MEMORY(shard->path, err);
+    TDM_TRY(tdmi_storage_look(shard->path, &place, err), err, "cannot read %s",
+            tdmi_weights_path(weights));
+    shard->kind = place.kind;
     shard->n_bytes = (uint64_t)place.size_bytes;
     memcpy(shard->identity, place.identity, sizeof shard->identity);
     return TDM_OK;
 }
 
-static tdm_status check_bytes(const tdmi_weights *weights, const char *folder, struct named *all,
+/* No shard may be named twice, in one group or in two, nor one file by many links: many times the
+ * bytes of the folder would be read. */
+static tdm_status find_shards(tdmi_weights *weights, const char *folder, struct shard *shards,
                               size_t n, tdm_error *err)
 {
     uint64_t named = 0, there = 0;
+    TDMI_AT_END(tdmi_free_at) const struct shard **sorted = NULL;
+    TDMI_TRY(TDMI_NEW(sorted, n + 1, err));
     for (size_t i = 0; i < n; i++)
-        TDM_TRY(look(folder, &all[i], err), err, "cannot read %s", tdmi_weights_path(weights));
-    qsort(all, n, sizeof *all, by_identity);
+        sorted[i] = &shards[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (*sorted[i]->name != '\0' && by_name(&sorted[i - 1], &sorted[i]) == 0)
+            return TDMI_WEIGHTS_BAD(err, weights, "shard '%s' is listed twice", sorted[i]->name);
+    for (size_t i = 0; i < n; i++)
+        TDMI_TRY(find_shard(weights, folder, &shards[i], err));
+    qsort(sorted, n, sizeof *sorted, by_identity);
     for (size_t i = 0; i < n; i++) {
-        const bool has_none = all[i].identity[0] == 0 && all[i].identity[1] == 0;
-        named += all[i].n_bytes;
-        there += i == 0 || has_none || by_identity(&all[i - 1], &all[i]) != 0 ? all[i].n_bytes : 0;
+        const bool has_none = sorted[i]->identity[0] == 0 && sorted[i]->identity[1] == 0;
+        named += sorted[i]->n_bytes;
+        if (i == 0 || has_none || by_identity(&sorted[i - 1], &sorted[i]) != 0)
+            there += sorted[i]->n_bytes;
     }
     if (named <= ALWAYS_READ || named / MOST_READINGS <= there)
         return TDM_OK;
@@ -87,30 +100,46 @@ static tdm_status check_bytes(const tdmi_weights *weights, const char *folder, s
                             (size_t)there, (size_t)named, MOST_READINGS);
 }
 
-tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const char *folder,
-                                  const tdm_json_value *groups, tdm_error *err)
+/* All of them together have needed bytes. */
+static tdm_status check_shards(const tdmi_weights *weights, const struct shard *shards, size_t n,
+                               uint64_t needed, tdm_error *err)
 {
-    size_t n = 0, n_all = 0;
-    for (size_t i = 0; i < tdm_json_count(groups); i++)
-        n_all += tdm_json_count(tdm_json_member(tdm_json_at(groups, i), "paths"));
-    if (n_all > MOST_SHARDS)
-        return TDMI_WEIGHTS_BAD(err, weights, "it names %zu shards; at most %d are read", n_all,
-                                MOST_SHARDS);
-    TDMI_AT_END(tdmi_free_at) struct named *all = NULL;
-    TDMI_TRY(TDMI_NEW(all, n_all + 1, err));
-    for (size_t i = 0; i < tdm_json_count(groups); i++) {
-        const tdm_json_value *paths = tdm_json_member(tdm_json_at(groups, i), "paths");
-        for (size_t k = 0; k < tdm_json_count(paths); k++)
-            all[n++].path = tdm_json_as_string(tdm_json_at(paths, k), "");
+    uint64_t found = 0;
+    for (size_t i = 0; i < n; found += shards[i++].n_bytes) {
+        if (shards[i].path == NULL)
+            return TDMI_WEIGHTS_BAD(
+                err, weights, "the path '%s' of a shard leaves the model's folder", shards[i].name);
+        if (shards[i].kind != TDMI_FILE_REGULAR)
+            return tdmi_storage_refuse(shards[i].path, shards[i].kind, "a shard of weights", err);
     }
-    qsort(all, n, sizeof *all, by_path);
-    for (size_t i = 1; i < n; i++)
-        if (*all[i].path != '\0' && by_path(&all[i - 1], &all[i]) == 0)
-            return TDMI_WEIGHTS_BAD(err, weights, "shard '%s' is listed twice", all[i].path);
-    return check_bytes(weights, folder, all, n, err);
+    if (found != needed)
+        return TDMI_WEIGHTS_BAD(err, weights,
+                                "the shards of a group have %zu bytes and its shapes need %zu: a "
+                                "file is cut short, or of another model",
+                                (size_t)found, (size_t)needed);
+    return TDM_OK;
 }
 
-/* ---- what a weight says of itself -------------------------------------------------------- */
+static tdm_status read_shards(tdmi_weights *weights, const struct shard *shards, size_t n,
+                              uint64_t n_bytes, const uint8_t **bytes, tdm_error *err)
+{
+    uint8_t *at = NULL;
+    TDMI_TRY(TDMI_NEW(at, n_bytes, err));
+    *bytes = at;
+    TDMI_TRY(tdmi_weights_keep(weights, at, tdmi_free, err));
+    for (size_t i = 0; i < n; at += shards[i++].n_bytes) {
+        TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
+        TDMI_TRY(tdmi_storage_open(shards[i].path, &file, err));
+        if ((uint64_t)tdmi_storage_size(file) < shards[i].n_bytes)
+            return TDMI_WEIGHTS_BAD(err, weights, "the file '%s' became shorter meanwhile",
+                                    shards[i].path);
+        if (shards[i].n_bytes > 0)
+            TDMI_TRY(tdmi_storage_read(file, 0, at, (size_t)shards[i].n_bytes, err));
+    }
+    return TDM_OK;
+}
+
+/* ---- entries of weights ------------------------------------------------------------------ */
 
 enum coding { AS_IT_IS, SCALED_8, SCALED_16 };
 
@@ -216,107 +245,77 @@ static void scale_values(const struct weight *weight, const uint8_t *from, void 
 static tdm_status add_weight(tdmi_weights *weights, struct weight *weight, const uint8_t *bytes,
                              tdm_error *err)
 {
-    void *values = NULL;
+    uint8_t *values = NULL;
     weight->tensor.data = bytes;
     if (weight->coding == AS_IT_IS)
         return tdmi_weights_add(weights, &weight->tensor, weight->stored_bytes, err);
     const uint64_t n_bytes = 4 * (uint64_t)weight->tensor.n_values;
-    TDMI_NEED_MEMORY(values = tdmi_alloc((size_t)n_bytes, 1), err);
+    TDMI_TRY(TDMI_NEW(values, n_bytes, err));
     scale_values(weight, bytes, values);
     weight->tensor.data = values;
     TDMI_TRY(tdmi_weights_keep(weights, values, tdmi_free, err));
     return tdmi_weights_add(weights, &weight->tensor, n_bytes, err);
 }
 
-/* ---- shards ------------------------------------------------------------------------------ */
-
-struct shard {
-    const char *path;
-    uint64_t n_bytes;
-};
-
-/* Each shard's place and size; all of them are to have wanted bytes. */
-static tdm_status find_shards(tdmi_weights *weights, const char *folder,
-                              const tdm_json_value *paths, uint64_t wanted, struct shard *shards,
-                              tdm_error *err)
-{
-    uint64_t found = 0;
-    for (size_t i = 0; i < tdm_json_count(paths); i++) {
-        const char *path = tdm_json_as_string(tdm_json_at(paths, i), "");
-        struct tdmi_place place = {0};
-        if (!stays_inside(path))
-            return TDMI_WEIGHTS_BAD(err, weights,
-                                    "the path '%s' of a shard leaves the model's folder", path);
-        shards[i].path = tdmi_path_join(tdmi_weights_arena(weights), folder, path);
-        TDMI_NEED_MEMORY(shards[i].path, err);
-        TDM_TRY(tdmi_storage_look(shards[i].path, &place, err), err, "cannot read %s",
-                tdmi_weights_path(weights));
-        if (place.kind != TDMI_FILE_REGULAR)
-            return tdmi_storage_refuse(shards[i].path, place.kind, "a shard of weights", err);
-        shards[i].n_bytes = (uint64_t)place.size_bytes;
-        found += shards[i].n_bytes;
-    }
-    if (found != wanted)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "the shards of a group have %zu bytes and its shapes ask for %zu: "
-                                "a file is cut short, or of another model",
-                                (size_t)found, (size_t)wanted);
-    return TDM_OK;
-}
-
-static tdm_status read_shards(tdmi_weights *weights, const struct shard *shards, size_t n,
-                              uint64_t n_bytes, const uint8_t **bytes, tdm_error *err)
-{
-    uint8_t *at = NULL;
-    TDMI_TRY(TDMI_NEW(at, n_bytes, err));
-    *bytes = at;
-    TDMI_TRY(tdmi_weights_keep(weights, at, tdmi_free, err));
-    for (size_t i = 0; i < n; at += shards[i++].n_bytes) {
-        TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
-        TDMI_TRY(tdmi_storage_open(shards[i].path, &file, err));
-        if ((uint64_t)tdmi_storage_size(file) < shards[i].n_bytes)
-            return TDMI_WEIGHTS_BAD(err, weights, "the file '%s' became shorter meanwhile",
-                                    shards[i].path);
-        if (shards[i].n_bytes > 0)
-            TDMI_TRY(tdmi_storage_read(file, 0, at, (size_t)shards[i].n_bytes, err));
-    }
-    return TDM_OK;
-}
-
 /* ---- the group --------------------------------------------------------------------------- */
 
 static tdm_status read_weights(const tdmi_weights *weights, const tdm_json_value *entries,
-                               struct weight *list, uint64_t *wanted, tdm_error *err)
+                               struct weight *list, uint64_t *needed, tdm_error *err)
 {
-    *wanted = 0;
+    *needed = 0;
     for (size_t i = 0; i < tdm_json_count(entries); i++) {
         TDMI_TRY(read_weight(weights, tdm_json_at(entries, i), &list[i], err));
-        if (__builtin_add_overflow(*wanted, list[i].stored_bytes, wanted) || *wanted > SIZE_MAX)
+        if (__builtin_add_overflow(*needed, list[i].stored_bytes, needed) || *needed > SIZE_MAX)
             return TDMI_WEIGHTS_BAD(err, weights, "its weights do not fit in memory");
     }
     return TDM_OK;
 }
 
-tdm_status tdmi_tfjs_add_group(tdmi_weights *weights, const char *folder,
-                               const tdm_json_value *group, tdm_error *err)
+static tdm_status add_group(tdmi_weights *weights, const tdm_json_value *group,
+                            const struct shard *shards, size_t n_shards, tdm_error *err)
 {
-    const tdm_json_value *paths = tdm_json_member(group, "paths");
     const tdm_json_value *entries = tdm_json_member(group, "weights");
-    const size_t n = tdm_json_count(entries), n_shards = tdm_json_count(paths);
-    uint64_t wanted = 0;
+    const size_t n = tdm_json_count(entries);
+    uint64_t needed = 0;
     const uint8_t *bytes = NULL;
-    if (tdm_json_kind_of(paths) != TDM_JSON_ARRAY || tdm_json_kind_of(entries) != TDM_JSON_ARRAY)
+    if (tdm_json_kind_of(tdm_json_member(group, "paths")) != TDM_JSON_ARRAY ||
+        tdm_json_kind_of(entries) != TDM_JSON_ARRAY)
         return TDMI_WEIGHTS_BAD(
             err, weights,
             "a group of its weightsManifest is not a list of weights and one of paths");
     TDMI_AT_END(tdmi_free_at) struct weight *list = NULL;
-    TDMI_AT_END(tdmi_free_at) struct shard *shards = NULL;
     TDMI_TRY(TDMI_NEW(list, n + 1, err));
-    TDMI_TRY(TDMI_NEW(shards, n_shards + 1, err));
-    TDMI_TRY(read_weights(weights, entries, list, &wanted, err));
-    TDMI_TRY(find_shards(weights, folder, paths, wanted, shards, err));
-    TDMI_TRY(read_shards(weights, shards, n_shards, wanted, &bytes, err));
+    TDMI_TRY(read_weights(weights, entries, list, &needed, err));
+    TDMI_TRY(check_shards(weights, shards, n_shards, needed, err));
+    TDMI_TRY(read_shards(weights, shards, n_shards, needed, &bytes, err));
     for (size_t i = 0; i < n; bytes += list[i++].stored_bytes)
         TDMI_TRY(add_weight(weights, &list[i], bytes, err));
+    return TDM_OK;
+}
+
+tdm_status tdmi_tfjs_add_groups(tdmi_weights *weights, const char *folder,
+                                const tdm_json_value *groups, tdm_error *err)
+{
+    size_t n = 0, n_all = 0;
+    for (size_t i = 0; i < tdm_json_count(groups); i++)
+        n_all += tdm_json_count(tdm_json_member(tdm_json_at(groups, i), "paths"));
+    if (n_all > MOST_SHARDS)
+        return TDMI_WEIGHTS_BAD(err, weights, "it names %zu shards; at most %d are read", n_all,
+                                MOST_SHARDS);
+    TDMI_AT_END(tdmi_free_at) struct shard *shards = NULL;
+    TDMI_TRY(TDMI_NEW(shards, n_all + 1, err));
+    for (size_t i = 0; i < tdm_json_count(groups); i++) {
+        const tdm_json_value *paths = tdm_json_member(tdm_json_at(groups, i), "paths");
+        for (size_t k = 0; k < tdm_json_count(paths); k++)
+            shards[n++].name = tdm_json_as_string(tdm_json_at(paths, k), "");
+    }
+    TDMI_TRY(find_shards(weights, folder, shards, n_all, err));
+    n = 0;
+    for (size_t i = 0; i < tdm_json_count(groups); i++) {
+        const tdm_json_value *group = tdm_json_at(groups, i);
+        const size_t n_shards = tdm_json_count(tdm_json_member(group, "paths"));
+        TDMI_TRY(add_group(weights, group, shards + n, n_shards, err));
+        n += n_shards;
+    }
     return TDM_OK;
 }
