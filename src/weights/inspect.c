@@ -1,5 +1,4 @@
 /* What a weights file of any form holds, and its copy as safetensors. */
-#include "base/scope.h"
 #include "weights/fetch/digest.h"
 #include "weights/safetensors/safetensors.h"
 #include "weights/weights.h"

@@ -4,12 +4,10 @@
  */
 #include "weights/zip_members.h"
 #include "base/bytes.h"
-#include "base/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "base/banned.h"
-#include "base/scope.h"
 
 enum { LOCAL_BYTES = 30, LONGEST_NAME = 1024, MOST_TIMES = 16 };
 #define FREE_BYTES ((uint64_t)64 << 20)

@@ -1,6 +1,5 @@
 /* The list of published weights, and the folder they are kept in. */
 #include "weights/fetch/catalogue.h"
-#include "base/scope.h"
 #include "base/system/env.h"
 #include "base/file/file.h"
 #include "base/text/suggest.h"

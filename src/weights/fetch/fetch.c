@@ -14,14 +14,12 @@
 #include "base/sized.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "tandem/event.h"
 #include "track/lock.h"
 #include "weights/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>

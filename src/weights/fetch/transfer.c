@@ -7,9 +7,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

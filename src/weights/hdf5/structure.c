@@ -7,7 +7,6 @@
  * Sizes of nodes are those that the library writes: 8 members in a leaf, 32 children in a node.
  */
 #include "weights/hdf5/tree.h"
-#include "base/scope.h"
 
 #include <stdlib.h>
 #include <string.h>

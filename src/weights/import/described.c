@@ -183,8 +183,7 @@ static tdm_status add_new_head(struct describing *d, int node, tdm_error *err)
     const int classes = d->it->request->head.classes;
     const struct tdmi_keras_layer *layers = d->config.layers;
     if (d->classifier < 0)
-        return tdmi_import_note(d->it, err, "the head for %d classes is new: the file has none",
-                                classes);
+        return tdmi_import_note_head(d->it, 0, err);
     if (d->head == d->classifier)
         return tdmi_import_note(d->it, err,
                                 "the head for %d classes is new: it takes the place of layer '%s'",

@@ -144,11 +144,7 @@ static tdm_status add_new_head(struct import_graph *t, tdmi_graph *graph, tdm_er
         node = tdmi_add_global_pool(graph, "features", node);
     tdmi_add_head(graph, &t->it->request->head, classifier ? classifier->name : "predictions",
                   node);
-    t->it->import->has_new_head = true;
-    return tdmi_import_note(t->it, err,
-                            classifier ? "the head for %d classes is new: the file's has %d"
-                                       : "the head for %d classes is new: the file has none",
-                            t->it->request->head.classes, t->head.classes);
+    return tdmi_import_note_head(t->it, classifier ? t->head.classes : 0, err);
 }
 
 /* The stored graph, or the same at another size, with the requested head. */

@@ -25,6 +25,17 @@ tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const cha
     return TDM_OK;
 }
 
+tdm_status tdmi_import_note_head(struct tdmi_importing *it, int64_t file_classes, tdm_error *err)
+{
+    const int classes = it->request->head.classes;
+    it->import->has_new_head = true;
+    if (file_classes == 0)
+        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
+                                classes);
+    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", classes,
+                            (long long)file_classes);
+}
+
 /* ---- the input ------------------------------------------------------------------------------- */
 
 tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding, tdm_error *err)

@@ -41,6 +41,10 @@ tdm_status tdmi_import_bind(const struct tdmi_importing *it, const tdmi_graph *g
 tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const char *format, ...)
     TDM_PRINTF(3, 4);
 
+/* Note a new head; the file's was for so many classes, 0: it has none. */
+tdm_status tdmi_import_note_head(struct tdmi_importing *it, int64_t file_classes,
+                                 tdm_error *err) TDM_MUST_USE;
+
 tdm_status tdmi_import_read_facts(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
 /* Apply the input of the request; TDM_E_USAGE for an unknown word. */
 tdm_status tdmi_import_take_input(const struct tdmi_importing *it,

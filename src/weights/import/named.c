@@ -5,7 +5,6 @@
  * configuration that cannot be read is ignored.
  */
 #include "base/file/file.h"
-#include "base/text/json.h"
 #include "weights/fetch/catalogue.h"
 #include "weights/fetch/digest.h"
 #include "weights/import/internal.h"
@@ -301,12 +300,7 @@ static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_er
     if (requested == 0)
         return TDM_OK;
     tdmi_import_renew_head(it);
-    it->import->has_new_head = true;
-    if (classes == 0)
-        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
-                                requested);
-    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld",
-                            requested, (long long)classes);
+    return tdmi_import_note_head(it, classes, err);
 }
 
 tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)

@@ -53,10 +53,9 @@ static tdm_status add_norm(build_t *build, const layer_t *layer, value_t *value,
         return TDM_FAIL(err, TDM_E_INPUT, "it norms another axis than the channels");
     value->node = tdmi_keras_add_node(
         build, layer, "", TDMI_OP_BATCH_NORM, tdmi_keras_input_node(build, layer),
-        (struct tdmi_op_attrs){
-            .epsilon = tdm_json_as_number(tdm_json_member(layer->config, "epsilon"), 1e-3),
-            .momentum = 1.0 - tdm_json_as_number(tdm_json_member(layer->config, "momentum"), 0.99),
-            .is_biased = true});
+        (struct tdmi_op_attrs){.epsilon = tdmi_keras_number(layer, "epsilon", 1e-3),
+                               .momentum = 1.0 - tdmi_keras_number(layer, "momentum", 0.99),
+                               .is_biased = true});
     value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
     tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_WHOLE);
     return TDM_OK;
@@ -93,7 +92,7 @@ static tdm_status add_global_pool(build_t *build, const layer_t *layer, value_t 
 
 static tdm_status add_dropout(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
-    const double rate = tdm_json_as_number(tdm_json_member(layer->config, "rate"), -1.0);
+    const double rate = tdmi_keras_number(layer, "rate", -1.0);
     if (!(rate >= 0.0 && rate < 1.0))
         return TDM_FAIL(err, TDM_E_INPUT, "its rate is no number from 0 to less than 1");
     value->node = tdmi_keras_input_node(build, layer);
@@ -206,8 +205,8 @@ tdm_status tdmi_keras_rescaling(const layer_t *layer, enum tdmi_scale *scale, td
     } known[] = {{1.0 / 127.5, -1.0, TDMI_SCALE_TF},
                  {1.0 / 255.0, 0.0, TDMI_SCALE_UNIT},
                  {1.0, 0.0, TDMI_SCALE_RAW}};
-    const double by = tdm_json_as_number(tdm_json_member(layer->config, "scale"), NAN);
-    const double offset = tdm_json_as_number(tdm_json_member(layer->config, "offset"), 0.0);
+    const double by = tdmi_keras_number(layer, "scale", NAN);
+    const double offset = tdmi_keras_number(layer, "offset", 0.0);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (fabs(by - known[i].scale) < 1e-6 * known[i].scale && offset == known[i].offset) {
             *scale = known[i].is;

@@ -3,7 +3,6 @@
  * in files that number layers of a class, all of them so.
  */
 #include "weights/keras/names.h"
-#include "base/text/text.h"
 #include "weights/names.h"
 
 #include <stdio.h>

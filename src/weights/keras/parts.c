@@ -45,6 +45,11 @@ bool tdmi_keras_flag(const layer_t *layer, const char *key, bool missing)
     return tdm_json_as_bool(tdm_json_member(layer->config, key), missing);
 }
 
+double tdmi_keras_number(const layer_t *layer, const char *key, double missing)
+{
+    return tdm_json_as_number(tdm_json_member(layer->config, key), missing);
+}
+
 const char *tdmi_keras_word(const layer_t *layer, const char *key, const char *missing)
 {
     return tdm_json_as_string(tdm_json_member(layer->config, key), missing);

@@ -12,6 +12,7 @@ tdm_status tdmi_keras_read_count(const struct tdmi_keras_layer *layer, const cha
 tdm_status tdmi_keras_read_square(const struct tdmi_keras_layer *layer, const char *key,
                                   int missing, int *out, tdm_error *err) TDM_MUST_USE;
 bool tdmi_keras_flag(const struct tdmi_keras_layer *layer, const char *key, bool missing);
+double tdmi_keras_number(const struct tdmi_keras_layer *layer, const char *key, double missing);
 const char *tdmi_keras_word(const struct tdmi_keras_layer *layer, const char *key,
                             const char *missing);
 /* Refuse data_format "channels_first". */

@@ -27,8 +27,8 @@ bool tdmi_keras_is_number(const layer_t *layer, const char *key, double expected
 
 static bool is_rescaling(const layer_t *layer, double scale, double offset)
 {
-    const double by = tdm_json_as_number(tdm_json_member(layer->config, "scale"), (double)NAN);
-    const double and = tdm_json_as_number(tdm_json_member(layer->config, "offset"), 0.0);
+    const double by = tdmi_keras_number(layer, "scale", (double)NAN);
+    const double and = tdmi_keras_number(layer, "offset", 0.0);
     return strcmp(layer->class, "Rescaling") == 0 && layer->n_inputs == 1 &&
            fabs(by - scale) <= 1e-6 && fabs(and-offset) <= 1e-6;
 }

@@ -7,7 +7,6 @@
  * the values. The head is read by a parser that knows this one dict.
  */
 #include "base/bytes.h"
-#include "base/text/text.h"
 #include "weights/zip_members.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
  * safetensors as a form of weights. The reader of our own model files believes nothing either, so
  * it is the one that is used.
  */
-#include "base/scope.h"
 #include "weights/form.h"
 #include "weights/safetensors/safetensors.h"
 

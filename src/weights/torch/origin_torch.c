@@ -3,7 +3,6 @@
  * name of their own ("module.", "state_dict.model."), which is found by trying.
  */
 #include "weights/bind.h"
-#include "base/text/text.h"
 #include "weights/names.h"
 
 #include <stdio.h>

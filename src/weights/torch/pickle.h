@@ -10,6 +10,7 @@
 #ifndef TANDEM_WEIGHTS_TORCH_PICKLE_H
 #define TANDEM_WEIGHTS_TORCH_PICKLE_H
 
+#include "tensor/dtype.h"
 #include "weights/errors.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,8 @@ enum tdmi_pickle_makes {
 struct tdmi_pickle_name {
     const char *module, *name;
     enum tdmi_pickle_makes makes;
+    bool is_type; /* of a storage's elements, or of a tensor's */
+    enum tdmi_dtype dtype;
 };
 
 typedef struct tdmi_pickle_value tdmi_pickle_value;

@@ -10,9 +10,12 @@
 /* ---- names ------------------------------------------------------------------------------- */
 
 static const struct tdmi_pickle_name names[] = {
-#define X(module, name, makes) {module, name, TDMI_PICKLE_MAKES_##makes},
+#define X(module, name, makes) {module, name, TDMI_PICKLE_MAKES_##makes, false, TDMI_DTYPE_U8},
+#define TYPE(module, name, dtype) \
+    {module, name, TDMI_PICKLE_MAKES_NOTHING, true, TDMI_DTYPE_##dtype},
 #include "weights/torch/pickle_names.def"
 #undef X
+#undef TYPE
 };
 
 static bool is_equal(const char *text, const uint8_t *bytes, size_t n_bytes)

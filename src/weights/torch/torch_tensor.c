@@ -4,43 +4,21 @@
  * copied so that it lies without gaps, as the list needs it.
  */
 #include "weights/torch/torch_tensor.h"
+#include "base/text/text.h"
 
 #include <string.h>
 #include "base/banned.h"
 
 /* ---- types ------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *storage, *constant;
-    enum tdmi_dtype dtype;
-} types[] = {
-    {"FloatStorage", "float32", TDMI_DTYPE_F32},
-    {"DoubleStorage", "float64", TDMI_DTYPE_F64},
-    {"HalfStorage", "float16", TDMI_DTYPE_F16},
-    {"BFloat16Storage", "bfloat16", TDMI_DTYPE_BF16},
-    {"", "float8_e4m3fn", TDMI_DTYPE_F8_E4M3},
-    {"", "float8_e5m2", TDMI_DTYPE_F8_E5M2},
-    {"LongStorage", "int64", TDMI_DTYPE_I64},
-    {"IntStorage", "int32", TDMI_DTYPE_I32},
-    {"ShortStorage", "int16", TDMI_DTYPE_I16},
-    {"CharStorage", "int8", TDMI_DTYPE_I8},
-    {"", "uint64", TDMI_DTYPE_U64},
-    {"", "uint32", TDMI_DTYPE_U32},
-    {"", "uint16", TDMI_DTYPE_U16},
-    {"ByteStorage", "uint8", TDMI_DTYPE_U8},
-    {"BoolStorage", "bool", TDMI_DTYPE_BOOL},
-    {"UntypedStorage", "", TDMI_DTYPE_U8},
-};
-
+/* The type of a storage's name ("FloatStorage") or of a constant ("float32"). */
 static bool type_of(const tdmi_pickle_value *name, bool is_storage, enum tdmi_dtype *dtype)
 {
-    const char *said = tdmi_pickle_name_of(name);
-    for (size_t i = 0; *said != '\0' && i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(is_storage ? types[i].storage : types[i].constant, said) == 0) {
-            *dtype = types[i].dtype;
-            return true;
-        }
-    return false;
+    const char *text = tdmi_pickle_name_of(name);
+    if (*text == '\0' || !name->call.name->is_type || tdmi_ends_with(text, "Storage") != is_storage)
+        return false;
+    *dtype = name->call.name->dtype;
+    return true;
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
