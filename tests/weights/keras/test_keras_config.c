@@ -218,8 +218,8 @@ TEST(all_dense_layers_behind_a_global_pooling_are_head)
                                          {"d2/kernel", 2, {6, 3}},
                                          {"d2/bias", 1, {3}},
                                          {NULL}};
-        struct file file = {.bytes = NULL};
-        struct tdmi_import import;
+        TDMI_AT_END(done) struct file file = {.bytes = NULL};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
         make(&file, cases[i].config, tensors);
         import_it(&file, &(struct tdmi_import_request){.head = {.classes = 3}}, &import);
         assert_false(import.has_new_head);
@@ -344,8 +344,8 @@ TEST(what_there_is_no_op_for_is_refused_by_name)
          "is used 2 times"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct file file = {.bytes = NULL};
-        struct tdmi_import import;
+        TDMI_AT_END(done) struct file file = {.bytes = NULL};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
         tdm_error err = {0};
         char text[3500];
         make(&file, cases[i].config, none);
