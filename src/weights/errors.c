@@ -26,13 +26,13 @@ tdm_status tdmi_arena_room(tdmi_arena *arena, void *items, size_t *capacity, siz
 {
     if (n < *capacity)
         return TDM_OK;
-    const size_t wanted = n < 8 ? 8 : 2 * n;
-    void *old, *more = tdmi_arena_alloc(arena, wanted, item_bytes);
+    const size_t needed = n < 8 ? 8 : 2 * n;
+    void *old, *more = tdmi_arena_alloc(arena, needed, item_bytes);
     TDMI_NEED_MEMORY(more, err);
     memcpy(&old, items, sizeof old);
     if (n > 0)
         memcpy(more, old, n * item_bytes);
     memcpy(items, &more, sizeof more);
-    *capacity = wanted;
+    *capacity = needed;
     return TDM_OK;
 }

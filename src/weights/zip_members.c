@@ -1,6 +1,6 @@
 /*
  * Members of zips. Deflate makes 1,032 bytes of one at most, and weights hardly shrink, so a file
- * that unpacks to far more than itself is refused before memory is asked for.
+ * that unpacks to far more than itself is refused before memory is allocated.
  */
 #include "weights/zip_members.h"
 #include "base/bytes.h"

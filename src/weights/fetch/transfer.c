@@ -159,7 +159,7 @@ static tdm_status begin(struct run *run)
     run->has_begun = true;
     if (run->from != 0 && run->from != run->transfer->from)
         return TDM_FAIL(run->err, TDM_E_SYSTEM,
-                        "the server sends from byte %lld where byte %lld was asked for",
+                        "the server sends from byte %lld where byte %lld was requested",
                         (long long)run->from, (long long)run->transfer->from);
     if (run->total < 0 && run->from == 0)
         run->total = run->length;

@@ -1,6 +1,6 @@
 /*
  * Datasets in chunks: a grid of equal boxes, each packed for itself; those at the edges hold more
- * than the dataset. Memory is asked for once the bytes that are there can be that many values.
+ * than the dataset. Memory is allocated once the bytes that are there can be that many values.
  */
 #include "weights/hdf5/internal.h"
 #include "io/compress/inflate.h"

@@ -247,13 +247,13 @@ tdm_status tdmi_hdf5_find(tdmi_hdf5 *file, tdmi_hdf5_object *group, struct tdmi_
         const char *stop = slash == NULL ? end : slash;
         const struct tdmi_hdf5_link *links;
         size_t n_links = 0;
-        struct tdmi_hdf5_link wanted = {.name = {at, (size_t)(stop - at)}};
+        struct tdmi_hdf5_link sought = {.name = {at, (size_t)(stop - at)}};
         at = stop + 1;
-        if (wanted.name.length_bytes == 0)
+        if (sought.name.length_bytes == 0)
             continue;
         TDMI_TRY(tdmi_hdf5_links(file, *object, &links, &n_links, err));
         const struct tdmi_hdf5_link *link =
-            n_links == 0 ? NULL : bsearch(&wanted, links, n_links, sizeof *links, by_name);
+            n_links == 0 ? NULL : bsearch(&sought, links, n_links, sizeof *links, by_name);
         *object = NULL;
         if (link != NULL)
             TDMI_TRY(tdmi_hdf5_follow(file, link, object, err));

@@ -1,5 +1,5 @@
 /*
- * Where the chunks of a dataset lie: a tree (what h5py writes unless told otherwise), one chunk,
+ * Where the chunks of a dataset lie: a tree (what h5py writes by default), one chunk,
  * one run of chunks, or an array of fixed length.
  */
 #include "weights/hdf5/internal.h"

@@ -1,6 +1,6 @@
 /*
  * An HDF5 file's beginning, and its objects as lists of messages: what a group or a dataset says of
- * itself. Headers of version 1 (what h5py writes unless told otherwise) and 2.
+ * itself. Headers of version 1 (what h5py writes by default) and 2.
  */
 #include "weights/hdf5/internal.h"
 #include "base/bytes.h"

@@ -113,10 +113,10 @@ const char *tdmi_keras_variable_name(enum tdmi_keras_variable variable)
 }
 
 /* The layer is called so in the path, or lies in what is. */
-static bool lies_in(const char *path, const char *wanted)
+static bool lies_in(const char *path, const char *sought)
 {
-    size_t n = strlen(wanted);
-    return strncmp(path, wanted, n) == 0 && (path[n] == '/' || path[n] == '\0');
+    size_t n = strlen(sought);
+    return strncmp(path, sought, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_names *names,
@@ -124,10 +124,10 @@ static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_nam
                                                      const char *variable)
 {
     size_t low = 0, high = names->n_entries;
-    const struct tdmi_keras_entry wanted = {.layer = place->layer, .variable = variable};
-    while (low < high) { /* the first that is not before the wanted one */
+    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = variable};
+    while (low < high) { /* the first that is not before the sought one */
         size_t middle = low + (high - low) / 2;
-        if (by_layer(&names->entries[middle], &wanted) < 0)
+        if (by_layer(&names->entries[middle], &sought) < 0)
             low = middle + 1;
         else
             high = middle;

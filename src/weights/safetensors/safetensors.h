@@ -8,7 +8,7 @@
  * all.
  *
  * The reader takes files of any program and believes nothing: every offset, size and name is
- * checked before memory is asked for, and the checksum is verified where there is one. In memory
+ * checked before memory is allocated, and the checksum is verified where there is one. In memory
  * each tensor starts at a multiple of 64 bytes, whatever its place in the file, unless the memory
  * is lent.
  */

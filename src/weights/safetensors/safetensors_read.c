@@ -1,6 +1,6 @@
 /*
  * Reading .safetensors files. The header is read, parsed and checked in full before memory for the
- * tensors is asked for: a file can make us take no more than it is long itself. Then the tensors
+ * tensors is allocated: a file can make us take no more than it is long itself. Then the tensors
  * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
  * between tensors, so in the file itself they may lie anywhere).
  */

@@ -3,7 +3,6 @@
 #include "io/compress/inflate.h"
 #include "data/pack.h"
 #include "weights/weights_file.h"
-#include "unit.h"
 
 TEST(arrays_of_all_types_and_orders_are_read)
 {

@@ -2,8 +2,6 @@
  * that stay in the folder. */
 #include "weights/weights_file.h"
 #include "data/tree.h"
-#include "tandem/json.h"
-#include "unit.h"
 
 #define FOLDER CHECKOUT "/tests/fixtures/weights/tfjs"
 

@@ -4,7 +4,6 @@
 #include "data/pack.h"
 #include "weights/weights_file.h"
 #include "test_data.h"
-#include "unit.h"
 
 static void assert_network(const tdmi_weights *weights, const char *prefix)
 {
