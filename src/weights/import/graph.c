@@ -208,7 +208,7 @@ static tdm_status check_request(const struct import_graph *t, tdm_error *err)
     TDMI_TRY(tdmi_network_find(request->network, &requested, err));
     if (strcmp(requested.name, t->is_known ? t->network.name : t->it->facts.network) != 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "the file says that it is a %s, and --model says %s; without --model the "
+                        "it says that it is a %s, and --model says %s; without --model the "
                         "file's word is taken",
                         t->it->facts.network, request->network);
     return TDM_OK;
