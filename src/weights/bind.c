@@ -3,11 +3,11 @@
  * that a message shows what the file has beside what it should have.
  */
 #include "weights/bind.h"
-#include "base/memory.h"
 #include "weights/layouts.h"
 #include "tandem/log.h"
 #include "base/text/quote.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,17 +19,10 @@ tdm_status tdmi_bindings_init(struct tdmi_bindings *bindings, const tdmi_graph *
                               enum tdmi_publisher layout, tdmi_arena *arena, tdm_error *err)
 {
     *bindings = (struct tdmi_bindings){
-        .graph = graph,
-        .network = network,
-        .weights = weights,
-        .layout = layout,
-        .params = tdmi_arena_alloc(arena, (size_t)graph->n_params + 1, sizeof *bindings->params),
-        .states = tdmi_arena_alloc(arena, (size_t)graph->n_states + 1, sizeof *bindings->states),
-        .is_taken = tdmi_arena_alloc(arena, tdmi_weights_count(weights) + 1, sizeof(bool)),
-        .arena = arena,
-    };
-    if (!bindings->params || !bindings->states || !bindings->is_taken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "binding %s: out of memory", tdmi_weights_path(weights));
+        .graph = graph, .network = network, .weights = weights, .layout = layout, .arena = arena};
+    TDMI_ARENA_NEW(arena, bindings->params, graph->n_params + 1, err);
+    TDMI_ARENA_NEW(arena, bindings->states, graph->n_states + 1, err);
+    TDMI_ARENA_NEW(arena, bindings->is_taken, tdmi_weights_count(weights) + 1, err);
     return TDM_OK;
 }
 
@@ -54,37 +47,34 @@ void tdmi_bindings_take(struct tdmi_bindings *bindings, const struct tdmi_weight
     bindings->is_taken[tensor - tdmi_weights_at(bindings->weights, 0)] = true;
 }
 
-void tdmi_bind(struct tdmi_bindings *bindings, struct tdmi_binding *binding,
-               const struct tdmi_weights_tensor *from, const char *wanted)
+tdm_status tdmi_bind(struct tdmi_bindings *bindings, struct tdmi_binding *binding,
+                     const struct tdmi_weights_tensor *from, const char *name, tdm_error *err)
 {
+    TDMI_ARENA_COPY(bindings->arena, binding->name, name, err);
     binding->from = from;
-    binding->wanted = wanted;
     if (from)
         tdmi_bindings_take(bindings, from);
+    return TDM_OK;
 }
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-static struct tdmi_layout layout_of(const struct tdmi_bindings *bindings,
-                                    const struct tdmi_node *node, const struct tdmi_tensor *tensor)
+static struct tdmi_layout layout_of(const struct tdmi_bindings *bindings, int node, int i)
 {
-    switch (bindings->layout) {
-    case TDMI_PUBLISHER_TORCH:
-        return tdmi_layout_of_torch(node, tensor);
-    case TDMI_PUBLISHER_KERAS:
-        return tdmi_layout_of_keras(node, tensor);
-    case TDMI_PUBLISHER_OURS:
-        break;
-    }
-    return tdmi_layout_of_ours(tensor);
+    const struct tdmi_tensor *tensor = tdmi_binding_tensor(bindings, node, i);
+    if (bindings->layout == TDMI_PUBLISHER_OURS)
+        return tdmi_layout_of_ours(tensor);
+    return bindings->layout == TDMI_PUBLISHER_TORCH
+               ? tdmi_layout_of_torch(&bindings->graph->nodes[node], tensor)
+               : tdmi_layout_of_keras(&bindings->graph->nodes[node], tensor);
 }
 
-static bool has_shape(const struct tdmi_weights_tensor *tensor, const struct tdmi_layout *layout)
+static bool fits(const struct tdmi_binding *binding, const struct tdmi_layout *layout)
 {
-    bool is_equal = tensor->rank == layout->rank;
+    bool is_equal = binding->from && binding->from->rank == layout->rank;
     for (int i = 0; i < layout->rank && is_equal; i++)
-        is_equal = tensor->shape[i] == layout->shape[i];
-    return is_equal;
+        is_equal = binding->from->shape[i] == layout->shape[i];
+    return is_equal || binding->is_fresh;
 }
 
 /* "32×3×3×3" */
@@ -102,9 +92,8 @@ bool tdmi_bindings_fit(const struct tdmi_bindings *bindings, int node)
 {
     const struct tdmi_binding *binding;
     for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
-        struct tdmi_layout layout = layout_of(bindings, &bindings->graph->nodes[node],
-                                              tdmi_binding_tensor(bindings, node, i));
-        if (!binding->is_fresh && !(binding->from && has_shape(binding->from, &layout)))
+        const struct tdmi_layout layout = layout_of(bindings, node, i);
+        if (!fits(binding, &layout))
             return false;
     }
     return true;
@@ -122,50 +111,38 @@ struct complaints {
     char text[TDM_ERROR_TEXT_BYTES / 2]; /* the first few */
 };
 
-static void complain(struct complaints *all, enum complaint kind, const char *line)
+static void TDM_PRINTF(3, 4)
+    complain(struct complaints *all, enum complaint kind, const char *format, ...)
 {
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t length = tdmi_quote(line, sizeof line, format, arguments);
+    va_end(arguments);
     if (all->n[kind]++ < most_lines)
         tdm_log(TDM_LOG_ERROR, "%s", line);
-    size_t room = sizeof all->text - all->length, length = strlen(line);
+    const size_t room = sizeof all->text - all->length;
     if (length + 3 < room)
         all->length +=
             (size_t)snprintf(all->text + all->length, room, "%s%s", all->length ? "; " : "", line);
 }
 
-static void look_at_node(const struct tdmi_bindings *bindings, int index, struct complaints *all)
+static void check_node(const struct tdmi_bindings *bindings, int node, struct complaints *all)
 {
-    const struct tdmi_node *node = &bindings->graph->nodes[index];
     const struct tdmi_binding *binding;
-    char line[LINE_BYTES];
-    for (int i = 0; (binding = tdmi_binding_of(bindings, index, i)) != NULL; i++) {
-        const struct tdmi_tensor *tensor = tdmi_binding_tensor(bindings, index, i);
-        struct tdmi_layout layout = layout_of(bindings, node, tensor);
-        if (binding->is_fresh || (binding->from && has_shape(binding->from, &layout)))
+    for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
+        const struct tdmi_layout layout = layout_of(bindings, node, i);
+        const struct tdmi_name shape = shape_text(layout.shape, layout.rank);
+        const struct tdmi_weights_tensor *from = binding->from;
+        if (fits(binding, &layout))
             continue;
-        struct tdmi_name wanted = shape_text(layout.shape, layout.rank);
-        if (!binding->from) {
-            tdmi_quote_text(line, sizeof line, "missing: %s of %s",
-                            binding->wanted ? binding->wanted : tensor->name, wanted.text);
-            complain(all, MISSING, line);
-            continue;
-        }
-        struct tdmi_name found = shape_text(binding->from->shape, binding->from->rank);
-        tdmi_quote_text(line, sizeof line, "of another shape: %s is %s, wanted is %s",
-                        binding->from->name, found.text, wanted.text);
-        complain(all, MISSHAPED, line);
-    }
-}
-
-static void look_at_rest(const struct tdmi_bindings *bindings, struct complaints *all)
-{
-    char line[LINE_BYTES];
-    for (size_t i = 0; i < tdmi_weights_count(bindings->weights); i++) {
-        const struct tdmi_weights_tensor *tensor = tdmi_weights_at(bindings->weights, i);
-        if (bindings->is_taken[i])
-            continue;
-        struct tdmi_name found = shape_text(tensor->shape, tensor->rank);
-        tdmi_quote_text(line, sizeof line, "of no use: %s of %s", tensor->name, found.text);
-        complain(all, EXTRA, line);
+        if (from)
+            complain(all, MISSHAPED, "of another shape: %s is %s, not %s", from->name,
+                     shape_text(from->shape, from->rank).text, shape.text);
+        else
+            complain(all, MISSING, "missing: %s of %s",
+                     binding->name ? binding->name : tdmi_binding_tensor(bindings, node, i)->name,
+                     shape.text);
     }
 }
 
@@ -173,16 +150,21 @@ tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *
 {
     struct complaints all = {{0}, 0, ""};
     for (int i = 0; i < bindings->graph->n_nodes; i++)
-        look_at_node(bindings, i, &all);
-    look_at_rest(bindings, &all);
+        check_node(bindings, i, &all);
+    for (size_t i = 0; i < tdmi_weights_count(bindings->weights); i++) {
+        const struct tdmi_weights_tensor *tensor = tdmi_weights_at(bindings->weights, i);
+        if (!bindings->is_taken[i])
+            complain(&all, EXTRA, "of no use: %s of %s", tensor->name,
+                     shape_text(tensor->shape, tensor->rank).text);
+    }
     if (all.n[MISSING] + all.n[MISSHAPED] + all.n[EXTRA] == 0)
         return TDM_OK;
     for (int kind = 0; kind < COMPLAINTS; kind++)
         if (all.n[kind] > most_lines)
             tdm_log(TDM_LOG_ERROR, "and %d more of this kind", all.n[kind] - most_lines);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "the weights %s do not fit the network %s; of their tensors %d are "
-                    "missing, %d of another shape, %d of no use (%s)",
+                    "the weights %s do not fit the network %s; of their tensors %d are missing, %d "
+                    "of another shape, %d of no use (%s)",
                     tdmi_weights_path(bindings->weights), bindings->network, all.n[MISSING],
                     all.n[MISSHAPED], all.n[EXTRA], all.text);
 }
@@ -202,8 +184,8 @@ static bool is_finite(const float *values, int64_t n)
     return found == 0;
 }
 
-/* What a batch norm divides by is the root of variance + epsilon: the first value that leaves
- * nothing to take it of, or NULL. */
+/* A batch norm divides by the root of variance + epsilon. Return the first variance for which
+ * there is no such root, or NULL. */
 static const float *first_without_root(const struct tdmi_node *node,
                                        const struct tdmi_tensor *tensor, const float *values)
 {
@@ -215,73 +197,100 @@ static const float *first_without_root(const struct tdmi_node *node,
     return NULL;
 }
 
-struct filling {
-    const struct tdmi_bindings *bindings;
-    uint64_t seed;
-    float *scratch; /* as many values as the largest tensor that is turned */
-};
-
-static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *node,
-                              const struct tdmi_tensor *tensor, int index,
-                              const struct tdmi_binding *binding, float *at, tdm_error *err)
+/* scratch has room for the largest tensor that is transposed. */
+static tdm_status fill_tensor(const struct tdmi_bindings *bindings, const struct tdmi_node *node,
+                              const struct tdmi_tensor *tensor,
+                              const struct tdmi_weights_tensor *from, float *scratch, float *at,
+                              tdm_error *err)
 {
-    if (binding->is_fresh) {
-        tdmi_tensor_init_on_known(tensor, it->seed, index, at);
-        return TDM_OK;
-    }
-    const bool turns = it->bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
-    float *to = turns ? it->scratch : at;
-    TDM_TRY(tdmi_weights_floats(it->bindings->weights, binding->from, to, err), err,
-            "filling the network");
+    const bool is_transposed = bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
+    float *to = is_transposed ? scratch : at;
+    TDM_TRY(tdmi_weights_floats(bindings->weights, from, to, err), err, "filling the network");
     if (!is_finite(to, tensor->n))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s: tensor '%.200s' has a NaN or an infinity; weights are finite numbers",
-                        tdmi_weights_path(it->bindings->weights), binding->from->name);
+        return TDMI_WEIGHTS_BAD(err, bindings->weights,
+                                "tensor '%s' has a NaN or an infinity; weights are finite numbers",
+                                from->name);
     const float *wrong = first_without_root(node, tensor, to);
     if (wrong)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s: tensor '%.200s' has the variance %g; with the batch norm's epsilon of "
-                        "%g, more than 0 is accepted",
-                        tdmi_weights_path(it->bindings->weights), binding->from->name,
-                        (double)*wrong, node->attrs.epsilon);
-    if (turns)
+        return TDMI_WEIGHTS_BAD(err, bindings->weights,
+                                "tensor '%s' has the variance %g; with the batch norm's epsilon of "
+                                "%g, more than 0 is accepted",
+                                from->name, (double)*wrong, node->attrs.epsilon);
+    if (is_transposed)
         tdmi_values_from_torch(node, tensor, to, at);
-    return TDM_OK;
-}
-
-static tdm_status fill_all(const struct filling *it, float *params, float *states, tdm_error *err)
-{
-    const tdmi_graph *graph = it->bindings->graph;
-    const struct tdmi_binding *binding;
-    for (int n = 0; n < graph->n_nodes; n++)
-        for (int i = 0; (binding = tdmi_binding_of(it->bindings, n, i)) != NULL; i++) {
-            const struct tdmi_node *node = &graph->nodes[n];
-            const struct tdmi_tensor *tensor = tdmi_binding_tensor(it->bindings, n, i);
-            const bool is_param = i < node->n_params;
-            const int index =
-                is_param ? node->first_param + i : node->first_state + i - node->n_params;
-            tdm_status status = fill_tensor(it, node, tensor, index, binding,
-                                            (is_param ? params : states) + tensor->offset, err);
-            if (status != TDM_OK)
-                return status;
-        }
     return TDM_OK;
 }
 
 tdm_status tdmi_bindings_fill(const struct tdmi_bindings *bindings, uint64_t seed, float *params,
                               float *states, tdm_error *err)
 {
-    struct filling it = {.bindings = bindings, .seed = seed};
+    const tdmi_graph *graph = bindings->graph;
+    const struct tdmi_binding *binding;
+    TDMI_AT_END(tdmi_free_at) float *scratch = NULL;
     int64_t most = 0;
-    for (int i = 0; i < bindings->graph->n_params; i++)
-        if (bindings->graph->params[i].spec.n_dims > 1 && bindings->graph->params[i].n > most)
-            most = bindings->graph->params[i].n;
-    if (bindings->layout == TDMI_PUBLISHER_TORCH && most > 0) {
-        it.scratch = tdmi_alloc((size_t)most, sizeof *it.scratch);
-        if (!it.scratch)
-            return TDM_FAIL(err, TDM_E_MEMORY, "filling the network: out of memory");
+    for (int i = 0; i < graph->n_params; i++)
+        if (graph->params[i].spec.n_dims > 1 && graph->params[i].n > most)
+            most = graph->params[i].n;
+    if (bindings->layout == TDMI_PUBLISHER_TORCH && most > 0)
+        TDMI_TRY(TDMI_NEW(scratch, most, err));
+    for (int n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; (binding = tdmi_binding_of(bindings, n, i)) != NULL; i++) {
+            const struct tdmi_node *node = &graph->nodes[n];
+            const struct tdmi_tensor *tensor = tdmi_binding_tensor(bindings, n, i);
+            const bool is_param = i < node->n_params;
+            const int index =
+                is_param ? node->first_param + i : node->first_state + i - node->n_params;
+            float *at = (is_param ? params : states) + tensor->offset;
+            if (binding->is_fresh)
+                tdmi_tensor_init_on_known(tensor, seed, index, at);
+            else
+                TDMI_TRY(fill_tensor(bindings, node, tensor, binding->from, scratch, at, err));
+        }
+    return TDM_OK;
+}
+
+/* ---- whose names the tensors have -------------------------------------------------------- */
+
+static bool ends_with(const char *name, size_t length, const char *end)
+{
+    size_t n = strlen(end);
+    if (length < n || memcmp(name + length - n, end, n) != 0)
+        return false;
+    return length == n || name[length - n - 1] == '/' || name[length - n - 1] == '.';
+}
+
+enum tdmi_publisher tdmi_origin_of(const tdmi_weights *weights)
+{
+    static const char *const of_keras[] = {
+        "kernel",      "gamma",           "beta",  "depthwise_kernel", "pointwise_kernel",
+        "moving_mean", "moving_variance", "vars/0"};
+    static const char *const of_torch[] = {"weight", "running_mean", "running_var"};
+    size_t keras = 0, torch = 0;
+    if (tdmi_weights_fact(weights, "tandem"))
+        return TDMI_PUBLISHER_OURS;
+    for (size_t i = 0; i < tdmi_weights_count(weights); i++) {
+        const char *name = tdmi_weights_at(weights, i)->name;
+        size_t length = strcspn(name, ":");
+        for (size_t k = 0; k < sizeof of_keras / sizeof of_keras[0]; k++)
+            keras += ends_with(name, length, of_keras[k]);
+        for (size_t k = 0; k < sizeof of_torch / sizeof of_torch[0]; k++)
+            torch += ends_with(name, length, of_torch[k]);
     }
-    tdm_status status = fill_all(&it, params, states, err);
-    tdmi_free(it.scratch);
-    return status;
+    if (keras == 0 && torch == 0)
+        return TDMI_PUBLISHER_OURS;
+    return keras > torch ? TDMI_PUBLISHER_KERAS : TDMI_PUBLISHER_TORCH;
+}
+
+const char *tdmi_origin_name(enum tdmi_publisher publisher)
+{
+    static const char *const names[] = {[TDMI_PUBLISHER_OURS] = "tandem",
+                                        [TDMI_PUBLISHER_KERAS] = "Keras",
+                                        [TDMI_PUBLISHER_TORCH] = "PyTorch"};
+    return names[publisher];
+}
+
+tdm_status tdmi_origin_bind(struct tdmi_bindings *bindings, tdm_error *err)
+{
+    return bindings->layout == TDMI_PUBLISHER_KERAS ? tdmi_origin_bind_keras(bindings, err)
+                                                    : tdmi_origin_bind_torch(bindings, err);
 }

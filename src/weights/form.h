@@ -5,7 +5,6 @@
 #ifndef TANDEM_WEIGHTS_FORM_H
 #define TANDEM_WEIGHTS_FORM_H
 
-#include "base/arena.h"
 #include "weights/weights.h"
 
 /* What is to be read: a file, mapped whole; or a folder, and then no bytes. */
@@ -42,10 +41,8 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
 /* Copied. The last of one key counts. */
 tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
                              size_t length_bytes, tdm_error *err) TDM_MUST_USE;
-/* "PATH: what is wrong" as TDM_E_INPUT. */
-#define TDMI_WEIGHTS_BAD(err, weights, ...) \
-    tdmi_weights_bad((err), __FILE__, __LINE__, (weights), __VA_ARGS__)
-tdm_status tdmi_weights_bad(tdm_error *err, const char *file, int line, const tdmi_weights *weights,
-                            const char *format, ...) TDM_PRINTF(5, 6);
+/* Read all of n_bytes at offset of an open file. TDM_E_INPUT: it is shorter. */
+tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, void *to,
+                                size_t n_bytes, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -14,8 +14,8 @@ struct tdmi_layout tdmi_layout_of_ours(const struct tdmi_tensor *tensor)
     return layout;
 }
 
-/* What lies behind each output. */
-struct picture {
+/* The weights of one output. */
+struct image {
     int h, w, c, outputs;
 };
 
@@ -24,12 +24,12 @@ static bool is_transposed(const struct tdmi_tensor *tensor)
     return tensor->spec.n_dims > 1;
 }
 
-static struct picture picture_of(const struct tdmi_node *node, const struct tdmi_tensor *tensor)
+static struct image image_of(const struct tdmi_node *node, const struct tdmi_tensor *tensor)
 {
     const int *dims = tensor->spec.dims;
     if (tensor->spec.n_dims == 4)
-        return (struct picture){dims[0], dims[1], dims[2], dims[3]};
-    return (struct picture){node->in[0].h, node->in[0].w, node->in[0].c, dims[1]};
+        return (struct image){dims[0], dims[1], dims[2], dims[3]};
+    return (struct image){node->in[0].h, node->in[0].w, node->in[0].c, dims[1]};
 }
 
 struct tdmi_layout tdmi_layout_of_torch(const struct tdmi_node *node,
@@ -37,7 +37,7 @@ struct tdmi_layout tdmi_layout_of_torch(const struct tdmi_node *node,
 {
     if (!is_transposed(tensor))
         return tdmi_layout_of_ours(tensor);
-    struct picture p = picture_of(node, tensor);
+    struct image p = image_of(node, tensor);
     if (tensor->spec.n_dims == 4)
         return (struct tdmi_layout){4, {p.outputs, p.c, p.h, p.w}};
     return (struct tdmi_layout){2, {p.outputs, tensor->spec.dims[0]}};
@@ -59,41 +59,37 @@ struct tdmi_layout tdmi_layout_of_keras(const struct tdmi_node *node,
 /* So many outputs at a time that a line of the cache is used whole on both sides. */
 enum { outputs_at_a_time = 16 };
 
-static int end_of(int first, int outputs)
+static void transpose(const struct tdmi_node *node, const struct tdmi_tensor *tensor, bool to_torch,
+                      const float *from, float *to)
 {
-    return outputs - first > outputs_at_a_time ? first + outputs_at_a_time : outputs;
+    if (!is_transposed(tensor)) {
+        memcpy(to, from, sizeof(float) * (size_t)tensor->n);
+        return;
+    }
+    const struct image p = image_of(node, tensor);
+    const int64_t pixels = (int64_t)p.h * p.w, depth = pixels * p.c;
+    for (int first = 0; first < p.outputs; first += outputs_at_a_time) {
+        const int left = p.outputs - first;
+        const int end = first + (left < outputs_at_a_time ? left : outputs_at_a_time);
+        for (int64_t at = 0; at < depth; at++) { /* theirs: (channel, pixel) */
+            const int64_t ours = (at % pixels * p.c + at / pixels) * p.outputs;
+            for (int o = first; o < end; o++)
+                if (to_torch)
+                    to[o * depth + at] = from[ours + o];
+                else
+                    to[ours + o] = from[o * depth + at];
+        }
+    }
 }
 
 void tdmi_values_to_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                           const float *ours, float *theirs)
 {
-    if (!is_transposed(tensor)) {
-        memcpy(theirs, ours, sizeof(float) * (size_t)tensor->n);
-        return;
-    }
-    struct picture p = picture_of(node, tensor);
-    int64_t pixels = (int64_t)p.h * p.w, depth = pixels * p.c;
-    for (int first = 0; first < p.outputs; first += outputs_at_a_time)
-        for (int64_t at = 0; at < depth; at++) { /* theirs: (channel, pixel) */
-            const float *x = ours + (at % pixels * p.c + at / pixels) * p.outputs;
-            for (int o = first; o < end_of(first, p.outputs); o++)
-                theirs[o * depth + at] = x[o];
-        }
+    transpose(node, tensor, true, ours, theirs);
 }
 
 void tdmi_values_from_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                             const float *theirs, float *ours)
 {
-    if (!is_transposed(tensor)) {
-        memcpy(ours, theirs, sizeof(float) * (size_t)tensor->n);
-        return;
-    }
-    struct picture p = picture_of(node, tensor);
-    int64_t pixels = (int64_t)p.h * p.w, depth = pixels * p.c;
-    for (int first = 0; first < p.outputs; first += outputs_at_a_time)
-        for (int64_t at = 0; at < depth; at++) {
-            float *y = ours + (at % pixels * p.c + at / pixels) * p.outputs;
-            for (int o = first; o < end_of(first, p.outputs); o++)
-                y[o] = theirs[o * depth + at];
-        }
+    transpose(node, tensor, false, theirs, ours);
 }

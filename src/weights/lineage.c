@@ -1,10 +1,11 @@
 /* The lineage of a model as JSON. */
 #include "weights/lineage.h"
+#include "weights/errors.h"
 
 #include <stddef.h>
 #include <string.h>
 
-static const struct member {
+static const struct {
     const char *key;
     size_t offset;
 } members[] = {
@@ -19,19 +20,27 @@ static const struct member {
 
 enum { N_MEMBERS = sizeof members / sizeof members[0] };
 
+static const char *get(const struct tdmi_lineage *lineage, int i)
+{
+    const char *text;
+    memcpy(&text, (const char *)lineage + members[i].offset, sizeof text);
+    return text;
+}
+
+static tdm_status set(struct tdmi_lineage *lineage, int i, const char *text, tdmi_arena *arena,
+                      tdm_error *err)
+{
+    const char *copy = text ? tdmi_arena_copy(arena, text) : NULL;
+    TDMI_NEED_MEMORY(copy || !text, err);
+    memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
+    return TDM_OK;
+}
+
 tdm_status tdmi_lineage_copy(const struct tdmi_lineage *from, tdmi_arena *arena,
                              struct tdmi_lineage *lineage, tdm_error *err)
 {
-    *lineage = (struct tdmi_lineage){0};
-    for (int i = 0; i < N_MEMBERS; i++) {
-        const char *text;
-        memcpy(&text, (const char *)from + members[i].offset, sizeof text);
-        const char *copy = text ? tdmi_arena_copy(arena, text) : NULL;
-        if (text && !copy)
-            return TDM_FAIL(err, TDM_E_MEMORY,
-                            "remembering where the weights came from: out of memory");
-        memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
-    }
+    for (int i = 0; i < N_MEMBERS; i++)
+        TDMI_TRY(set(lineage, i, get(from, i), arena, err));
     return TDM_OK;
 }
 
@@ -41,28 +50,18 @@ void tdmi_lineage_to_json(const struct tdmi_lineage *lineage, tdm_json_writer *w
     if (!lineage->file)
         return;
     tdm_json_object_begin(writer, key);
-    for (int i = 0; i < N_MEMBERS; i++) {
-        const char *text;
-        memcpy(&text, (const char *)lineage + members[i].offset, sizeof text);
-        if (text)
-            tdm_json_string(writer, members[i].key, text);
-    }
+    for (int i = 0; i < N_MEMBERS; i++)
+        if (get(lineage, i))
+            tdm_json_string(writer, members[i].key, get(lineage, i));
     tdm_json_object_end(writer);
 }
 
 tdm_status tdmi_lineage_from_json(const tdm_json_value *value, tdmi_arena *arena,
                                   struct tdmi_lineage *lineage, tdm_error *err)
 {
-    *lineage = (struct tdmi_lineage){0};
     for (int i = 0; i < N_MEMBERS; i++) {
         const char *text = tdm_json_as_string(tdm_json_member(value, members[i].key), NULL);
-        if (!text)
-            continue;
-        const char *copy = tdmi_arena_copy(arena, text);
-        if (!copy)
-            return TDM_FAIL(err, TDM_E_MEMORY,
-                            "reading where the weights came from: out of memory");
-        memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
+        TDMI_TRY(set(lineage, i, text, arena, err));
     }
     return TDM_OK;
 }

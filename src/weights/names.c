@@ -3,7 +3,6 @@
  * one after it, so that a pair can be read in either direction.
  */
 #include "weights/names.h"
-#include "base/text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

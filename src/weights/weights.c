@@ -4,14 +4,11 @@
  * them, because then their pages need not be mapped one by one first.
  */
 #include "weights/form.h"
-#include "base/file/file.h"
-#include "base/memory.h"
 #include "base/text/text.h"
-#include "base/text/quote.h"
+#include "tensor/half.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,37 +58,20 @@ struct tdmi_weights {
     tdmi_arena arena;
 };
 
-tdm_status tdmi_weights_bad(tdm_error *err, const char *file, int line, const tdmi_weights *weights,
-                            const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: %s", weights->path, text);
-}
-
-/* ---- what readers call ------------------------------------------------------------------- */
+/* ---- functions for readers ------------------------------------------------------------------- */
 
 tdmi_arena *tdmi_weights_arena(tdmi_weights *weights)
 {
     return &weights->arena;
 }
 
-static tdm_status no_memory(const tdmi_weights *weights, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the tensors of %s", weights->path);
-}
-
 tdm_status tdmi_weights_keep(tdmi_weights *weights, void *held, void (*release)(void *held),
                              tdm_error *err)
 {
     struct held *note = tdmi_arena_alloc(&weights->arena, 1, sizeof *note);
-    if (note == NULL) {
+    if (note == NULL)
         release(held);
-        return no_memory(weights, err);
-    }
+    TDMI_NEED_MEMORY(note, err);
     *note = (struct held){.what = held, .release = release, .next = weights->held};
     weights->held = note;
     return TDM_OK;
@@ -131,17 +111,14 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
         return TDMI_WEIGHTS_BAD(err, weights, "the name of tensor %zu is not UTF-8",
                                 weights->n_tensors);
     if (!measure(&added))
-        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': its shape has too many values",
+        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': its shape has too many values",
                                 tensor->name);
     if (added.bytes > available_bytes)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "tensor '%.200s' wants %zu bytes by its shape and type; there are "
-                                "%llu",
-                                tensor->name, added.bytes, (unsigned long long)available_bytes);
-    added.name = tdmi_arena_copy(&weights->arena, tensor->name);
-    if (added.name == NULL ||
-        !TDMI_GROW(weights->tensors, weights->tensor_capacity, weights->n_tensors))
-        return no_memory(weights, err);
+                                "tensor '%s' needs %zu bytes by its shape and type; there are %zu",
+                                tensor->name, added.bytes, (size_t)available_bytes);
+    TDMI_ARENA_COPY(&weights->arena, added.name, tensor->name, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(weights->tensors, weights->tensor_capacity, weights->n_tensors, err));
     weights->tensors[weights->n_tensors++] = added;
     return TDM_OK;
 }
@@ -149,16 +126,15 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
 tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
                              size_t length_bytes, tdm_error *err)
 {
-    char *text = tdmi_arena_alloc(&weights->arena, length_bytes + 1, 1);
-    const char *name = tdmi_arena_copy(&weights->arena, key);
-    if (text == NULL || name == NULL ||
-        !TDMI_GROW(weights->facts, weights->fact_capacity, weights->n_facts))
-        return no_memory(weights, err);
+    char *text;
+    struct fact fact = {.place = weights->n_facts};
+    TDMI_ARENA_NEW(&weights->arena, text, length_bytes + 1, err);
+    TDMI_ARENA_COPY(&weights->arena, fact.key, key, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(weights->facts, weights->fact_capacity, weights->n_facts, err));
     if (length_bytes > 0)
         memcpy(text, value, length_bytes);
-    weights->facts[weights->n_facts] =
-        (struct fact){.key = name, .value = text, .place = weights->n_facts};
-    weights->n_facts++;
+    fact.value = text;
+    weights->facts[weights->n_facts++] = fact;
     return TDM_OK;
 }
 
@@ -173,15 +149,13 @@ static int by_name(const void *a, const void *b)
 static tdm_status index_names(tdmi_weights *weights, tdm_error *err)
 {
     size_t n = weights->n_tensors;
-    weights->by_name = tdmi_alloc(n + 1, sizeof *weights->by_name);
-    if (weights->by_name == NULL)
-        return no_memory(weights, err);
+    TDMI_TRY(TDMI_NEW(weights->by_name, n + 1, err));
     for (size_t i = 0; i < n; i++)
         weights->by_name[i] = &weights->tensors[i];
     qsort(weights->by_name, n, sizeof *weights->by_name, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(weights->by_name[i - 1]->name, weights->by_name[i]->name) == 0)
-            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s' is there twice",
+            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s' is there twice",
                                     weights->by_name[i]->name);
     return TDM_OK;
 }
@@ -193,9 +167,9 @@ static int fact_by_key(const void *a, const void *b)
 
 static int fact_by_key_and_place(const void *a, const void *b)
 {
-    const struct fact *left = a, *right = b;
-    int order = strcmp(left->key, right->key);
-    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+    const size_t x = ((const struct fact *)a)->place, y = ((const struct fact *)b)->place;
+    const int order = fact_by_key(a, b);
+    return order != 0 ? order : (x > y) - (x < y);
 }
 
 static int fact_by_place(const void *a, const void *b)
@@ -209,9 +183,7 @@ static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
 {
     struct fact *facts = weights->facts;
     size_t n = 0;
-    weights->in_order = tdmi_alloc(weights->n_facts + 1, sizeof(const struct fact *));
-    if (weights->in_order == NULL)
-        return no_memory(weights, err);
+    TDMI_TRY(TDMI_NEW(weights->in_order, weights->n_facts + 1, err));
     if (weights->n_facts > 0)
         qsort(facts, weights->n_facts, sizeof *facts, fact_by_key_and_place);
     for (size_t i = 0; i < weights->n_facts; i++)
@@ -226,87 +198,60 @@ static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status unknown_form(const tdmi_weights *weights, tdm_error *err)
-{
-    char known[300] = "";
-    for (size_t i = 0, n = 0; i < N_FORMS && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
-    return TDMI_WEIGHTS_BAD(err, weights,
-                            "its content is of no form of weights that is read here: %s", known);
-}
-
 static tdm_status read_list(tdmi_weights *weights, tdm_error *err)
 {
+    char known[300] = "";
+    size_t n = 0;
     for (size_t i = 0; i < N_FORMS && weights->form == NULL; i++)
         if (forms[i]->is_form(&weights->input))
             weights->form = forms[i];
+    for (size_t i = 0; i < N_FORMS && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
     if (weights->form == NULL)
-        return unknown_form(weights, err);
-    tdm_status status = weights->form->read(weights, &weights->input, err);
-    if (status == TDM_OK)
-        status = index_names(weights, err);
-    return status == TDM_OK ? index_facts(weights, err) : status;
+        return TDMI_WEIGHTS_BAD(
+            err, weights, "its content is of no form of weights that is read here: %s", known);
+    TDMI_TRY(weights->form->read(weights, &weights->input, err));
+    TDMI_TRY(index_names(weights, err));
+    return index_facts(weights, err);
 }
 
 static tdm_status map_file(tdmi_weights *weights, tdm_error *err)
 {
     struct stat facts;
     struct tdmi_weights_input *input = &weights->input;
-    int file = open(weights->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0 || fstat(file, &facts) != 0) {
-        tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "opening the weights %s: %s", weights->path,
-                                     strerror(errno));
-        if (file >= 0)
-            (void)close(file);
-        return status;
-    }
-    void *mapping = NULL;
-    int problem = 0;
-    if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
-        mapping = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-        problem = mapping == MAP_FAILED ? errno : 0;
-    }
-    if (mapping && !problem)
-        weights->file = file;
-    else
-        (void)close(file);
-    if (problem != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "opening the weights %s: %s", weights->path,
-                        strerror(problem));
+    weights->file = open(weights->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (weights->file < 0 || fstat(weights->file, &facts) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "opening the weights %s: %s", weights->path,
+                        strerror(errno));
     if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "opening the weights %s: it is a device or pipe; a file "
-                        "is wanted",
+                        "opening the weights %s: it is a device or pipe; a file is read",
                         weights->path);
     input->is_folder = S_ISDIR(facts.st_mode);
-    weights->mapping = mapping;
-    input->bytes = mapping;
-    input->n_bytes = mapping ? (size_t)facts.st_size : 0;
+    if (input->is_folder || facts.st_size == 0)
+        return TDM_OK;
+    void *mapping = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, weights->file, 0);
+    if (mapping == MAP_FAILED)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "opening the weights %s: %s", weights->path,
+                        strerror(errno));
+    input->bytes = weights->mapping = mapping;
+    input->n_bytes = (size_t)facts.st_size;
     return TDM_OK;
 }
 
 static tdm_status open_with(const void *bytes, size_t n_bytes, const char *name,
                             tdmi_weights **opened, tdm_error *err)
 {
-    tdmi_weights *weights = tdmi_alloc(1, sizeof *weights);
-    if (weights == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
-    tdmi_arena_init(&weights->arena, 0);
-    weights->path = tdmi_arena_copy(&weights->arena, name);
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
+    TDMI_TRY(TDMI_NEW(weights, 1, err));
     weights->file = -1;
+    TDMI_ARENA_COPY(&weights->arena, weights->path, name, err);
     weights->input = (struct tdmi_weights_input){weights->path, false, bytes, n_bytes};
-    tdm_status status = TDM_OK;
-    if (weights->path == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
-    else if (bytes == NULL)
-        status = map_file(weights, err);
-    if (status == TDM_OK)
-        status = read_list(weights, err);
-    if (status == TDM_OK)
-        *opened = weights;
-    else
-        tdmi_weights_close(weights);
-    return status;
+    if (bytes == NULL)
+        TDMI_TRY(map_file(weights, err));
+    TDMI_TRY(read_list(weights, err));
+    *opened = tdmi_take(&weights);
+    return TDM_OK;
 }
 
 tdm_status tdmi_weights_open(const char *path, tdmi_weights **weights, tdm_error *err)
@@ -340,16 +285,16 @@ void tdmi_weights_close(tdmi_weights *weights)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-static tdm_status read_at(const tdmi_weights *weights, uint64_t offset, void *to, size_t n_bytes,
-                          tdm_error *err)
+tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, void *to,
+                                size_t n_bytes, tdm_error *err)
 {
     for (size_t got = 0; got < n_bytes;) {
-        ssize_t n = pread(weights->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
+        ssize_t n = pread(file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %llu: %s", weights->path,
-                            (unsigned long long)(offset + got),
+            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %zu: %s", path,
+                            (size_t)offset + got,
                             n < 0 ? strerror(errno) : "the file became shorter meanwhile");
         got += (size_t)n;
     }
@@ -368,7 +313,42 @@ tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_wei
             memcpy(out, tensor->data, tensor->bytes);
         return TDM_OK;
     }
-    return read_at(weights, at - first, out, tensor->bytes, err);
+    return tdmi_weights_read_at(weights->file, weights->path, at - first, out, tensor->bytes, err);
+}
+
+/* Wider and narrower floats are converted; whole numbers are not weights, so they are refused by
+ * name. */
+tdm_status tdmi_weights_floats(const tdmi_weights *weights,
+                               const struct tdmi_weights_tensor *tensor, float *out, tdm_error *err)
+{
+    const uint8_t *from = tensor->data;
+    if (tensor->n_values == 0)
+        return TDM_OK;
+    switch (tensor->dtype) {
+    case TDMI_DTYPE_F32:
+        return TDM_WRAP(err, tdmi_weights_bytes(weights, tensor, out, err), "reading tensor '%s'",
+                        tensor->name);
+    case TDMI_DTYPE_F64:
+        for (int64_t i = 0; i < tensor->n_values; i++) {
+            double value;
+            memcpy(&value, from + 8 * i, sizeof value);
+            out[i] = (float)value;
+        }
+        return TDM_OK;
+    case TDMI_DTYPE_F16:
+    case TDMI_DTYPE_BF16:
+        for (int64_t i = 0; i < tensor->n_values; i++) {
+            uint16_t bits;
+            memcpy(&bits, from + 2 * i, sizeof bits);
+            out[i] = tensor->dtype == TDMI_DTYPE_F16 ? tdmi_float_of_f16(bits)
+                                                     : tdmi_float_of_bf16(bits);
+        }
+        return TDM_OK;
+    default:
+        return TDMI_WEIGHTS_BAD(err, weights,
+                                "tensor '%s' is of type %s; weights are F32, F16, BF16 or F64",
+                                tensor->name, tdmi_dtype_name(tensor->dtype));
+    }
 }
 
 /* ---- queries ----------------------------------------------------------------------------- */
@@ -400,7 +380,7 @@ const struct tdmi_weights_tensor *tdmi_weights_at(const tdmi_weights *weights, s
 
 const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights, const char *name)
 {
-    const struct tdmi_weights_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_weights_tensor sample = {.name = name}, *key = &sample;
     const struct tdmi_weights_tensor **found =
         bsearch(&key, weights->by_name, weights->n_tensors, sizeof *weights->by_name, by_name);
     return found == NULL ? NULL : *found;
@@ -408,11 +388,11 @@ const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights,
 
 const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key)
 {
-    const struct fact wanted = {.key = key};
-    if (weights->n_facts == 0)
-        return NULL;
+    const struct fact sample = {.key = key};
     const struct fact *found =
-        bsearch(&wanted, weights->facts, weights->n_facts, sizeof *weights->facts, fact_by_key);
+        weights->n_facts == 0
+            ? NULL
+            : bsearch(&sample, weights->facts, weights->n_facts, sizeof sample, fact_by_key);
     return found == NULL ? NULL : found->value;
 }
 

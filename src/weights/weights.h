@@ -6,13 +6,8 @@
 #ifndef TANDEM_WEIGHTS_WEIGHTS_H
 #define TANDEM_WEIGHTS_WEIGHTS_H
 
-#include "base/scope.h"
-#include "tandem/error.h"
-#include "tandem/json.h"
 #include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "weights/errors.h"
 
 enum { TDMI_WEIGHTS_RANK = 8 };
 
@@ -42,6 +37,9 @@ void tdmi_weights_close(tdmi_weights *weights);
 TDMI_POINTER_RELEASE(tdmi_weights, tdmi_weights_close)
 
 const char *tdmi_weights_path(const tdmi_weights *weights);
+/* "PATH: what is wrong" as TDM_E_INPUT. */
+#define TDMI_WEIGHTS_BAD(err, weights, ...) \
+    TDMI_BAD_FILE(err, tdmi_weights_path(weights), __VA_ARGS__)
 bool tdmi_weights_is_folder(const tdmi_weights *weights);
 /* "safetensors", "pytorch", "keras-h5", … : the name of its form. */
 const char *tdmi_weights_form_name(const tdmi_weights *weights);
@@ -58,7 +56,7 @@ const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key);
 size_t tdmi_weights_facts(const tdmi_weights *weights);
 const char *tdmi_weights_fact_key(const tdmi_weights *weights, size_t index);
 
-/* The tensor's bytes where they are wanted. TDM_E_INPUT: the file became shorter meanwhile. */
+/* Copy the tensor's bytes to out. TDM_E_INPUT: the file became shorter meanwhile. */
 tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
                               void *out, tdm_error *err) TDM_MUST_USE;
 /* Floats of any width as F32, in the order of the file; TDM_E_INPUT names a tensor of another type.

@@ -1,10 +1,9 @@
 /*
  * Members of zips. Deflate makes 1,032 bytes of one at most, and weights hardly shrink, so a file
- * that unpacks to far more than itself is refused before memory is asked for.
+ * that unpacks to far more than itself is refused before memory is allocated.
  */
 #include "weights/zip_members.h"
 #include "base/bytes.h"
-#include "base/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,35 +12,26 @@
 enum { LOCAL_BYTES = 30, LONGEST_NAME = 1024, MOST_TIMES = 16 };
 #define FREE_BYTES ((uint64_t)64 << 20)
 
-/* The name in the head that the file begins with; "" where there is none. */
-static void first_name(const struct tdmi_weights_input *input, char name[LONGEST_NAME])
-{
-    name[0] = '\0';
-    if (input->n_bytes < LOCAL_BYTES)
-        return;
-    size_t length = tdmi_read_little(input->bytes + 26, 2);
-    size_t left = input->n_bytes - LOCAL_BYTES;
-    if (length > left)
-        length = left;
-    snprintf(name, LONGEST_NAME, "%.*s", (int)length, (const char *)input->bytes + LOCAL_BYTES);
-}
-
 bool tdmi_zip_members_have(const struct tdmi_weights_input *input,
                            bool (*is_mark)(const char *name))
 {
-    tdmi_archive *archive = NULL;
-    char name[LONGEST_NAME];
+    TDMI_AT_END(tdmi_archive_close_at) tdmi_archive *archive = NULL;
     bool is_found = false;
     if (input->n_bytes < 4 || memcmp(input->bytes, "PK\3\4", 4) != 0)
         return false;
     if (tdmi_archive_open_bytes(input->bytes, input->n_bytes, input->path, &archive, NULL) !=
         TDM_OK) {
-        first_name(input, name);
+        char name[LONGEST_NAME] = "";
+        if (input->n_bytes >= LOCAL_BYTES) {
+            const size_t length = tdmi_read_little(input->bytes + 26, 2);
+            const size_t left = input->n_bytes - LOCAL_BYTES;
+            snprintf(name, sizeof name, "%.*s", (int)(length < left ? length : left),
+                     (const char *)input->bytes + LOCAL_BYTES);
+        }
         return is_mark(name);
     }
     for (int64_t i = 0; !is_found && i < tdmi_archive_entries(archive); i++)
         is_found = is_mark(tdmi_archive_entry(archive, i)->name);
-    tdmi_archive_close(archive);
     return is_found;
 }
 
@@ -65,23 +55,20 @@ tdm_status tdmi_zip_members_bytes(struct tdmi_zip_members *members, int64_t inde
                                   const uint8_t **bytes, tdm_error *err)
 {
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(members->archive, index);
-    tdmi_text text = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     const void *at = NULL;
     uint64_t size_bytes = (uint64_t)entry->size_bytes;
     bool is_packed = entry->size_bytes != entry->stored_bytes;
     if (is_packed && size_bytes > members->most_bytes - members->unpacked_bytes)
-        return TDMI_WEIGHTS_BAD(err, members->weights,
-                                "'%.200s' would be unpacked to %llu bytes, and all is to stay "
-                                "below %llu (64 MiB and %d times the file): a bomb, or weights "
-                                "that are to be stored without compression",
-                                entry->name, (unsigned long long)size_bytes,
-                                (unsigned long long)members->most_bytes, MOST_TIMES);
-    tdm_status status = tdmi_archive_view(members->archive, index, INT64_MAX, &text, &at, err);
+        return TDMI_WEIGHTS_BAD(
+            err, members->weights,
+            "'%s' would be unpacked to %zu bytes, and all is to stay below %zu (64 MiB and %d "
+            "times the file): a bomb, or weights that are to be stored without compression",
+            entry->name, (size_t)size_bytes, (size_t)members->most_bytes, MOST_TIMES);
+    TDMI_TRY(tdmi_archive_view(members->archive, index, INT64_MAX, &text, &at, err));
     *bytes = at;
-    if (status == TDM_OK && text.length_bytes > 0) {
-        members->unpacked_bytes += size_bytes;
-        return tdmi_weights_keep(members->weights, text.bytes, tdmi_free, err);
-    }
-    tdmi_text_release(&text);
-    return status;
+    if (text.length_bytes == 0)
+        return TDM_OK;
+    members->unpacked_bytes += size_bytes;
+    return tdmi_weights_keep(members->weights, tdmi_take(&text.bytes), tdmi_free, err);
 }

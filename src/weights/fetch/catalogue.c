@@ -97,14 +97,10 @@ tdm_status tdmi_catalogue_folder(tdmi_arena *arena, const char **folder, tdm_err
 tdm_status tdm_weights_place(const struct tdm_weights_known *of, char *path, size_t path_bytes,
                              bool *is_here, tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *folder = NULL;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_catalogue_folder(&arena, &folder, err);
-    if (status == TDM_OK) {
-        snprintf(path, path_bytes, "%s/%s", folder, of->file);
-        *is_here = tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
-    }
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_TRY(tdmi_catalogue_folder(&arena, &folder, err));
+    snprintf(path, path_bytes, "%s/%s", folder, of->file);
+    *is_here = tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
+    return TDM_OK;
 }

@@ -2,7 +2,7 @@
 #include "weights/fetch/digest.h"
 #include "base/hash/hash.h"
 #include "base/hash/md5.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,17 +11,22 @@
 
 enum { PIECE_BYTES = 1 << 18 };
 
+static void close_file(const int *file)
+{
+    if (*file >= 0)
+        (void)close(*file);
+}
+
 tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest, tdm_error *err)
 {
     tdmi_sha256 sha256;
     tdmi_md5 md5;
-    uint8_t bits[32], *piece = tdmi_alloc(PIECE_BYTES, 1);
+    uint8_t bits[32];
     ssize_t n = 0;
-    tdm_status status = TDM_OK;
-    int file = piece ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    TDMI_AT_END(tdmi_free_at) uint8_t *piece = NULL;
+    TDMI_TRY(TDMI_NEW(piece, PIECE_BYTES, err));
+    TDMI_AT_END(close_file) int file = open(path, O_RDONLY | O_CLOEXEC);
     *digest = (struct tdmi_digest){.bytes = 0};
-    if (!piece)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", path);
     tdmi_sha256_init(&sha256);
     tdmi_md5_init(&md5);
     while (file >= 0 && ((n = read(file, piece, PIECE_BYTES)) > 0 || (n < 0 && errno == EINTR))) {
@@ -32,14 +37,11 @@ tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest, tdm_er
         digest->bytes += n;
     }
     if (file < 0 || n < 0)
-        status = TDM_FAIL(err, TDM_E_INPUT, "cannot read %s: %s", path, strerror(errno));
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read %s: %s", path, strerror(errno));
     tdmi_sha256_result(&sha256, bits);
     tdmi_sha256_hex(bits, digest->sha256);
     tdmi_md5_result(&md5, digest->md5);
-    if (file >= 0)
-        (void)close(file);
-    tdmi_free(piece);
-    return status;
+    return TDM_OK;
 }
 
 bool tdmi_digest_is(const struct tdmi_digest *digest, const char *hash)

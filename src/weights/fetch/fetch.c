@@ -1,7 +1,7 @@
 /*
- * Bringing published weights to TANDEM_HOME/weights.
+ * Downloading published weights to TANDEM_HOME/weights.
  *
- *     .FILE.part   what has come so far; a later try asks for the rest
+ *     .FILE.part   the bytes received so far; a later try requests the rest
  *     .FILE.tag    what the server called it, so that the rest is of the same file
  *     .FILE.lock   one process at a time
  *     FILE         whole, compared with what its publisher says, renamed
@@ -11,15 +11,15 @@
 #include "weights/fetch/digest.h"
 #include "weights/fetch/transfer.h"
 #include "base/file/file.h"
-#include "base/memory.h"
 #include "base/sized.h"
-#include "tandem/event.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "track/lock.h"
+#include "weights/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -36,10 +36,10 @@ struct fetch {
     int64_t at; /* bytes that are in it */
     int64_t total;
     tdm_sink sink;
-    tdmi_arena arena;
+    tdmi_arena *arena;
 };
 
-static void tell(const struct fetch *fetch, tdm_event_kind kind, const char *text)
+static void report(const struct fetch *fetch, tdm_event_kind kind, const char *text)
 {
     const tdm_event event = {.kind = kind, .text = text, .done = fetch->at, .total = fetch->total};
     if (fetch->sink.event)
@@ -48,22 +48,25 @@ static void tell(const struct fetch *fetch, tdm_event_kind kind, const char *tex
 
 static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *err)
 {
-    tdmi_arena *arena = &fetch->arena;
+    tdmi_arena *arena = fetch->arena;
     const char *file = fetch->known->file;
-    tdm_status status = tdmi_catalogue_folder(arena, &fetch->folder, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_catalogue_folder(arena, &fetch->folder, err));
+    const struct {
+        const char **name, *before, *after;
+    } names[] = {{&fetch->path, "", ""},
+                 {&fetch->note, "", ".json"},
+                 {&fetch->part, ".", ".part"},
+                 {&fetch->tag_file, ".", ".tag"},
+                 {&fetch->lock_file, ".", ".lock"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        *names[i].name = tdmi_arena_printf(arena, "%s/%s%s%s", fetch->folder, names[i].before, file,
+                                           names[i].after);
+        TDMI_NEED_MEMORY(*names[i].name, err);
+    }
     const char *from = mirror && *mirror ? mirror : fetch->known->folder;
-    bool has_slash = from[strlen(from) - 1] == '/';
-    fetch->url = tdmi_arena_printf(arena, "%s%s%s", from, has_slash ? "" : "/", file);
-    fetch->path = tdmi_arena_printf(arena, "%s/%s", fetch->folder, file);
-    fetch->note = tdmi_arena_printf(arena, "%s/%s.json", fetch->folder, file);
-    fetch->part = tdmi_arena_printf(arena, "%s/.%s.part", fetch->folder, file);
-    fetch->tag_file = tdmi_arena_printf(arena, "%s/.%s.tag", fetch->folder, file);
-    fetch->lock_file = tdmi_arena_printf(arena, "%s/.%s.lock", fetch->folder, file);
-    if (!fetch->url || !fetch->path || !fetch->note || !fetch->part || !fetch->tag_file ||
-        !fetch->lock_file)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the name of a file");
+    fetch->url =
+        tdmi_arena_printf(arena, "%s%s%s", from, tdmi_ends_with(from, "/") ? "" : "/", file);
+    TDMI_NEED_MEMORY(fetch->url, err);
     return tdmi_folder_make(fetch->folder, err);
 }
 
@@ -72,19 +75,16 @@ static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *
 /* The SHA-256 that an earlier fetch wrote down; "" when there is none. */
 static void remembered(const struct fetch *fetch, char sha256[65])
 {
-    void *text = NULL;
     size_t n = 0;
     tdm_error err;
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdmi_free_at) void *text = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     sha256[0] = '\0';
-    if (tdmi_file_kind_of(fetch->note) != TDMI_FILE_REGULAR ||
-        tdmi_file_read(fetch->note, NOTE_BYTES, &text, &n, &err) != TDM_OK)
-        return;
-    if (tdm_json_read(text, n, fetch->note, &document, &err) == TDM_OK)
+    if (tdmi_file_kind_of(fetch->note) == TDMI_FILE_REGULAR &&
+        tdmi_file_read(fetch->note, NOTE_BYTES, &text, &n, &err) == TDM_OK &&
+        tdm_json_read(text, n, fetch->note, &document, &err) == TDM_OK)
         snprintf(sha256, 65, "%s",
                  tdm_json_as_string(tdm_json_member(tdm_json_root(document), "sha256"), ""));
-    tdm_json_document_free(document);
-    tdmi_free(text);
 }
 
 static tdm_status remember(const struct fetch *fetch, const struct tdm_weights_fetched *fetched,
@@ -92,7 +92,7 @@ static tdm_status remember(const struct fetch *fetch, const struct tdm_weights_f
 {
     const char *text = NULL;
     size_t n = 0;
-    tdm_json_writer *json = tdm_json_writer_new(2);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(2);
     tdm_json_object_begin(json, NULL);
     tdm_json_integer(json, "format_version", 1);
     tdm_json_string(json, "name", fetch->known->name);
@@ -103,11 +103,8 @@ static tdm_status remember(const struct fetch *fetch, const struct tdm_weights_f
     tdm_json_string(json, "sha256", fetched->sha256);
     tdm_json_string(json, "published", *fetch->known->hash ? fetch->known->hash : NULL);
     tdm_json_object_end(json);
-    tdm_status status = tdm_json_finish(json, &text, &n, err);
-    if (status == TDM_OK)
-        status = tdmi_file_write(fetch->note, text, n, err);
-    tdm_json_writer_free(json);
-    return status;
+    TDMI_TRY(tdm_json_finish(json, &text, &n, err));
+    return tdmi_file_write(fetch->note, text, n, err);
 }
 
 /* ---- comparing ---------------------------------------------------------------------------- */
@@ -119,19 +116,17 @@ static tdm_status compare(const struct fetch *fetch, const char *path,
     struct tdmi_digest digest;
     const char *hash = fetch->known->hash;
     char before[65];
-    tdm_status status = tdmi_digest_file(path, &digest, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_digest_file(path, &digest, err));
     memcpy(fetched->sha256, digest.sha256, sizeof fetched->sha256);
     fetched->bytes = digest.bytes;
     remembered(fetch, before);
     fetched->is_new = *hash == '\0' && *before == '\0';
     fetched->is_published = *hash != '\0';
     if (*hash && !tdmi_digest_is(&digest, hash))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s is not the published file: its publisher says %s, its SHA-256 is %s "
-                        "and its MD5 %s",
-                        path, hash, digest.sha256, digest.md5);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "%s is not the published file: its publisher says %s, its SHA-256 is %s and its MD5 %s",
+            path, hash, digest.sha256, digest.md5);
     if (*before && strcmp(before, digest.sha256) != 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s is not the file that was fetched: its SHA-256 was %s and is %s; remove "
@@ -149,11 +144,10 @@ static int64_t most_bytes(const struct fetch *fetch)
 
 static tdm_status too_large(const struct fetch *fetch, tdm_error *err)
 {
-    return TDM_FAIL(
-        err, TDM_E_INPUT,
-        "the server sends more than %lld bytes, twice what was published (%.1f MB): it is "
-        "another file",
-        (long long)most_bytes(fetch), fetch->known->megabytes);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "the server sends more than %lld bytes, twice what was published (%.1f MB): it "
+                    "is another file",
+                    (long long)most_bytes(fetch), fetch->known->megabytes);
 }
 
 static tdm_status on_begin(void *self, int64_t from, int64_t total, const char *tag, tdm_error *err)
@@ -187,16 +181,16 @@ static tdm_status on_bytes(void *self, const void *bytes, size_t length_bytes, t
         done += (size_t)n;
     }
     fetch->at += (int64_t)length_bytes;
-    tell(fetch, TDM_EVENT_PROGRESS, NULL);
+    report(fetch, TDM_EVENT_PROGRESS, NULL);
     return TDM_OK;
 }
 
 static tdm_status open_part(struct fetch *fetch, char tag[256], tdm_error *err)
 {
     struct stat facts;
-    void *text = NULL;
     size_t n = 0;
     tdm_error unread;
+    TDMI_AT_END(tdmi_free_at) void *text = NULL;
     fetch->fd = open(fetch->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fetch->fd < 0 || fstat(fetch->fd, &facts) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
@@ -205,7 +199,6 @@ static tdm_status open_part(struct fetch *fetch, char tag[256], tdm_error *err)
     if (tdmi_file_kind_of(fetch->tag_file) == TDMI_FILE_REGULAR &&
         tdmi_file_read(fetch->tag_file, 255, &text, &n, &unread) == TDM_OK)
         snprintf(tag, 256, "%s", (char *)text);
-    tdmi_free(text);
     /* The rest of an unnamed file, with no hash to compare the whole with, could be another's. */
     if (!*tag && !*fetch->known->hash)
         fetch->at = 0;
@@ -219,53 +212,45 @@ static void wait_tenths(int tenths)
         (void)nanosleep(&tenth, NULL);
 }
 
+static void close_part(struct fetch **fetch)
+{
+    if ((*fetch)->fd >= 0)
+        (void)close((*fetch)->fd);
+    (*fetch)->fd = -1;
+}
+
 static tdm_status transfer_once(struct fetch *fetch, enum tdmi_transfer_end *end, tdm_error *err)
 {
     char tag[256];
-    tdm_status status = open_part(fetch, tag, err);
-    if (status == TDM_OK) {
-        const struct tdmi_transfer transfer = {.url = fetch->url,
-                                               .from = fetch->at,
-                                               .tag = tag,
-                                               .self = fetch,
-                                               .begin = on_begin,
-                                               .bytes = on_bytes};
-        *end = tdmi_transfer_run(&transfer, err);
-        if (*end == TDMI_TRANSFER_REFUSED && transfer.from > 0 && ftruncate(fetch->fd, 0) == 0) {
-            fetch->at = 0; /* no rest is to be had: of the whole file, then */
-            *end = TDMI_TRANSFER_BROKE;
-        }
-        if (*end == TDMI_TRANSFER_DONE && fsync(fetch->fd) != 0)
-            status =
-                TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
+    TDMI_AT_END(close_part) struct fetch *opened = fetch;
+    TDMI_TRY(open_part(opened, tag, err));
+    const struct tdmi_transfer transfer = {.url = fetch->url,
+                                           .from = fetch->at,
+                                           .tag = tag,
+                                           .self = fetch,
+                                           .begin = on_begin,
+                                           .bytes = on_bytes};
+    *end = tdmi_transfer_run(&transfer, err);
+    if (*end == TDMI_TRANSFER_REFUSED && transfer.from > 0 && ftruncate(fetch->fd, 0) == 0) {
+        fetch->at = 0; /* no rest is to be had: of the whole file, then */
+        *end = TDMI_TRANSFER_BROKE;
     }
-    if (fetch->fd >= 0)
-        (void)close(fetch->fd);
-    fetch->fd = -1;
-    return status;
-}
-
-/* err->code of what libcurl or the server said. */
-static tdm_status code_of(const tdm_error *err)
-{
-    return err->code == TDM_OK ? TDM_E_SYSTEM : err->code;
+    if (*end == TDMI_TRANSFER_DONE && fsync(fetch->fd) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
+    return TDM_OK;
 }
 
 static tdm_status transfer(struct fetch *fetch, tdm_error *err)
 {
     enum tdmi_transfer_end end = TDMI_TRANSFER_REFUSED;
-    tdm_error said = {0};
-    tdm_error *told = err ? err : &said;
+    tdm_error own = {0};
+    tdm_error *why = err ? err : &own; /* its code is needed */
     for (int try = 0; try < TRIES; try++) {
         int64_t before = fetch->at;
-        tdm_status status = transfer_once(fetch, &end, told);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(transfer_once(fetch, &end, why));
         if (end == TDMI_TRANSFER_DONE)
             return TDM_OK;
-        if (end == TDMI_TRANSFER_ENDED)
-            return code_of(told);
-        if (end == TDMI_TRANSFER_REFUSED)
+        if (end == TDMI_TRANSFER_ENDED || end == TDMI_TRANSFER_REFUSED)
             break;
         if (fetch->at > before) /* it moves */
             try = 0;
@@ -274,60 +259,53 @@ static tdm_status transfer(struct fetch *fetch, tdm_error *err)
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
     }
-    return code_of(told);
+    return why->code == TDM_OK ? TDM_E_SYSTEM : why->code;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-static tdm_status bring(struct fetch *fetch, struct tdm_weights_fetched *fetched, tdm_error *err)
+static tdm_status download(struct fetch *fetch, struct tdm_weights_fetched *fetched, tdm_error *err)
 {
     TDM_TRY(transfer(fetch, err), err,
             "fetching %s failed (what has come is kept); by hand: put the file at %s, or name "
             "another place with --mirror",
             fetch->url, fetch->path);
-    tdm_status status = compare(fetch, fetch->part, fetched, err);
-    if (status != TDM_OK) {
+    const tdm_status status = compare(fetch, fetch->part, fetched, err);
+    if (status != TDM_OK)
         (void)unlink(fetch->part);
-        (void)unlink(fetch->tag_file);
-        return TDM_WRAP(err, status, "%s gave another file, which was removed", fetch->url);
-    }
-    if (rename(fetch->part, fetch->path) != 0)
+    else if (rename(fetch->part, fetch->path) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot rename %s: %s", fetch->part, strerror(errno));
     (void)unlink(fetch->tag_file);
+    TDM_TRY(status, err, "%s gave another file, which was removed", fetch->url);
     return tdmi_folder_sync(fetch->folder, err);
 }
 
 static tdm_status fetch_locked(struct fetch *fetch, struct tdm_weights_fetched *fetched,
                                tdm_error *err)
 {
-    tdm_status status;
     fetched->was_here = tdmi_file_kind_of(fetch->path) != TDMI_FILE_MISSING;
     snprintf(fetched->path, sizeof fetched->path, "%s", fetch->path);
-    tell(fetch, TDM_EVENT_PHASE_BEGIN, "fetching");
-    if (fetched->was_here)
-        status = compare(fetch, fetch->path, fetched, err);
-    else
-        status = bring(fetch, fetched, err);
-    tell(fetch, TDM_EVENT_PHASE_END, NULL);
+    report(fetch, TDM_EVENT_PHASE_BEGIN, "fetching");
+    const tdm_status status = fetched->was_here ? compare(fetch, fetch->path, fetched, err)
+                                                : download(fetch, fetched, err);
+    report(fetch, TDM_EVENT_PHASE_END, NULL);
     return status == TDM_OK ? remember(fetch, fetched, err) : status;
+}
+
+static void remove_lock(tdmi_lock **lock)
+{
+    tdmi_lock_remove(*lock);
 }
 
 tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
                              struct tdm_weights_fetched *fetched, tdm_error *err)
 {
     TDMI_RESULT(tdm_weights_fetched, fetched, err);
-    struct fetch fetch = {.fd = -1, .sink = sink};
-    tdmi_lock *lock = NULL;
-    tdm_status status = tdmi_catalogue_find(name, &fetch.known, err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_arena_init(&fetch.arena, 0);
-    status = set_names(&fetch, mirror, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, tdmi_lock_take(fetch.lock_file, &lock, err), "fetching %s", name);
-    if (status == TDM_OK)
-        status = fetch_locked(&fetch, fetched, err);
-    tdmi_lock_remove(lock);
-    tdmi_arena_release(&fetch.arena);
-    return status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct fetch fetch = {.fd = -1, .sink = sink, .arena = &arena};
+    TDMI_AT_END(remove_lock) tdmi_lock *lock = NULL;
+    TDMI_TRY(tdmi_catalogue_find(name, &fetch.known, err));
+    TDMI_TRY(set_names(&fetch, mirror, err));
+    TDM_TRY(tdmi_lock_take(fetch.lock_file, &lock, err), err, "fetching %s", name);
+    return fetch_locked(&fetch, fetched, err);
 }

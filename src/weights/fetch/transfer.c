@@ -7,9 +7,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -90,8 +88,7 @@ static tdm_status load(struct library *library, tdm_error *err)
     if (!library->handle)
         return TDM_FAIL(
             err, TDM_E_ABSENT,
-            "libcurl is not on this machine (libcurl.so.4; Debian: sudo apt-get install "
-            "libcurl4)");
+            "libcurl is not on this machine (libcurl.so.4; Debian: sudo apt-get install libcurl4)");
     if (!look_up(library, "curl_global_init", &library->global_init) ||
         !look_up(library, "curl_easy_init", &library->easy_init) ||
         !look_up(library, "curl_easy_setopt", &library->setopt) ||
@@ -162,7 +159,7 @@ static tdm_status begin(struct run *run)
     run->has_begun = true;
     if (run->from != 0 && run->from != run->transfer->from)
         return TDM_FAIL(run->err, TDM_E_SYSTEM,
-                        "the server sends from byte %lld where byte %lld was asked for",
+                        "the server sends from byte %lld where byte %lld was requested",
                         (long long)run->from, (long long)run->transfer->from);
     if (run->total < 0 && run->from == 0)
         run->total = run->length;

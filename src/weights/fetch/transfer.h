@@ -1,5 +1,5 @@
 /*
- * One file over HTTP or HTTPS, by libcurl, which is opened when it is asked for: linked, it and
+ * One file over HTTP or HTTPS, by libcurl, which is opened on first use: linked, it and
  * what it brings along would add 8 to 16 ms to the start of every command. Proxies and certificates
  * are those that libcurl knows of the system and its environment.
  */
@@ -12,7 +12,7 @@
 
 struct tdmi_transfer {
     const char *url;
-    int64_t from;    /* bytes that are there already; the server is asked for the rest */
+    int64_t from;    /* bytes that are there already; the rest is requested */
     const char *tag; /* what it called the file then (its ETag): the rest only of that one; NULL */
     void *self;
     /* Once, before the first byte: where it really begins (from, or 0), the whole file's length

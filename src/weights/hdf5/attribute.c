@@ -1,8 +1,7 @@
 /*
  * Attributes of HDF5 objects, and text wherever it stands.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include <string.h>
@@ -36,10 +35,10 @@ static tdm_status split(const tdmi_hdf5 *file, const struct tdmi_hdf5_message *m
     parts->shape = tdmi_hdf5_skip(&cursor, (parts->shape_bytes + step - 1) / step * step);
     parts->data = cursor;
     parts->is_shared = version > 1 && (flags & 3u) != 0;
-    if (cursor.is_short || message->is_shared)
-        return TDMI_HDF5_BAD(err, file,
-                             message->is_shared ? "an attribute is shared, which is not read"
-                                                : "an attribute is cut short");
+    if (message->is_shared)
+        return TDMI_HDF5_BAD(err, file, "an attribute is shared, which is not read");
+    if (cursor.is_short)
+        return TDMI_HDF5_BAD(err, file, "an attribute is cut short");
     return TDM_OK;
 }
 
@@ -58,17 +57,15 @@ static tdm_status read_parts(tdmi_hdf5 *file, struct parts *parts, const char *n
     if (parts->is_shared)
         return TDMI_HDF5_BAD(err, file, "attribute '%s' is of a named type, which is not read",
                              name);
-    tdm_status status = tdmi_hdf5_read_type(file, parts->type, parts->type_bytes, values, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_read_shape(file, parts->shape, parts->shape_bytes, values, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "reading attribute '%s'", name);
+    TDM_TRY(tdmi_hdf5_read_type(file, parts->type, parts->type_bytes, values, err), err,
+            "reading attribute '%s'", name);
+    TDM_TRY(tdmi_hdf5_read_shape(file, parts->shape, parts->shape_bytes, values, err), err,
+            "reading attribute '%s'", name);
     if (!tdmi_hdf5_size(values, &n_bytes) || n_bytes > parts->data.left)
         return TDMI_HDF5_BAD(err, file, "attribute '%s' is cut short", name);
     values->data = parts->data.at;
-    status = tdmi_hdf5_pay(file, n_bytes, err);
-    return status == TDM_OK && values->kind == TDMI_HDF5_NUMBERS ? tdmi_hdf5_turn(file, values, err)
-                                                                 : status;
+    TDMI_TRY(tdmi_hdf5_pay(file, n_bytes, err));
+    return values->kind == TDMI_HDF5_NUMBERS ? tdmi_hdf5_swap_bytes(file, values, err) : TDM_OK;
 }
 
 /* Many or large attributes of new files lie outside of the header. */
@@ -84,14 +81,13 @@ static tdm_status refuse_dense(const tdmi_hdf5 *file, const tdmi_hdf5_object *ob
     uint64_t heap = tdmi_hdf5_next(&cursor, 8);
     if (cursor.is_short || info->is_shared)
         return TDMI_HDF5_BAD(err, file,
-                             "the object at byte %llu has damaged facts on its "
-                             "attributes",
-                             (unsigned long long)object->address);
+                             "the object at byte %zu has damaged facts on its attributes",
+                             (size_t)object->address);
     if (heap != TDMI_HDF5_NOWHERE)
         return TDMI_HDF5_BAD(err, file,
-                             "the object at byte %llu keeps its attributes in a fractal heap, "
-                             "which is not read: write the file with h5py's libver='earliest'",
-                             (unsigned long long)object->address);
+                             "the object at byte %zu keeps its attributes in a fractal heap, which "
+                             "is not read: write the file with h5py's libver='earliest'",
+                             (size_t)object->address);
     return TDM_OK;
 }
 
@@ -104,9 +100,7 @@ tdm_status tdmi_hdf5_attribute(tdmi_hdf5 *file, const tdmi_hdf5_object *object, 
         struct parts parts = {0};
         if (object->messages[i].type != TDMI_HDF5_ATTRIBUTE)
             continue;
-        tdm_status status = split(file, &object->messages[i], &parts, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(split(file, &object->messages[i], &parts, err));
         if (is_named(&parts, name)) {
             *is_there = true;
             return read_parts(file, &parts, name, values, err);
@@ -119,7 +113,6 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
                              struct tdmi_hdf5_text *text, tdm_error *err)
 {
     const uint8_t *at = values->data + index * values->item_bytes;
-    tdm_status status = TDM_OK;
     *text = (struct tdmi_hdf5_text){.bytes = (const char *)at};
     if (values->kind == TDMI_HDF5_FIXED_TEXT) {
         text->length_bytes = values->item_bytes;
@@ -136,13 +129,11 @@ tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
     uint64_t length = tdmi_read_little(at, 4);
     if (length == 0)
         return TDM_OK;
-    status = tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
-                                   (uint32_t)tdmi_read_little(at + 12, 4), text, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_heap_object(file, tdmi_read_little(at + 4, 8),
+                                   (uint32_t)tdmi_read_little(at + 12, 4), text, err));
     if (length > text->length_bytes)
-        return TDMI_HDF5_BAD(err, file, "a text of %llu bytes has only %zu in its heap",
-                             (unsigned long long)length, text->length_bytes);
+        return TDMI_HDF5_BAD(err, file, "a text of %zu bytes has only %zu in its heap",
+                             (size_t)length, text->length_bytes);
     text->length_bytes = (size_t)length;
     while (text->length_bytes > 0 && text->bytes[text->length_bytes - 1] == 0)
         text->length_bytes--;

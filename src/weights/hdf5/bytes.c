@@ -2,40 +2,17 @@
  * Bytes of an HDF5 file: bounded reads that are paid for, numbers, checksums, and a map of what was
  * read by its address.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
-#include "base/text/quote.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include "base/banned.h"
-
-tdm_status tdmi_hdf5_bad(tdm_error *err, const char *file, int line, const tdmi_hdf5 *hdf5,
-                         const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: HDF5: %s", hdf5->name, text);
-}
-
-tdm_status tdmi_hdf5_no_memory(const tdmi_hdf5 *file, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", file->name);
-}
-
-/* ---- reads ------------------------------------------------------------------------------- */
 
 tdm_status tdmi_hdf5_pay(tdmi_hdf5 *file, uint64_t n_bytes, tdm_error *err)
 {
     if (n_bytes > file->budget_bytes)
-        return TDMI_HDF5_BAD(err, file,
-                             "its parts lead to each other again and again, or claim each "
-                             "other's bytes");
+        return TDMI_HDF5_BAD(
+            err, file, "its parts lead to each other again and again, or claim each other's bytes");
     file->budget_bytes -= n_bytes;
     return TDM_OK;
 }
@@ -44,11 +21,10 @@ tdm_status tdmi_hdf5_take(tdmi_hdf5 *file, uint64_t address, uint64_t n_bytes, c
                           const uint8_t **bytes, tdm_error *err)
 {
     if (address > file->n_bytes || n_bytes > file->n_bytes - address)
-        return TDMI_HDF5_BAD(err, file,
-                             "%s at byte %llu needs %llu bytes and reaches past the end of the "
-                             "file (%zu bytes)",
-                             what, (unsigned long long)address, (unsigned long long)n_bytes,
-                             file->n_bytes);
+        return TDMI_HDF5_BAD(
+            err, file,
+            "%s at byte %zu needs %zu bytes and reaches past the end of the file (%zu bytes)", what,
+            (size_t)address, (size_t)n_bytes, file->n_bytes);
     *bytes = file->bytes + address;
     return tdmi_hdf5_pay(file, n_bytes, err);
 }
@@ -57,15 +33,13 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
                                  const char *signature, int version, const uint8_t **bytes,
                                  tdm_error *err)
 {
-    tdm_status status = tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err));
     if (memcmp(*bytes, signature, 4) != 0)
-        return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with '%s'",
-                             (unsigned long long)address, signature);
+        return TDMI_HDF5_BAD(err, file, "byte %zu does not begin with '%s'", (size_t)address,
+                             signature);
     if ((*bytes)[4] != version)
-        return TDMI_HDF5_BAD(err, file, "'%s' at byte %llu is of version %d; %d is read", signature,
-                             (unsigned long long)address, (*bytes)[4], version);
+        return TDMI_HDF5_BAD(err, file, "'%s' at byte %zu is of version %d; %d is read", signature,
+                             (size_t)address, (*bytes)[4], version);
     return TDM_OK;
 }
 
@@ -88,24 +62,9 @@ uint64_t tdmi_hdf5_next(struct tdmi_hdf5_cursor *cursor, int n_bytes)
     return at == NULL ? 0 : tdmi_read_little(at, (size_t)n_bytes);
 }
 
-bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes)
-{
-    if (n < *capacity)
-        return true;
-    size_t wanted = *capacity ? 2 * *capacity : 8;
-    void *more = tdmi_arena_alloc(&file->arena, wanted, item_bytes);
-    if (more == NULL)
-        return false;
-    if (n > 0)
-        memcpy(more, *items, n * item_bytes);
-    *items = more;
-    *capacity = wanted;
-    return true;
-}
-
 /* ---- checksums --------------------------------------------------------------------------- */
 
-static uint32_t turned(uint32_t word, unsigned bits)
+static uint32_t rotated(uint32_t word, unsigned bits)
 {
     return word << bits | word >> (32 - bits);
 }
@@ -117,7 +76,7 @@ static void stir(uint32_t w[3])
     static const unsigned bits[6] = {4, 6, 8, 16, 19, 4};
     for (int i = 0; i < 6; i++) {
         uint32_t *a = &w[i % 3], *b = &w[(i + 1) % 3], *c = &w[(i + 2) % 3];
-        *a = (*a - *c) ^ turned(*c, bits[i]);
+        *a = (*a - *c) ^ rotated(*c, bits[i]);
         *c += *b;
     }
 }
@@ -127,7 +86,7 @@ static void stir_last(uint32_t w[3])
     static const unsigned bits[7] = {14, 11, 25, 16, 4, 14, 24};
     for (int i = 0; i < 7; i++) {
         uint32_t *to = &w[(i + 2) % 3], *from = &w[(i + 1) % 3];
-        *to = (*to ^ *from) - turned(*from, bits[i]);
+        *to = (*to ^ *from) - rotated(*from, bits[i]);
     }
 }
 
@@ -152,8 +111,8 @@ tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n
 {
     uint32_t stored = (uint32_t)tdmi_read_little(bytes + n_bytes - 4, 4);
     if (file->has_checks && checksum(bytes, n_bytes - 4) != stored)
-        return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %llu is wrong: it is damaged",
-                             what, (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %zu is wrong: it is damaged",
+                             what, (size_t)(bytes - file->bytes));
     return TDM_OK;
 }
 
@@ -173,14 +132,13 @@ void *tdmi_hdf5_map_find(const struct tdmi_hdf5_map *map, uint64_t address)
     return map->capacity == 0 ? NULL : place_of(map, address)->what;
 }
 
-bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address, void *what)
+tdm_status tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address,
+                             void *what, tdm_error *err)
 {
     if (2 * map->n >= map->capacity) {
         struct tdmi_hdf5_map larger = {.capacity = map->capacity ? 2 * map->capacity : 64,
                                        .n = map->n};
-        larger.places = tdmi_arena_alloc(&file->arena, larger.capacity, sizeof *larger.places);
-        if (larger.places == NULL)
-            return false;
+        TDMI_ARENA_NEW(&file->arena, larger.places, larger.capacity, err);
         for (size_t i = 0; i < map->capacity; i++)
             if (map->places[i].what != NULL)
                 *place_of(&larger, map->places[i].address) = map->places[i];
@@ -188,5 +146,5 @@ bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t addr
     }
     *place_of(map, address) = (struct tdmi_hdf5_place){.address = address, .what = what};
     map->n++;
-    return true;
+    return TDM_OK;
 }

@@ -1,9 +1,8 @@
 /*
  * Datasets in chunks: a grid of equal boxes, each packed for itself; those at the edges hold more
- * than the dataset. Memory is asked for once the bytes that are there can be that many values.
+ * than the dataset. Memory is allocated once the bytes that are there can be that many values.
  */
-#include "weights/hdf5/inside.h"
-#include "base/memory.h"
+#include "weights/hdf5/internal.h"
 #include "io/compress/inflate.h"
 
 #include <string.h>
@@ -73,17 +72,15 @@ static tdm_status check_chunks(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking 
     for (uint64_t i = 0; i < chunking->n_chunks; i++) {
         uint64_t n = chunks[i].n_bytes;
         if (chunks[i].bytes == NULL)
-            return TDMI_HDF5_BAD(err, file, "chunk %llu of a dataset was never written",
-                                 (unsigned long long)i);
+            return TDMI_HDF5_BAD(err, file, "chunk %zu of a dataset was never written", (size_t)i);
         if (n > file->stored_bytes)
             return TDMI_HDF5_BAD(err, file, "chunks share their bytes with each other");
         file->stored_bytes -= n;
         if (chunking->chunk_bytes / ratio > n)
             return TDMI_HDF5_BAD(err, file,
-                                 "chunk %llu of a dataset would grow from %llu to %zu bytes; "
-                                 "nothing unpacks to more than %llu times its size",
-                                 (unsigned long long)i, (unsigned long long)n,
-                                 chunking->chunk_bytes, (unsigned long long)ratio);
+                                 "chunk %zu of a dataset would grow from %zu to %zu bytes; nothing "
+                                 "unpacks to more than %zu times its size",
+                                 (size_t)i, (size_t)n, chunking->chunk_bytes, (size_t)ratio);
     }
     return TDM_OK;
 }
@@ -121,26 +118,23 @@ static tdm_status unpack_all(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking *c
                              const struct tdmi_hdf5_chunk *chunks, struct tdmi_hdf5_values *values,
                              size_t n_bytes, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     int64_t at[TDMI_HDF5_RANK] = {0};
-    uint8_t *data = tdmi_arena_alloc(&file->arena, n_bytes, 1);
-    uint8_t *rooms[2] = {tdmi_alloc(chunking->chunk_bytes + TDMI_HDF5_ROOM, 1),
-                         tdmi_alloc(chunking->chunk_bytes + TDMI_HDF5_ROOM, 1)};
-    if (data == NULL || rooms[0] == NULL || rooms[1] == NULL)
-        status = tdmi_hdf5_no_memory(file, err);
-    for (uint64_t i = 0; status == TDM_OK && i < chunking->n_chunks; i++) {
+    const size_t room_bytes = chunking->chunk_bytes + TDMI_HDF5_ROOM;
+    uint8_t *data;
+    TDMI_AT_END(tdmi_free_at) uint8_t *room = NULL;
+    TDMI_ARENA_NEW(&file->arena, data, n_bytes, err);
+    TDMI_TRY(TDMI_NEW(room, 2 * room_bytes, err));
+    uint8_t *rooms[2] = {room, room + room_bytes};
+    for (uint64_t i = 0; i < chunking->n_chunks; i++) {
         const uint8_t *unpacked = NULL;
-        status = tdmi_hdf5_unpack(file, pipeline, &chunks[i], chunking->chunk_bytes, rooms,
-                                  &unpacked, err);
-        if (status == TDM_OK)
-            place(chunking, values, at, unpacked, data);
+        TDMI_TRY(tdmi_hdf5_unpack(file, pipeline, &chunks[i], chunking->chunk_bytes, rooms,
+                                  &unpacked, err));
+        place(chunking, values, at, unpacked, data);
         for (int axis = values->rank - 1; axis >= 0 && ++at[axis] == chunking->grid[axis]; axis--)
             at[axis] = 0;
     }
-    tdmi_free(rooms[0]);
-    tdmi_free(rooms[1]);
     values->data = data;
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *object,
@@ -151,34 +145,25 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
     struct tdmi_hdf5_chunking chunking = {0};
     struct tdmi_hdf5_pipeline pipeline = {0};
     const struct tdmi_hdf5_message *filters = tdmi_hdf5_message(object, TDMI_HDF5_FILTERS);
-    tdm_status status = read_chunking(file, layout, version, values, &chunking, err);
-    if (status == TDM_OK && filters != NULL)
-        status = tdmi_hdf5_read_pipeline(file, filters, &pipeline, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_chunking(file, layout, version, values, &chunking, err));
+    if (filters != NULL)
+        TDMI_TRY(tdmi_hdf5_read_pipeline(file, filters, &pipeline, err));
     /* Each chunk has its place in an index of 8 bytes or more, or its own bytes behind another. */
     if (chunking.n_chunks > file->n_bytes)
-        return TDMI_HDF5_BAD(err, file, "a dataset has %llu chunks, and the file %zu bytes",
-                             (unsigned long long)chunking.n_chunks, file->n_bytes);
+        return TDMI_HDF5_BAD(err, file, "a dataset has %zu chunks, and the file %zu bytes",
+                             (size_t)chunking.n_chunks, file->n_bytes);
     if (chunking.address == TDMI_HDF5_NOWHERE || !tdmi_hdf5_size(values, &n_bytes))
         return TDMI_HDF5_BAD(err, file, "the values of a dataset were never written");
     if (n_bytes > file->unpacked_bytes || chunking.chunk_bytes > file->unpacked_bytes)
-        return TDMI_HDF5_BAD(err, file,
-                             "a dataset unpacks to %zu bytes in chunks of %zu: too many for a file "
-                             "of %zu",
-                             n_bytes, chunking.chunk_bytes, file->n_bytes);
+        return TDMI_HDF5_BAD(
+            err, file,
+            "a dataset unpacks to %zu bytes in chunks of %zu: too many for a file of %zu", n_bytes,
+            chunking.chunk_bytes, file->n_bytes);
     file->unpacked_bytes -= n_bytes;
-    status = tdmi_hdf5_pay(file, chunking.n_chunks, err);
-    if (status != TDM_OK)
-        return status;
-    struct tdmi_hdf5_chunk *chunks = tdmi_alloc((size_t)chunking.n_chunks, sizeof *chunks);
-    if (chunks == NULL)
-        return tdmi_hdf5_no_memory(file, err);
-    status = tdmi_hdf5_read_index(file, values, &chunking, filters != NULL, chunks, err);
-    if (status == TDM_OK)
-        status = check_chunks(file, &chunking, &pipeline, chunks, err);
-    if (status == TDM_OK)
-        status = unpack_all(file, &chunking, &pipeline, chunks, values, n_bytes, err);
-    tdmi_free(chunks);
-    return status;
+    TDMI_TRY(tdmi_hdf5_pay(file, chunking.n_chunks, err));
+    TDMI_AT_END(tdmi_free_at) struct tdmi_hdf5_chunk *chunks = NULL;
+    TDMI_TRY(TDMI_NEW(chunks, chunking.n_chunks, err));
+    TDMI_TRY(tdmi_hdf5_read_index(file, values, &chunking, filters != NULL, chunks, err));
+    TDMI_TRY(check_chunks(file, &chunking, &pipeline, chunks, err));
+    return unpack_all(file, &chunking, &pipeline, chunks, values, n_bytes, err);
 }

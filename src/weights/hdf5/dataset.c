@@ -1,7 +1,7 @@
 /*
  * The values of HDF5 datasets: in place where they lie in one piece, which is what Keras writes.
  */
-#include "weights/hdf5/inside.h"
+#include "weights/hdf5/internal.h"
 
 #include "base/banned.h"
 
@@ -13,16 +13,15 @@ static tdm_status describe(const tdmi_hdf5 *file, const tdmi_hdf5_object *object
     const struct tdmi_hdf5_message *type = tdmi_hdf5_message(object, TDMI_HDF5_DATATYPE);
     const struct tdmi_hdf5_message *shape = tdmi_hdf5_message(object, TDMI_HDF5_DATASPACE);
     if (type == NULL || shape == NULL)
-        return TDMI_HDF5_BAD(err, file, "the dataset at byte %llu has no %s",
-                             (unsigned long long)object->address, type ? "shape" : "type");
+        return TDMI_HDF5_BAD(err, file, "the dataset at byte %zu has no %s",
+                             (size_t)object->address, type ? "shape" : "type");
     if (type->is_shared || shape->is_shared)
-        return TDMI_HDF5_BAD(err, file,
-                             "the dataset at byte %llu has a named type or a shared shape, which "
-                             "is not read",
-                             (unsigned long long)object->address);
-    tdm_status status = tdmi_hdf5_read_type(file, type->body, type->n_bytes, values, err);
-    return status == TDM_OK ? tdmi_hdf5_read_shape(file, shape->body, shape->n_bytes, values, err)
-                            : status;
+        return TDMI_HDF5_BAD(
+            err, file,
+            "the dataset at byte %zu has a named type or a shared shape, which is not read",
+            (size_t)object->address);
+    TDMI_TRY(tdmi_hdf5_read_type(file, type->body, type->n_bytes, values, err));
+    return tdmi_hdf5_read_shape(file, shape->body, shape->n_bytes, values, err);
 }
 
 /* Values are not structure: they need not be paid for, since nothing is done with them here. */
@@ -35,13 +34,13 @@ static tdm_status read_contiguous(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor
     if (address == TDMI_HDF5_NOWHERE)
         return TDMI_HDF5_BAD(err, file, "the values of a dataset were never written");
     if (stored < n_bytes)
-        return TDMI_HDF5_BAD(err, file, "a dataset needs %zu bytes by its shape, and has %llu",
-                             n_bytes, (unsigned long long)stored);
+        return TDMI_HDF5_BAD(err, file, "a dataset needs %zu bytes by its shape, and has %zu",
+                             n_bytes, (size_t)stored);
     if (address > file->n_bytes || n_bytes > file->n_bytes - address)
-        return TDMI_HDF5_BAD(err, file,
-                             "the values at byte %llu take %zu bytes and reach past the end of "
-                             "the file (%zu bytes)",
-                             (unsigned long long)address, n_bytes, file->n_bytes);
+        return TDMI_HDF5_BAD(
+            err, file,
+            "the values at byte %zu take %zu bytes and reach past the end of the file (%zu bytes)",
+            (size_t)address, n_bytes, file->n_bytes);
     values->data = file->bytes + address;
     return TDM_OK;
 }
@@ -53,9 +52,8 @@ static tdm_status read_compact(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor la
     values->data = tdmi_hdf5_skip(&layout, stored);
     if (layout.is_short || stored < n_bytes)
         return TDMI_HDF5_BAD(err, file,
-                             "a dataset needs %zu bytes by its shape, and its header "
-                             "has %llu",
-                             n_bytes, (unsigned long long)stored);
+                             "a dataset needs %zu bytes by its shape, and its header has %zu",
+                             n_bytes, (size_t)stored);
     return TDM_OK;
 }
 
@@ -91,16 +89,15 @@ tdm_status tdmi_hdf5_dataset(tdmi_hdf5 *file, const tdmi_hdf5_object *object,
 {
     *values = (struct tdmi_hdf5_values){0};
     if (!tdmi_hdf5_is_dataset(object))
-        return TDMI_HDF5_BAD(err, file, "the object at byte %llu is no dataset",
-                             (unsigned long long)object->address);
-    tdm_status status = describe(file, object, values, err);
-    if (status == TDM_OK)
-        status = read_layout(file, object, values, err);
-    if (status != TDM_OK || values->kind != TDMI_HDF5_NUMBERS || !values->is_big_endian)
-        return status;
+        return TDMI_HDF5_BAD(err, file, "the object at byte %zu is no dataset",
+                             (size_t)object->address);
+    TDMI_TRY(describe(file, object, values, err));
+    TDMI_TRY(read_layout(file, object, values, err));
+    if (values->kind != TDMI_HDF5_NUMBERS || !values->is_big_endian)
+        return TDM_OK;
     uint64_t n_bytes = values->n_values * values->item_bytes;
     if (n_bytes > file->stored_bytes)
         return TDMI_HDF5_BAD(err, file, "datasets share their bytes with each other");
     file->stored_bytes -= n_bytes;
-    return tdmi_hdf5_turn(file, values, err);
+    return tdmi_hdf5_swap_bytes(file, values, err);
 }

@@ -1,7 +1,7 @@
 /*
  * What was done to the bytes of a chunk, undone from last to first: deflate, shuffle, fletcher32.
  */
-#include "weights/hdf5/inside.h"
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 #include "io/compress/inflate.h"
 
@@ -52,10 +52,10 @@ tdm_status tdmi_hdf5_read_pipeline(const tdmi_hdf5 *file, const struct tdmi_hdf5
         if (cursor.is_short)
             return TDMI_HDF5_BAD(err, file, "a dataset's list of filters is cut short");
         if (filter->id < FILTER_DEFLATE || filter->id > FILTER_FLETCHER)
-            return TDMI_HDF5_BAD(err, file,
-                                 "a dataset is packed with filter %u (%s); deflate, shuffle and "
-                                 "fletcher32 are read",
-                                 filter->id, filter_name(filter->id));
+            return TDMI_HDF5_BAD(
+                err, file,
+                "a dataset is packed with filter %u (%s); deflate, shuffle and fletcher32 are read",
+                filter->id, filter_name(filter->id));
         n_deflate += filter->id == FILTER_DEFLATE;
     }
     if (n_deflate > 1)
@@ -86,16 +86,14 @@ static tdm_status inflate(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_
 {
     if (n_bytes < 6 || (bytes[0] & 15) != 8 || (bytes[0] << 8 | bytes[1]) % 31 != 0 ||
         (bytes[1] & 32) != 0)
-        return TDMI_HDF5_BAD(err, file, "a chunk at byte %llu is no zlib stream",
-                             (unsigned long long)(bytes - file->bytes));
-    tdm_status status = tdmi_inflate_raw(bytes + 2, n_bytes - 6, out, out_bytes, file->name, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "unpacking the chunk at byte %llu",
-                        (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "a chunk at byte %zu is no zlib stream",
+                             (size_t)(bytes - file->bytes));
+    TDM_TRY(tdmi_inflate_raw(bytes + 2, n_bytes - 6, out, out_bytes, file->name, err), err,
+            "unpacking the chunk at byte %zu", (size_t)(bytes - file->bytes));
     const uint8_t *end = bytes + n_bytes - 4;
     if (file->has_checks && adler32(out, out_bytes) != tdmi_read_big(end, 4))
-        return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %llu is wrong",
-                             (unsigned long long)(bytes - file->bytes));
+        return TDMI_HDF5_BAD(err, file, "the checksum of the chunk at byte %zu is wrong",
+                             (size_t)(bytes - file->bytes));
     return TDM_OK;
 }
 
@@ -139,7 +137,6 @@ static tdm_status undo(const tdmi_hdf5 *file, const struct tdmi_hdf5_filter *fil
                        const uint8_t **bytes, size_t *n_bytes, size_t unpacked_bytes, uint8_t *room,
                        tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     if (filter->id == FILTER_FLETCHER) {
         if (*n_bytes < 4 || (file->has_checks && fletcher32(*bytes, *n_bytes - 4) !=
                                                      tdmi_read_little(*bytes + *n_bytes - 4, 4)))
@@ -147,16 +144,16 @@ static tdm_status undo(const tdmi_hdf5 *file, const struct tdmi_hdf5_filter *fil
         *n_bytes -= 4;
         return TDM_OK;
     }
-    if (filter->id == FILTER_DEFLATE) {
-        status = inflate(file, *bytes, *n_bytes, room, unpacked_bytes, err);
-        *n_bytes = unpacked_bytes;
-    } else {
-        if (filter->item_bytes < 2)
-            return TDM_OK;
+    if (filter->id == FILTER_SHUFFLE && filter->item_bytes < 2)
+        return TDM_OK;
+    if (filter->id == FILTER_SHUFFLE) {
         unshuffle(*bytes, *n_bytes, filter->item_bytes, room);
+    } else {
+        TDMI_TRY(inflate(file, *bytes, *n_bytes, room, unpacked_bytes, err));
+        *n_bytes = unpacked_bytes;
     }
     *bytes = room;
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeline *pipeline,
@@ -178,9 +175,7 @@ tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeli
             expected -= 4;
         if (filter->id == FILTER_SHUFFLE && n_bytes > chunk_bytes + TDMI_HDF5_ROOM)
             break;
-        tdm_status status = undo(file, filter, &bytes, &n_bytes, expected, rooms[room], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(undo(file, filter, &bytes, &n_bytes, expected, rooms[room], err));
         if (bytes == rooms[room]) /* fletcher32 only looks, and what it looked at must stay */
             room = !room;
     }

@@ -2,8 +2,7 @@
  * Members of HDF5 groups. Old groups keep their names in a heap and their addresses in a tree of
  * nodes; new ones keep a message for each link, as long as these are few.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include <stdlib.h>
@@ -70,13 +69,8 @@ static int by_name(const void *a, const void *b)
 static tdm_status add_link(tdmi_hdf5 *file, tdmi_hdf5_object *group,
                            const struct tdmi_hdf5_link *link, tdm_error *err)
 {
-    void *items = group->links;
-    tdm_status status = tdmi_hdf5_pay(file, link->name.length_bytes, err);
-    if (status != TDM_OK)
-        return status;
-    if (!tdmi_hdf5_grow(file, &items, &group->link_capacity, group->n_links, sizeof *group->links))
-        return tdmi_hdf5_no_memory(file, err);
-    group->links = items;
+    TDMI_TRY(tdmi_hdf5_pay(file, link->name.length_bytes, err));
+    TDMI_ARENA_ROOM(&file->arena, group->links, group->link_capacity, group->n_links, err);
     group->links[group->n_links++] = *link;
     return TDM_OK;
 }
@@ -92,14 +86,12 @@ struct names {
 static tdm_status read_names(tdmi_hdf5 *file, uint64_t address, struct names *names, tdm_error *err)
 {
     const uint8_t *head, *bytes;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, 32, "HEAP", 0, &head, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, 32, "HEAP", 0, &head, err));
     names->n_bytes = tdmi_read_little(head + 8, 8);
-    status = tdmi_hdf5_take(file, tdmi_read_little(head + 24, 8), names->n_bytes,
-                            "the names of a group", &bytes, err);
+    TDMI_TRY(tdmi_hdf5_take(file, tdmi_read_little(head + 24, 8), names->n_bytes,
+                            "the names of a group", &bytes, err));
     names->bytes = (const char *)bytes;
-    return status;
+    return TDM_OK;
 }
 
 enum { SYMBOL_BYTES = 40, SYMBOL_IS_SOFT = 2 };
@@ -109,29 +101,27 @@ static tdm_status read_symbols(tdmi_hdf5 *file, tdmi_hdf5_object *group, const s
                                uint64_t address, tdm_error *err)
 {
     const uint8_t *symbol;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, 8, "SNOD", 1, &symbol, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, 8, "SNOD", 1, &symbol, err));
     size_t n = (size_t)tdmi_read_little(symbol + 6, 2);
-    status =
-        tdmi_hdf5_take(file, address + 8, n * SYMBOL_BYTES, "the members of a group", &symbol, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++, symbol += SYMBOL_BYTES) {
+    TDMI_TRY(tdmi_hdf5_take(file, address + 8, n * SYMBOL_BYTES, "the members of a group", &symbol,
+                            err));
+    for (size_t i = 0; i < n; i++, symbol += SYMBOL_BYTES) {
         uint64_t at = tdmi_read_little(symbol, 8);
         if (at >= names->n_bytes ||
             memchr(names->bytes + at, 0, (size_t)(names->n_bytes - at)) == NULL)
-            return TDMI_HDF5_BAD(err, file,
-                                 "the name of a member of the group at byte %llu lies outside of "
-                                 "the group's names",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(
+                err, file,
+                "the name of a member of the group at byte %zu lies outside of the group's names",
+                (size_t)group->address);
         const char *name = names->bytes + at;
         struct tdmi_hdf5_link link = {
             .name = {.bytes = name, .length_bytes = strlen(name)},
             .address = tdmi_read_little(symbol + 8, 8),
             .is_hard = tdmi_read_little(symbol + 16, 4) != SYMBOL_IS_SOFT,
         };
-        status = add_link(file, group, &link, err);
+        TDMI_TRY(add_link(file, group, &link, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 /* "TREE", kind 0, level, count, two neighbours; then key, child, key, … key. Levels go down by one,
@@ -140,21 +130,19 @@ static tdm_status read_tree(tdmi_hdf5 *file, tdmi_hdf5_object *group, const stru
                             uint64_t address, int level, tdm_error *err)
 {
     const uint8_t *node;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, 24, "TREE", 0, &node, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, 24, "TREE", 0, &node, err));
     if (level >= 0 && node[5] != level)
-        return TDMI_HDF5_BAD(err, file, "the node at byte %llu is at level %d of its tree, not %d",
-                             (unsigned long long)address, node[5], level);
+        return TDMI_HDF5_BAD(err, file, "the node at byte %zu is at level %d of its tree, not %d",
+                             (size_t)address, node[5], level);
     level = node[5];
     size_t n = (size_t)tdmi_read_little(node + 6, 2);
-    status = tdmi_hdf5_take(file, address + 24, 16 * n + 8, "a node of a tree", &node, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    TDMI_TRY(tdmi_hdf5_take(file, address + 24, 16 * n + 8, "a node of a tree", &node, err));
+    for (size_t i = 0; i < n; i++) {
         uint64_t child = tdmi_read_little(node + 16 * i + 8, 8);
-        status = level == 0 ? read_symbols(file, group, names, child, err)
-                            : read_tree(file, group, names, child, level - 1, err);
+        TDMI_TRY(level == 0 ? read_symbols(file, group, names, child, err)
+                            : read_tree(file, group, names, child, level - 1, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_old(tdmi_hdf5 *file, tdmi_hdf5_object *group,
@@ -162,12 +150,10 @@ static tdm_status read_old(tdmi_hdf5 *file, tdmi_hdf5_object *group,
 {
     struct names names = {0};
     if (table->n_bytes < 16 || table->is_shared)
-        return TDMI_HDF5_BAD(err, file, "the group at byte %llu has a damaged symbol table",
-                             (unsigned long long)group->address);
-    tdm_status status = read_names(file, tdmi_read_little(table->body + 8, 8), &names, err);
-    return status == TDM_OK
-               ? read_tree(file, group, &names, tdmi_read_little(table->body, 8), -1, err)
-               : status;
+        return TDMI_HDF5_BAD(err, file, "the group at byte %zu has a damaged symbol table",
+                             (size_t)group->address);
+    TDMI_TRY(read_names(file, tdmi_read_little(table->body + 8, 8), &names, err));
+    return read_tree(file, group, &names, tdmi_read_little(table->body, 8), -1, err);
 }
 
 /* ---- new groups -------------------------------------------------------------------------- */
@@ -188,14 +174,13 @@ static tdm_status read_link(tdmi_hdf5 *file, tdmi_hdf5_object *group,
     if (link.is_hard)
         link.address = tdmi_hdf5_next(&cursor, 8);
     if (version != 1 || cursor.is_short || message->is_shared)
-        return TDMI_HDF5_BAD(err, file, "the group at byte %llu has a damaged link",
-                             (unsigned long long)group->address);
+        return TDMI_HDF5_BAD(err, file, "the group at byte %zu has a damaged link",
+                             (size_t)group->address);
     return add_link(file, group, &link, err);
 }
 
 static tdm_status read_new(tdmi_hdf5 *file, tdmi_hdf5_object *group, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     const struct tdmi_hdf5_message *info = tdmi_hdf5_message(group, TDMI_HDF5_LINK_INFO);
     if (info != NULL) {
         struct tdmi_hdf5_cursor cursor = {.at = info->body, .left = info->n_bytes};
@@ -203,19 +188,19 @@ static tdm_status read_new(tdmi_hdf5 *file, tdmi_hdf5_object *group, tdm_error *
         tdmi_hdf5_skip(&cursor, flags & 1u ? 8 : 0);
         uint64_t heap = tdmi_hdf5_next(&cursor, 8);
         if (cursor.is_short || info->is_shared)
-            return TDMI_HDF5_BAD(err, file, "the group at byte %llu has damaged facts on its links",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(err, file, "the group at byte %zu has damaged facts on its links",
+                                 (size_t)group->address);
         if (heap != TDMI_HDF5_NOWHERE)
-            return TDMI_HDF5_BAD(err, file,
-                                 "the group at byte %llu keeps its links in a fractal heap, which "
-                                 "is not read: write the file with h5py's libver='earliest' and "
-                                 "without track_order",
-                                 (unsigned long long)group->address);
+            return TDMI_HDF5_BAD(
+                err, file,
+                "the group at byte %zu keeps its links in a fractal heap, which is not read: write "
+                "the file with h5py's libver='earliest' and without track_order",
+                (size_t)group->address);
     }
-    for (size_t i = 0; status == TDM_OK && i < group->n_messages; i++)
+    for (size_t i = 0; i < group->n_messages; i++)
         if (group->messages[i].type == TDMI_HDF5_LINK)
-            status = read_link(file, group, &group->messages[i], err);
-    return status;
+            TDMI_TRY(read_link(file, group, &group->messages[i], err));
+    return TDM_OK;
 }
 
 /* ---- queries ----------------------------------------------------------------------------- */
@@ -225,16 +210,13 @@ tdm_status tdmi_hdf5_links(tdmi_hdf5 *file, tdmi_hdf5_object *group,
 {
     if (!group->has_links) {
         const struct tdmi_hdf5_message *table = tdmi_hdf5_message(group, TDMI_HDF5_SYMBOL_TABLE);
-        tdm_status status =
-            table == NULL ? read_new(file, group, err) : read_old(file, group, table, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(table == NULL ? read_new(file, group, err) : read_old(file, group, table, err));
         if (group->n_links > 1)
             qsort(group->links, group->n_links, sizeof *group->links, by_name);
         for (size_t i = 1; i < group->n_links; i++)
             if (by_name(&group->links[i - 1], &group->links[i]) == 0)
                 return TDMI_HDF5_BAD(err, file, "'%.*s' is twice in one group",
-                                     (int)(group->links[i].name.length_bytes & 0xff),
+                                     tdmi_precision(group->links[i].name.length_bytes),
                                      group->links[i].name.bytes);
         group->has_links = true;
     }
@@ -246,7 +228,7 @@ tdm_status tdmi_hdf5_links(tdmi_hdf5 *file, tdmi_hdf5_object *group,
 tdm_status tdmi_hdf5_follow(tdmi_hdf5 *file, const struct tdmi_hdf5_link *link,
                             tdmi_hdf5_object **object, tdm_error *err)
 {
-    int length = link->name.length_bytes < 200 ? (int)link->name.length_bytes : 200;
+    const int length = tdmi_precision(link->name.length_bytes);
     if (!link->is_hard)
         return TDMI_HDF5_BAD(err, file,
                              "'%.*s' is a soft or external link; only things of this file are read",
@@ -265,20 +247,16 @@ tdm_status tdmi_hdf5_find(tdmi_hdf5 *file, tdmi_hdf5_object *group, struct tdmi_
         const char *stop = slash == NULL ? end : slash;
         const struct tdmi_hdf5_link *links;
         size_t n_links = 0;
-        struct tdmi_hdf5_link wanted = {.name = {at, (size_t)(stop - at)}};
+        struct tdmi_hdf5_link sought = {.name = {at, (size_t)(stop - at)}};
         at = stop + 1;
-        if (wanted.name.length_bytes == 0)
+        if (sought.name.length_bytes == 0)
             continue;
-        tdm_status status = tdmi_hdf5_links(file, *object, &links, &n_links, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdmi_hdf5_links(file, *object, &links, &n_links, err));
         const struct tdmi_hdf5_link *link =
-            n_links == 0 ? NULL : bsearch(&wanted, links, n_links, sizeof *links, by_name);
+            n_links == 0 ? NULL : bsearch(&sought, links, n_links, sizeof *links, by_name);
         *object = NULL;
         if (link != NULL)
-            status = tdmi_hdf5_follow(file, link, object, err);
-        if (status != TDM_OK)
-            return status;
+            TDMI_TRY(tdmi_hdf5_follow(file, link, object, err));
     }
     return TDM_OK;
 }

@@ -3,7 +3,7 @@
  *
  * The part of HDF5 that Keras and h5py write. Files come from strangers: every place is checked
  * against the file, the work of reading is bounded by its size, and what is not read is refused by
- * its name. Nothing is looked at before it is asked for.
+ * its name. Nothing is read before it is requested.
  */
 #ifndef TANDEM_WEIGHTS_HDF5_HDF5_H
 #define TANDEM_WEIGHTS_HDF5_HDF5_H
@@ -58,7 +58,7 @@ struct tdmi_hdf5_values {
 bool tdmi_hdf5_is(const uint8_t *bytes, size_t n_bytes);
 
 /* bytes are lent until close; name is what messages call the file. Without checks, damaged
- * checksums are passed over: for fuzzing what lies behind them. Everything that can be asked for
+ * checksums are passed over: for fuzzing what lies behind them. Everything that calls return
  * lives until close. Not for two threads at once. */
 tdm_status tdmi_hdf5_open(const uint8_t *bytes, size_t n_bytes, const char *name, bool has_checks,
                           tdmi_hdf5 **file, tdm_error *err) TDM_MUST_USE;

@@ -2,8 +2,7 @@
  * Global heaps of HDF5: where text of variable length lies. A collection is walked once, and the
  * places of its objects are kept.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include "base/banned.h"
@@ -47,30 +46,21 @@ static tdm_status read_collection(tdmi_hdf5 *file, uint64_t address, struct coll
                                   tdm_error *err)
 {
     const uint8_t *bytes;
-    tdm_status status = tdmi_hdf5_take_signed(file, address, HEAD_BYTES, "GCOL", 1, &bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, HEAD_BYTES, "GCOL", 1, &bytes, err));
     uint64_t n_bytes = tdmi_read_little(bytes + 8, 8);
-    status = tdmi_hdf5_take(file, address, n_bytes, "a global heap", &bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, "a global heap", &bytes, err));
     struct tdmi_hdf5_cursor cursor = {.at = bytes, .left = (size_t)n_bytes};
     tdmi_hdf5_skip(&cursor, HEAD_BYTES);
-    struct collection *collection = tdmi_arena_alloc(&file->arena, 1, sizeof *collection);
-    if (collection == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    struct collection *collection;
+    TDMI_ARENA_NEW(&file->arena, collection, 1, err);
     if (!walk(cursor, collection, false))
         return TDMI_HDF5_BAD(err, file,
-                             "an object of the global heap at byte %llu reaches past its end",
-                             (unsigned long long)address);
+                             "an object of the global heap at byte %zu reaches past its end",
+                             (size_t)address);
     /* Indices are not dense in a damaged file: what they take is paid for. */
-    status = tdmi_hdf5_pay(file, collection->n, err);
-    if (status != TDM_OK)
-        return status;
-    collection->objects =
-        tdmi_arena_alloc(&file->arena, collection->n + 1, sizeof *collection->objects);
-    if (collection->objects == NULL || !tdmi_hdf5_map_add(file, &file->heaps, address, collection))
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_TRY(tdmi_hdf5_pay(file, collection->n, err));
+    TDMI_ARENA_NEW(&file->arena, collection->objects, collection->n + 1, err);
+    TDMI_TRY(tdmi_hdf5_map_add(file, &file->heaps, address, collection, err));
     (void)walk(cursor, collection, true);
     *read = collection;
     return TDM_OK;
@@ -80,14 +70,12 @@ tdm_status tdmi_hdf5_heap_object(tdmi_hdf5 *file, uint64_t address, uint32_t ind
                                  struct tdmi_hdf5_text *object, tdm_error *err)
 {
     struct collection *collection = tdmi_hdf5_map_find(&file->heaps, address);
-    tdm_status status =
-        collection == NULL ? read_collection(file, address, &collection, err) : TDM_OK;
-    if (status != TDM_OK)
-        return status;
+    if (collection == NULL)
+        TDMI_TRY(read_collection(file, address, &collection, err));
     const uint8_t *head = index < collection->n ? collection->objects[index] : NULL;
     if (head == NULL)
-        return TDMI_HDF5_BAD(err, file, "the global heap at byte %llu has no object %u",
-                             (unsigned long long)address, index);
+        return TDMI_HDF5_BAD(err, file, "the global heap at byte %zu has no object %u",
+                             (size_t)address, index);
     object->bytes = (const char *)head + HEAD_BYTES;
     object->length_bytes = (size_t)tdmi_read_little(head + 8, 8);
     return tdmi_hdf5_pay(file, object->length_bytes, err);

@@ -1,11 +1,9 @@
 /*
  * An HDF5 file's beginning, and its objects as lists of messages: what a group or a dataset says of
- * itself. Headers of version 1 (what h5py writes unless told otherwise) and 2.
+ * itself. Headers of version 1 (what h5py writes by default) and 2.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
-#include "base/memory.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -60,15 +58,12 @@ static tdm_status read_superblock(tdmi_hdf5 *file, uint64_t *root, tdm_error *er
         tdmi_hdf5_skip(&cursor, 4);
     if (cursor.is_short)
         return TDMI_HDF5_BAD(err, file, "it ends within its superblock");
-    if (version >= 2) {
-        tdm_status status = tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err);
-        if (status != TDM_OK)
-            return status;
-    }
+    if (version >= 2)
+        TDMI_TRY(tdmi_hdf5_check(file, file->bytes, 48, "the superblock", err));
     if (end < base || end - base > file->n_bytes)
         return TDMI_HDF5_BAD(err, file,
-                             "it says that it has %llu bytes, and there are %zu: it is cut short",
-                             (unsigned long long)(end < base ? end : end - base), file->n_bytes);
+                             "it says that it has %zu bytes, and there are %zu: it is cut short",
+                             (size_t)(end < base ? end : end - base), file->n_bytes);
     return TDM_OK;
 }
 
@@ -78,29 +73,22 @@ tdm_status tdmi_hdf5_open(const uint8_t *bytes, size_t n_bytes, const char *name
     size_t begin = signature_at(bytes, n_bytes);
     if (begin == n_bytes)
         return TDM_FAIL(err, TDM_E_INPUT, "%s: it is no HDF5 file", name);
-    tdmi_hdf5 *file = tdmi_alloc(1, sizeof *file);
-    if (file == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
-    tdmi_arena_init(&file->arena, 0);
-    file->name = tdmi_arena_copy(&file->arena, name);
+    uint64_t root = 0;
+    TDMI_AT_END(tdmi_hdf5_close_at) tdmi_hdf5 *file = NULL;
+    TDMI_TRY(TDMI_NEW(file, 1, err));
+    TDMI_ARENA_COPY(&file->arena, file->name, name, err);
     file->bytes = bytes + begin;
     file->n_bytes = n_bytes - begin;
     file->has_checks = has_checks;
     file->budget_bytes = 4 * (uint64_t)file->n_bytes + 65536;
     file->stored_bytes = file->n_bytes;
     file->unpacked_bytes = FREE_BYTES + MOST_TIMES * (uint64_t)file->n_bytes;
-    uint64_t root = 0;
-    tdm_status status =
-        file->name == NULL ? tdmi_hdf5_no_memory(file, err) : read_superblock(file, &root, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_object_at(file, root, &file->root, err);
-    if (status == TDM_OK && !tdmi_hdf5_is_group(file->root))
-        status = TDMI_HDF5_BAD(err, file, "its root is no group");
-    if (status == TDM_OK)
-        *opened = file;
-    else
-        tdmi_hdf5_close(file);
-    return status;
+    TDMI_TRY(read_superblock(file, &root, err));
+    TDMI_TRY(tdmi_hdf5_object_at(file, root, &file->root, err));
+    if (!tdmi_hdf5_is_group(file->root))
+        return TDMI_HDF5_BAD(err, file, "its root is no group");
+    *opened = tdmi_take(&file);
+    return TDM_OK;
 }
 
 void tdmi_hdf5_close(tdmi_hdf5 *file)
@@ -124,26 +112,12 @@ struct header {
     size_t most;      /* messages; what a header of version 1 says */
 };
 
-static tdm_status add_message(tdmi_hdf5 *file, tdmi_hdf5_object *object,
-                              const struct tdmi_hdf5_message *message, tdm_error *err)
-{
-    void *items = object->messages;
-    if (!tdmi_hdf5_grow(file, &items, &object->message_capacity, object->n_messages,
-                        sizeof *object->messages))
-        return tdmi_hdf5_no_memory(file, err);
-    object->messages = items;
-    object->messages[object->n_messages++] = *message;
-    return TDM_OK;
-}
-
 /* A run of messages; up to three bytes at the end of version 2's may be left over. */
 static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
                                 const struct header *header, struct tdmi_hdf5_cursor cursor,
                                 tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    while (status == TDM_OK && cursor.left >= (size_t)header->prefix_bytes &&
-           object->n_messages < header->most) {
+    while (cursor.left >= (size_t)header->prefix_bytes && object->n_messages < header->most) {
         const uint8_t *prefix = tdmi_hdf5_skip(&cursor, (uint64_t)header->prefix_bytes);
         int type_bytes = header->version == 1 ? 2 : 1;
         struct tdmi_hdf5_message message = {
@@ -154,11 +128,13 @@ static tdm_status read_messages(tdmi_hdf5 *file, tdmi_hdf5_object *object,
         message.body = tdmi_hdf5_skip(&cursor, message.n_bytes);
         if (message.body == NULL)
             return TDMI_HDF5_BAD(err, file,
-                                 "a message of the object at byte %llu reaches past its header",
-                                 (unsigned long long)object->address);
-        status = add_message(file, object, &message, err);
+                                 "a message of the object at byte %zu reaches past its header",
+                                 (size_t)object->address);
+        TDMI_ARENA_ROOM(&file->arena, object->messages, object->message_capacity,
+                        object->n_messages, err);
+        object->messages[object->n_messages++] = message;
     }
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
@@ -167,23 +143,19 @@ static tdm_status read_continuation(tdmi_hdf5 *file, tdmi_hdf5_object *object,
 {
     const uint8_t *block;
     if (message->n_bytes < 16)
-        return TDMI_HDF5_BAD(err, file, "the continuation of the object at byte %llu is cut short",
-                             (unsigned long long)object->address);
+        return TDMI_HDF5_BAD(err, file, "the continuation of the object at byte %zu is cut short",
+                             (size_t)object->address);
     uint64_t address = tdmi_read_little(message->body, 8);
     uint64_t n_bytes = tdmi_read_little(message->body + 8, 8);
-    tdm_status status =
-        tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, address, n_bytes, "an object's continuation", &block, err));
     struct tdmi_hdf5_cursor cursor = {.at = block, .left = (size_t)n_bytes};
     if (header->version == 2) {
         if (n_bytes < 8 || memcmp(block, "OCHK", 4) != 0)
-            return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with 'OCHK'",
-                                 (unsigned long long)address);
-        status = tdmi_hdf5_check(file, block, cursor.left, "an object's continuation", err);
+            return TDMI_HDF5_BAD(err, file, "byte %zu does not begin with 'OCHK'", (size_t)address);
+        TDMI_TRY(tdmi_hdf5_check(file, block, cursor.left, "an object's continuation", err));
         cursor = (struct tdmi_hdf5_cursor){.at = block + 4, .left = cursor.left - 8};
     }
-    return status == TDM_OK ? read_messages(file, object, header, cursor, err) : status;
+    return read_messages(file, object, header, cursor, err);
 }
 
 /* ---- headers ----------------------------------------------------------------------------- */
@@ -192,19 +164,14 @@ static tdm_status read_header_1(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
                                 tdm_error *err)
 {
     const uint8_t *prefix, *block;
-    tdm_status status =
-        tdmi_hdf5_take(file, object->address, 16, "an object's header", &prefix, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, 16, "an object's header", &prefix, err));
     if (prefix[0] != 1)
-        return TDMI_HDF5_BAD(err, file, "no object begins at byte %llu",
-                             (unsigned long long)object->address);
+        return TDMI_HDF5_BAD(err, file, "no object begins at byte %zu", (size_t)object->address);
     size_t n_bytes = (size_t)tdmi_read_little(prefix + 8, 4);
     *header = (struct header){
         .version = 1, .prefix_bytes = 8, .most = (size_t)tdmi_read_little(prefix + 2, 2)};
-    status = tdmi_hdf5_take(file, object->address + 16, n_bytes, "an object's header", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(
+        tdmi_hdf5_take(file, object->address + 16, n_bytes, "an object's header", &block, err));
     struct tdmi_hdf5_cursor cursor = {.at = block, .left = n_bytes};
     return read_messages(file, object, header, cursor, err);
 }
@@ -213,24 +180,17 @@ static tdm_status read_header_2(tdmi_hdf5 *file, tdmi_hdf5_object *object, struc
                                 tdm_error *err)
 {
     const uint8_t *block;
-    tdm_status status = tdmi_hdf5_take_signed(file, object->address, 6, "OHDR", 2, &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, object->address, 6, "OHDR", 2, &block, err));
     unsigned flags = block[5];
     int size_bytes = 1 << (flags & 3u);
     size_t prefix = 6 + (flags & 0x20u ? 16u : 0) + (flags & 0x10u ? 4u : 0) + (size_t)size_bytes;
-    status = tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, prefix, "an object's header", &block, err));
     uint64_t n_bytes = tdmi_read_little(block + prefix - size_bytes, (size_t)size_bytes);
     if (n_bytes > file->n_bytes)
         n_bytes = file->n_bytes; /* no overflow; then it is too much all the same */
-    status = tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",
-                            &block, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_check(file, block, prefix + (size_t)n_bytes + 4, "the header", err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_hdf5_take(file, object->address, prefix + n_bytes + 4, "an object's header",
+                            &block, err));
+    TDMI_TRY(tdmi_hdf5_check(file, block, prefix + (size_t)n_bytes + 4, "the header", err));
     *header = (struct header){.version = 2, .prefix_bytes = flags & 4u ? 6 : 4, .most = SIZE_MAX};
     struct tdmi_hdf5_cursor cursor = {.at = block + prefix, .left = (size_t)n_bytes};
     return read_messages(file, object, header, cursor, err);
@@ -243,24 +203,20 @@ tdm_status tdmi_hdf5_object_at(tdmi_hdf5 *file, uint64_t address, tdmi_hdf5_obje
     *found = object;
     if (object != NULL)
         return TDM_OK;
-    object = tdmi_arena_alloc(&file->arena, 1, sizeof *object);
-    if (object == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    TDMI_ARENA_NEW(&file->arena, object, 1, err);
     object->address = address;
     struct header header = {0};
     bool is_new = address < file->n_bytes && file->bytes[address] == 'O';
-    tdm_status status = is_new ? read_header_2(file, object, &header, err)
-                               : read_header_1(file, object, &header, err);
+    TDMI_TRY(is_new ? read_header_2(file, object, &header, err)
+                    : read_header_1(file, object, &header, err));
     /* The list grows while it is walked: a continuation may be continued. */
-    for (size_t i = 0; status == TDM_OK && i < object->n_messages; i++) {
+    for (size_t i = 0; i < object->n_messages; i++) {
         struct tdmi_hdf5_message message = object->messages[i];
         if (message.type == TDMI_HDF5_CONTINUATION)
-            status = read_continuation(file, object, &header, &message, err);
+            TDMI_TRY(read_continuation(file, object, &header, &message, err));
     }
-    if (status == TDM_OK && !tdmi_hdf5_map_add(file, &file->objects, address, object))
-        status = tdmi_hdf5_no_memory(file, err);
     *found = object;
-    return status;
+    return tdmi_hdf5_map_add(file, &file->objects, address, object, err);
 }
 
 const struct tdmi_hdf5_message *tdmi_hdf5_message(const tdmi_hdf5_object *object,

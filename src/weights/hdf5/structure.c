@@ -307,47 +307,31 @@ static uint64_t put_names(struct writer *writer, const struct tdmi_hdf5_node *gr
     return address;
 }
 
-struct group_places {
-    uint64_t tree, names;
-};
-
-static void put_group(struct writer *writer, struct tdmi_hdf5_node *group,
-                      struct group_places *places);
-
 static void put_node(struct writer *writer, struct tdmi_hdf5_node *node)
 {
-    struct group_places places;
-    if (node->is_array)
+    const size_t n = node->n_members;
+    if (node->is_array) {
         put_array(writer, node);
-    else
-        put_group(writer, node, &places);
-}
-
-static void put_group(struct writer *writer, struct tdmi_hdf5_node *group,
-                      struct group_places *places)
-{
-    size_t n = group->n_members;
+        return;
+    }
     for (size_t i = 0; i < n; i++)
-        put_node(writer, group->members[i]);
-    tdmi_text scratch = {0}; /* places of the names, then children */
-    uint64_t *name_at = (uint64_t *)(void *)tdmi_text_room(
-        &scratch, (n + 1) * (sizeof *name_at + sizeof(struct child)));
-    if (name_at == NULL) {
+        put_node(writer, node->members[i]);
+    TDMI_AT_END(tdmi_free_at) uint64_t *name_at = tdmi_alloc(n + 1, sizeof *name_at);
+    TDMI_AT_END(tdmi_free_at) struct child *children = tdmi_alloc(n + 1, sizeof *children);
+    if (name_at == NULL || children == NULL) {
         writer->bytes->is_broken = true;
         return;
     }
-    struct child *children = (struct child *)(void *)(name_at + n + 1);
-    places->names = put_names(writer, group, name_at);
-    size_t n_children = put_leaves(writer, group, name_at, children);
+    node->names = put_names(writer, node, name_at);
+    size_t n_children = put_leaves(writer, node, name_at, children);
     for (int level = 0; level == 0 || n_children > 1; level++)
         n_children = put_level(writer, children, n_children, level);
-    places->tree = children[0].address;
-    tdmi_text_release(&scratch);
-    size_t start = begin_header(writer, group);
+    node->tree = children[0].address;
+    size_t start = begin_header(writer, node);
     begin_message(writer, MESSAGE_MEMBERS, 16);
-    put(writer, places->tree, 8);
-    put(writer, places->names, 8);
-    end_header(writer, group, start, 1);
+    put(writer, node->tree, 8);
+    put(writer, node->names, 8);
+    end_header(writer, node, start, 1);
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
@@ -369,7 +353,6 @@ static void sort(struct tdmi_hdf5_node *node)
 void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes)
 {
     struct writer writer = {.bytes = bytes};
-    struct group_places places = {0};
     sort(root);
     tdmi_text_add(bytes, "\x89HDF\r\n\x1a\n", 8);
     put(&writer, 0, 5); /* versions of this and of its parts */
@@ -383,11 +366,11 @@ void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes)
     put(&writer, NOWHERE, 8);
     put_zeros(&writer, 40); /* the root as a member */
     put_heap(&writer, root);
-    put_group(&writer, root, &places);
+    put_node(&writer, root);
     if (bytes->is_broken)
         return;
     tdmi_hdf5_put(bytes->bytes + 64, root->address, 8);
     tdmi_hdf5_put(bytes->bytes + 72, 1, 4); /* its tree and names follow */
-    tdmi_hdf5_put(bytes->bytes + 80, places.tree, 8);
-    tdmi_hdf5_put(bytes->bytes + 88, places.names, 8);
+    tdmi_hdf5_put(bytes->bytes + 80, root->tree, 8);
+    tdmi_hdf5_put(bytes->bytes + 88, root->names, 8);
 }

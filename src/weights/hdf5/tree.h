@@ -1,5 +1,5 @@
 /*
- * What an HDF5 file is to hold, and its structure as bytes. Seen by the writer only.
+ * The contents of a new HDF5 file, and its structure as bytes. Seen by the writer only.
  */
 #ifndef TANDEM_WEIGHTS_HDF5_TREE_H
 #define TANDEM_WEIGHTS_HDF5_TREE_H
@@ -26,11 +26,12 @@ struct tdmi_hdf5_node {
     int64_t shape[TDMI_HDF5_RANK];
     size_t n_bytes;
     const void *data;
-    struct tdmi_hdf5_note *notes, *last_note;
+    struct tdmi_hdf5_note *notes;
     struct tdmi_hdf5_node **members;
     size_t n_members, capacity;
-    uint64_t address;  /* of its header, once written */
-    size_t address_at; /* of an array: where in the structure the address of its values stands */
+    uint64_t address;     /* of its header, once written */
+    uint64_t tree, names; /* addresses of a group's parts */
+    size_t address_at;    /* of an array: where in the structure the address of its values stands */
 };
 
 /* Everything but the values: superblock, texts, headers, members. Sorts members. The addresses of

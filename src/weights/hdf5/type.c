@@ -1,8 +1,7 @@
 /*
  * Types and shapes of HDF5: numbers as h5py and NumPy write them, opaque items, and text.
  */
-#include "weights/hdf5/inside.h"
-
+#include "weights/hdf5/internal.h"
 #include "base/bytes.h"
 
 #include <string.h>
@@ -28,17 +27,13 @@ static const char *const class_names[N_CLASSES] = {
     "bit fields",    "opaque",          "compound", "references",
     "enumeration",   "variable length", "arrays"};
 
-struct layout {
-    uint32_t n_bytes;
-    unsigned offset_bits, precision_bits;
-};
-
-static bool is_whole(const struct layout *layout)
+/* Offset and precision: do the values fill their bytes? */
+static bool read_is_whole(struct tdmi_hdf5_cursor *cursor, uint32_t n_bytes)
 {
-    return layout->offset_bits == 0 && layout->precision_bits == 8 * layout->n_bytes;
+    const uint64_t offset_bits = tdmi_hdf5_next(cursor, 2);
+    return tdmi_hdf5_next(cursor, 2) == 8 * n_bytes && offset_bits == 0;
 }
 
-/* Offset and precision. */
 static void read_integer(struct tdmi_hdf5_cursor *cursor, uint32_t flags, uint32_t n_bytes,
                          struct tdmi_hdf5_values *values)
 {
@@ -46,11 +41,9 @@ static void read_integer(struct tdmi_hdf5_cursor *cursor, uint32_t flags, uint32
                                                 TDMI_DTYPE_I64};
     static const enum tdmi_dtype without[] = {TDMI_DTYPE_U8, TDMI_DTYPE_U16, TDMI_DTYPE_U32,
                                               TDMI_DTYPE_U64};
-    struct layout layout = {.n_bytes = n_bytes};
-    layout.offset_bits = (unsigned)tdmi_hdf5_next(cursor, 2);
-    layout.precision_bits = (unsigned)tdmi_hdf5_next(cursor, 2);
+    const bool is_whole = read_is_whole(cursor, n_bytes);
     for (unsigned i = 0; i < 4; i++)
-        if (n_bytes == 1u << i && is_whole(&layout)) {
+        if (n_bytes == 1u << i && is_whole) {
             values->kind = TDMI_HDF5_NUMBERS;
             values->dtype = flags & 8u ? with_sign[i] : without[i];
             values->is_big_endian = flags & 1u && n_bytes > 1;
@@ -70,17 +63,15 @@ static void read_float(struct tdmi_hdf5_cursor *cursor, uint32_t flags, uint32_t
                  {2, {7, 8, 0, 7}, 127, TDMI_DTYPE_BF16},
                  {4, {23, 8, 0, 23}, 127, TDMI_DTYPE_F32},
                  {8, {52, 11, 0, 52}, 1023, TDMI_DTYPE_F64}};
-    struct layout layout = {.n_bytes = n_bytes};
-    layout.offset_bits = (unsigned)tdmi_hdf5_next(cursor, 2);
-    layout.precision_bits = (unsigned)tdmi_hdf5_next(cursor, 2);
+    const bool is_whole = read_is_whole(cursor, n_bytes);
     const uint8_t *fields = tdmi_hdf5_skip(cursor, 4);
     uint64_t bias = tdmi_hdf5_next(cursor, 4);
     bool is_vax = flags & 0x40u, is_implied = (flags >> 4 & 3u) == 2;
     if (cursor->is_short || is_vax || !is_implied || (flags >> 8 & 0xffu) != 8 * n_bytes - 1)
         return;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].n_bytes == n_bytes && is_whole(&layout) &&
-            memcmp(known[i].fields, fields, 4) == 0 && known[i].bias == bias) {
+        if (known[i].n_bytes == n_bytes && is_whole && memcmp(known[i].fields, fields, 4) == 0 &&
+            known[i].bias == bias) {
             values->kind = TDMI_HDF5_NUMBERS;
             values->dtype = known[i].dtype;
             values->is_big_endian = flags & 1u;
@@ -170,17 +161,16 @@ bool tdmi_hdf5_size(const struct tdmi_hdf5_values *values, size_t *n_bytes)
     return true;
 }
 
-tdm_status tdmi_hdf5_turn(tdmi_hdf5 *file, struct tdmi_hdf5_values *values, tdm_error *err)
+tdm_status tdmi_hdf5_swap_bytes(tdmi_hdf5 *file, struct tdmi_hdf5_values *values, tdm_error *err)
 {
     size_t n_bytes = (size_t)values->n_values * values->item_bytes, item = values->item_bytes;
     if (!values->is_big_endian || n_bytes == 0)
         return TDM_OK;
-    uint8_t *turned = tdmi_arena_alloc(&file->arena, n_bytes, 1);
-    if (turned == NULL)
-        return tdmi_hdf5_no_memory(file, err);
+    uint8_t *swapped;
+    TDMI_ARENA_NEW(&file->arena, swapped, n_bytes, err);
     for (size_t at = 0; at < n_bytes; at += item)
         for (size_t i = 0; i < item; i++)
-            turned[at + i] = values->data[at + item - 1 - i];
-    values->data = turned;
+            swapped[at + i] = values->data[at + item - 1 - i];
+    values->data = swapped;
     return TDM_OK;
 }

@@ -7,7 +7,7 @@
 #ifndef TANDEM_WEIGHTS_HDF5_WRITE_H
 #define TANDEM_WEIGHTS_HDF5_WRITE_H
 
-#include "tandem/error.h"
+#include "base/scope.h"
 #include "tensor/dtype.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +18,7 @@ typedef struct tdmi_hdf5_writer tdmi_hdf5_writer;
  * reported by finish: check once. */
 tdmi_hdf5_writer *tdmi_hdf5_writer_new(void);
 void tdmi_hdf5_writer_free(tdmi_hdf5_writer *writer);
+TDMI_POINTER_RELEASE(tdmi_hdf5_writer, tdmi_hdf5_writer_free)
 
 /* Paths are "a/b/c"; groups on the way are made. "" is the root. What is given but data is copied.
  */
@@ -37,8 +38,5 @@ void tdmi_hdf5_writer_note_list(tdmi_hdf5_writer *writer, const char *path, cons
  * called again. TDM_E_USAGE: two things of one name, or a member of an array. */
 tdm_status tdmi_hdf5_writer_finish(tdmi_hdf5_writer *writer, const char *path,
                                    tdm_error *err) TDM_MUST_USE;
-/* The same bytes into memory of tdmi_alloc, which is the caller's to free. */
-tdm_status tdmi_hdf5_writer_finish_bytes(tdmi_hdf5_writer *writer, void **bytes,
-                                         size_t *length_bytes, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * A network that a Keras model_config describes: its layers become nodes, and every node's tensors
- * are looked for under the layer's name. Where other classes are asked for, the network ends before
- * the layers that made its classes, and a head of ours follows.
+ * are looked for under the layer's name. For other classes, the network ends before the layers that
+ * made its classes, and a head of ours follows.
  */
+#include "base/text/json.h"
 #include "weights/import/internal.h"
 #include "weights/keras/layers.h"
 #include "weights/keras/names.h"
@@ -139,7 +140,7 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
         const struct tdmi_keras_layer *layer = &d->config.layers[i];
         if (!d->is_needed[i] || strcmp(layer->class, "Rescaling") != 0 || layer->inputs[0] != 0)
             continue;
-        TDM_TRY(tdmi_keras_rescaling(layer, &preprocess.scale, err), err, "the input");
+        TDMI_TRY(tdmi_keras_rescaling(layer, &preprocess.scale, err));
         is_said = true;
     }
     if (is_said && input->scale)
@@ -155,13 +156,13 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "the file says the padding of each layer; --padding %s says it again",
                         input->padding);
-    TDM_TRY(tdmi_import_take_input(d->it, &preprocess, err), err, "the input");
+    TDMI_TRY(tdmi_import_take_input(d->it, &preprocess, err));
     tdmi_add_input(d->build.graph, &preprocess);
     if (!is_said && !input->scale && !d->it->facts.has_preprocess)
-        return tdmi_import_note(d->it, err,
-                                "the file does not say how bytes become numbers: %s is taken for "
-                                "granted (--scale)",
-                                preprocess.scale == TDMI_SCALE_CAFFE ? "caffe" : "tf");
+        return tdmi_import_note(
+            d->it, err,
+            "the file does not say how bytes become numbers: %s is taken for granted (--scale)",
+            preprocess.scale == TDMI_SCALE_CAFFE ? "caffe" : "tf");
     return TDM_OK;
 }
 
@@ -182,8 +183,7 @@ static tdm_status add_new_head(struct describing *d, int node, tdm_error *err)
     const int classes = d->it->request->head.classes;
     const struct tdmi_keras_layer *layers = d->config.layers;
     if (d->classifier < 0)
-        return tdmi_import_note(d->it, err, "the head for %d classes is new: the file has none",
-                                classes);
+        return tdmi_import_note_head(d->it, 0, err);
     if (d->head == d->classifier)
         return tdmi_import_note(d->it, err,
                                 "the head for %d classes is new: it takes the place of layer '%s'",
@@ -202,8 +202,8 @@ static tdm_status add_end(struct describing *d, tdm_error *err)
         return add_new_head(d, node, err);
     if (graph->mistake.code == TDM_OK && tdmi_shape_pixels(graph->nodes[node].out) > 1)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the network ends in a picture of features, so it tells no classes; "
-                        "training on classes of one's own gives it a head");
+                        "the network ends in an image of features, not in classes; training on "
+                        "classes of one's own gives it a head");
     for (int i = 0; i < d->build.n_sources; i++)
         if (d->build.sources[i].layer == d->head)
             graph->head = d->build.sources[i].node;
@@ -212,9 +212,8 @@ static tdm_status add_end(struct describing *d, tdm_error *err)
     tdmi_graph_add(graph, is_logistic ? TDMI_OP_LOGISTIC : TDMI_OP_SOFTMAX,
                    is_logistic ? "logistic" : "softmax", node, attrs);
     if (end == TDMI_KERAS_LOGITS)
-        return tdmi_import_note(d->it, err,
-                                "the network does not end in softmax: its outputs are taken for "
-                                "logits");
+        return tdmi_import_note(
+            d->it, err, "the network does not end in softmax: its outputs are taken for logits");
     return TDM_OK;
 }
 
@@ -225,8 +224,8 @@ static bool has(const struct tdmi_keras_layer *layer, const char *key)
     return tdm_json_as_bool(tdm_json_member(layer->config, key), true);
 }
 
-/* What tensor i of a node is to its layer, and its number there; false: Keras leaves it at 1 or 0.
- */
+/* Variable of its layer that tensor i of a node is, and its number there; false: Keras leaves it at
+ * 1 or 0. */
 static bool variable_of(const struct describing *d, const struct tdmi_keras_source *source, int i,
                         enum tdmi_keras_variable *variable, int *number)
 {
@@ -270,20 +269,19 @@ static tdm_status bind_source(struct describing *d, const struct tdmi_keras_name
             continue;
         }
         const struct tdmi_keras_place place = place_of(names, layer, number);
-        const char *wanted = names->is_numbered
-                                 ? tdmi_arena_printf(bindings->arena, "%s/vars/%d (layer %s)",
-                                                     layer->number, number, layer->name)
-                                 : tdmi_arena_printf(bindings->arena, "%s/%s", layer->name,
-                                                     tdmi_keras_variable_name(variable));
-        if (!wanted)
-            return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
-        tdmi_bind(bindings, binding, tdmi_keras_find(names, &place, variable), wanted);
+        const char *name = names->is_numbered
+                               ? tdmi_arena_printf(bindings->arena, "%s/vars/%d (layer %s)",
+                                                   layer->number, number, layer->name)
+                               : tdmi_arena_printf(bindings->arena, "%s/%s", layer->name,
+                                                   tdmi_keras_variable_name(variable));
+        TDMI_NEED_MEMORY(name, err);
+        TDMI_TRY(tdmi_bind(bindings, binding, tdmi_keras_find(names, &place, variable), name, err));
     }
     return TDM_OK;
 }
 
-/* Those of layers that a new head takes the place of, or that nobody reads, are of no use and no
- * mistake. */
+/* Tensors of layers that a new head replaces, or that no layer reads, are of no use and no mistake.
+ */
 static void take_unneeded(struct describing *d, const struct tdmi_keras_names *names)
 {
     for (int i = 1; i < d->config.n_layers; i++)
@@ -300,15 +298,11 @@ static tdm_status bind(struct describing *d, tdm_error *err)
 {
     struct tdmi_importing *it = d->it;
     struct tdmi_keras_names names;
-    TDM_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
-                               TDMI_PUBLISHER_KERAS, &it->import->arena, err),
-            err, "looking for weights");
-    TDM_TRY(tdmi_keras_names_init(&names, &it->bindings, err), err, "looking for weights");
-    for (int i = 0; i < d->build.n_sources; i++) {
-        tdm_status status = bind_source(d, &names, &d->build.sources[i], err);
-        if (status != TDM_OK)
-            return status;
-    }
+    TDMI_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
+                                TDMI_PUBLISHER_KERAS, &it->import->arena, err));
+    TDMI_TRY(tdmi_keras_names_init(&names, &it->bindings, err));
+    for (int i = 0; i < d->build.n_sources; i++)
+        TDMI_TRY(bind_source(d, &names, &d->build.sources[i], err));
     take_unneeded(d, &names);
     if (d->is_cut)
         tdmi_import_renew_head(it);
@@ -321,47 +315,37 @@ static tdm_status build(struct describing *d, tdm_error *err)
 {
     struct tdmi_import *import = d->it->import;
     const size_t n = (size_t)d->config.n_layers;
-    d->is_needed = tdmi_arena_alloc(&import->arena, n, sizeof *d->is_needed);
-    d->build.values = tdmi_arena_alloc(&import->arena, n, sizeof *d->build.values);
-    d->build.sources = tdmi_arena_alloc(&import->arena, 2 * n, sizeof *d->build.sources);
+    TDMI_ARENA_NEW(&import->arena, d->is_needed, n, err);
+    TDMI_ARENA_NEW(&import->arena, d->build.values, n, err);
+    TDMI_ARENA_NEW(&import->arena, d->build.sources, 2 * n, err);
+    TDMI_ARENA_COPY(&import->arena, import->network, d->config.name, err);
     d->build.graph = import->graph = tdmi_graph_new();
     d->build.config = &d->config;
-    import->network = tdmi_arena_copy(&import->arena, d->config.name);
-    if (!d->is_needed || !d->build.values || !d->build.sources || !import->graph ||
-        !import->network)
-        return TDM_FAIL(err, TDM_E_MEMORY, "building a network: out of memory");
+    TDMI_NEED_MEMORY(import->graph, err);
     find_classifier(d);
     find_head(d);
     choose_end(d);
     mark_needed(d);
-    tdm_status status = add_input(d, err);
-    for (int i = 1; i <= d->end && status == TDM_OK; i++)
+    TDMI_TRY(add_input(d, err));
+    for (int i = 1; i <= d->end; i++)
         if (d->is_needed[i])
-            status = tdmi_keras_add_layer(&d->build, i, err);
-    if (status == TDM_OK)
-        status = add_end(d, err);
-    if (status == TDM_OK)
-        status = tdmi_graph_finish(import->graph, import->network, err);
-    if (status == TDM_OK && d->build.left_out)
-        status = tdmi_import_note(d->it, err, "layers that only training feels are left out (%s)",
-                                  d->build.left_out);
-    return status;
+            TDMI_TRY(tdmi_keras_add_layer(&d->build, i, err));
+    TDMI_TRY(add_end(d, err));
+    TDMI_TRY(tdmi_graph_finish(import->graph, import->network, err));
+    if (d->build.left_out)
+        TDMI_TRY(tdmi_import_note(d->it, err,
+                                  "layers with an effect in training alone are left out (%s)",
+                                  d->build.left_out));
+    return TDM_OK;
 }
 
 tdm_status tdmi_import_described(struct tdmi_importing *it, tdm_error *err)
 {
     struct describing d = {.it = it};
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text = tdmi_weights_fact(it->weights, "model_config");
-    tdm_status status = tdm_json_read(text, strlen(text), "model_config", &document, err);
-    if (status == TDM_OK)
-        status =
-            tdmi_keras_config_read(tdm_json_root(document), &it->import->arena, &d.config, err);
-    if (status == TDM_OK)
-        status = build(&d, err);
-    if (status == TDM_OK)
-        status = bind(&d, err);
-    tdm_json_document_free(document);
-    return TDM_WRAP(err, status, "reading the network that %s describes",
-                    tdmi_weights_path(it->weights));
+    TDMI_TRY(tdm_json_read(text, strlen(text), "model_config", &document, err));
+    TDMI_TRY(tdmi_keras_config_read(tdm_json_root(document), &it->import->arena, &d.config, err));
+    TDMI_TRY(build(&d, err));
+    return bind(&d, err);
 }

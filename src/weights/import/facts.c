@@ -1,26 +1,15 @@
 /*
- * What files of ours say beside their tensors (src/train/model/model_file.c, src/train/export): the
- * network node by node or by name, how images become its input, how it pads. In exports others
- * use these words for things of their own, so what does not read as ours is passed over, and the
- * notes say so.
+ * Facts that files of ours hold beside their tensors (src/train/model/model_file.c,
+ * src/train/export): the network node by node or by name, how images become its input, its padding.
+ * Exports of other programs use these keys for things of their own: what does not read as ours is
+ * skipped, and the notes say so.
  */
+#include "base/text/json.h"
 #include "weights/import/internal.h"
 
 #include <string.h>
 
-static tdm_status no_memory(const struct tdmi_importing *it, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "reading what %s says of itself: out of memory",
-                    tdmi_weights_path(it->weights));
-}
-
-static tdm_status take_name(struct tdmi_importing *it, const char *name, tdm_error *err)
-{
-    it->facts.network = tdmi_arena_copy(&it->import->arena, name);
-    return it->facts.network ? TDM_OK : no_memory(it, err);
-}
-
-/* The input of a graph says it too. */
+/* The input of a graph describes the preprocessing too. */
 static void take_graph(struct tdmi_importing *it, tdmi_graph *graph)
 {
     it->facts.graph = graph;
@@ -32,68 +21,67 @@ static void take_graph(struct tdmi_importing *it, tdmi_graph *graph)
 
 static tdm_status read_model(struct tdmi_importing *it, const char *text, tdm_error *err)
 {
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     tdmi_graph *graph = NULL;
     const char *path = tdmi_weights_path(it->weights);
-    TDM_TRY(tdm_json_read(text, strlen(text), path, &document, err), err,
-            "reading what the model says of itself");
+    TDMI_TRY(tdm_json_read(text, strlen(text), path, &document, err));
     const tdm_json_value *root = tdm_json_root(document);
     const int64_t shard = tdm_json_as_integer(tdm_json_member(root, "shard"), 0);
-    tdm_status status = tdmi_graph_from_json(tdm_json_member(root, "nodes"), path, &graph, err);
-    if (status == TDM_OK) {
-        take_graph(it, graph);
-        it->facts.shard = shard > 0 && shard <= INT32_MAX ? (int)shard : 0;
-        status =
-            take_name(it, tdm_json_as_string(tdm_json_member(root, "network"), "unnamed"), err);
-    }
-    tdm_json_document_free(document);
-    return TDM_WRAP(err, status, "reading what the model says of itself");
+    TDMI_TRY(tdmi_graph_from_json(tdm_json_member(root, "nodes"), path, &graph, err));
+    take_graph(it, graph);
+    it->facts.shard = shard > 0 && shard <= INT32_MAX ? (int)shard : 0;
+    TDMI_ARENA_COPY(&it->import->arena, it->facts.network,
+                    tdm_json_as_string(tdm_json_member(root, "network"), "unnamed"), err);
+    return TDM_OK;
 }
 
 /* ---- an export ----------------------------------------------------------------------------- */
 
+/* A fact as JSON; *document is NULL when there is none or it cannot be read. */
+static tdm_status read_json(const struct tdmi_importing *it, const char *key,
+                            tdm_json_document **document, tdm_error *err)
+{
+    const char *text = tdmi_weights_fact(it->weights, key);
+    const tdm_status status =
+        text ? tdm_json_read(text, strlen(text), "the weights", document, err) : TDM_OK;
+    return status == TDM_E_MEMORY ? status : TDM_OK;
+}
+
+static tdm_status skip_fact(struct tdmi_importing *it, const char *key, tdm_error *err)
+{
+    tdm_error_clear(err);
+    return tdmi_weights_fact(it->weights, key) == NULL
+               ? TDM_OK
+               : tdmi_import_note(
+                     it, err, "the file's %s is not in a form that is known here, and is skipped",
+                     key);
+}
+
 static tdm_status read_graph(struct tdmi_importing *it, tdm_error *err)
 {
-    const char *text = tdmi_weights_fact(it->weights, "graph");
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     tdmi_graph *graph = NULL;
-    tdm_error why;
-    if (!text)
-        return TDM_OK;
-    tdm_status status =
-        tdm_json_read(text, strlen(text), "the network of the weights", &document, &why);
+    TDMI_TRY(read_json(it, "graph", &document, err));
+    const tdm_status status =
+        document ? tdmi_graph_from_json(tdm_json_root(document), "the weights", &graph, err)
+                 : TDM_E_INPUT;
     if (status == TDM_OK)
-        status = tdmi_graph_from_json(tdm_json_root(document), "the weights", &graph, &why);
-    tdm_json_document_free(document);
-    if (status == TDM_E_MEMORY)
-        return no_memory(it, err);
-    if (status != TDM_OK)
-        return tdmi_import_note(it, err,
-                                "what the file calls graph is not in our words and passed over");
-    take_graph(it, graph);
-    return TDM_OK;
+        take_graph(it, graph);
+    return status == TDM_OK || status == TDM_E_MEMORY ? status : skip_fact(it, "graph", err);
 }
 
 static tdm_status read_preprocess(struct tdmi_importing *it, tdm_error *err)
 {
-    const char *text = tdmi_weights_fact(it->weights, "preprocess");
-    tdm_json_document *document = NULL;
-    tdm_error why;
-    if (!text || it->facts.has_preprocess)
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    if (it->facts.has_preprocess)
         return TDM_OK;
-    tdm_status status =
-        tdm_json_read(text, strlen(text), "the preprocessing of the weights", &document, &why);
-    if (status == TDM_OK)
-        status = tdmi_preprocess_from_json(tdm_json_root(document), "the weights",
-                                           &it->facts.preprocess, &why);
-    tdm_json_document_free(document);
-    if (status == TDM_E_MEMORY)
-        return no_memory(it, err);
+    TDMI_TRY(read_json(it, "preprocess", &document, err));
+    const tdm_status status =
+        document ? tdmi_preprocess_from_json(tdm_json_root(document), "the weights",
+                                             &it->facts.preprocess, err)
+                 : TDM_E_INPUT;
     it->facts.has_preprocess = status == TDM_OK;
-    if (status == TDM_OK)
-        return TDM_OK;
-    return tdmi_import_note(it, err,
-                            "what the file calls preprocess is not in our words and passed over");
+    return status == TDM_OK || status == TDM_E_MEMORY ? status : skip_fact(it, "preprocess", err);
 }
 
 static void read_padding(struct tdmi_importing *it)
@@ -106,25 +94,25 @@ static void read_padding(struct tdmi_importing *it)
         }
 }
 
-/* Without a graph only a name that we know says anything. */
+/* Without a graph, only a name that is known here says anything. */
 static tdm_status read_name(struct tdmi_importing *it, tdm_error *err)
 {
     const char *name = tdmi_weights_fact(it->weights, "network");
     struct tdmi_network network;
-    if (it->facts.graph)
-        return take_name(it, name ? name : "unnamed", err);
-    return name && tdmi_network_find(name, &network, NULL) == TDM_OK ? take_name(it, name, err)
-                                                                     : TDM_OK;
+    if (it->facts.graph && !name)
+        name = "unnamed";
+    if (it->facts.graph || (name && tdmi_network_find(name, &network, NULL) == TDM_OK))
+        TDMI_ARENA_COPY(&it->import->arena, it->facts.network, name, err);
+    return TDM_OK;
 }
 
 tdm_status tdmi_import_read_facts(struct tdmi_importing *it, tdm_error *err)
 {
     const char *model = tdmi_weights_fact(it->weights, "tandem");
     if (model)
-        return read_model(it, model, err);
-    tdm_status status = read_graph(it, err);
-    if (status == TDM_OK)
-        status = read_name(it, err);
+        return TDM_WRAP(err, read_model(it, model, err), "reading the network of the model");
+    TDMI_TRY(read_graph(it, err));
+    TDMI_TRY(read_name(it, err));
     read_padding(it);
-    return status == TDM_OK ? read_preprocess(it, err) : status;
+    return read_preprocess(it, err);
 }

@@ -1,21 +1,14 @@
 /*
- * The importer: whose word is taken for the network, what its classes are called, and the values.
+ * The importer: which of request and file decides the network, names of classes, and the values.
  */
-#include "weights/import/import.h"
-#include "base/file/file.h"
-#include "weights/fetch/digest.h"
 #include "weights/import/internal.h"
-#include "weights/origin.h"
+#include "base/file/file.h"
+#include "base/text/json.h"
 #include "base/text/quote.h"
+#include "weights/fetch/digest.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static tdm_status no_memory(const tdmi_weights *weights, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory", tdmi_weights_path(weights));
-}
 
 tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const char *format, ...)
 {
@@ -25,17 +18,22 @@ tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const cha
     va_start(arguments, format);
     tdmi_quote(text, sizeof text, format, arguments);
     va_end(arguments);
-    /* A new array for each: there are few. */
-    const char **notes =
-        tdmi_arena_alloc(&import->arena, (size_t)import->n_notes + 1, sizeof *notes);
-    const char *note = tdmi_arena_copy(&import->arena, text);
-    if (!notes || !note)
-        return no_memory(it->weights, err);
-    if (import->n_notes > 0)
-        memcpy(notes, import->notes, (size_t)import->n_notes * sizeof *notes);
-    notes[import->n_notes++] = note;
-    import->notes = notes;
+    TDMI_ARENA_ROOM(&import->arena, import->notes, import->notes_capacity, (size_t)import->n_notes,
+                    err);
+    TDMI_ARENA_COPY(&import->arena, import->notes[import->n_notes], text, err);
+    import->n_notes++;
     return TDM_OK;
+}
+
+tdm_status tdmi_import_note_head(struct tdmi_importing *it, int64_t file_classes, tdm_error *err)
+{
+    const int classes = it->request->head.classes;
+    it->import->has_new_head = true;
+    if (file_classes == 0)
+        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
+                                classes);
+    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", classes,
+                            (long long)file_classes);
 }
 
 /* ---- the input ------------------------------------------------------------------------------- */
@@ -55,12 +53,11 @@ tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
                                    struct tdmi_preprocess *preprocess, tdm_error *err)
 {
     if (input->fit)
-        TDM_TRY(tdmi_fit_find(input->fit, &preprocess->fit, err), err, "the input's fit");
+        TDMI_TRY(tdmi_fit_find(input->fit, &preprocess->fit, err));
     if (input->filter)
-        TDM_TRY(tdmi_filter_find(input->filter, &preprocess->filter, err), err,
-                "the input's resampling");
+        TDMI_TRY(tdmi_filter_find(input->filter, &preprocess->filter, err));
     if (input->scale)
-        TDM_TRY(tdmi_scale_find(input->scale, &preprocess->scale, err), err, "the input's scale");
+        TDMI_TRY(tdmi_scale_find(input->scale, &preprocess->scale, err));
     if (input->crop_fraction != 0.0) {
         if (!(input->crop_fraction >= 0.01 && input->crop_fraction <= 1.0))
             return TDM_FAIL(err, TDM_E_USAGE, "crop fraction %g; 0.01 to 1 is possible",
@@ -69,7 +66,7 @@ tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
     }
     if (input->crop_fraction != 0.0 && preprocess->fit != TDMI_FIT_CROP)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "a crop fraction is given and pictures are not cropped; --fit crop crops");
+                        "a crop fraction is given and images are not cropped; --fit crop crops");
     if (input->size > 0)
         preprocess->width = preprocess->height = input->size;
     return TDM_OK;
@@ -78,13 +75,13 @@ tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
 tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err)
 {
-    TDM_TRY(tdmi_import_input_apply(&it->request->input, preprocess, err), err, "the input");
+    TDMI_TRY(tdmi_import_input_apply(&it->request->input, preprocess, err));
     /* Published accuracies are of whole images. */
     preprocess->uses_draft = it->facts.has_preprocess && it->facts.preprocess.uses_draft;
     return TDM_OK;
 }
 
-/* ---- the head -------------------------------------------------------------------------------- */
+/* ---- bindings -------------------------------------------------------------------------------- */
 
 void tdmi_import_renew_head(struct tdmi_importing *it)
 {
@@ -96,16 +93,24 @@ void tdmi_import_renew_head(struct tdmi_importing *it)
     }
 }
 
+tdm_status tdmi_import_bind(const struct tdmi_importing *it, const tdmi_graph *graph,
+                            struct tdmi_bindings *bindings, tdm_error *err)
+{
+    TDMI_TRY(tdmi_bindings_init(bindings, graph, it->import->network, it->weights, it->origin,
+                                &it->import->arena, err));
+    return tdmi_origin_bind(bindings, err);
+}
+
 /* ---- colours -------------------------------------------------------------------------------- */
 
-/* Weights of the scale "caffe" were trained on blue, green and red; our pixels are the other way
- * round, so the first convolution is turned. */
-static tdm_status turn_colours(struct tdmi_importing *it, tdm_error *err)
+/* Weights of the scale "caffe" were trained on blue, green and red; our pixels have the opposite
+ * order, so the first convolution is flipped. */
+static tdm_status flip_colours(struct tdmi_importing *it, tdm_error *err)
 {
     const tdmi_graph *graph = it->import->graph;
     const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(graph);
     if (it->facts.has_preprocess)
-        return TDM_OK; /* ours, turned before it was exported */
+        return TDM_OK; /* ours, flipped before it was exported */
     if (preprocess->scale != TDMI_SCALE_CAFFE || preprocess->channels != 3)
         return TDM_OK;
     for (int i = 1; i < graph->n_nodes; i++) {
@@ -114,9 +119,9 @@ static tdm_status turn_colours(struct tdmi_importing *it, tdm_error *err)
             continue;
         if (node->kind != TDMI_OP_CONV || node->attrs.groups != 1)
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "importing %s: the scale caffe turns the colours of a first "
-                            "convolution, and '%s' is none; tf, torch, unit and raw are possible",
-                            tdmi_weights_path(it->weights), node->name);
+                            "the scale caffe flips the colours of a first convolution, and '%s' is "
+                            "none; tf, torch, unit and raw are possible",
+                            node->name);
         const struct tdmi_tensor *weight = &graph->params[node->first_param];
         const int outputs = weight->spec.dims[3];
         float *values = it->import->params + weight->offset;
@@ -133,83 +138,70 @@ static tdm_status turn_colours(struct tdmi_importing *it, tdm_error *err)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-static const char *class_name(const struct tdmi_importing *it, const tdm_json_value *said, int i)
-{
-    tdmi_arena *arena = &it->import->arena;
-    if (it->request->classes)
-        return tdmi_arena_copy(arena, it->request->classes[i]);
-    const char *name = tdm_json_as_string(tdm_json_at(said, (size_t)i), NULL);
-    return name ? tdmi_arena_copy(arena, name) : tdmi_arena_printf(arena, "class %d", i);
-}
-
-/* What a file says of its classes: an array of names under "classes", as our writers put it. */
+/* Names of classes in a file: an array under "classes", as our writers put it. */
 static tdm_status name_classes(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *import = it->import;
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text = tdmi_weights_fact(it->weights, "classes");
-    const tdm_json_value *said = NULL;
-    tdm_status status = TDM_OK;
+    const tdm_json_value *names = NULL;
     import->n_classes = tdmi_graph_classes(import->graph);
     if (it->request->classes && it->request->n_classes != import->n_classes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%d names of classes for the %d outputs of %s; one for each is wanted",
+                        "%d names of classes for the %d outputs of %s; each needs one",
                         it->request->n_classes, import->n_classes, tdmi_weights_path(it->weights));
     if (text && !import->has_new_head &&
         tdm_json_read(text, strlen(text), "the classes of the weights", &document, NULL) == TDM_OK)
-        said = tdm_json_root(document);
-    if (tdm_json_count(said) != (size_t)import->n_classes)
-        said = NULL;
-    import->is_unnamed = !said && !it->request->classes;
-    import->classes =
-        tdmi_arena_alloc(&import->arena, (size_t)import->n_classes, sizeof *import->classes);
-    for (int i = 0; import->classes && i < import->n_classes && status == TDM_OK; i++) {
-        import->classes[i] = class_name(it, said, i);
-        if (!import->classes[i])
-            status = no_memory(it->weights, err);
+        names = tdm_json_root(document);
+    if (tdm_json_count(names) != (size_t)import->n_classes)
+        names = NULL;
+    import->is_unnamed = !names && !it->request->classes;
+    TDMI_ARENA_NEW(&import->arena, import->classes, import->n_classes, err);
+    for (int i = 0; i < import->n_classes; i++) {
+        const char *name = it->request->classes
+                               ? it->request->classes[i]
+                               : tdm_json_as_string(tdm_json_at(names, (size_t)i), NULL);
+        import->classes[i] = name ? tdmi_arena_copy(&import->arena, name)
+                                  : tdmi_arena_printf(&import->arena, "class %d", i);
+        TDMI_NEED_MEMORY(import->classes[i], err);
     }
-    tdm_json_document_free(document);
-    return import->classes ? status : no_memory(it->weights, err);
+    return TDM_OK;
 }
 
 /* ---- where it came from ---------------------------------------------------------------------- */
 
 static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
 {
-    struct tdmi_import *import = it->import;
-    tdmi_arena *arena = &import->arena;
+    struct tdmi_lineage *lineage = &it->import->lineage;
+    tdmi_arena *arena = &it->import->arena;
+    struct tdmi_digest digest;
     const char *path = tdmi_weights_path(it->weights);
     const char *licence = tdmi_weights_fact(it->weights, "license");
     if (!licence)
         licence = tdmi_weights_fact(it->weights, "licence");
-    import->lineage = (struct tdmi_lineage){
-        .file = tdmi_arena_copy(arena, tdmi_path_name(path)),
-        .form = tdmi_arena_copy(arena, tdmi_weights_form_name(it->weights)),
-        .origin = tdmi_origin_name(it->origin),
-        .network = import->network,
-        .licence = licence ? tdmi_arena_copy(arena, licence) : NULL,
-    };
-    if (!import->lineage.file || !import->lineage.form || (licence && !import->lineage.licence))
-        return no_memory(it->weights, err);
+    lineage->origin = tdmi_origin_name(it->origin);
+    lineage->network = it->import->network;
+    TDMI_ARENA_COPY(arena, lineage->file, tdmi_path_name(path), err);
+    TDMI_ARENA_COPY(arena, lineage->form, tdmi_weights_form_name(it->weights), err);
+    if (licence)
+        TDMI_ARENA_COPY(arena, lineage->licence, licence, err);
     if (it->request->wants_hash && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) {
-        struct tdmi_digest digest;
-        TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
-        import->lineage.sha256 = tdmi_arena_copy(arena, digest.sha256);
-        if (!import->lineage.sha256)
-            return no_memory(it->weights, err);
+        TDMI_TRY(tdmi_digest_file(path, &digest, err));
+        TDMI_ARENA_COPY(arena, lineage->sha256, digest.sha256, err);
     }
     return TDM_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Is --model no more than what the file says itself? */
-static bool says_it_again(const struct tdmi_importing *it)
+/* Does --model only repeat the file? */
+static bool repeats_file(const struct tdmi_importing *it)
 {
-    struct tdmi_network asked, told;
-    return it->facts.network && tdmi_network_find(it->request->network, &asked, NULL) == TDM_OK &&
-           tdmi_network_find(it->facts.network, &told, NULL) == TDM_OK &&
-           strcmp(asked.name, told.name) == 0;
+    struct tdmi_network requested, recorded;
+    return it->facts.network &&
+           tdmi_network_find(it->request->network, &requested, NULL) == TDM_OK &&
+           tdmi_network_find(it->facts.network, &recorded, NULL) == TDM_OK &&
+           strcmp(requested.name, recorded.name) == 0;
 }
 
 /* As numpy.savez(file, *arrays) leaves them. */
@@ -218,32 +210,29 @@ static bool has_no_names(const tdmi_weights *weights)
     return tdmi_weights_find(weights, "arr_0") && tdmi_weights_find(weights, "arr_1");
 }
 
-/* Who knows more goes first: nodes, then layers, then a name. */
+/* The most detailed description decides: nodes, then layers, then a name. */
 static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
 {
     const bool is_described = tdmi_weights_fact(it->weights, "model_config") != NULL;
     if (it->facts.graph)
-        return tdmi_import_told(it, err);
+        return tdmi_import_graph(it, err);
     if (has_no_names(it->weights))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "importing %s: its arrays have no names (arr_0, arr_1 and so on), so "
-                        "nothing says which is which; numpy.savez(file, **{name: array}) gives "
-                        "them some",
-                        tdmi_weights_path(it->weights));
-    if (it->request->network && !(is_described && says_it_again(it)))
+                        "its arrays have no names (arr_0, arr_1 and so on), so nothing says which "
+                        "is which; numpy.savez(file, **{name: array}) gives them some");
+    if (it->request->network && !(is_described && repeats_file(it)))
         return tdmi_import_named(it, it->request->network, err);
     if (is_described)
         return tdmi_import_described(it, err);
     if (it->facts.network)
         return tdmi_import_named(it, it->facts.network, err);
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "importing %s: the file does not say its network; --model NAME does "
-                    "(tandem train --help lists them)",
-                    tdmi_weights_path(it->weights));
+    return TDM_FAIL(
+        err, TDM_E_USAGE,
+        "the file does not say its network; --model NAME does (tandem train --help lists them)");
 }
 
-/* A few words of a file can ask for a network that no memory holds. What stays within this is made:
- * as much as fits is then the machine's to say. */
+/* A few words of a file can describe a network that no memory holds. Within these limits it is
+ * made, if the machine has the memory. */
 enum { MOST_SIDE = 4096, MOST_ACTIVATION = 1 << 27, MOST_TIMES_FILE = 16 };
 #define ALWAYS_MADE ((int64_t)64 << 20)
 
@@ -268,62 +257,49 @@ static tdm_status check_size(const struct tdmi_importing *it, tdm_error *err)
 {
     const tdmi_graph *graph = it->import->graph;
     const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(graph);
-    const char *path = tdmi_weights_path(it->weights);
-    const int64_t wanted = (int64_t)sizeof(float) * graph->param_values;
+    const int64_t needed = (int64_t)sizeof(float) * graph->param_values;
     int64_t stored = 0;
     for (size_t i = 0; i < tdmi_weights_count(it->weights); i++)
         stored += (int64_t)tdmi_weights_at(it->weights, i)->bytes;
     if (preprocess->width > MOST_SIDE || preprocess->height > MOST_SIDE)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "importing %s: its network wants pictures of %d×%d pixels; at most %d a "
-                        "side are accepted",
-                        path, preprocess->width, preprocess->height, MOST_SIDE);
+                        "its network reads images of %d×%d pixels; at most %d a side are accepted",
+                        preprocess->width, preprocess->height, MOST_SIDE);
     for (int i = 0; i < graph->n_nodes; i++)
         if (tdmi_shape_values(graph->nodes[i].out) > MOST_ACTIVATION)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "importing %s: '%s' would give %lld values of one picture; at most %d "
-                            "are accepted",
-                            path, graph->nodes[i].name,
-                            (long long)tdmi_shape_values(graph->nodes[i].out), MOST_ACTIVATION);
-    const bool is_large = wanted > ALWAYS_MADE && wanted / MOST_TIMES_FILE > stored;
+                            "'%s' would give %lld values of one image; at most %d are accepted",
+                            graph->nodes[i].name, (long long)tdmi_shape_values(graph->nodes[i].out),
+                            MOST_ACTIVATION);
+    if (needed <= ALWAYS_MADE || needed / MOST_TIMES_FILE <= stored)
+        return TDM_OK;
     const int64_t allowed =
         stored > ALWAYS_MADE / MOST_TIMES_FILE ? stored * MOST_TIMES_FILE : ALWAYS_MADE;
-    const int64_t hidden = is_large ? most_hidden(it, allowed) : 0;
+    const int64_t hidden = most_hidden(it, allowed);
     if (hidden > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "importing %s: --hidden %d makes a network of %lld bytes of weights, and "
-                        "the file has %lld; with it at most %lld is accepted",
-                        path, it->request->head.hidden, (long long)wanted, (long long)stored,
+                        "--hidden %d makes a network of %lld bytes of weights, and the file has "
+                        "%lld; with it at most %lld is accepted",
+                        it->request->head.hidden, (long long)needed, (long long)stored,
                         (long long)hidden);
-    if (is_large)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "importing %s: its network would have %lld bytes of weights, and the file "
-                        "has %lld; %d times as much, and 64 MiB always, is accepted",
-                        path, (long long)wanted, (long long)stored, MOST_TIMES_FILE);
-    return TDM_OK;
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "its network would have %lld bytes of weights, and the file has %lld; %d times "
+                    "as much, and 64 MiB always, is accepted",
+                    (long long)needed, (long long)stored, MOST_TIMES_FILE);
 }
 
 static tdm_status import(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *made = it->import;
-    tdm_status status = tdmi_import_read_facts(it, err);
-    if (status == TDM_OK)
-        status = make_graph(it, err);
-    if (status == TDM_OK)
-        status = check_size(it, err);
-    if (status != TDM_OK)
-        return status;
-    size_t params = (size_t)made->graph->param_values, states = (size_t)made->graph->state_values;
-    made->params = tdmi_arena_alloc(&made->arena, params + 1, sizeof *made->params);
-    made->states = tdmi_arena_alloc(&made->arena, states + 1, sizeof *made->states);
-    if (!made->params || !made->states)
-        return no_memory(it->weights, err);
-    TDM_TRY(tdmi_bindings_fill(&it->bindings, it->request->seed, made->params, made->states, err),
-            err, "importing %s", tdmi_weights_path(it->weights));
-    status = turn_colours(it, err);
-    if (status == TDM_OK)
-        status = name_classes(it, err);
-    return status == TDM_OK ? trace(it, err) : status;
+    TDMI_TRY(tdmi_import_read_facts(it, err));
+    TDMI_TRY(make_graph(it, err));
+    TDMI_TRY(check_size(it, err));
+    TDMI_ARENA_NEW(&made->arena, made->params, made->graph->param_values + 1, err);
+    TDMI_ARENA_NEW(&made->arena, made->states, made->graph->state_values + 1, err);
+    TDMI_TRY(tdmi_bindings_fill(&it->bindings, it->request->seed, made->params, made->states, err));
+    TDMI_TRY(flip_colours(it, err));
+    TDMI_TRY(name_classes(it, err));
+    return trace(it, err);
 }
 
 tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_request *request,
@@ -334,12 +310,11 @@ tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_req
                                 .import = imported,
                                 .origin = tdmi_origin_of(weights)};
     *imported = (struct tdmi_import){0};
-    tdmi_arena_init(&imported->arena, 0);
-    tdm_status status = import(&it, err);
+    const tdm_status status = import(&it, err);
     tdmi_graph_free(it.facts.graph);
     if (status != TDM_OK)
         tdmi_import_release(imported);
-    return status;
+    return TDM_WRAP(err, status, "importing %s", tdmi_weights_path(weights));
 }
 
 void tdmi_import_release(struct tdmi_import *import)

@@ -4,7 +4,8 @@
  *
  * The network is one of ours by name, the one that a Keras model_config describes, or the one of a
  * model file of ours. Every tensor of the graph is filled by exactly one of the file; a new head
- * (another number of classes, or none in the file) is the only exception, and said in the notes.
+ * (another number of classes, or none in the file) is the only exception, and reported in the
+ * notes.
  */
 #ifndef TANDEM_WEIGHTS_IMPORT_IMPORT_H
 #define TANDEM_WEIGHTS_IMPORT_IMPORT_H
@@ -13,16 +14,16 @@
 #include "weights/lineage.h"
 #include "weights/weights.h"
 
-/* What the file does not say; NULL and 0: as these weights were published. Words as in a model
- * file: "crop", "bilinear", "tf", "same". */
+/* Input that the file does not describe; NULL and 0: as these weights were published. Words as in a
+ * model file: "crop", "bilinear", "tf", "same". */
 struct tdmi_import_input {
     const char *fit, *filter, *scale, *padding;
     double crop_fraction;
     int size; /* pixels a side */
 };
 
-/* Over what is there; TDM_E_USAGE for a word that is none. padding: "same" and "symmetric", NULL
- * leaves it. */
+/* Change the members that are given; TDM_E_USAGE for an unknown word. padding: "same" and
+ * "symmetric", NULL leaves it. */
 tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
                                    struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding,
@@ -45,18 +46,19 @@ struct tdmi_import {
     int shard;              /* of that network */
     double learning_rate;
     int n_classes;
-    const char **classes; /* never NULL: "class 0" where nobody says */
-    bool is_unnamed;      /* nobody said any */
+    const char **classes; /* never NULL: "class 0" where no name is known */
+    bool is_unnamed;      /* no names are known */
     bool has_new_head;
     struct tdmi_lineage lineage;
     const char **notes; /* sentences about what was replaced, ignored or taken for granted */
     int n_notes;
+    size_t notes_capacity;
     tdmi_arena arena; /* holds all but the graph */
 };
 
 /* TDM_E_INPUT names every tensor that is missing, is of another shape, or fits nowhere (the first
  * in the error, all as messages of level error), and any with a NaN or an infinity. TDM_E_USAGE
- * when the file does not say its network and wish neither. weights may be closed afterwards. */
+ * when neither file nor request says the network. weights may be closed afterwards. */
 tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_request *request,
                        struct tdmi_import *import, tdm_error *err) TDM_MUST_USE;
 /* Accepts a zeroed one. */

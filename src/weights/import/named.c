@@ -1,17 +1,122 @@
 /*
- * One of our networks, as the weights want it: in the form of whoever published it, with as many
- * input channels and classes as its tensors have.
+ * One of our networks by name, in the form of its publisher, with as many input channels and
+ * classes as the file's tensors have. A model_config beside the weights holds over what is usual of
+ * the publisher's: epsilon and momentum of batch norms, and where zeros stand around windows. A
+ * configuration that cannot be read is ignored.
  */
-#include "weights/import/internal.h"
 #include "base/file/file.h"
 #include "weights/fetch/catalogue.h"
 #include "weights/fetch/digest.h"
-#include "weights/origin.h"
+#include "weights/import/internal.h"
+#include "weights/names.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a publisher does otherwise than our defaults of the network. */
+/* ---- the model_config ------------------------------------------------------------------------ */
+
+struct config {
+    tdm_json_document *document;
+    struct tdmi_keras_config keras;
+    bool is_there; /* and can be read */
+};
+
+static void release_config(struct config *config)
+{
+    tdm_json_document_free(config->document);
+}
+
+static tdm_status read_config(struct tdmi_importing *it, struct config *config, tdm_error *err)
+{
+    const char *text = tdmi_weights_fact(it->weights, "model_config");
+    if (!text)
+        return TDM_OK;
+    tdm_status status = tdm_json_read(text, strlen(text), "model_config", &config->document, err);
+    if (status == TDM_OK)
+        status = tdmi_keras_config_read(tdm_json_root(config->document), &it->import->arena,
+                                        &config->keras, err);
+    config->is_there = status == TDM_OK;
+    if (status == TDM_E_MEMORY)
+        return status;
+    tdm_error_clear(err);
+    return TDM_OK;
+}
+
+/* The only layer of that name and class; NULL: none. */
+static const struct tdmi_keras_layer *layer_of(const struct tdmi_importing *it,
+                                               const struct config *config,
+                                               const struct tdmi_node *node, const char *class)
+{
+    char name[TDMI_NAME_BYTES];
+    const struct tdmi_keras_layer *found = NULL;
+    if (!tdmi_keras_layer(it->import->network, node->name, name))
+        return NULL;
+    for (int i = 0; i < config->keras.n_layers; i++) {
+        const struct tdmi_keras_layer *layer = &config->keras.layers[i];
+        if (strcmp(layer->name, name) != 0 || !strstr(layer->class, class))
+            continue;
+        if (found)
+            return NULL;
+        found = layer;
+    }
+    return found;
+}
+
+/* Zeros that two sides share out evenly, or as "same" does, the odd one behind. */
+static bool read_zeros(const struct tdmi_keras_layer *zeros, enum tdmi_padding *padding)
+{
+    const tdm_json_value *rows = tdm_json_at(tdm_json_member(zeros->config, "padding"), 0);
+    if (strcmp(zeros->class, "ZeroPadding2D") != 0 || tdm_json_count(rows) != 2)
+        return false;
+    const int64_t above = tdm_json_as_integer(tdm_json_at(rows, 0), 0);
+    const int64_t below = tdm_json_as_integer(tdm_json_at(rows, 1), 0);
+    *padding = above == below ? TDMI_PADDING_SYMMETRIC : TDMI_PADDING_SAME;
+    return true;
+}
+
+static bool config_padding(const struct tdmi_importing *it, const struct config *config,
+                           enum tdmi_padding *padding)
+{
+    const tdmi_graph *graph = it->import->graph;
+    for (int i = 0; config->is_there && i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        if (node->kind != TDMI_OP_CONV || node->attrs.stride != 2 || node->attrs.kernel < 2)
+            continue;
+        const struct tdmi_keras_layer *layer = layer_of(it, config, node, "Conv2D");
+        const char *word =
+            layer ? tdm_json_as_string(tdm_json_member(layer->config, "padding"), "") : "";
+        if (strcmp(word, "same") == 0) {
+            *padding = TDMI_PADDING_SAME;
+            return true;
+        }
+        if (strcmp(word, "valid") == 0 && layer->n_inputs == 1 &&
+            read_zeros(&config->keras.layers[layer->inputs[0]], padding))
+            return true;
+    }
+    return false;
+}
+
+static void config_norms(const struct tdmi_importing *it, const struct config *config)
+{
+    tdmi_graph *graph = it->import->graph;
+    for (int i = 0; config->is_there && i < graph->n_nodes; i++) {
+        struct tdmi_op_attrs *attrs = &graph->nodes[i].attrs;
+        const struct tdmi_keras_layer *layer =
+            graph->nodes[i].kind == TDMI_OP_BATCH_NORM
+                ? layer_of(it, config, &graph->nodes[i], "BatchNormalization")
+                : NULL;
+        if (!layer)
+            continue;
+        const double epsilon = tdm_json_as_number(tdm_json_member(layer->config, "epsilon"), 0.0);
+        const double kept = tdm_json_as_number(tdm_json_member(layer->config, "momentum"), -1.0);
+        attrs->epsilon = epsilon > 0.0 && epsilon <= 1.0 ? epsilon : attrs->epsilon;
+        attrs->momentum = kept >= 0.0 && kept <= 1.0 ? 1.0 - kept : attrs->momentum;
+    }
+}
+
+/* ---- the publisher's form -------------------------------------------------------------------- */
+
+/* Where a publisher differs from our defaults of the network. */
 static const struct published {
     const char *network; /* or the stem of a family's */
     enum tdmi_publisher publisher;
@@ -61,15 +166,11 @@ static tdm_status build(struct tdmi_importing *it, const struct tdmi_network *ne
 {
     tdmi_graph_free(it->import->graph);
     it->import->graph = NULL;
-    TDM_TRY(tdmi_network_make(network, what, &it->import->graph, err), err,
-            "making a network for the weights %s", tdmi_weights_path(it->weights));
-    TDM_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
-                               it->origin, &it->import->arena, err),
-            err, "looking for weights");
-    return TDM_WRAP(err, tdmi_origin_bind(&it->bindings, err), "looking for weights");
+    TDMI_TRY(tdmi_network_make(network, what, &it->import->graph, err));
+    return tdmi_import_bind(it, it->import->graph, &it->bindings, err);
 }
 
-/* ---- what the tensors say -------------------------------------------------------------------- */
+/* ---- channels and classes -------------------------------------------------------------------- */
 
 /* The axis of a weight that counts inputs (is_out: outputs), as the publisher lays it out. */
 static int64_t axis_of(const struct tdmi_importing *it, int node, bool is_out)
@@ -113,7 +214,7 @@ static void take_channels(const struct tdmi_importing *it, const char *network,
     }
 }
 
-/* What an export of ours says itself. */
+/* Facts of an export of ours. */
 static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
 {
     if (it->facts.has_preprocess)
@@ -136,7 +237,7 @@ static tdm_status recognise(struct tdmi_importing *it, const char *network,
     *known = tdmi_catalogue_recognise(network, tdmi_path_name(path), NULL);
     if (*known || !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
         return TDM_OK;
-    TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
+    TDMI_TRY(tdmi_digest_file(path, &digest, err));
     *known = tdmi_catalogue_recognise(network, "", digest.sha256);
     return TDM_OK;
 }
@@ -149,7 +250,7 @@ static void take_recipe(const struct tdm_weights_known *known, struct tdmi_prepr
     preprocess->crop_fraction = 224.0 / known->resize;
 }
 
-/* Where neither file nor wish says all of it, what stands instead is told. */
+/* Note the preprocessing in effect where neither file nor request gives all of it. */
 static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_build *what,
                                  const struct tdm_weights_known *known, tdm_error *err)
 {
@@ -162,17 +263,16 @@ static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_bu
         snprintf(crop, sizeof crop, " to %.4g", preprocess->crop_fraction);
     if (known)
         return tdmi_import_note(it, err,
-                                "the file is %s's %s: pictures become numbers as was published "
-                                "with it: scale %s, fit %s%s, padding %s",
+                                "the file is %s's %s: images become numbers as was published with "
+                                "it: scale %s, fit %s%s, padding %s",
                                 known->origin, known->file, tdmi_scale_word(preprocess->scale),
                                 tdmi_fit_word(preprocess->fit), crop,
                                 tdmi_padding_word(what->padding));
-    return tdmi_import_note(
-        it, err,
-        "the file does not say how pictures become numbers: scale %s, fit %s%s and padding %s are "
-        "taken (--scale, --fit, --crop-fraction, --padding)",
-        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
-        tdmi_padding_word(what->padding));
+    return tdmi_import_note(it, err,
+                            "the file does not say how images become numbers: scale %s, fit %s%s "
+                            "and padding %s are taken (--scale, --fit, --crop-fraction, --padding)",
+                            tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit),
+                            crop, tdmi_padding_word(what->padding));
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
@@ -187,73 +287,53 @@ static bool nodes_fit(const struct tdmi_importing *it, int first, int end)
 
 static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_error *err)
 {
-    const int wanted = it->request->head.classes;
+    const int requested = it->request->head.classes;
     const tdmi_graph *graph = it->import->graph;
     if (nodes_fit(it, graph->head, graph->n_nodes) || !nodes_fit(it, 0, graph->head))
         return TDM_OK; /* the check says what does not fit */
-    if (wanted == 0 && classes == 0)
+    if (requested == 0 && classes == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the weights %s have no last layer for the network %s (%s), so they tell "
-                        "no classes; training on classes of one's own makes one",
+                        "the weights %s have no last layer for the network %s (%s), and so no "
+                        "classes; training on classes of one's own makes one",
                         tdmi_weights_path(it->weights), it->import->network,
-                        tdmi_binding_of(&it->bindings, graph->n_nodes - 2, 0)->wanted);
-    if (wanted == 0)
+                        tdmi_binding_of(&it->bindings, graph->n_nodes - 2, 0)->name);
+    if (requested == 0)
         return TDM_OK;
     tdmi_import_renew_head(it);
-    it->import->has_new_head = true;
-    if (classes == 0)
-        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
-                                wanted);
-    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", wanted,
-                            (long long)classes);
-}
-
-static tdm_status make(struct tdmi_importing *it, const char *name,
-                       const struct tdmi_import_config *said, tdm_error *err)
-{
-    const struct tdmi_import_request *request = it->request;
-    struct tdmi_network network;
-    TDM_TRY(tdmi_network_find(name, &network, err), err, "importing %s",
-            tdmi_weights_path(it->weights));
-    it->import->network = tdmi_arena_copy(&it->import->arena, network.name);
-    it->import->shard = network.shard;
-    it->import->learning_rate = network.learning_rate;
-    if (!it->import->network)
-        return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory",
-                        tdmi_weights_path(it->weights));
-    struct tdmi_build what = tdmi_network_defaults(&network, network.classes);
-    take_published(it, network.name, &what);
-    if (request->head.classes > 0)
-        what.head = request->head;
-    TDM_TRY(build(it, &network, &what, err), err, "first look");
-    const int64_t classes = classes_of(it);
-    const struct tdm_weights_known *known;
-    TDM_TRY(recognise(it, network.name, &known, err), err, "recognising published weights");
-    if (known && known->resize > 0)
-        take_recipe(known, &what.preprocess);
-    take_channels(it, network.name, &what);
-    (void)tdmi_import_config_padding(it, said, &what.padding);
-    take_facts(it, &what);
-    if (request->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
-        what.head.classes = (int)classes;
-    TDM_TRY(tdmi_import_take_input(it, &what.preprocess, err), err, "importing %s",
-            tdmi_weights_path(it->weights));
-    TDM_TRY(tdmi_import_take_padding(request->input.padding, &what.padding, err), err,
-            "importing %s", tdmi_weights_path(it->weights));
-    TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
-    tdmi_import_config_norms(it, said);
-    tdm_status status = settle_head(it, classes, err);
-    if (status == TDM_OK)
-        status = report_assumed(it, &what, known, err);
-    return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+    return tdmi_import_note_head(it, classes, err);
 }
 
 tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
 {
-    struct tdmi_import_config said;
-    tdm_status status = tdmi_import_config_open(it, &said, err);
-    if (status == TDM_OK)
-        status = make(it, name, &said, err);
-    tdmi_import_config_close(&said);
-    return status;
+    const struct tdmi_import_request *request = it->request;
+    TDMI_AT_END(release_config) struct config config = {0};
+    struct tdmi_network network;
+    const struct tdm_weights_known *known;
+    TDMI_TRY(read_config(it, &config, err));
+    TDMI_TRY(tdmi_network_find(name, &network, err));
+    it->import->shard = network.shard;
+    it->import->learning_rate = network.learning_rate;
+    TDMI_ARENA_COPY(&it->import->arena, it->import->network, network.name, err);
+    struct tdmi_build what = tdmi_network_defaults(&network, network.classes);
+    take_published(it, network.name, &what);
+    if (request->head.classes > 0)
+        what.head = request->head;
+    /* The tensors that this first network binds show channels and classes of the second. */
+    TDMI_TRY(build(it, &network, &what, err));
+    const int64_t classes = classes_of(it);
+    TDMI_TRY(recognise(it, network.name, &known, err));
+    if (known && known->resize > 0)
+        take_recipe(known, &what.preprocess);
+    take_channels(it, network.name, &what);
+    (void)config_padding(it, &config, &what.padding);
+    take_facts(it, &what);
+    if (request->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
+        what.head.classes = (int)classes;
+    TDMI_TRY(tdmi_import_take_input(it, &what.preprocess, err));
+    TDMI_TRY(tdmi_import_take_padding(request->input.padding, &what.padding, err));
+    TDMI_TRY(build(it, &network, &what, err));
+    config_norms(it, &config);
+    TDMI_TRY(settle_head(it, classes, err));
+    TDMI_TRY(report_assumed(it, &what, known, err));
+    return tdmi_bindings_check(&it->bindings, err);
 }

@@ -22,11 +22,6 @@ struct place {
     int input;          /* layer whose values it reads; -1: it has an input of its own */
 };
 
-static tdm_status no_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "reading a model_config: out of memory");
-}
-
 static bool is_model(const char *class)
 {
     return strcmp(class, "Sequential") == 0 || strcmp(class, "Functional") == 0 ||
@@ -54,19 +49,9 @@ static tdm_status append(struct reader *in, const struct tdmi_keras_layer *layer
     if (config->n_layers >= most_layers)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d layers", most_layers);
     if (strlen(layer->name) > most_name)
-        return TDM_FAIL(err, TDM_E_INPUT, "the name of layer '%.60s…' has more than %d bytes",
+        return TDM_FAIL(err, TDM_E_INPUT, "the name of layer '%s' has more than %d bytes",
                         layer->name, most_name);
-    if (config->n_layers == config->capacity) {
-        int larger = config->capacity ? 2 * config->capacity : 64;
-        struct tdmi_keras_layer *layers =
-            tdmi_arena_alloc(in->arena, (size_t)larger, sizeof *layers);
-        if (!layers)
-            return no_memory(err);
-        if (config->n_layers > 0)
-            memcpy(layers, config->layers, (size_t)config->n_layers * sizeof *layers);
-        config->layers = layers;
-        config->capacity = larger;
-    }
+    TDMI_ARENA_ROOM(in->arena, config->layers, config->capacity, (size_t)config->n_layers, err);
     config->layers[config->n_layers] = *layer;
     *index = config->n_layers++;
     return TDM_OK;
@@ -82,8 +67,8 @@ static tdm_status add_input(struct reader *in, const char *name, const tdm_json_
     if (tdm_json_count(shape) == 1 && tdm_json_kind_of(tdm_json_at(shape, 0)) == TDM_JSON_ARRAY)
         shape = tdm_json_at(shape, 0);
     if (tdm_json_kind_of(shape) != TDM_JSON_ARRAY || tdm_json_count(shape) != 4)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the input '%s' is no picture of (height, width, channels)", name);
+        return TDM_FAIL(err, TDM_E_INPUT, "the input '%s' is no image of (height, width, channels)",
+                        name);
     for (size_t i = 0; i < 3; i++) {
         const tdm_json_value *side = tdm_json_at(shape, i + 1);
         int64_t number = tdm_json_as_integer(side, 0);
@@ -156,21 +141,17 @@ static tdm_status read_layer(struct reader *in, const struct place *place,
                                      .n_inputs = n_inputs};
     layer.group = place->group ? place->group : layer.name;
     layer.number = number_of(in, place, layers, index);
-    if (!layer.number)
-        return no_memory(err);
+    TDMI_NEED_MEMORY(layer.number, err);
     if (is_model(layer.class)) {
         const char *below = tdmi_arena_printf(in->arena, "%s/", layer.number);
-        if (!below)
-            return no_memory(err);
+        TDMI_NEED_MEMORY(below, err);
         if (n_inputs > 1)
             return TDM_FAIL(err, TDM_E_INPUT, "the model '%s' reads %d tensors; one is accepted",
                             layer.name, n_inputs);
         struct place inner = {layer.group, below, n_inputs ? inputs[0] : -1};
         return read_model(in, value, &inner, output, err);
     }
-    layer.inputs = tdmi_arena_alloc(in->arena, (size_t)n_inputs + 1, sizeof *layer.inputs);
-    if (!layer.inputs)
-        return no_memory(err);
+    TDMI_ARENA_NEW(in->arena, layer.inputs, n_inputs + 1, err);
     memcpy(layer.inputs, inputs, (size_t)n_inputs * sizeof *inputs);
     return append(in, &layer, output, err);
 }
@@ -190,9 +171,7 @@ static tdm_status read_sequential(struct reader *in, const tdm_json_value *confi
     for (size_t i = 0; i < tdm_json_count(layers); i++) {
         const tdm_json_value *layer = tdm_json_at(layers, i),
                              *own = tdm_json_member(layer, "config");
-        tdm_status status = check_layer(layer, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_layer(layer, err));
         const char *class = text_of(layer, "class_name");
         const bool is_input = strcmp(class, "InputLayer") == 0;
         if (last < 0 && (is_input || !is_model(class))) {
@@ -266,9 +245,7 @@ static tdm_status read_functional_layer(struct reader *in, const struct scope *s
     const tdm_json_value *nodes = tdm_json_member(layer, "inbound_nodes");
     struct reads reads = {.n = 0};
     int inputs[most_inputs];
-    tdm_status status = check_layer(layer, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check_layer(layer, err));
     const char *name = name_of(layer);
     if (find(scope, i, name) >= 0)
         return TDM_FAIL(err, TDM_E_INPUT, "two layers are called '%s'", name);
@@ -292,7 +269,7 @@ static tdm_status read_functional_layer(struct reader *in, const struct scope *s
         inputs[k] = find(scope, i, reads.names[k]);
         if (inputs[k] < 0)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "layer '%s' reads '%.200s', and no earlier layer is called so", name,
+                            "layer '%s' reads '%s', and no earlier layer is called so", name,
                             reads.names[k]);
     }
     return TDM_WRAP(
@@ -306,9 +283,8 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
 {
     const size_t n = tdm_json_count(layers);
     struct reads inputs = {.n = 0}, outputs = {.n = 0};
-    struct scope scope = {layers, tdmi_arena_alloc(in->arena, n + 1, sizeof *scope.outputs)};
-    if (!scope.outputs)
-        return no_memory(err);
+    struct scope scope = {.layers = layers};
+    TDMI_ARENA_NEW(in->arena, scope.outputs, n + 1, err);
     gather(tdm_json_member(config, "input_layers"), &inputs);
     gather(tdm_json_member(config, "output_layers"), &outputs);
     if (inputs.n != 1 || outputs.n != 1 || inputs.is_odd || outputs.is_odd)
@@ -317,15 +293,11 @@ static tdm_status read_functional(struct reader *in, const tdm_json_value *confi
                         inputs.n, outputs.n);
     for (size_t i = 0; i < n; i++)
         scope.outputs[i] = -1;
-    for (size_t i = 0; i < n; i++) {
-        tdm_status status = read_functional_layer(in, &scope, i, place, err);
-        if (status != TDM_OK)
-            return status;
-    }
+    for (size_t i = 0; i < n; i++)
+        TDMI_TRY(read_functional_layer(in, &scope, i, place, err));
     *output = find(&scope, n, outputs.names[0]);
     if (*output < 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "its output '%.200s' is no layer of it",
-                        outputs.names[0]);
+        return TDM_FAIL(err, TDM_E_INPUT, "its output '%s' is no layer of it", outputs.names[0]);
     return TDM_OK;
 }
 
@@ -338,10 +310,10 @@ static tdm_status read_model(struct reader *in, const tdm_json_value *model,
     const tdm_json_value *layers =
         tdm_json_kind_of(config) == TDM_JSON_ARRAY ? config : tdm_json_member(config, "layers");
     if (!is_model(class) || tdm_json_kind_of(layers) != TDM_JSON_ARRAY)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "a model of the class '%.100s'; Sequential and Functional with their "
-                        "layers are read",
-                        class);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "a model of the class '%s'; Sequential and Functional with their layers are read",
+            class);
     if (tdm_json_count(layers) > most_layers)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d layers", most_layers);
     if (strcmp(class, "Sequential") == 0)

@@ -5,8 +5,7 @@
 #ifndef TANDEM_WEIGHTS_KERAS_CONFIG_H
 #define TANDEM_WEIGHTS_KERAS_CONFIG_H
 
-#include "base/arena.h"
-#include "tandem/error.h"
+#include "weights/errors.h"
 #include "tandem/json.h"
 
 struct tdmi_keras_layer {
@@ -24,7 +23,8 @@ struct tdmi_keras_layer {
 struct tdmi_keras_config {
     const char *name; /* of the model */
     struct tdmi_keras_layer *layers;
-    int n_layers, capacity;
+    int n_layers;
+    size_t capacity;
     int height, width, channels; /* 0: the file leaves it open */
     int output;                  /* the layer whose values are the model's */
 };

@@ -4,7 +4,7 @@
  */
 #include "weights/keras/h5.h"
 #include "weights/zip_members.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -38,31 +38,23 @@ static tdm_status note_config(struct tdmi_zip_members *members, tdm_error *err)
 {
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_status status = bytes_of(members, config_name, &bytes, &n_bytes, err);
-    return status == TDM_OK ? tdmi_weights_note(members->weights, "model_config",
-                                                (const char *)bytes, n_bytes, err)
-                            : status;
+    TDMI_TRY(bytes_of(members, config_name, &bytes, &n_bytes, err));
+    return tdmi_weights_note(members->weights, "model_config", (const char *)bytes, n_bytes, err);
 }
 
 static tdm_status note_version(struct tdmi_zip_members *members, tdm_error *err)
 {
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_json_document *document = NULL;
-    tdm_status status = bytes_of(members, metadata_name, &bytes, &n_bytes, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(
-            err, tdm_json_read((const char *)bytes, n_bytes, metadata_name, &document, err),
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    TDMI_TRY(bytes_of(members, metadata_name, &bytes, &n_bytes, err));
+    TDM_TRY(tdm_json_read((const char *)bytes, n_bytes, metadata_name, &document, err), err,
             "reading %s", tdmi_weights_path(members->weights));
-    if (status != TDM_OK)
-        return status;
     const char *version =
         tdm_json_as_string(tdm_json_member(tdm_json_root(document), "keras_version"), NULL);
-    if (version != NULL)
-        status =
-            tdmi_weights_note(members->weights, "keras_version", version, strlen(version), err);
-    tdm_json_document_free(document);
-    return status;
+    return version == NULL ? TDM_OK
+                           : tdmi_weights_note(members->weights, "keras_version", version,
+                                               strlen(version), err);
 }
 
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
@@ -71,15 +63,11 @@ static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *i
     struct tdmi_zip_members members = {0};
     const uint8_t *bytes = NULL;
     size_t n_bytes = 0;
-    tdm_status status = tdmi_zip_members_open(weights, input, &members, err);
-    if (status == TDM_OK)
-        status = note_config(&members, err);
-    if (status == TDM_OK)
-        status = note_version(&members, err);
-    if (status == TDM_OK)
-        status = bytes_of(&members, arrays_name, &bytes, &n_bytes, err);
-    return status == TDM_OK ? tdmi_keras_h5_read(weights, bytes, n_bytes, input->path, err)
-                            : status;
+    TDMI_TRY(tdmi_zip_members_open(weights, input, &members, err));
+    TDMI_TRY(note_config(&members, err));
+    TDMI_TRY(note_version(&members, err));
+    TDMI_TRY(bytes_of(&members, arrays_name, &bytes, &n_bytes, err));
+    return tdmi_keras_h5_read(weights, bytes, n_bytes, input->path, err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_keras_zip = {

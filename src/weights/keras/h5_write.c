@@ -1,6 +1,6 @@
 /* Layers as groups, and lists of their names, which say the order; see keras/h5.c. */
 #include "weights/keras/h5_write.h"
-#include "base/arena.h"
+#include "weights/errors.h"
 #include "weights/hdf5/write.h"
 
 #include "base/banned.h"
@@ -8,28 +8,21 @@
 struct maker {
     const struct tdmi_keras_file *file;
     tdmi_hdf5_writer *writer;
-    tdmi_arena arena;
+    tdmi_arena *arena;
 };
-
-static tdm_status no_memory(tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the names in a Keras file");
-}
 
 static tdm_status make_layer(struct maker *maker, const char *root,
                              const struct tdmi_keras_h5_layer *layer, tdm_error *err)
 {
-    const char *group = tdmi_arena_printf(&maker->arena, "%s%s", root, layer->name);
-    const char **names =
-        tdmi_arena_alloc(&maker->arena, layer->n_weights + 1, sizeof(const char *));
-    if (group == NULL || names == NULL)
-        return no_memory(err);
+    const char *group = tdmi_arena_printf(maker->arena, "%s%s", root, layer->name);
+    const char **names;
+    TDMI_NEED_MEMORY(group, err);
+    TDMI_ARENA_NEW(maker->arena, names, layer->n_weights + 1, err);
     tdmi_hdf5_writer_group(maker->writer, group);
     for (size_t i = 0; i < layer->n_weights; i++) {
         const struct tdmi_keras_weight *weight = &layer->weights[i];
-        const char *path = tdmi_arena_printf(&maker->arena, "%s/%s", group, weight->name);
-        if (path == NULL)
-            return no_memory(err);
+        const char *path = tdmi_arena_printf(maker->arena, "%s/%s", group, weight->name);
+        TDMI_NEED_MEMORY(path, err);
         names[i] = weight->name;
         tdmi_hdf5_writer_add(maker->writer, path, TDMI_DTYPE_F32, weight->rank, weight->shape,
                              weight->data);
@@ -44,14 +37,11 @@ static tdm_status make(struct maker *maker, tdm_error *err)
     const char *group = file->model_config ? "model_weights" : "";
     const char *root = file->model_config ? "model_weights/" : "";
     const char *backend = file->backend ? file->backend : "tensorflow";
-    const char **names = tdmi_arena_alloc(&maker->arena, file->n_layers + 1, sizeof(const char *));
-    if (names == NULL)
-        return no_memory(err);
+    const char **names;
+    TDMI_ARENA_NEW(maker->arena, names, file->n_layers + 1, err);
     tdmi_hdf5_writer_group(maker->writer, group);
     for (size_t i = 0; i < file->n_layers; i++) {
-        tdm_status status = make_layer(maker, root, &file->layers[i], err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(make_layer(maker, root, &file->layers[i], err));
         names[i] = file->layers[i].name;
     }
     tdmi_hdf5_writer_note_list(maker->writer, group, "layer_names", names, file->n_layers);
@@ -69,12 +59,9 @@ static tdm_status make(struct maker *maker, tdm_error *err)
 
 tdm_status tdmi_keras_h5_write(const struct tdmi_keras_file *file, const char *path, tdm_error *err)
 {
-    struct maker maker = {.file = file, .writer = tdmi_hdf5_writer_new()};
-    tdmi_arena_init(&maker.arena, 0);
-    tdm_status status = make(&maker, err);
-    if (status == TDM_OK)
-        status = tdmi_hdf5_writer_finish(maker.writer, path, err);
-    tdmi_hdf5_writer_free(maker.writer);
-    tdmi_arena_release(&maker.arena);
-    return status;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_hdf5_writer_free_at) tdmi_hdf5_writer *writer = tdmi_hdf5_writer_new();
+    struct maker maker = {.file = file, .writer = writer, .arena = &arena};
+    TDMI_TRY(make(&maker, err));
+    return tdmi_hdf5_writer_finish(writer, path, err);
 }

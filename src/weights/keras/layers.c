@@ -8,12 +8,24 @@ typedef struct tdmi_keras_build build_t;
 typedef struct tdmi_keras_layer layer_t;
 typedef struct tdmi_keras_value value_t;
 
-static tdm_status add_activation(build_t *build, const layer_t *layer, value_t *value,
-                                 tdm_error *err)
+/* The input as it is, and an activation of it. */
+static tdm_status activate_input(build_t *build, const layer_t *layer, const char *activation,
+                                 value_t *value, tdm_error *err)
 {
     value->node = tdmi_keras_input_node(build, layer);
     value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
-    return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), "", value, err);
+    return tdmi_keras_activate(build, layer, activation, "", value, err);
+}
+
+static tdm_status add_activation(build_t *build, const layer_t *layer, value_t *value,
+                                 tdm_error *err)
+{
+    return activate_input(build, layer, tdmi_keras_activation_of(layer), value, err);
+}
+
+static tdm_status add_softmax(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    return activate_input(build, layer, "softmax", value, err);
 }
 
 static tdm_status add_relu(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
@@ -26,16 +38,7 @@ static tdm_status add_relu(build_t *build, const layer_t *layer, value_t *value,
         return TDM_FAIL(err, TDM_E_INPUT,
                         "there is no op for it; max_value none or 6, negative_slope 0 and "
                         "threshold 0 have one");
-    value->node = tdmi_keras_input_node(build, layer);
-    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
-    return tdmi_keras_activate(build, layer, has_most ? "relu6" : "relu", "", value, err);
-}
-
-static tdm_status add_softmax(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
-{
-    value->node = tdmi_keras_input_node(build, layer);
-    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
-    return tdmi_keras_activate(build, layer, "softmax", "", value, err);
+    return activate_input(build, layer, has_most ? "relu6" : "relu", value, err);
 }
 
 static tdm_status add_norm(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
@@ -45,16 +48,14 @@ static tdm_status add_norm(build_t *build, const layer_t *layer, value_t *value,
         axis = tdm_json_at(axis, 0);
     int64_t last = tdmi_keras_input_of(build, layer)->is_flat ? 1 : 3;
     int64_t number = axis ? tdm_json_as_integer(axis, 0) : -1;
-    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    TDMI_TRY(tdmi_keras_check_image(build, layer, err));
     if (number != -1 && number != last)
         return TDM_FAIL(err, TDM_E_INPUT, "it norms another axis than the channels");
-    value->node = tdmi_graph_add(
-        build->graph, TDMI_OP_BATCH_NORM, tdmi_keras_free_name(build, layer, "").text,
-        tdmi_keras_input_node(build, layer),
-        (struct tdmi_op_attrs){
-            .epsilon = tdm_json_as_number(tdm_json_member(layer->config, "epsilon"), 1e-3),
-            .momentum = 1.0 - tdm_json_as_number(tdm_json_member(layer->config, "momentum"), 0.99),
-            .is_biased = true});
+    value->node = tdmi_keras_add_node(
+        build, layer, "", TDMI_OP_BATCH_NORM, tdmi_keras_input_node(build, layer),
+        (struct tdmi_op_attrs){.epsilon = tdmi_keras_number(layer, "epsilon", 1e-3),
+                               .momentum = 1.0 - tdmi_keras_number(layer, "momentum", 0.99),
+                               .is_biased = true});
     value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
     tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_WHOLE);
     return TDM_OK;
@@ -64,12 +65,12 @@ static tdm_status add_dense(build_t *build, const layer_t *layer, value_t *value
 {
     const int from = tdmi_keras_input_node(build, layer);
     int units = 0;
-    TDM_TRY(tdmi_keras_read_count(layer, "units", 1 << 24, -1, &units, err), err, "its outputs");
+    TDMI_TRY(tdmi_keras_read_count(layer, "units", 1 << 24, -1, &units, err));
     if (!tdmi_keras_input_of(build, layer)->is_flat &&
         tdmi_shape_pixels(tdmi_keras_shape_of(build, from)) != 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "it reads a picture that is not flattened");
-    value->node = tdmi_graph_add(
-        build->graph, TDMI_OP_DENSE, tdmi_keras_free_name(build, layer, "").text, from,
+        return TDM_FAIL(err, TDM_E_INPUT, "it reads an image that is not flattened");
+    value->node = tdmi_keras_add_node(
+        build, layer, "", TDMI_OP_DENSE, from,
         (struct tdmi_op_attrs){.channels = units,
                                .has_bias = tdmi_keras_flag(layer, "use_bias", true)});
     value->is_flat = true;
@@ -80,18 +81,18 @@ static tdm_status add_dense(build_t *build, const layer_t *layer, value_t *value
 static tdm_status add_global_pool(build_t *build, const layer_t *layer, value_t *value,
                                   tdm_error *err)
 {
-    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
-    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
-    value->node = tdmi_graph_add(build->graph, TDMI_OP_GLOBAL_POOL,
-                                 tdmi_keras_free_name(build, layer, "").text,
-                                 tdmi_keras_input_node(build, layer), (struct tdmi_op_attrs){0});
+    TDMI_TRY(tdmi_keras_check_image(build, layer, err));
+    TDMI_TRY(tdmi_keras_check_order(layer, err));
+    value->node =
+        tdmi_keras_add_node(build, layer, "", TDMI_OP_GLOBAL_POOL,
+                            tdmi_keras_input_node(build, layer), (struct tdmi_op_attrs){0});
     value->is_flat = !tdmi_keras_flag(layer, "keepdims", false);
     return TDM_OK;
 }
 
 static tdm_status add_dropout(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
-    const double rate = tdm_json_as_number(tdm_json_member(layer->config, "rate"), -1.0);
+    const double rate = tdmi_keras_number(layer, "rate", -1.0);
     if (!(rate >= 0.0 && rate < 1.0))
         return TDM_FAIL(err, TDM_E_INPUT, "its rate is no number from 0 to less than 1");
     value->node = tdmi_keras_input_node(build, layer);
@@ -118,10 +119,10 @@ static tdm_status add_join(build_t *build, const layer_t *layer, value_t *value,
     value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
     for (int i = 0; i < layer->n_inputs; i++) {
         const value_t *other = &build->values[layer->inputs[i]];
-        bool is_picture =
+        bool is_image =
             other->is_flat && tdmi_shape_pixels(tdmi_keras_shape_of(build, other->node)) != 1;
-        if (other->is_flat != value->is_flat || is_picture)
-            return TDM_FAIL(err, TDM_E_INPUT, "it joins flattened pictures");
+        if (other->is_flat != value->is_flat || is_image)
+            return TDM_FAIL(err, TDM_E_INPUT, "it joins flattened images");
     }
     if (!is_sum && axis != -1 && axis != (value->is_flat ? 1 : 3))
         return TDM_FAIL(err, TDM_E_INPUT, "it joins along another axis than the channels");
@@ -144,7 +145,7 @@ static tdm_status pass_on(build_t *build, const layer_t *layer, value_t *value, 
 
 static tdm_status flatten(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
-    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
+    TDMI_TRY(tdmi_keras_check_order(layer, err));
     *value = (value_t){.node = tdmi_keras_input_node(build, layer), .is_flat = true};
     return TDM_OK;
 }
@@ -164,33 +165,32 @@ static tdm_status reshape(build_t *build, const layer_t *layer, value_t *value, 
     }
     if (!fits)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "there is no op for it; flattening and (1, 1, channels) "
-                        "need none");
+                        "there is no op for it; flattening and (1, 1, channels) need none");
     *value = (value_t){.node = node, .is_flat = n == 1};
     return TDM_OK;
 }
 
-/* Columns and channels exchanged, so that zeros beside columns are channels of zeros; no value
- * moves, for whatever else reads them so is refused. */
-static tdm_status turn(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+/* Exchange columns and channels, so that zeros beside columns are channels of zeros. No value
+ * moves: any other layer that reads them so is refused. */
+static tdm_status permute(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
-    static const int64_t wanted[] = {1, 3, 2};
+    static const int64_t accepted[] = {1, 3, 2};
     const tdm_json_value *dims = tdm_json_member(layer->config, "dims");
     const value_t *input = tdmi_keras_input_of(build, layer);
     bool fits = tdm_json_count(dims) == 3;
     for (size_t i = 0; i < 3 && fits; i++)
-        fits = tdm_json_as_integer(tdm_json_at(dims, i), 0) == wanted[i];
+        fits = tdm_json_as_integer(tdm_json_at(dims, i), 0) == accepted[i];
     if (!fits)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "there is no op for it; (1, 3, 2) around zeros for channels is accepted");
-    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    TDMI_TRY(tdmi_keras_check_image(build, layer, err));
     *value = (value_t){.node = tdmi_keras_input_node(build, layer),
                        .is_transposed = !input->is_transposed,
                        .is_positive = input->is_positive};
     return TDM_OK;
 }
 
-/* Felt by training alone. */
+/* A layer with an effect in training alone. */
 static tdm_status leave_out(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
     build->left_out = layer->class;
@@ -205,8 +205,8 @@ tdm_status tdmi_keras_rescaling(const layer_t *layer, enum tdmi_scale *scale, td
     } known[] = {{1.0 / 127.5, -1.0, TDMI_SCALE_TF},
                  {1.0 / 255.0, 0.0, TDMI_SCALE_UNIT},
                  {1.0, 0.0, TDMI_SCALE_RAW}};
-    const double by = tdm_json_as_number(tdm_json_member(layer->config, "scale"), NAN);
-    const double offset = tdm_json_as_number(tdm_json_member(layer->config, "offset"), 0.0);
+    const double by = tdmi_keras_number(layer, "scale", NAN);
+    const double offset = tdmi_keras_number(layer, "offset", 0.0);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (fabs(by - known[i].scale) < 1e-6 * known[i].scale && offset == known[i].offset) {
             *scale = known[i].is;
@@ -236,7 +236,7 @@ static const struct kind {
     {"MaxPooling2D", tdmi_keras_add_pool, true},
     {"AveragePooling2D", tdmi_keras_add_pool, true},
     {"GlobalAveragePooling2D", add_global_pool, true},
-    {"Permute", turn, true},
+    {"Permute", permute, true},
     {"Flatten", flatten, true},
     {"Reshape", reshape, true},
     {"Dropout", add_dropout, true},
@@ -271,14 +271,6 @@ bool tdmi_keras_is_passive(const layer_t *layer)
     return kind && kind->is_passive;
 }
 
-static bool reads_turned(const build_t *build, const layer_t *layer)
-{
-    bool is_transposed = false;
-    for (int i = 0; i < layer->n_inputs; i++)
-        is_transposed |= build->values[layer->inputs[i]].is_transposed;
-    return is_transposed;
-}
-
 tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
 {
     const layer_t *layer = &build->config->layers[index];
@@ -287,23 +279,27 @@ tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
     *value = (value_t){.node = -1};
     if (!kind)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "layer '%s' is a %.80s, and there is no op for that here; networks of "
-                        "Conv2D, DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, "
-                        "pooling, Add, Concatenate and the like are read",
+                        "layer '%s' is a %s, and there is no op for that here; networks of Conv2D, "
+                        "DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, pooling, "
+                        "Add, Concatenate and the like are read",
                         layer->name, layer->class);
     if (layer->n_inputs != 1 && kind->add != add_join && kind->add != tdmi_keras_add_multiply)
         return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads %d tensors; one is accepted",
                         layer->name, layer->class, layer->n_inputs);
-    for (int i = 0; i < layer->n_inputs; i++)
-        if (build->values[layer->inputs[i]].end != TDMI_KERAS_LOGITS)
+    bool is_transposed = false;
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const value_t *input = &build->values[layer->inputs[i]];
+        is_transposed |= input->is_transposed;
+        if (input->end != TDMI_KERAS_LOGITS)
             return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads probabilities", layer->name,
                             layer->class);
-    if (tdmi_keras_goes_on(build, layer, value))
+    }
+    if (tdmi_keras_continues(build, layer, value))
         return TDM_OK;
-    TDM_TRY(tdmi_keras_check_within(build, layer, err), err, "within several layers of one op");
-    if (reads_turned(build, layer) && kind->add != turn && kind->add != tdmi_keras_add_zero_padding)
+    TDMI_TRY(tdmi_keras_check_pattern(build, layer, err));
+    if (is_transposed && kind->add != permute && kind->add != tdmi_keras_add_zero_padding)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "layer '%s' (%s) reads a picture whose columns and channels a Permute has "
+                        "layer '%s' (%s) reads an image whose columns and channels a Permute has "
                         "exchanged; only ZeroPadding2D and a Permute back are accepted there",
                         layer->name, layer->class);
     return TDM_WRAP(err, kind->add(build, layer, value, err), "layer '%s' (%s)", layer->name,

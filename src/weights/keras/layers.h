@@ -12,25 +12,25 @@
 /* What follows the last layer and is the network's end, not an activation within. */
 enum tdmi_keras_end { TDMI_KERAS_LOGITS, TDMI_KERAS_SOFTMAX, TDMI_KERAS_SIGMOID };
 
-/* Values that exist only within what several layers say and one op of ours does; node is x then. */
-enum tdmi_keras_within {
-    TDMI_KERAS_NOTHING,
+/* A value within a pattern of layers that is one op of ours; node is x then. */
+enum tdmi_keras_pattern {
+    TDMI_KERAS_NO_PATTERN,
     TDMI_KERAS_SIXTH,    /* x / 6 + 1/2: of a hard swish */
     TDMI_KERAS_GATE,     /* that held between 0 and 1, by which x is multiplied */
     TDMI_KERAS_NEGATIVE, /* -x: of one logit for two classes */
     TDMI_KERAS_PAIR      /* -x and x, of which a sigmoid makes probabilities */
 };
 
-/* What a layer gives. */
+/* The output of a layer. */
 struct tdmi_keras_value {
     int node;
     int pads[4];        /* zeros that a ZeroPadding2D asks for and the reader may take over: above,
                            below, left, right */
     int padded;         /* the node that has them, where some reader could not; 0: none yet */
-    bool is_flat;       /* a row of numbers, though the node's may be a picture */
+    bool is_flat;       /* a row of numbers, though the node's may be an image */
     bool is_transposed; /* columns and channels exchanged: between two Permute layers */
     bool is_positive;   /* nothing below 0, so that zeros around change no maximum */
-    enum tdmi_keras_within within;
+    enum tdmi_keras_pattern pattern;
     enum tdmi_keras_end end;
 };
 

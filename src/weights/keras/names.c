@@ -71,19 +71,14 @@ tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bin
 {
     const tdmi_weights *weights = bindings->weights;
     size_t n = tdmi_weights_count(weights);
-    *names = (struct tdmi_keras_names){
-        .entries = tdmi_arena_alloc(bindings->arena, n + 1, sizeof *names->entries)};
-    if (!names->entries)
-        return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
-                        tdmi_weights_path(weights));
+    *names = (struct tdmi_keras_names){0};
+    TDMI_ARENA_NEW(bindings->arena, names->entries, n + 1, err);
     for (size_t i = 0; i < n; i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(weights, i);
         struct tdmi_keras_entry *entry = &names->entries[names->n_entries];
-        char *name = tdmi_arena_copy(bindings->arena, tensor->name);
+        char *name;
         bool is_numbered = false;
-        if (!name)
-            return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
-                            tdmi_weights_path(weights));
+        TDMI_ARENA_COPY(bindings->arena, name, tensor->name, err);
         if (is_ignored(name)) {
             tdmi_bindings_take(bindings, tensor);
             continue;
@@ -118,10 +113,10 @@ const char *tdmi_keras_variable_name(enum tdmi_keras_variable variable)
 }
 
 /* The layer is called so in the path, or lies in what is. */
-static bool lies_in(const char *path, const char *wanted)
+static bool lies_in(const char *path, const char *sought)
 {
-    size_t n = strlen(wanted);
-    return strncmp(path, wanted, n) == 0 && (path[n] == '/' || path[n] == '\0');
+    size_t n = strlen(sought);
+    return strncmp(path, sought, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_names *names,
@@ -129,10 +124,10 @@ static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_nam
                                                      const char *variable)
 {
     size_t low = 0, high = names->n_entries;
-    const struct tdmi_keras_entry wanted = {.layer = place->layer, .variable = variable};
-    while (low < high) { /* the first that is not before the wanted one */
+    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = variable};
+    while (low < high) { /* the first that is not before the sought one */
         size_t middle = low + (high - low) / 2;
-        if (by_layer(&names->entries[middle], &wanted) < 0)
+        if (by_layer(&names->entries[middle], &sought) < 0)
             low = middle + 1;
         else
             high = middle;

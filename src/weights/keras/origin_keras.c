@@ -3,9 +3,7 @@
  * in files that number layers of a class, all of them so.
  */
 #include "weights/keras/names.h"
-#include "base/text/text.h"
 #include "weights/names.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,21 +26,16 @@ static bool is_half(const struct tdmi_node *node)
     return is_pointwise(node) || tdmi_ends_with(node->name, ".depthwise");
 }
 
-/* What Keras calls the class in names that it makes itself; NULL: a layer without weights. */
+/* Keras's word for the class in names that it makes itself; NULL: a layer without weights. */
 static const char *class_of(const struct tdmi_node *node)
 {
-    switch (node->kind) {
-    case TDMI_OP_CONV:
-        if (is_half(node))
-            return "separable_conv2d";
+    if (node->kind == TDMI_OP_CONV && is_half(node))
+        return "separable_conv2d";
+    if (node->kind == TDMI_OP_CONV)
         return node->attrs.groups > 1 ? "depthwise_conv2d" : "conv2d";
-    case TDMI_OP_BATCH_NORM:
-        return "batch_normalization";
-    case TDMI_OP_DENSE:
-        return "dense";
-    default:
-        return NULL;
-    }
+    return node->kind == TDMI_OP_BATCH_NORM ? "batch_normalization"
+           : node->kind == TDMI_OP_DENSE    ? "dense"
+                                            : NULL;
 }
 
 static enum tdmi_keras_variable variable_of(const struct tdmi_node *node, int i)
@@ -75,10 +68,9 @@ static tdm_status rank_nodes(struct search *it, tdm_error *err)
 {
     const tdmi_graph *graph = it->bindings->graph;
     size_t n = (size_t)graph->n_nodes;
-    struct placed *order = tdmi_arena_alloc(it->bindings->arena, n, sizeof *order);
-    it->ranks = tdmi_arena_alloc(it->bindings->arena, n, sizeof *it->ranks);
-    if (!order || !it->ranks)
-        return TDM_FAIL(err, TDM_E_MEMORY, "ordering layers: out of memory");
+    struct placed *order;
+    TDMI_ARENA_NEW(it->bindings->arena, order, n, err);
+    TDMI_ARENA_NEW(it->bindings->arena, it->ranks, n, err);
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         order[i].node = i;
         for (int k = 0; k < graph->nodes[i].n_inputs; k++) {
@@ -142,14 +134,6 @@ static const char *unnamed_layer(const struct search *it, const char *class, int
     return found;
 }
 
-/* Of a layer that keras.applications leaves unnamed, which one of its class it is; -1: it has a
- * name. The shortcuts of Xception: "conv2d", "conv2d_1", … */
-static int unnamed_rank(const struct search *it, const char *node, const char *class,
-                        const char *layer)
-{
-    return tdmi_keras_is_numbered(it->bindings->network, node) ? (int)number_of(layer, class) : -1;
-}
-
 /* keras.applications' ResNet-50, when it is another than ours: "layer1.0.conv2" is
  * "conv2_block1_2_conv". */
 static void resnet_layer(const char *node, char layer[TDMI_NAME_BYTES])
@@ -173,17 +157,18 @@ static void resnet_layer(const char *node, char layer[TDMI_NAME_BYTES])
 /* ---- binding -------------------------------------------------------------------------------- */
 
 static const struct tdmi_weights_tensor *find(const struct search *it, int index, int i,
-                                              struct tdmi_name *wanted)
+                                              char name[TDMI_NAME_BYTES + 32])
 {
     const struct tdmi_node *node = &it->bindings->graph->nodes[index];
     const enum tdmi_keras_variable variable = variable_of(node, i);
     const char *class = class_of(node);
     struct tdmi_keras_place place = {.number = i + is_pointwise(node)};
+    const size_t name_bytes = TDMI_NAME_BYTES + 32;
     char layer[TDMI_NAME_BYTES];
     if (it->names.is_numbered) {
         const int rank = it->ranks[index];
         snprintf(layer, sizeof layer, rank ? "%s_%d" : "%s", class, rank);
-        *wanted = tdmi_name("layers/%s/vars/%d", layer, place.number);
+        snprintf(name, name_bytes, "layers/%s/vars/%d", layer, place.number);
         place.layer = layer;
         return tdmi_keras_find(&it->names, &place, variable);
     }
@@ -191,8 +176,11 @@ static const struct tdmi_weights_tensor *find(const struct search *it, int index
         return NULL;
     if (it->is_resnet)
         resnet_layer(node->name, layer);
-    const int unnamed = unnamed_rank(it, node->name, class, layer);
-    *wanted = tdmi_name("%.40s/%s", layer, tdmi_keras_variable_name(variable));
+    /* A layer that keras.applications leaves unnamed, as the shortcuts of Xception ("conv2d",
+     * "conv2d_1", …): which one of its class it is. */
+    const bool is_unnamed = tdmi_keras_is_numbered(it->bindings->network, node->name);
+    const int unnamed = is_unnamed ? (int)number_of(layer, class) : -1;
+    snprintf(name, name_bytes, "%s/%s", layer, tdmi_keras_variable_name(variable));
     place.layer = unnamed >= 0 ? unnamed_layer(it, class, unnamed) : layer;
     return place.layer ? tdmi_keras_find(&it->names, &place, variable) : NULL;
 }
@@ -202,19 +190,16 @@ tdm_status tdmi_origin_bind_keras(struct tdmi_bindings *bindings, tdm_error *err
     struct search it = {.bindings = bindings,
                         .is_resnet = strcmp(bindings->network, "resnet50") == 0 &&
                                      bindings->graph->nodes[1].attrs.has_bias};
-    tdm_status status = tdmi_keras_names_init(&it.names, bindings, err);
-    if (status == TDM_OK && it.names.is_numbered)
-        status = rank_nodes(&it, err);
-    for (int node = 0; status == TDM_OK && node < bindings->graph->n_nodes; node++) {
+    TDMI_TRY(tdmi_keras_names_init(&it.names, bindings, err));
+    if (it.names.is_numbered)
+        TDMI_TRY(rank_nodes(&it, err));
+    for (int node = 0; node < bindings->graph->n_nodes; node++) {
         struct tdmi_binding *binding;
         for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
-            struct tdmi_name wanted = {""};
-            const struct tdmi_weights_tensor *from = find(&it, node, i, &wanted);
-            const char *kept = tdmi_arena_copy(bindings->arena, wanted.text);
-            if (!kept)
-                return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
-            tdmi_bind(bindings, binding, from, kept);
+            char name[TDMI_NAME_BYTES + 32] = "";
+            const struct tdmi_weights_tensor *from = find(&it, node, i, name);
+            TDMI_TRY(tdmi_bind(bindings, binding, from, name, err));
         }
     }
-    return status;
+    return TDM_OK;
 }

@@ -45,6 +45,11 @@ bool tdmi_keras_flag(const layer_t *layer, const char *key, bool missing)
     return tdm_json_as_bool(tdm_json_member(layer->config, key), missing);
 }
 
+double tdmi_keras_number(const layer_t *layer, const char *key, double missing)
+{
+    return tdm_json_as_number(tdm_json_member(layer->config, key), missing);
+}
+
 const char *tdmi_keras_word(const layer_t *layer, const char *key, const char *missing)
 {
     return tdm_json_as_string(tdm_json_member(layer->config, key), missing);
@@ -54,7 +59,7 @@ tdm_status tdmi_keras_check_order(const layer_t *layer, tdm_error *err)
 {
     const char *order = tdmi_keras_word(layer, "data_format", "channels_last");
     if (strcmp(order, "channels_last") != 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "data_format %.40s; channels_last is accepted", order);
+        return TDM_FAIL(err, TDM_E_INPUT, "data_format %s; channels_last is accepted", order);
     return TDM_OK;
 }
 
@@ -76,6 +81,13 @@ struct tdmi_name tdmi_keras_free_name(const build_t *build, const layer_t *layer
     return is_taken ? tdmi_name("layer_%d%s", (int)(layer - build->config->layers), suffix) : name;
 }
 
+int tdmi_keras_add_node(build_t *build, const layer_t *layer, const char *suffix,
+                        enum tdmi_op_kind kind, int from, struct tdmi_op_attrs attrs)
+{
+    return tdmi_graph_add(build->graph, kind, tdmi_keras_free_name(build, layer, suffix).text, from,
+                          attrs);
+}
+
 const value_t *tdmi_keras_input_of(const build_t *build, const layer_t *layer)
 {
     return &build->values[layer->inputs[0]];
@@ -95,9 +107,8 @@ int tdmi_keras_node(build_t *build, int layer)
     if (p[0] + p[1] + p[2] + p[3] == 0)
         return value->node;
     if (value->padded == 0)
-        value->padded = tdmi_graph_add(
-            build->graph, TDMI_OP_PAD,
-            tdmi_keras_free_name(build, &build->config->layers[layer], "").text, value->node,
+        value->padded = tdmi_keras_add_node(
+            build, &build->config->layers[layer], "", TDMI_OP_PAD, value->node,
             (struct tdmi_op_attrs){
                 .pad_top = p[0], .pad_bottom = p[1], .pad_left = p[2], .pad_right = p[3]});
     return value->padded;
@@ -120,11 +131,11 @@ void tdmi_keras_note_source(build_t *build, int node, const layer_t *layer,
         (struct tdmi_keras_source){node, tdmi_keras_index_of(build, layer), part};
 }
 
-tdm_status tdmi_keras_want_picture(const build_t *build, const layer_t *layer, tdm_error *err)
+tdm_status tdmi_keras_check_image(const build_t *build, const layer_t *layer, tdm_error *err)
 {
     const value_t *value = tdmi_keras_input_of(build, layer);
     if (value->is_flat && tdmi_shape_pixels(tdmi_keras_shape_of(build, value->node)) != 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "it reads a flattened picture; only Dense can");
+        return TDM_FAIL(err, TDM_E_INPUT, "it reads a flattened image; only Dense can");
     return TDM_OK;
 }
 
@@ -162,14 +173,13 @@ tdm_status tdmi_keras_activate(build_t *build, const layer_t *layer, const char 
     }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, activation) == 0) {
-            value->node = tdmi_graph_add(build->graph, known[i].kind,
-                                         tdmi_keras_free_name(build, layer, suffix).text,
-                                         value->node, (struct tdmi_op_attrs){0});
+            value->node = tdmi_keras_add_node(build, layer, suffix, known[i].kind, value->node,
+                                              (struct tdmi_op_attrs){0});
             value->is_positive = known[i].is_positive;
             return TDM_OK;
         }
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "there is no op for the activation %.60s; linear, relu, relu6, hard_swish and "
+                    "there is no op for the activation %s; linear, relu, relu6, hard_swish and "
                     "sigmoid have one, and softmax at the end",
                     activation);
 }

@@ -12,9 +12,10 @@ tdm_status tdmi_keras_read_count(const struct tdmi_keras_layer *layer, const cha
 tdm_status tdmi_keras_read_square(const struct tdmi_keras_layer *layer, const char *key,
                                   int missing, int *out, tdm_error *err) TDM_MUST_USE;
 bool tdmi_keras_flag(const struct tdmi_keras_layer *layer, const char *key, bool missing);
+double tdmi_keras_number(const struct tdmi_keras_layer *layer, const char *key, double missing);
 const char *tdmi_keras_word(const struct tdmi_keras_layer *layer, const char *key,
                             const char *missing);
-/* Channels last? */
+/* Refuse data_format "channels_first". */
 tdm_status tdmi_keras_check_order(const struct tdmi_keras_layer *layer,
                                   tdm_error *err) TDM_MUST_USE;
 
@@ -23,6 +24,10 @@ tdm_status tdmi_keras_check_order(const struct tdmi_keras_layer *layer,
 /* The layer's name and a suffix, or its number where that is taken. */
 struct tdmi_name tdmi_keras_free_name(const struct tdmi_keras_build *build,
                                       const struct tdmi_keras_layer *layer, const char *suffix);
+/* Add a node of that name which reads node `from`. */
+int tdmi_keras_add_node(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
+                        const char *suffix, enum tdmi_op_kind kind, int from,
+                        struct tdmi_op_attrs attrs);
 /* Of the first layer it reads: what it gives, and the node, zeros around included. */
 const struct tdmi_keras_value *tdmi_keras_input_of(const struct tdmi_keras_build *build,
                                                    const struct tdmi_keras_layer *layer);
@@ -32,10 +37,10 @@ struct tdmi_shape tdmi_keras_shape_of(const struct tdmi_keras_build *build, int 
 int tdmi_keras_index_of(const struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer);
 void tdmi_keras_note_source(struct tdmi_keras_build *build, int node,
                             const struct tdmi_keras_layer *layer, enum tdmi_keras_part part);
-/* A flattened one is none. */
-tdm_status tdmi_keras_want_picture(const struct tdmi_keras_build *build,
-                                   const struct tdmi_keras_layer *layer,
-                                   tdm_error *err) TDM_MUST_USE;
+/* Refuse an input that is flattened. */
+tdm_status tdmi_keras_check_image(const struct tdmi_keras_build *build,
+                                  const struct tdmi_keras_layer *layer,
+                                  tdm_error *err) TDM_MUST_USE;
 
 /* ---- activations ---- */
 
@@ -45,24 +50,24 @@ tdm_status tdmi_keras_activate(struct tdmi_keras_build *build, const struct tdmi
                                const char *activation, const char *suffix,
                                struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
 
-/* ---- what several layers say and one op does: keras/within.c ---- */
+/* ---- several layers that are one op: keras/patterns.c ---- */
 
-/* Rescaling behind the input, whose scale is read (tdmi_keras_rescaling), or within. */
+/* Rescaling behind the input, whose scale is read (tdmi_keras_rescaling), or within a pattern. */
 tdm_status tdmi_keras_add_rescaling(struct tdmi_keras_build *build,
                                     const struct tdmi_keras_layer *layer,
                                     struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_keras_add_multiply(struct tdmi_keras_build *build,
                                    const struct tdmi_keras_layer *layer,
                                    struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-/* Does the layer go on with what its inputs are within? Then value is made of them. */
-bool tdmi_keras_goes_on(const struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
-                        struct tdmi_keras_value *value);
-/* Inputs that only another layer could go on with are refused. */
-tdm_status tdmi_keras_check_within(const struct tdmi_keras_build *build,
-                                   const struct tdmi_keras_layer *layer,
-                                   tdm_error *err) TDM_MUST_USE;
-/* A number of the layer's, or wanted where it has none. */
-bool tdmi_keras_is_number(const struct tdmi_keras_layer *layer, const char *key, double wanted);
+/* Does the layer continue the pattern of its inputs? Then value is the next part of it. */
+bool tdmi_keras_continues(const struct tdmi_keras_build *build,
+                          const struct tdmi_keras_layer *layer, struct tdmi_keras_value *value);
+/* Refuse inputs that only another layer could continue. */
+tdm_status tdmi_keras_check_pattern(const struct tdmi_keras_build *build,
+                                    const struct tdmi_keras_layer *layer,
+                                    tdm_error *err) TDM_MUST_USE;
+/* Is the layer's number the expected one, or missing? */
+bool tdmi_keras_is_number(const struct tdmi_keras_layer *layer, const char *key, double expected);
 
 /* ---- layers with windows ---- */
 

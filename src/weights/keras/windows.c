@@ -25,8 +25,8 @@ static tdm_status read_window(build_t *build, const layer_t *layer, struct tdmi_
     const char *padding = tdmi_keras_word(layer, "padding", "valid");
     const int reach = (attrs->dilation > 1 ? attrs->dilation : 1) * (attrs->kernel - 1) + 1;
     const int *p = from->pads;
-    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
-    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
+    TDMI_TRY(tdmi_keras_check_image(build, layer, err));
+    TDMI_TRY(tdmi_keras_check_order(layer, err));
     if (strcmp(padding, "valid") == 0) {
         bool takes = can_pad && p[0] < reach && p[1] < reach && p[2] < reach && p[3] < reach;
         if (takes) {
@@ -39,7 +39,7 @@ static tdm_status read_window(build_t *build, const layer_t *layer, struct tdmi_
         return TDM_OK;
     }
     if (strcmp(padding, "same") != 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "padding %.40s; valid and same are accepted", padding);
+        return TDM_FAIL(err, TDM_E_INPUT, "padding %s; valid and same are accepted", padding);
     *node = tdmi_keras_input_node(build, layer);
     struct tdmi_shape in = tdmi_keras_shape_of(build, *node);
     same_pads(in.h, reach, attrs->stride, &attrs->pad_top, &attrs->pad_bottom);
@@ -51,11 +51,9 @@ static tdm_status read_window(build_t *build, const layer_t *layer, struct tdmi_
 static tdm_status read_conv(build_t *build, const layer_t *layer, struct tdmi_op_attrs *attrs,
                             int *node, tdm_error *err)
 {
-    TDM_TRY(tdmi_keras_read_square(layer, "kernel_size", -1, &attrs->kernel, err), err,
-            "its window");
-    TDM_TRY(tdmi_keras_read_square(layer, "strides", 1, &attrs->stride, err), err, "its window");
-    TDM_TRY(tdmi_keras_read_square(layer, "dilation_rate", 1, &attrs->dilation, err), err,
-            "its window");
+    TDMI_TRY(tdmi_keras_read_square(layer, "kernel_size", -1, &attrs->kernel, err));
+    TDMI_TRY(tdmi_keras_read_square(layer, "strides", 1, &attrs->stride, err));
+    TDMI_TRY(tdmi_keras_read_square(layer, "dilation_rate", 1, &attrs->dilation, err));
     attrs->has_bias = tdmi_keras_flag(layer, "use_bias", true);
     return read_window(build, layer, attrs, true, node, err);
 }
@@ -64,13 +62,10 @@ tdm_status tdmi_keras_add_conv(build_t *build, const layer_t *layer, value_t *va
 {
     struct tdmi_op_attrs attrs = {0};
     int from;
-    TDM_TRY(tdmi_keras_read_count(layer, "filters", 1 << 20, -1, &attrs.channels, err), err,
-            "its outputs");
-    TDM_TRY(tdmi_keras_read_count(layer, "groups", 1 << 20, 1, &attrs.groups, err), err,
-            "its groups");
-    TDM_TRY(read_conv(build, layer, &attrs, &from, err), err, "a convolution");
-    value->node = tdmi_graph_add(build->graph, TDMI_OP_CONV,
-                                 tdmi_keras_free_name(build, layer, "").text, from, attrs);
+    TDMI_TRY(tdmi_keras_read_count(layer, "filters", 1 << 20, -1, &attrs.channels, err));
+    TDMI_TRY(tdmi_keras_read_count(layer, "groups", 1 << 20, 1, &attrs.groups, err));
+    TDMI_TRY(read_conv(build, layer, &attrs, &from, err));
+    value->node = tdmi_keras_add_node(build, layer, "", TDMI_OP_CONV, from, attrs);
     tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_WHOLE);
     return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), ".act", value, err);
 }
@@ -79,9 +74,8 @@ static tdm_status read_depthwise(build_t *build, const layer_t *layer, struct td
                                  int *node, tdm_error *err)
 {
     int multiplier = 1;
-    TDM_TRY(tdmi_keras_read_count(layer, "depth_multiplier", 1024, 1, &multiplier, err), err,
-            "its outputs");
-    TDM_TRY(read_conv(build, layer, attrs, node, err), err, "a convolution");
+    TDMI_TRY(tdmi_keras_read_count(layer, "depth_multiplier", 1024, 1, &multiplier, err));
+    TDMI_TRY(read_conv(build, layer, attrs, node, err));
     attrs->groups = tdmi_keras_shape_of(build, *node).c;
     if (attrs->groups > (1 << 20))
         return TDM_FAIL(err, TDM_E_INPUT, "%d channels are too many", attrs->groups);
@@ -94,9 +88,8 @@ tdm_status tdmi_keras_add_depthwise(build_t *build, const layer_t *layer, value_
 {
     struct tdmi_op_attrs attrs = {0};
     int from;
-    TDM_TRY(read_depthwise(build, layer, &attrs, &from, err), err, "a depthwise convolution");
-    value->node = tdmi_graph_add(build->graph, TDMI_OP_CONV,
-                                 tdmi_keras_free_name(build, layer, "").text, from, attrs);
+    TDMI_TRY(read_depthwise(build, layer, &attrs, &from, err));
+    value->node = tdmi_keras_add_node(build, layer, "", TDMI_OP_CONV, from, attrs);
     tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_FIRST_HALF);
     return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), ".act", value, err);
 }
@@ -107,17 +100,13 @@ tdm_status tdmi_keras_add_separable(build_t *build, const layer_t *layer, value_
     struct tdmi_op_attrs attrs = {0};
     struct tdmi_op_attrs point = {.kernel = 1, .stride = 1, .dilation = 1, .groups = 1};
     int from;
-    TDM_TRY(tdmi_keras_read_count(layer, "filters", 1 << 20, -1, &point.channels, err), err,
-            "its outputs");
-    TDM_TRY(read_depthwise(build, layer, &attrs, &from, err), err, "a separable convolution");
+    TDMI_TRY(tdmi_keras_read_count(layer, "filters", 1 << 20, -1, &point.channels, err));
+    TDMI_TRY(read_depthwise(build, layer, &attrs, &from, err));
     point.has_bias = attrs.has_bias;
     attrs.has_bias = false;
-    from = tdmi_graph_add(build->graph, TDMI_OP_CONV,
-                          tdmi_keras_free_name(build, layer, ".depthwise").text, from, attrs);
+    from = tdmi_keras_add_node(build, layer, ".depthwise", TDMI_OP_CONV, from, attrs);
     tdmi_keras_note_source(build, from, layer, TDMI_KERAS_FIRST_HALF);
-    value->node =
-        tdmi_graph_add(build->graph, TDMI_OP_CONV,
-                       tdmi_keras_free_name(build, layer, ".pointwise").text, from, point);
+    value->node = tdmi_keras_add_node(build, layer, ".pointwise", TDMI_OP_CONV, from, point);
     tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_SECOND_HALF);
     return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), ".act", value, err);
 }
@@ -127,38 +116,35 @@ tdm_status tdmi_keras_add_pool(build_t *build, const layer_t *layer, value_t *va
     struct tdmi_op_attrs attrs = {0};
     const bool is_max = strcmp(layer->class, "MaxPooling2D") == 0;
     int from;
-    TDM_TRY(tdmi_keras_read_square(layer, "pool_size", 2, &attrs.kernel, err), err, "its window");
-    TDM_TRY(tdmi_keras_read_square(layer, "strides", attrs.kernel, &attrs.stride, err), err,
-            "its window");
-    TDM_TRY(read_window(build, layer, &attrs,
-                        is_max && tdmi_keras_input_of(build, layer)->is_positive, &from, err),
-            err, "its window");
-    value->node = tdmi_graph_add(build->graph, is_max ? TDMI_OP_MAX_POOL : TDMI_OP_AVG_POOL,
-                                 tdmi_keras_free_name(build, layer, "").text, from, attrs);
+    TDMI_TRY(tdmi_keras_read_square(layer, "pool_size", 2, &attrs.kernel, err));
+    TDMI_TRY(tdmi_keras_read_square(layer, "strides", attrs.kernel, &attrs.stride, err));
+    TDMI_TRY(read_window(build, layer, &attrs,
+                         is_max && tdmi_keras_input_of(build, layer)->is_positive, &from, err));
+    value->node = tdmi_keras_add_node(build, layer, "",
+                                      is_max ? TDMI_OP_MAX_POOL : TDMI_OP_AVG_POOL, from, attrs);
     value->is_positive = tdmi_keras_input_of(build, layer)->is_positive;
     return TDM_OK;
 }
 
-/* What stands for columns is channels: a node at once, for no window takes those over. */
+/* Transposed columns are channels: add a node at once, for no window takes those zeros over. */
 static void pad_channels(build_t *build, const layer_t *layer, value_t *value)
 {
     const struct tdmi_op_attrs attrs = {.pad_top = value->pads[0],
                                         .pad_bottom = value->pads[1],
                                         .pad_front = value->pads[2],
                                         .pad_back = value->pads[3]};
-    *value = (value_t){.node = tdmi_graph_add(build->graph, TDMI_OP_PAD,
-                                              tdmi_keras_free_name(build, layer, "").text,
-                                              value->node, attrs),
-                       .is_transposed = true,
-                       .is_positive = value->is_positive};
+    *value =
+        (value_t){.node = tdmi_keras_add_node(build, layer, "", TDMI_OP_PAD, value->node, attrs),
+                  .is_transposed = true,
+                  .is_positive = value->is_positive};
 }
 
 tdm_status tdmi_keras_add_zero_padding(build_t *build, const layer_t *layer, value_t *value,
                                        tdm_error *err)
 {
     const tdm_json_value *padding = tdm_json_member(layer->config, "padding");
-    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
-    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
+    TDMI_TRY(tdmi_keras_check_image(build, layer, err));
+    TDMI_TRY(tdmi_keras_check_order(layer, err));
     *value = (value_t){.node = tdmi_keras_input_node(build, layer),
                        .is_positive = tdmi_keras_input_of(build, layer)->is_positive};
     for (size_t i = 0; i < 4; i++) { /* 1, (1, 1) or ((1, 1), (1, 1)) */

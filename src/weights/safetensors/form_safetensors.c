@@ -24,23 +24,21 @@ static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *i
                        tdm_error *err)
 {
     tdmi_safetensors *file = NULL;
-    tdm_status status =
-        tdmi_safetensors_lend(input->bytes, input->n_bytes, input->path, &file, err);
-    if (status == TDM_OK)
-        status = tdmi_weights_keep(weights, file, release, err);
-    for (size_t i = 0; status == TDM_OK && i < tdmi_safetensors_count(file); i++) {
+    TDMI_TRY(tdmi_safetensors_lend(input->bytes, input->n_bytes, input->path, &file, err));
+    TDMI_TRY(tdmi_weights_keep(weights, file, release, err));
+    for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
         const struct tdmi_safetensors_tensor *found = tdmi_safetensors_at(file, i);
         struct tdmi_weights_tensor tensor = {
             .name = found->name, .dtype = found->dtype, .rank = found->rank, .data = found->data};
         memcpy(tensor.shape, found->shape, sizeof tensor.shape);
-        status = tdmi_weights_add(weights, &tensor, found->bytes, err);
+        TDMI_TRY(tdmi_weights_add(weights, &tensor, found->bytes, err));
     }
-    for (size_t i = 0; status == TDM_OK && i < tdmi_safetensors_metadata_count(file); i++) {
+    for (size_t i = 0; i < tdmi_safetensors_metadata_count(file); i++) {
         const char *key = tdmi_safetensors_metadata_key(file, i);
         const char *value = tdmi_safetensors_metadata(file, key);
-        status = tdmi_weights_note(weights, key, value, strlen(value), err);
+        TDMI_TRY(tdmi_weights_note(weights, key, value, strlen(value), err));
     }
-    return status;
+    return TDM_OK;
 }
 
 const struct tdmi_weights_form tdmi_weights_form_safetensors = {

@@ -8,7 +8,7 @@
  * all.
  *
  * The reader takes files of any program and believes nothing: every offset, size and name is
- * checked before memory is asked for, and the checksum is verified where there is one. In memory
+ * checked before memory is allocated, and the checksum is verified where there is one. In memory
  * each tensor starts at a multiple of 64 bytes, whatever its place in the file, unless the memory
  * is lent.
  */
@@ -16,9 +16,7 @@
 #define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
 
 #include "base/scope.h"
-#include "tandem/error.h"
 #include "tensor/dtype.h"
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -90,7 +88,7 @@ const struct tdmi_safetensors_tensor *tdmi_safetensors_at(const tdmi_safetensors
 const struct tdmi_safetensors_tensor *tdmi_safetensors_find(const tdmi_safetensors *file,
                                                             const char *name);
 /* The data of a tensor that must be there with this type and shape; TDM_E_INPUT otherwise, saying
- * what the file has and what is wanted. */
+ * what the file has and what is needed. */
 tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
                                  enum tdmi_dtype dtype, int rank, const int64_t *shape,
                                  const void **data, tdm_error *err) TDM_MUST_USE;
@@ -99,7 +97,5 @@ tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
 const char *tdmi_safetensors_metadata(const tdmi_safetensors *file, const char *key);
 size_t tdmi_safetensors_metadata_count(const tdmi_safetensors *file);
 const char *tdmi_safetensors_metadata_key(const tdmi_safetensors *file, size_t index);
-/* Was there a checksum (then it was right)? */
-bool tdmi_safetensors_has_checksum(const tdmi_safetensors *file);
 
 #endif

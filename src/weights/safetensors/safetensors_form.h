@@ -2,7 +2,6 @@
 #ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
 #define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,11 +15,9 @@ enum {
 /* The limit every known reader has. */
 #define TDMI_SAFETENSORS_HEADER_MAX 100000000u
 
-/* *n times factor; false, and *n unchanged, when it does not fit. */
-bool tdmi_safetensors_multiply(uint64_t *n, uint64_t factor);
-
 /* Where the digits of the checksum stand in the text of a header: the first member of that name,
- * which in a file of ours is the first of all. NULL when they are not to be found. */
+ * which in a file of ours is the first of all. NULL when they are not to be found. A zero ends the
+ * header. */
 char *tdmi_safetensors_digits(char *header, size_t length_bytes);
 void tdmi_safetensors_put_digits(char *digits, uint64_t checksum);
 

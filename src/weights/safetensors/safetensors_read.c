@@ -1,16 +1,17 @@
 /*
  * Reading .safetensors files. The header is read, parsed and checked in full before memory for the
- * tensors is asked for: a file can make us take no more than it is long itself. Then the tensors
+ * tensors is allocated: a file can make us take no more than it is long itself. Then the tensors
  * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
  * between tensors, so in the file itself they may lie anywhere).
  */
 #include "weights/safetensors/safetensors.h"
 #include "base/bytes.h"
-#include "weights/safetensors/safetensors_form.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include "base/text/quote.h"
-#include "tandem/json.h"
+#include "weights/form.h"
+#include "weights/safetensors/safetensors_form.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,10 +31,9 @@ struct tdmi_safetensors {
     const struct tdmi_safetensors_tensor **by_name;
     size_t n_tensors;
     uint8_t *data;
-    bool has_checksum;
 };
 
-/* What is read from: a file or a block of memory. */
+/* A file or a block of memory. */
 struct input {
     const char *name;
     int file;             /* -1: memory */
@@ -42,38 +42,15 @@ struct input {
     uint64_t n_bytes;
 };
 
-#define BAD(err, file, ...) bad((err), __LINE__, (file)->path, __VA_ARGS__)
-
-/* "PATH: what is wrong". */
-static tdm_status TDM_PRINTF(4, 5)
-    bad(tdm_error *err, int line, const char *path, const char *format, ...)
-{
-    char text[TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tdm_error_start(err, TDM_E_INPUT, __FILE__, line, "%s: %s", path, text);
-}
+#define BAD(err, file, ...) TDMI_BAD_FILE(err, (file)->path, __VA_ARGS__)
 
 static tdm_status read_at(const struct input *input, uint64_t offset, void *to, size_t n_bytes,
                           tdm_error *err)
 {
-    if (input->file < 0) {
-        if (n_bytes > 0)
-            memcpy(to, input->bytes + offset, n_bytes);
-        return TDM_OK;
-    }
-    for (size_t got = 0; got < n_bytes;) {
-        ssize_t n = pread(input->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %" PRIu64 ": %s",
-                            input->name, offset + got,
-                            n < 0 ? strerror(errno) : "the file became shorter meanwhile");
-        got += (size_t)n;
-    }
+    if (input->file >= 0)
+        return tdmi_weights_read_at(input->file, input->name, offset, to, n_bytes, err);
+    if (n_bytes > 0)
+        memcpy(to, input->bytes + offset, n_bytes);
     return TDM_OK;
 }
 
@@ -86,27 +63,21 @@ static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
     if (input->n_bytes < sizeof prefix)
         return BAD(err, file, "%" PRIu64 " bytes are too few for a safetensors file",
                    input->n_bytes);
-    tdm_status status = read_at(input, 0, prefix, sizeof prefix, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_at(input, 0, prefix, sizeof prefix, err));
     const uint64_t n = tdmi_read_little(prefix, sizeof prefix);
     if (n > TDMI_SAFETENSORS_HEADER_MAX || n > input->n_bytes - sizeof prefix)
         return BAD(err, file,
                    "not a safetensors file, or cut off: bytes 0 to 7 announce a header of %" PRIu64
                    " bytes, the file has %" PRIu64 " (limit of a header: %u)",
                    n, input->n_bytes, TDMI_SAFETENSORS_HEADER_MAX);
-    file->header = tdmi_alloc((size_t)n + 1, 1);
-    if (file->header == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the header of %s", file->path);
-    status = read_at(input, sizeof prefix, file->header, (size_t)n, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(TDMI_NEW(file->header, n + 1, err));
+    TDMI_TRY(read_at(input, sizeof prefix, file->header, (size_t)n, err));
     if (n == 0 || file->header[0] != '{')
         return BAD(err, file,
                    "not a safetensors file: its header does not start with '{' (byte 8)");
     *header_bytes = n;
     char name[300];
-    snprintf(name, sizeof name, "header (from byte 8) of %.200s", file->path);
+    tdmi_quote_text(name, sizeof name, "header (from byte 8) of %s", file->path);
     return tdm_json_read(file->header, (size_t)n, name, &file->document, err);
 }
 
@@ -132,19 +103,18 @@ static tdm_status read_shape(tdmi_safetensors *file, const tdm_json_value *entry
     if (tdm_json_kind_of(shape) != TDM_JSON_ARRAY || rank > TDMI_SAFETENSORS_RANK)
         return BAD(err, file, "tensor '%s': its shape is missing or has more than %d axes",
                    tensor->name, TDMI_SAFETENSORS_RANK);
-    uint64_t n_values = 1;
+    uint64_t n_values = 1, n_bytes = 0;
+    bool is_too_large = false;
     tensor->rank = (int)rank;
-    for (size_t i = 0; i < rank; i++) {
-        int64_t size = tdm_json_as_integer(tdm_json_at(shape, i), -1);
-        if (size < 0)
+    for (size_t i = 0; i < rank && !is_too_large; i++) {
+        tensor->shape[i] = tdm_json_as_integer(tdm_json_at(shape, i), -1);
+        if (tensor->shape[i] < 0)
             return BAD(err, file, "tensor '%s': axis %zu of its shape is not a size", tensor->name,
                        i);
-        if (!tdmi_safetensors_multiply(&n_values, (uint64_t)size))
-            return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
-        tensor->shape[i] = size;
+        is_too_large = __builtin_mul_overflow(n_values, (uint64_t)tensor->shape[i], &n_values);
     }
-    uint64_t n_bytes = n_values;
-    if (!tdmi_safetensors_multiply(&n_bytes, tdmi_dtype_bytes(tensor->dtype)) ||
+    if (is_too_large ||
+        __builtin_mul_overflow(n_values, (uint64_t)tdmi_dtype_bytes(tensor->dtype), &n_bytes) ||
         n_bytes > INT64_MAX || n_bytes > SIZE_MAX)
         return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
     tensor->n_values = (int64_t)n_values;
@@ -160,11 +130,9 @@ static tdm_status read_entry(tdmi_safetensors *file, const tdm_json_value *entry
     if (dtype == NULL)
         return BAD(err, file, "tensor '%s': the header does not say its dtype", tensor->name);
     if (!tdmi_dtype_of_name(dtype, &tensor->dtype))
-        return BAD(err, file, "tensor '%s': dtype '%.20s' is not one of %s", tensor->name, dtype,
+        return BAD(err, file, "tensor '%s': dtype '%s' is not one of %s", tensor->name, dtype,
                    tdmi_dtype_names());
-    tdm_status status = read_shape(file, entry, tensor, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_shape(file, entry, tensor, err));
     const tdm_json_value *offsets = tdm_json_member(entry, "data_offsets");
     int64_t first = tdm_json_as_integer(tdm_json_at(offsets, 0), -1);
     int64_t end = tdm_json_as_integer(tdm_json_at(offsets, 1), -1);
@@ -223,47 +191,34 @@ static tdm_status check_cover(tdmi_safetensors *file, const struct placed *place
 
 static tdm_status index_names(tdmi_safetensors *file, const struct placed *placed, tdm_error *err)
 {
-    file->tensors = tdmi_alloc(file->n_tensors + 1, sizeof *file->tensors);
-    file->by_name = tdmi_alloc(file->n_tensors + 1, sizeof *file->by_name);
-    if (file->tensors == NULL || file->by_name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", file->n_tensors,
-                        file->path);
+    TDMI_TRY(TDMI_NEW(file->tensors, file->n_tensors + 1, err));
+    TDMI_TRY(TDMI_NEW(file->by_name, file->n_tensors + 1, err));
     for (size_t i = 0; i < file->n_tensors; i++) {
         file->tensors[i] = placed[i].tensor;
         file->by_name[i] = &file->tensors[i];
     }
     qsort(file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
-    for (size_t i = 1; i < file->n_tensors; i++)
-        if (strcmp(file->by_name[i - 1]->name, file->by_name[i]->name) == 0)
-            return BAD(err, file, "tensor '%s' is there twice", file->by_name[i]->name);
-    return TDM_OK;
+    return TDM_OK; /* names are unique: the JSON reader refuses a key that is there twice */
 }
 
 static tdm_status read_tensors(tdmi_safetensors *file, uint64_t header_bytes, uint64_t data_bytes,
                                tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(file->document);
-    size_t n = tdm_json_count(root);
-    struct placed *placed = tdmi_alloc(n + 1, sizeof *placed);
-    if (placed == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", n, file->path);
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    const size_t n = tdm_json_count(root);
+    TDMI_AT_END(tdmi_free_at) struct placed *placed = NULL;
+    TDMI_TRY(TDMI_NEW(placed, n + 1, err));
+    for (size_t i = 0; i < n; i++) {
         const tdm_json_value *entry = tdm_json_at(root, i);
         if (entry == file->metadata)
             continue;
         struct placed *next = &placed[file->n_tensors++];
         next->tensor.name = tdm_json_key_at(root, i);
-        status = read_entry(file, entry, data_bytes, &next->tensor, &next->begin, err);
+        TDMI_TRY(read_entry(file, entry, data_bytes, &next->tensor, &next->begin, err));
     }
-    if (status == TDM_OK) {
-        qsort(placed, file->n_tensors, sizeof *placed, by_place);
-        status = check_cover(file, placed, header_bytes, data_bytes, err);
-    }
-    if (status == TDM_OK)
-        status = index_names(file, placed, err);
-    tdmi_free(placed);
-    return status;
+    qsort(placed, file->n_tensors, sizeof *placed, by_place);
+    TDMI_TRY(check_cover(file, placed, header_bytes, data_bytes, err));
+    return index_names(file, placed, err);
 }
 
 /* ---- data ------------------------------------------------------------------------------- */
@@ -274,62 +229,45 @@ static size_t slot_bytes(size_t n)
     return (n + step - 1) / step * step;
 }
 
-static void point_into(tdmi_safetensors *file, const struct input *input, uint64_t header_bytes,
-                       tdmi_xxh64 *hash)
-{
-    const uint8_t *from = input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes;
-    for (size_t i = 0; i < file->n_tensors; from += file->tensors[i].bytes, i++)
-        file->tensors[i].data = from;
-    if (file->has_checksum)
-        tdmi_xxh64_add(hash, input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes,
-                       (size_t)(input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes));
-}
-
+/* hash: NULL, or what the values are added to. */
 static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
                             uint64_t header_bytes, tdmi_xxh64 *hash, tdm_error *err)
 {
+    uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
     size_t all = TDMI_SAFETENSORS_ALIGNMENT;
-    if (input->is_lent) {
-        point_into(file, input, header_bytes, hash);
-        return TDM_OK;
-    }
     for (size_t i = 0; i < file->n_tensors; i++)
         all += slot_bytes(file->tensors[i].bytes);
-    file->data = tdmi_alloc_aligned(all);
-    if (file->data == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of %s", all, file->path);
-    uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
+    if (!input->is_lent)
+        TDMI_NEED_MEMORY(file->data = tdmi_alloc_aligned(all), err);
     uint8_t *to = file->data;
     for (size_t i = 0; i < file->n_tensors; i++) {
         struct tdmi_safetensors_tensor *tensor = &file->tensors[i];
-        tensor->data = to;
-        TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
-                tensor->name);
-        if (file->has_checksum)
-            tdmi_xxh64_add(hash, to, tensor->bytes);
+        if (input->is_lent) {
+            tensor->data = input->bytes + from;
+        } else {
+            tensor->data = to;
+            TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
+                    tensor->name);
+            to += slot_bytes(tensor->bytes);
+        }
+        if (hash)
+            tdmi_xxh64_add(hash, tensor->data, tensor->bytes);
         from += tensor->bytes;
-        to += slot_bytes(tensor->bytes);
     }
     return TDM_OK;
 }
 
-/* The header with its digits as '0' goes into the hash before the tensors; *stored is what the
- * digits say. */
-static tdm_status begin_checksum(tdmi_safetensors *file, uint64_t header_bytes, tdmi_xxh64 *hash,
-                                 char stored[TDMI_SAFETENSORS_DIGITS + 1], tdm_error *err)
+/* Add prefix and header to the hash, with the digits of the checksum taken as '0'. */
+static tdm_status hash_header(tdmi_safetensors *file, uint64_t header_bytes, const char *stored,
+                              tdmi_xxh64 *hash, tdm_error *err)
 {
-    const char *said = tdmi_safetensors_metadata(file, TDMI_SAFETENSORS_CHECKSUM_KEY);
-    file->has_checksum = said != NULL;
-    if (said == NULL)
-        return TDM_OK;
     char *digits = tdmi_safetensors_digits(file->header, (size_t)header_bytes);
-    if (digits == NULL || strlen(said) != TDMI_SAFETENSORS_DIGITS ||
-        memcmp(said, digits, TDMI_SAFETENSORS_DIGITS) != 0)
+    if (digits == NULL || strlen(stored) != TDMI_SAFETENSORS_DIGITS ||
+        memcmp(stored, digits, TDMI_SAFETENSORS_DIGITS) != 0)
         return BAD(err, file,
                    "metadata '" TDMI_SAFETENSORS_CHECKSUM_KEY
                    "' is not %d hex digits in the usual place",
                    TDMI_SAFETENSORS_DIGITS);
-    memcpy(stored, said, TDMI_SAFETENSORS_DIGITS + 1);
     memset(digits, '0', TDMI_SAFETENSORS_DIGITS);
     uint8_t prefix[TDMI_SAFETENSORS_PREFIX];
     for (size_t i = 0; i < sizeof prefix; i++)
@@ -340,12 +278,25 @@ static tdm_status begin_checksum(tdmi_safetensors *file, uint64_t header_bytes, 
     return TDM_OK;
 }
 
-static tdm_status end_checksum(tdmi_safetensors *file, const tdmi_xxh64 *hash, const char *stored,
-                               tdm_error *err)
+/* ---- open ------------------------------------------------------------------------------- */
+
+static tdm_status read_all(tdmi_safetensors *file, const struct input *input, tdm_error *err)
 {
+    uint64_t header_bytes = 0;
+    tdmi_xxh64 hash;
     char found[TDMI_SAFETENSORS_DIGITS + 1] = "";
-    tdmi_safetensors_put_digits(found, tdmi_xxh64_result(hash));
-    if (strcmp(found, stored) != 0)
+    TDMI_TRY(read_header(file, input, &header_bytes, err));
+    TDMI_TRY(read_metadata(file, err));
+    TDMI_TRY(read_tensors(file, header_bytes,
+                          input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err));
+    const char *stored = tdmi_safetensors_metadata(file, TDMI_SAFETENSORS_CHECKSUM_KEY);
+    if (stored)
+        TDMI_TRY(hash_header(file, header_bytes, stored, &hash, err));
+    tdmi_free(tdmi_take(&file->header));
+    TDMI_TRY(read_data(file, input, header_bytes, stored ? &hash : NULL, err));
+    if (stored)
+        tdmi_safetensors_put_digits(found, tdmi_xxh64_result(&hash));
+    if (stored && strcmp(found, stored) != 0)
         return BAD(err, file,
                    "the file is damaged or was changed by another program: its checksum is %s, "
                    "stored was %s",
@@ -353,64 +304,33 @@ static tdm_status end_checksum(tdmi_safetensors *file, const tdmi_xxh64 *hash, c
     return TDM_OK;
 }
 
-/* ---- open ------------------------------------------------------------------------------- */
-
-static tdm_status read_all(tdmi_safetensors *file, const struct input *input, tdm_error *err)
-{
-    uint64_t header_bytes = 0;
-    tdmi_xxh64 hash;
-    char stored[TDMI_SAFETENSORS_DIGITS + 1];
-    tdm_status status = read_header(file, input, &header_bytes, err);
-    if (status == TDM_OK)
-        status = read_metadata(file, err);
-    if (status == TDM_OK)
-        status = read_tensors(file, header_bytes,
-                              input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err);
-    if (status == TDM_OK)
-        status = begin_checksum(file, header_bytes, &hash, stored, err);
-    if (status == TDM_OK)
-        status = read_data(file, input, header_bytes, &hash, err);
-    if (status == TDM_OK && file->has_checksum)
-        status = end_checksum(file, &hash, stored, err);
-    tdmi_free(file->header);
-    file->header = NULL;
-    return status;
-}
-
 static tdm_status open_input(const struct input *input, tdmi_safetensors **opened, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    tdmi_safetensors *file = tdmi_alloc(1, sizeof *file);
-    if (file != NULL)
-        file->path = tdmi_alloc(strlen(input->name) + 1, 1);
-    if (file == NULL || file->path == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", input->name);
-    } else {
-        memcpy(file->path, input->name, strlen(input->name));
-        status = read_all(file, input, err);
-    }
-    if (status == TDM_OK)
-        *opened = file;
-    else
-        tdmi_safetensors_close(file);
-    return status;
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    TDMI_TRY(TDMI_NEW(file, 1, err));
+    TDMI_TRY(TDMI_NEW(file->path, strlen(input->name) + 1, err));
+    memcpy(file->path, input->name, strlen(input->name));
+    TDMI_TRY(read_all(file, input, err));
+    *opened = tdmi_take(&file);
+    return TDM_OK;
 }
 
-tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **file, tdm_error *err)
+static void close_file(const int *file)
+{
+    if (*file >= 0)
+        (void)close(*file);
+}
+
+tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **opened, tdm_error *err)
 {
     struct stat facts;
-    tdm_status status = TDM_OK;
-    struct input input = {.name = path, .file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (input.file < 0)
+    TDMI_AT_END(close_file) int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "cannot open %s: %s", path, strerror(errno));
-    if (fstat(input.file, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "%s is not a file but a folder, device or pipe", path);
-    } else {
-        input.n_bytes = (uint64_t)facts.st_size;
-        status = open_input(&input, file, err);
-    }
-    (void)close(input.file);
-    return status;
+    if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is not a file but a folder, device or pipe", path);
+    const struct input input = {.name = path, .file = file, .n_bytes = (uint64_t)facts.st_size};
+    return open_input(&input, opened, err);
 }
 
 tdm_status tdmi_safetensors_open_bytes(const void *bytes, size_t length_bytes, const char *name,
@@ -457,7 +377,7 @@ const struct tdmi_safetensors_tensor *tdmi_safetensors_at(const tdmi_safetensors
 const struct tdmi_safetensors_tensor *tdmi_safetensors_find(const tdmi_safetensors *file,
                                                             const char *name)
 {
-    const struct tdmi_safetensors_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_safetensors_tensor sample = {.name = name}, *key = &sample;
     const struct tdmi_safetensors_tensor **found =
         bsearch(&key, file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
     return found == NULL ? NULL : *found;
@@ -480,16 +400,16 @@ tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
                                  const void **data, tdm_error *err)
 {
     const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_find(file, name);
-    char wanted[200], found[200];
-    describe(wanted, sizeof wanted, dtype, rank, shape);
+    char needed[200], found[200];
+    describe(needed, sizeof needed, dtype, rank, shape);
     if (tensor == NULL)
-        return BAD(err, file, "it has no tensor '%s'; %s is needed", name, wanted);
+        return BAD(err, file, "it has no tensor '%s'; %s is needed", name, needed);
     bool is_same = tensor->dtype == dtype && tensor->rank == rank;
     for (int i = 0; is_same && i < rank; i++)
         is_same = tensor->shape[i] == shape[i];
     describe(found, sizeof found, tensor->dtype, tensor->rank, tensor->shape);
     if (!is_same)
-        return BAD(err, file, "tensor '%s' is %s; %s is needed", name, found, wanted);
+        return BAD(err, file, "tensor '%s' is %s; %s is needed", name, found, needed);
     *data = tensor->data;
     return TDM_OK;
 }
@@ -507,9 +427,4 @@ size_t tdmi_safetensors_metadata_count(const tdmi_safetensors *file)
 const char *tdmi_safetensors_metadata_key(const tdmi_safetensors *file, size_t index)
 {
     return tdm_json_key_at(file->metadata, index);
-}
-
-bool tdmi_safetensors_has_checksum(const tdmi_safetensors *file)
-{
-    return file->has_checksum;
 }

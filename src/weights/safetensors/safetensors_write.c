@@ -8,11 +8,10 @@
  */
 #include "weights/safetensors/safetensors.h"
 #include "weights/safetensors/safetensors_form.h"
-#include "base/arena.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
+#include "weights/errors.h"
 #include <inttypes.h>
 #include <string.h>
 #include "base/banned.h"
@@ -45,10 +44,7 @@ struct tdmi_safetensors_writer {
 
 tdmi_safetensors_writer *tdmi_safetensors_writer_new(void)
 {
-    tdmi_safetensors_writer *writer = tdmi_alloc(1, sizeof *writer);
-    if (writer != NULL)
-        tdmi_arena_init(&writer->arena, 0);
-    return writer;
+    return tdmi_alloc(1, sizeof(tdmi_safetensors_writer));
 }
 
 void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer)
@@ -61,11 +57,6 @@ void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer)
     tdmi_free(writer);
 }
 
-static tdm_status out_of_memory(const char *name, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s' to a safetensors file", name);
-}
-
 static tdm_status fill_item(tdmi_safetensors_writer *writer, struct item *item,
                             const int64_t *shape)
 {
@@ -76,17 +67,15 @@ static tdm_status fill_item(tdmi_safetensors_writer *writer, struct item *item,
         return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': type %d or rank %d is none of ours", name,
                         (int)item->dtype, item->rank);
     for (int i = 0; i < item->rank; i++)
-        if (shape[i] < 0 || !tdmi_safetensors_multiply(&bytes, (uint64_t)shape[i]))
+        if (shape[i] < 0 || __builtin_mul_overflow(bytes, (uint64_t)shape[i], &bytes))
             return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': size %" PRId64 " in its shape", name,
                             shape[i]);
     if (bytes > INT64_MAX || (bytes > 0 && item->data == NULL))
         return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': %" PRIu64 " bytes, %s data", name, bytes,
                         item->data == NULL ? "without" : "too much");
     item->bytes = bytes;
-    item->name = tdmi_arena_copy(&writer->arena, name);
-    item->shape = tdmi_arena_alloc(&writer->arena, (size_t)item->rank + 1, sizeof *shape);
-    if (item->name == NULL || item->shape == NULL)
-        return out_of_memory(name, err);
+    TDMI_ARENA_COPY(&writer->arena, item->name, name, err);
+    TDMI_ARENA_NEW(&writer->arena, item->shape, item->rank + 1, err);
     for (int i = 0; i < item->rank; i++)
         item->shape[i] = shape[i];
     return TDM_OK;
@@ -98,13 +87,10 @@ void tdmi_safetensors_add(tdmi_safetensors_writer *writer, const char *name, enu
     if (writer == NULL || writer->failure.code != TDM_OK)
         return;
     struct item item = {.name = name, .dtype = dtype, .rank = rank, .data = data};
-    if (fill_item(writer, &item, shape) != TDM_OK)
-        return;
-    if (!TDMI_GROW(writer->items, writer->item_capacity, writer->n_items)) {
-        (void)out_of_memory(name, &writer->failure);
-        return;
-    }
-    writer->items[writer->n_items++] = item;
+    if (fill_item(writer, &item, shape) == TDM_OK &&
+        TDMI_MAKE_ROOM(writer->items, writer->item_capacity, writer->n_items, &writer->failure) ==
+            TDM_OK)
+        writer->items[writer->n_items++] = item;
 }
 
 void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, const char *value)
@@ -113,29 +99,52 @@ void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, con
         return;
     struct note note = {tdmi_arena_copy(&writer->arena, key),
                         tdmi_arena_copy(&writer->arena, value)};
-    if (note.key == NULL || note.value == NULL ||
-        !TDMI_GROW(writer->notes, writer->note_capacity, writer->n_notes)) {
-        (void)out_of_memory(key, &writer->failure);
-        return;
-    }
-    writer->notes[writer->n_notes++] = note;
+    if (note.key && note.value && TDMI_GROW(writer->notes, writer->note_capacity, writer->n_notes))
+        writer->notes[writer->n_notes++] = note;
+    else
+        (void)TDM_FAIL(&writer->failure, TDM_E_MEMORY, "no memory to write '%s'", key);
+}
+
+/* ---- the checksum ------------------------------------------------------------------------ */
+
+/* Another program may have written the file again with other white space, so the digits are looked
+ * for rather than expected at a fixed byte. A quoted key cannot appear inside a string: its quotes
+ * would be escaped there. */
+char *tdmi_safetensors_digits(char *header, size_t length_bytes)
+{
+    static const char key[] = "\"" TDMI_SAFETENSORS_CHECKSUM_KEY "\"";
+    static const char space[] = " \t\n\r";
+    char *found = memmem(header, length_bytes, key, sizeof key - 1);
+    if (found == NULL)
+        return NULL;
+    found += sizeof key - 1; /* a zero ends the header */
+    found += strspn(found, space);
+    if (*found++ != ':')
+        return NULL;
+    found += strspn(found, space);
+    return *found == '"' && strspn(found + 1, "0123456789abcdef") == TDMI_SAFETENSORS_DIGITS &&
+                   found[1 + TDMI_SAFETENSORS_DIGITS] == '"'
+               ? found + 1
+               : NULL;
+}
+
+void tdmi_safetensors_put_digits(char *digits, uint64_t checksum)
+{
+    for (int i = TDMI_SAFETENSORS_DIGITS - 1; i >= 0; i--, checksum >>= 4)
+        digits[i] = "0123456789abcdef"[checksum & 15];
 }
 
 /* ---- header ----------------------------------------------------------------------------- */
 
 /* Torch and others refuse a tensor that is not aligned to its own element, and the form allows no
  * gap: sorted by width none can be misaligned. Stable, so that equals keep the caller's order. */
-static struct item **in_file_order(const tdmi_safetensors_writer *writer, size_t *n)
+static void sort_by_width(const tdmi_safetensors_writer *writer, struct item **order)
 {
-    struct item **order = tdmi_alloc(writer->n_items + 1, sizeof(struct item *));
-    if (order == NULL)
-        return NULL;
-    *n = 0;
+    size_t n = 0;
     for (size_t width = 8; width > 0; width /= 2)
         for (size_t i = 0; i < writer->n_items; i++)
             if (tdmi_dtype_bytes(writer->items[i].dtype) == width)
-                order[(*n)++] = &writer->items[i];
-    return order;
+                order[n++] = &writer->items[i];
 }
 
 static tdm_status add_tensors(tdm_json_writer *json, struct item *const *order, size_t n,
@@ -166,29 +175,27 @@ static tdm_status add_tensors(tdm_json_writer *json, struct item *const *order, 
 static tdm_status check_header(const tdmi_safetensors_writer *writer, struct item *const *order,
                                const char *text, size_t length_bytes, tdm_error *err)
 {
-    tdm_json_document *document = NULL;
-    tdm_status status = tdm_json_read(text, length_bytes, "the header", &document, err);
-    status =
-        TDM_WRAP(err, status, "%s",
-                 status == TDM_E_MEMORY ? "reading back what was made"
-                                        : "the tensors and metadata to write have a name twice");
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    const tdm_status status = tdm_json_read(text, length_bytes, "the header", &document, err);
+    TDM_TRY(status, err, "%s",
+            status == TDM_E_MEMORY ? "reading back what was made"
+                                   : "the tensors and metadata to write have a name twice");
     const tdm_json_value *root = tdm_json_root(document);
     const tdm_json_value *metadata = tdm_json_at(root, 0);
-    for (size_t i = 0; status == TDM_OK && i < writer->n_notes; i++) {
+    for (size_t i = 0; i < writer->n_notes; i++) {
         const struct note *note = &writer->notes[i];
         if (strcmp(tdm_json_key_at(metadata, i + 1), note->key) != 0 ||
             strcmp(tdm_json_as_string(tdm_json_at(metadata, i + 1), ""), note->value) != 0)
-            status = TDM_FAIL(err, TDM_E_INPUT,
-                              "metadata '%s' is not UTF-8, as all text of a safetensors file is",
-                              note->key);
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "metadata '%s' is not UTF-8, as all text of a safetensors file is",
+                            note->key);
     }
-    for (size_t i = 0; status == TDM_OK && i < writer->n_items; i++)
+    for (size_t i = 0; i < writer->n_items; i++)
         if (strcmp(tdm_json_key_at(root, i + 1), order[i]->name) != 0)
-            status = TDM_FAIL(err, TDM_E_INPUT,
-                              "tensor name '%s' is not UTF-8, as all text of a safetensors file is",
-                              order[i]->name);
-    tdm_json_document_free(document);
-    return status;
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "tensor name '%s' is not UTF-8, as all text of a safetensors file is",
+                            order[i]->name);
+    return TDM_OK;
 }
 
 static uint64_t checksum_of(const char *head, size_t head_bytes, struct item *const *order,
@@ -209,35 +216,24 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
 {
     const char *text = NULL;
     size_t text_bytes = 0;
-    tdm_json_writer *json = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     tdm_json_object_begin(json, NULL);
     tdm_json_object_begin(json, "__metadata__");
     tdm_json_string(json, TDMI_SAFETENSORS_CHECKSUM_KEY, "0000000000000000");
     for (size_t i = 0; i < writer->n_notes; i++)
         tdm_json_string(json, writer->notes[i].key, writer->notes[i].value);
     tdm_json_object_end(json);
-    tdm_status status = add_tensors(json, order, writer->n_items, err);
+    TDMI_TRY(add_tensors(json, order, writer->n_items, err));
     tdm_json_object_end(json);
-    if (status == TDM_OK)
-        status = tdm_json_finish(json, &text, &text_bytes, err);
-    if (status == TDM_OK)
-        status = check_header(writer, order, text, text_bytes, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(tdm_json_finish(json, &text, &text_bytes, err));
+    TDMI_TRY(check_header(writer, order, text, text_bytes, err));
     const size_t step = TDMI_SAFETENSORS_ALIGNMENT;
     size_t all = (TDMI_SAFETENSORS_PREFIX + text_bytes + step - 1) / step * step;
     uint64_t json_bytes = all - TDMI_SAFETENSORS_PREFIX;
-    if (json_bytes > TDMI_SAFETENSORS_HEADER_MAX) {
-        status =
-            TDM_FAIL(err, TDM_E_INPUT, "names and metadata need %" PRIu64 " bytes, %u are read",
-                     json_bytes, TDMI_SAFETENSORS_HEADER_MAX);
-        goto out;
-    }
-    *head = tdmi_alloc(all, 1);
-    if (*head == NULL) {
-        status = out_of_memory("header", err);
-        goto out;
-    }
+    if (json_bytes > TDMI_SAFETENSORS_HEADER_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "names and metadata need %" PRIu64 " bytes, %u are read",
+                        json_bytes, TDMI_SAFETENSORS_HEADER_MAX);
+    TDMI_TRY(TDMI_NEW(*head, all + 1, err));
     for (int i = 0; i < TDMI_SAFETENSORS_PREFIX; i++)
         (*head)[i] = (char)(json_bytes >> 8 * i & 255);
     memset(*head + TDMI_SAFETENSORS_PREFIX, ' ', (size_t)json_bytes);
@@ -246,9 +242,7 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
     tdmi_safetensors_put_digits(
         tdmi_safetensors_digits(*head + TDMI_SAFETENSORS_PREFIX, (size_t)json_bytes),
         checksum_of(*head, all, order, writer->n_items));
-out:
-    tdm_json_writer_free(json);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- finish ----------------------------------------------------------------------------- */
@@ -256,33 +250,29 @@ out:
 static tdm_status stream_to_file(const char *path, const char *head, size_t head_bytes,
                                  struct item *const *order, size_t n, tdm_error *err)
 {
-    tdmi_atomic_file *file = NULL;
-    tdm_status status = tdmi_atomic_open(path, &file, err);
-    if (status == TDM_OK)
-        status = tdmi_atomic_write(file, head, head_bytes, err);
-    for (size_t i = 0; status == TDM_OK && i < n; i++)
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
+    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    TDMI_TRY(tdmi_atomic_write(file, head, head_bytes, err));
+    for (size_t i = 0; i < n; i++)
         if (order[i]->bytes > 0)
-            status = tdmi_atomic_write(file, order[i]->data, (size_t)order[i]->bytes, err);
-    if (status == TDM_OK)
-        return tdmi_atomic_commit(file, err);
-    tdmi_atomic_abort(file);
-    return status;
+            TDMI_TRY(tdmi_atomic_write(file, order[i]->data, (size_t)order[i]->bytes, err));
+    return tdmi_atomic_commit(tdmi_take(&file), err);
 }
 
 static tdm_status copy_to_memory(void **bytes, size_t *length_bytes, const char *head,
                                  size_t head_bytes, struct item *const *order, size_t n,
                                  tdm_error *err)
 {
-    size_t all = head_bytes, at = head_bytes;
+    size_t all = head_bytes;
+    char *block, *at;
     for (size_t i = 0; i < n; i++)
         all += (size_t)order[i]->bytes;
-    char *block = tdmi_alloc(all, 1);
-    if (block == NULL)
-        return out_of_memory("a file in memory", err);
+    TDMI_TRY(TDMI_NEW(block, all, err));
     memcpy(block, head, head_bytes);
-    for (size_t i = 0; i < n; at += (size_t)order[i]->bytes, i++)
+    at = block + head_bytes;
+    for (size_t i = 0; i < n; at += order[i]->bytes, i++)
         if (order[i]->bytes > 0)
-            memcpy(block + at, order[i]->data, (size_t)order[i]->bytes);
+            memcpy(at, order[i]->data, (size_t)order[i]->bytes);
     *bytes = block;
     *length_bytes = all;
     return TDM_OK;
@@ -292,27 +282,22 @@ static tdm_status copy_to_memory(void **bytes, size_t *length_bytes, const char 
 static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, void **bytes,
                          size_t *length_bytes, tdm_error *err)
 {
+    const char *what = path ? path : "a file in memory";
     if (writer == NULL)
-        return out_of_memory(path != NULL ? path : "a file in memory", err);
-    if (writer->failure.code != TDM_OK) {
-        if (err != NULL)
-            *err = writer->failure;
-        return writer->failure.code;
-    }
-    char *head = NULL;
-    size_t head_bytes = 0, n = 0;
-    struct item **order = in_file_order(writer, &n);
-    tdm_status status = order == NULL ? out_of_memory("order of tensors", err) : TDM_OK;
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, make_head(writer, order, &head, &head_bytes, err),
-                          "cannot make the header of %s", path != NULL ? path : "a file in memory");
-    if (status == TDM_OK && path != NULL)
-        status = stream_to_file(path, head, head_bytes, order, n, err);
-    else if (status == TDM_OK)
-        status = copy_to_memory(bytes, length_bytes, head, head_bytes, order, n, err);
-    tdmi_free(head);
-    tdmi_free(order);
-    return status;
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write %s", what);
+    if (writer->failure.code != TDM_OK && err != NULL)
+        *err = writer->failure;
+    TDMI_TRY(writer->failure.code);
+    TDMI_AT_END(tdmi_free_at) char *head = NULL;
+    TDMI_AT_END(tdmi_free_at) struct item **order = NULL;
+    const size_t n = writer->n_items;
+    size_t head_bytes = 0;
+    TDMI_TRY(TDMI_NEW(order, n + 1, err));
+    sort_by_width(writer, order);
+    TDM_TRY(make_head(writer, order, &head, &head_bytes, err), err, "cannot make the header of %s",
+            what);
+    return path ? stream_to_file(path, head, head_bytes, order, n, err)
+                : copy_to_memory(bytes, length_bytes, head, head_bytes, order, n, err);
 }
 
 tdm_status tdmi_safetensors_finish(tdmi_safetensors_writer *writer, const char *path,

@@ -4,8 +4,8 @@
  * folder.
  */
 #include "base/file/file.h"
-#include "base/memory.h"
-#include "weights/tfjs/tfjs_group.h"
+#include "base/text/json.h"
+#include "weights/tfjs/tfjs_weights.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -15,12 +15,9 @@ static const char model_name[] = "model.json";
 
 static bool has_model(const char *folder)
 {
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 1024);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 1024};
     const char *path = tdmi_path_join(&arena, folder, model_name);
-    bool is_there = path != NULL && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
-    tdmi_arena_release(&arena);
-    return is_there;
+    return path != NULL && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
 }
 
 static bool is_form(const struct tdmi_weights_input *input)
@@ -87,21 +84,17 @@ static tdm_status note_topology(tdmi_weights *weights, const tdm_json_value *top
     const tdm_json_value *config = tdm_json_member(topology, "model_config");
     const char *json = NULL;
     size_t length = 0;
-    tdm_status status =
-        note_text(weights, "keras_version", tdm_json_member(topology, "keras_version"), err);
-    if (status == TDM_OK && tdm_json_as_string(config, NULL) != NULL)
+    TDMI_TRY(note_text(weights, "keras_version", tdm_json_member(topology, "keras_version"), err));
+    if (tdm_json_as_string(config, NULL) != NULL)
         return note_text(weights, "model_config", config, err);
     if (config == NULL && tdm_json_member(topology, "class_name") != NULL)
         config = topology;
-    if (status != TDM_OK || config == NULL)
-        return status;
-    tdm_json_writer *writer = tdm_json_writer_new(0);
+    if (config == NULL)
+        return TDM_OK;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     copy_json(writer, NULL, config);
-    status = tdm_json_finish(writer, &json, &length, err);
-    if (status == TDM_OK)
-        status = tdmi_weights_note(weights, "model_config", json, length, err);
-    tdm_json_writer_free(writer);
-    return status;
+    TDMI_TRY(tdm_json_finish(writer, &json, &length, err));
+    return tdmi_weights_note(weights, "model_config", json, length, err);
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -111,19 +104,15 @@ static tdm_status read_model(tdmi_weights *weights, const char *folder, const td
 {
     static const char *const facts[] = {"format", "generatedBy", "convertedBy"};
     const tdm_json_value *groups = tdm_json_member(root, "weightsManifest");
-    tdm_status status = TDM_OK;
     if (tdm_json_kind_of(groups) != TDM_JSON_ARRAY)
         return TDMI_WEIGHTS_BAD(err, weights, "it has no list \"weightsManifest\"");
-    status = tdmi_tfjs_check_shards(weights, folder, groups, err);
-    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(groups); i++)
-        status = tdmi_tfjs_add_group(weights, folder, tdm_json_at(groups, i), err);
-    if (status == TDM_OK)
-        status = note_topology(weights, tdm_json_member(root, "modelTopology"), err);
-    for (size_t i = 0; status == TDM_OK && i < sizeof facts / sizeof facts[0]; i++)
-        status = note_text(weights, facts[i], tdm_json_member(root, facts[i]), err);
-    if (status == TDM_OK && tdmi_weights_count(weights) == 0)
-        status = TDMI_WEIGHTS_BAD(err, weights, "there are no weights in it");
-    return status;
+    TDMI_TRY(tdmi_tfjs_add_groups(weights, folder, groups, err));
+    TDMI_TRY(note_topology(weights, tdm_json_member(root, "modelTopology"), err));
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+        TDMI_TRY(note_text(weights, facts[i], tdm_json_member(root, facts[i]), err));
+    if (tdmi_weights_count(weights) == 0)
+        return TDMI_WEIGHTS_BAD(err, weights, "there are no weights in it");
+    return TDM_OK;
 }
 
 /* The folder of a path, "" for none. */
@@ -140,31 +129,24 @@ static char *folder_of(tdmi_weights *weights, const char *path)
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
                        tdm_error *err)
 {
-    void *loaded = NULL;
+    TDMI_AT_END(tdmi_free_at) void *loaded = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const void *text = input->bytes;
     size_t length = input->n_bytes;
-    tdm_json_document *document = NULL;
-    tdm_status status = TDM_OK;
     const char *path = input->is_folder
                            ? tdmi_path_join(tdmi_weights_arena(weights), input->path, model_name)
                            : input->path;
     const char *folder = path == NULL ? NULL : folder_of(weights, path);
-    if (folder == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", input->path);
+    TDMI_NEED_MEMORY(folder, err);
     if (input->is_folder) {
-        status = tdmi_file_read(path, MOST_JSON_BYTES, &loaded, &length, err);
+        TDMI_TRY(tdmi_file_read(path, MOST_JSON_BYTES, &loaded, &length, err));
         text = loaded;
     }
-    if (status == TDM_OK && length > MOST_JSON_BYTES)
-        status = TDMI_WEIGHTS_BAD(err, weights, "it has %zu bytes; a model.json of %zu is read",
-                                  length, MOST_JSON_BYTES);
-    if (status == TDM_OK)
-        status = tdm_json_read(text, length, path, &document, err);
-    if (status == TDM_OK)
-        status = read_model(weights, folder, tdm_json_root(document), err);
-    tdm_json_document_free(document);
-    tdmi_free(loaded);
-    return status;
+    if (length > MOST_JSON_BYTES)
+        return TDMI_WEIGHTS_BAD(err, weights, "it has %zu bytes; a model.json of %zu is read",
+                                length, MOST_JSON_BYTES);
+    TDMI_TRY(tdm_json_read(text, length, path, &document, err));
+    return read_model(weights, folder, tdm_json_root(document), err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_tfjs = {

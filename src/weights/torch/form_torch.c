@@ -7,7 +7,6 @@
  *
  * The storages are used where they lie in the file.
  */
-#include "base/memory.h"
 #include "weights/torch/torch_state.h"
 #include "weights/zip_members.h"
 
@@ -29,7 +28,7 @@ static bool is_form(const struct tdmi_weights_input *input)
     return tdmi_zip_members_have(input, is_pickle);
 }
 
-/* The members of a file; storages of big-endian ones are turned once and kept. */
+/* The members of a file; storages of big-endian ones are byte-swapped once and kept. */
 struct torch_zip {
     struct tdmi_zip_members members;
     char *folder; /* "NAME/" or "" */
@@ -41,28 +40,23 @@ struct torch_zip {
 static tdm_status find_member(const struct torch_zip *zip, const char *name, int64_t *index,
                               tdm_error *err)
 {
-    tdmi_text path = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text path = {0};
     tdmi_text_printf(&path, "%s%s", zip->folder, name);
-    tdm_status status = path.is_broken ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to look for '%s%s'",
-                                                  zip->folder, name)
-                                       : TDM_OK;
-    *index =
-        status == TDM_OK ? tdmi_archive_find(zip->members.archive, tdmi_text_string(&path)) : -1;
-    tdmi_text_release(&path);
-    return status;
+    TDMI_TRY(tdmi_text_status(&path, err));
+    *index = tdmi_archive_find(zip->members.archive, path.bytes);
+    return TDM_OK;
 }
 
-static tdm_status turn(struct torch_zip *zip, size_t n_bytes, size_t width, const uint8_t **bytes,
-                       tdm_error *err)
+static tdm_status swap_bytes(struct torch_zip *zip, size_t n_bytes, size_t width,
+                             const uint8_t **bytes, tdm_error *err)
 {
-    uint8_t *turned = tdmi_alloc(n_bytes, 1);
-    if (turned == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a storage of %zu bytes", n_bytes);
+    uint8_t *swapped;
+    TDMI_TRY(TDMI_NEW(swapped, n_bytes, err));
     for (size_t i = 0; i + width <= n_bytes; i += width)
         for (size_t j = 0; j < width; j++)
-            turned[i + j] = (*bytes)[i + width - 1 - j];
-    *bytes = turned;
-    return tdmi_weights_keep(zip->members.weights, turned, tdmi_free, err);
+            swapped[i + j] = (*bytes)[i + width - 1 - j];
+    *bytes = swapped;
+    return tdmi_weights_keep(zip->members.weights, swapped, tdmi_free, err);
 }
 
 static tdm_status find_storage(void *self, const struct tdmi_torch_storage *storage,
@@ -73,47 +67,42 @@ static tdm_status find_storage(void *self, const struct tdmi_torch_storage *stor
     snprintf(name, sizeof name, "data/%.*s",
              (int)(storage->key_bytes < 80 ? storage->key_bytes : 80), (const char *)storage->key);
     int64_t index = -1;
-    tdm_status status = find_member(zip, name, &index, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(find_member(zip, name, &index, err));
     if (index < 0)
         return TDMI_WEIGHTS_BAD(err, zip->members.weights, "it has no member '%s%s'", zip->folder,
                                 name);
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(zip->members.archive, index);
     if ((uint64_t)entry->size_bytes < storage->n_bytes)
         return TDMI_WEIGHTS_BAD(
-            err, zip->members.weights, "'%s' has %lld bytes, and a storage of %llu is to be there",
-            entry->name, (long long)entry->size_bytes, (unsigned long long)storage->n_bytes);
+            err, zip->members.weights, "'%s' has %lld bytes, and a storage of %zu is to be there",
+            entry->name, (long long)entry->size_bytes, (size_t)storage->n_bytes);
     if (zip->is_big_endian && storage->is_untyped)
         return TDMI_WEIGHTS_BAD(err, zip->members.weights,
                                 "'%s' is big-endian and does not say of what type", entry->name);
     if (zip->storages[index] == NULL) {
-        status = tdmi_zip_members_bytes(&zip->members, index, bytes, err);
-        if (status == TDM_OK && zip->is_big_endian && storage->value_bytes > 1)
-            status = turn(zip, (size_t)entry->size_bytes, storage->value_bytes, bytes, err);
-        if (status == TDM_OK)
-            zip->storages[index] = *bytes;
+        TDMI_TRY(tdmi_zip_members_bytes(&zip->members, index, bytes, err));
+        if (zip->is_big_endian && storage->value_bytes > 1)
+            TDMI_TRY(swap_bytes(zip, (size_t)entry->size_bytes, storage->value_bytes, bytes, err));
+        zip->storages[index] = *bytes;
     }
     *bytes = zip->storages[index];
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status read_byte_order(struct torch_zip *zip, tdm_error *err)
 {
     const uint8_t *bytes = NULL;
     int64_t index = -1;
-    tdm_status status = find_member(zip, "byteorder", &index, err);
-    if (status != TDM_OK || index < 0)
-        return status;
+    TDMI_TRY(find_member(zip, "byteorder", &index, err));
+    if (index < 0)
+        return TDM_OK;
     size_t n = (size_t)tdmi_archive_entry(zip->members.archive, index)->size_bytes;
-    status = tdmi_zip_members_bytes(&zip->members, index, &bytes, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_zip_members_bytes(&zip->members, index, &bytes, err));
     zip->is_big_endian = n == strlen("big") && memcmp(bytes, "big", n) == 0;
     if (!zip->is_big_endian && (n != strlen("little") || memcmp(bytes, "little", n) != 0))
         return TDMI_WEIGHTS_BAD(err, zip->members.weights,
                                 "its byteorder is '%.*s'; little and big are read",
-                                (int)(n < 20 ? n : 20), (const char *)bytes);
+                                tdmi_precision(n), (const char *)bytes);
     return TDM_OK;
 }
 
@@ -126,23 +115,20 @@ static tdm_status find_pickle(struct torch_zip *zip, int64_t *index, tdm_error *
         const char *name = tdmi_archive_entry(zip->members.archive, *index)->name;
         if (!is_pickle(name))
             continue;
-        zip->folder = tdmi_arena_copy(tdmi_weights_arena(weights), name);
-        zip->storages =
-            tdmi_arena_alloc(tdmi_weights_arena(weights), (size_t)n, sizeof *zip->storages);
-        if (zip->folder == NULL || zip->storages == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
+        TDMI_ARENA_COPY(tdmi_weights_arena(weights), zip->folder, name, err);
+        TDMI_ARENA_NEW(tdmi_weights_arena(weights), zip->storages, n, err);
         zip->folder[strlen(name) - strlen(pickle_name)] = '\0';
         break;
     }
     if (*index == n)
         return TDMI_WEIGHTS_BAD(err, weights, "it has no data.pkl: it is damaged");
     int64_t program = -1;
-    tdm_status status = find_member(zip, "constants.pkl", &program, err);
-    if (status == TDM_OK && program >= 0)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "it is TorchScript, a program, which is not run: save "
-                                "model.state_dict() instead");
-    return status;
+    TDMI_TRY(find_member(zip, "constants.pkl", &program, err));
+    if (program >= 0)
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "it is TorchScript, a program, which is not run: save model.state_dict() instead");
+    return TDM_OK;
 }
 
 static tdm_status read_state(struct torch_zip *zip, int64_t index, tdmi_arena *arena,
@@ -158,34 +144,26 @@ static tdm_status read_state(struct torch_zip *zip, int64_t index, tdmi_arena *a
                                      .most_copied_bytes = zip->members.most_bytes};
     if (entry->size_bytes >
         (entry->method == 0 ? (int64_t)TDMI_PICKLE_MOST_BYTES : (int64_t)MOST_PACKED_BYTES))
-        return TDMI_WEIGHTS_BAD(err, zip->members.weights,
-                                "'%s' has %lld bytes; a pickle of at most %zu is read, of %d where "
-                                "it is compressed",
-                                entry->name, (long long)entry->size_bytes, TDMI_PICKLE_MOST_BYTES,
-                                MOST_PACKED_BYTES);
-    tdm_status status = tdmi_zip_members_bytes(&zip->members, index, &bytes, err);
-    if (status == TDM_OK)
-        status = tdmi_pickle_read(bytes, (size_t)entry->size_bytes,
-                                  tdmi_weights_path(zip->members.weights), 0, arena, &pickle, err);
-    return status == TDM_OK ? tdmi_torch_add_state(&files, &pickle, err) : status;
+        return TDMI_WEIGHTS_BAD(
+            err, zip->members.weights,
+            "'%s' has %lld bytes; a pickle of at most %zu is read, of %d where it is compressed",
+            entry->name, (long long)entry->size_bytes, TDMI_PICKLE_MOST_BYTES, MOST_PACKED_BYTES);
+    TDMI_TRY(tdmi_zip_members_bytes(&zip->members, index, &bytes, err));
+    TDMI_TRY(tdmi_pickle_read(bytes, (size_t)entry->size_bytes,
+                              tdmi_weights_path(zip->members.weights), 0, arena, &pickle, err));
+    return tdmi_torch_add_state(&files, &pickle, err);
 }
 
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
                        tdm_error *err)
 {
     struct torch_zip zip = {0};
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     int64_t index = 0;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_zip_members_open(weights, input, &zip.members, err);
-    if (status == TDM_OK)
-        status = find_pickle(&zip, &index, err);
-    if (status == TDM_OK)
-        status = read_byte_order(&zip, err);
-    if (status == TDM_OK)
-        status = read_state(&zip, index, &arena, err);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_TRY(tdmi_zip_members_open(weights, input, &zip.members, err));
+    TDMI_TRY(find_pickle(&zip, &index, err));
+    TDMI_TRY(read_byte_order(&zip, err));
+    return read_state(&zip, index, &arena, err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_torch = {

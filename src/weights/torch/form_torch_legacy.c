@@ -6,9 +6,8 @@
  *
  * The storages are used where they lie in the file, and need not be aligned.
  */
-#include "base/memory.h"
-#include "base/bytes.h"
 #include "weights/torch/torch_state.h"
+#include "base/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,40 +35,36 @@ struct legacy {
     tdmi_weights *weights;
     const uint8_t *bytes;
     size_t n_bytes, at;
-    tdmi_arena arena;        /* of what is needed while the file is read */
+    tdmi_arena *arena;       /* of values that are needed while the file is read */
     struct placed *storages; /* by key */
     size_t n_storages;
 };
 
 static tdm_status next_pickle(struct legacy *file, struct tdmi_pickle *pickle, tdm_error *err)
 {
-    tdm_status status =
-        tdmi_pickle_read(file->bytes + file->at, file->n_bytes - file->at,
-                         tdmi_weights_path(file->weights), file->at, &file->arena, pickle, err);
-    file->at += status == TDM_OK ? pickle->used_bytes : 0;
-    return status;
+    TDMI_TRY(tdmi_pickle_read(file->bytes + file->at, file->n_bytes - file->at,
+                              tdmi_weights_path(file->weights), file->at, file->arena, pickle,
+                              err));
+    file->at += pickle->used_bytes;
+    return TDM_OK;
 }
 
 static tdm_status read_head(struct legacy *file, tdm_error *err)
 {
     struct tdmi_pickle pickle = {0};
-    tdm_status status = next_pickle(file, &pickle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_pickle(file, &pickle, err));
     const tdmi_pickle_value *value = pickle.value;
     if (value->kind != TDMI_PICKLE_LONG || value->count != sizeof magic ||
         memcmp(value->bytes, magic, sizeof magic) != 0)
         return TDMI_WEIGHTS_BAD(err, file->weights,
                                 "it is a pickle, but none of PyTorch's: files written by "
                                 "torch.save(model.state_dict(), …) are read");
-    status = next_pickle(file, &pickle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(next_pickle(file, &pickle, err));
     if (pickle.value->kind != TDMI_PICKLE_INTEGER || pickle.value->integer != PROTOCOL)
-        return TDMI_WEIGHTS_BAD(err, file->weights,
-                                "it is not of PyTorch's protocol %d, the only one with storages "
-                                "behind the pickles",
-                                PROTOCOL);
+        return TDMI_WEIGHTS_BAD(
+            err, file->weights,
+            "it is not of PyTorch's protocol %d, the only one with storages behind the pickles",
+            PROTOCOL);
     return next_pickle(file, &pickle, err);
 }
 
@@ -95,17 +90,18 @@ struct ids {
     tdm_error *err;
 };
 
+static void release_ids(struct ids *ids)
+{
+    tdmi_free(ids->known);
+}
+
 static tdm_status add_id(struct ids *ids, const tdmi_pickle_value *value)
 {
     struct tdmi_torch_storage storage;
     enum tdmi_dtype dtype;
-    tdm_status status =
-        tdmi_torch_storage_of(ids->file->weights, "a value", value, &dtype, &storage, ids->err);
-    if (status != TDM_OK)
-        return status;
-    if (!TDMI_GROW(ids->known, ids->capacity, ids->n))
-        return TDM_FAIL(ids->err, TDM_E_MEMORY, "no memory for the storages of %s",
-                        tdmi_weights_path(ids->file->weights));
+    TDMI_TRY(
+        tdmi_torch_storage_of(ids->file->weights, "a value", value, &dtype, &storage, ids->err));
+    TDMI_TRY(TDMI_MAKE_ROOM(ids->known, ids->capacity, ids->n, ids->err));
     ids->known[ids->n++] = (struct placed){
         .key = storage.key, .key_bytes = storage.key_bytes, .n_bytes = storage.value_bytes};
     return TDM_OK;
@@ -113,29 +109,27 @@ static tdm_status add_id(struct ids *ids, const tdmi_pickle_value *value)
 
 static tdm_status add_ids(struct ids *ids, const struct tdmi_pickle *object)
 {
-    tdm_status status = TDM_OK;
-    for (const tdmi_pickle_value *id = object->persistent; status == TDM_OK && id != NULL;
-         id = id->next)
-        status = add_id(ids, id);
+    for (const tdmi_pickle_value *id = object->persistent; id != NULL; id = id->next)
+        TDMI_TRY(add_id(ids, id));
     if (ids->n > 0)
         qsort(ids->known, ids->n, sizeof *ids->known, by_key);
-    for (size_t i = 1; status == TDM_OK && i < ids->n; i++)
+    for (size_t i = 1; i < ids->n; i++)
         if (by_key(&ids->known[i - 1], &ids->known[i]) == 0 &&
             ids->known[i - 1].n_bytes != ids->known[i].n_bytes)
-            status = TDMI_WEIGHTS_BAD(ids->err, ids->file->weights,
-                                      "a storage is meant to have two types");
-    return status;
+            return TDMI_WEIGHTS_BAD(ids->err, ids->file->weights,
+                                    "a storage is meant to have two types");
+    return TDM_OK;
 }
 
 /* The next storage of the file is that of this key. */
 static tdm_status place_one(struct legacy *file, const struct ids *ids,
                             const tdmi_pickle_value *key, tdm_error *err)
 {
-    struct placed wanted = {.key = key->bytes, .key_bytes = key->count};
+    struct placed sample = {.key = key->bytes, .key_bytes = key->count};
     const struct placed *known =
         key->kind != TDMI_PICKLE_TEXT || ids->n == 0
             ? NULL
-            : bsearch(&wanted, ids->known, ids->n, sizeof *ids->known, by_key);
+            : bsearch(&sample, ids->known, ids->n, sizeof *ids->known, by_key);
     const uint64_t left = file->n_bytes - file->at;
     if (known == NULL)
         return TDMI_WEIGHTS_BAD(err, file->weights,
@@ -144,13 +138,13 @@ static tdm_status place_one(struct legacy *file, const struct ids *ids,
     const uint64_t n = left < 8 ? 0 : tdmi_read_little(file->bytes + file->at, 8);
     if (left < 8 || n > (left - 8) / known->n_bytes)
         return TDMI_WEIGHTS_BAD(err, file->weights,
-                                "storage %zu should have %llu values at byte %zu, past the end of "
+                                "storage %zu should have %zu values at byte %zu, past the end of "
                                 "the file: it is cut short or damaged",
-                                file->n_storages, (unsigned long long)n, file->at);
-    wanted.bytes = file->bytes + file->at + 8;
-    wanted.n_bytes = n * known->n_bytes;
-    file->at += 8 + (size_t)wanted.n_bytes;
-    file->storages[file->n_storages++] = wanted;
+                                file->n_storages, (size_t)n, file->at);
+    sample.bytes = file->bytes + file->at + 8;
+    sample.n_bytes = n * known->n_bytes;
+    file->at += 8 + (size_t)sample.n_bytes;
+    file->storages[file->n_storages++] = sample;
     return TDM_OK;
 }
 
@@ -158,42 +152,33 @@ static tdm_status place_storages(struct legacy *file, const struct tdmi_pickle *
                                  tdm_error *err)
 {
     struct tdmi_pickle pickle = {0};
-    struct ids ids = {.file = file, .err = err};
-    tdm_status status = next_pickle(file, &pickle, err);
-    if (status == TDM_OK)
-        status = add_ids(&ids, object);
-    if (status == TDM_OK && pickle.value->kind != TDMI_PICKLE_LIST)
-        status = TDMI_WEIGHTS_BAD(err, file->weights, "it has no list of its storages");
-    if (status == TDM_OK) {
-        file->storages =
-            tdmi_arena_alloc(&file->arena, pickle.value->count + 1, sizeof *file->storages);
-        if (file->storages == NULL)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the storages of %s",
-                              tdmi_weights_path(file->weights));
-    }
-    for (size_t i = 0; status == TDM_OK && i < pickle.value->count; i++)
-        status = place_one(file, &ids, pickle.value->items[i], err);
-    if (status == TDM_OK && file->n_storages > 0)
+    TDMI_AT_END(release_ids) struct ids ids = {.file = file, .err = err};
+    TDMI_TRY(next_pickle(file, &pickle, err));
+    TDMI_TRY(add_ids(&ids, object));
+    if (pickle.value->kind != TDMI_PICKLE_LIST)
+        return TDMI_WEIGHTS_BAD(err, file->weights, "it has no list of its storages");
+    TDMI_ARENA_NEW(file->arena, file->storages, pickle.value->count + 1, err);
+    for (size_t i = 0; i < pickle.value->count; i++)
+        TDMI_TRY(place_one(file, &ids, pickle.value->items[i], err));
+    if (file->n_storages > 0)
         qsort(file->storages, file->n_storages, sizeof *file->storages, by_key);
-    tdmi_free(ids.known);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status find_storage(void *self, const struct tdmi_torch_storage *storage,
                                const uint8_t **bytes, tdm_error *err)
 {
     struct legacy *file = self;
-    const struct placed wanted = {.key = storage->key, .key_bytes = storage->key_bytes};
+    const struct placed sample = {.key = storage->key, .key_bytes = storage->key_bytes};
     const struct placed *found =
         file->n_storages == 0
             ? NULL
-            : bsearch(&wanted, file->storages, file->n_storages, sizeof *file->storages, by_key);
+            : bsearch(&sample, file->storages, file->n_storages, sizeof *file->storages, by_key);
     if (found == NULL || found->n_bytes < storage->n_bytes)
-        return TDMI_WEIGHTS_BAD(err, file->weights,
-                                "storage '%.*s' should have %llu bytes; there are %llu",
-                                (int)(storage->key_bytes < 80 ? storage->key_bytes : 80),
-                                (const char *)storage->key, (unsigned long long)storage->n_bytes,
-                                found == NULL ? 0ULL : (unsigned long long)found->n_bytes);
+        return TDMI_WEIGHTS_BAD(
+            err, file->weights, "storage '%.*s' should have %zu bytes; there are %zu",
+            tdmi_precision(storage->key_bytes), (const char *)storage->key,
+            (size_t)storage->n_bytes, found == NULL ? (size_t)0 : (size_t)found->n_bytes);
     *bytes = found->bytes;
     return TDM_OK;
 }
@@ -201,22 +186,18 @@ static tdm_status find_storage(void *self, const struct tdmi_torch_storage *stor
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
                        tdm_error *err)
 {
-    struct legacy file = {.weights = weights, .bytes = input->bytes, .n_bytes = input->n_bytes};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct legacy file = {
+        .weights = weights, .bytes = input->bytes, .n_bytes = input->n_bytes, .arena = &arena};
     struct tdmi_torch_files files = {.weights = weights,
                                      .find = find_storage,
                                      .self = &file,
                                      .most_copied_bytes = 4 * (uint64_t)input->n_bytes};
     struct tdmi_pickle object = {0};
-    tdmi_arena_init(&file.arena, 0);
-    tdm_status status = read_head(&file, err);
-    if (status == TDM_OK)
-        status = next_pickle(&file, &object, err);
-    if (status == TDM_OK)
-        status = place_storages(&file, &object, err);
-    if (status == TDM_OK)
-        status = tdmi_torch_add_state(&files, &object, err);
-    tdmi_arena_release(&file.arena);
-    return status;
+    TDMI_TRY(read_head(&file, err));
+    TDMI_TRY(next_pickle(&file, &object, err));
+    TDMI_TRY(place_storages(&file, &object, err));
+    return tdmi_torch_add_state(&files, &object, err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_torch_legacy = {

@@ -2,8 +2,8 @@
  * Names as PyTorch writes them, and ours: node, dot, tensor. Whole networks often stand under a
  * name of their own ("module.", "state_dict.model."), which is found by trying.
  */
+#include "weights/bind.h"
 #include "weights/names.h"
-#include "weights/origin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,10 +36,10 @@ static bool layer_of(const struct tdmi_bindings *bindings, const char *node, int
     return n == 0 && snprintf(layer, TDMI_NAME_BYTES, "%s", node) < TDMI_NAME_BYTES;
 }
 
-/* The tensor of a node's by any of its names, behind a prefix; wanted is the first name tried. */
+/* A node's tensor by any of its names, behind a prefix; first_name: the first that was tried. */
 static const struct tdmi_weights_tensor *find(const struct tdmi_bindings *bindings,
                                               const char *prefix, int prefix_bytes, int node, int i,
-                                              char wanted[most_name])
+                                              char first_name[most_name])
 {
     const struct tdmi_node *of = &bindings->graph->nodes[node];
     const char *tensor = tdmi_binding_tensor(bindings, node, i)->spec.name;
@@ -47,8 +47,8 @@ static const struct tdmi_weights_tensor *find(const struct tdmi_bindings *bindin
     char layer[TDMI_NAME_BYTES], text[most_name];
     for (int n = 0; !found && layer_of(bindings, of->name, n, layer); n++) {
         snprintf(text, sizeof text, "%.*s%s.%s", prefix_bytes, prefix, layer, tensor);
-        if (n == 0 && wanted)
-            memcpy(wanted, text, sizeof text);
+        if (n == 0 && first_name)
+            memcpy(first_name, text, sizeof text);
         found = tdmi_weights_find(bindings->weights, text);
     }
     return found;
@@ -68,16 +68,14 @@ static int count(const struct tdmi_bindings *bindings, const char *prefix, int p
     return n;
 }
 
-/* Does a name end with layer, dot, tensor, and at a part? What stands before them is its prefix. */
-static bool has_prefix(const char *name, const char *layer, const char *tensor, int *bytes)
+/* Does a name end with this one, and at a part? Its other bytes are its prefix. */
+static bool has_prefix(const char *name, const char *ending, int *bytes)
 {
-    const size_t length = strlen(name), n = strlen(layer), tail = n + 1 + strlen(tensor);
-    if (length < tail || length - tail > most_prefix)
+    const size_t before = tdmi_ends_with(name, ending) ? strlen(name) - strlen(ending) : SIZE_MAX;
+    if (before > most_prefix)
         return false;
-    const char *end = name + length - tail;
-    *bytes = (int)(length - tail);
-    return (*bytes == 0 || end[-1] == '.') && strncmp(end, layer, n) == 0 && end[n] == '.' &&
-           strcmp(end + n + 1, tensor) == 0;
+    *bytes = (int)before;
+    return before == 0 || name[before - 1] == '.';
 }
 
 /* What stands before the first weight of the network in the file: of several places, the one where
@@ -87,7 +85,7 @@ static void choose_prefix(const struct tdmi_bindings *bindings, const char **pre
     const tdmi_graph *graph = bindings->graph;
     const int total = graph->n_params + graph->n_states;
     int first = 0, most = 0, tried = 0;
-    char layer[TDMI_NAME_BYTES];
+    char layer[TDMI_NAME_BYTES], ending[most_name];
     *prefix = "";
     *bytes = 0;
     while (first < graph->n_nodes && graph->nodes[first].n_params == 0)
@@ -97,10 +95,11 @@ static void choose_prefix(const struct tdmi_bindings *bindings, const char **pre
     const char *tensor = tdmi_binding_tensor(bindings, first, 0)->spec.name;
     if (!layer_of(bindings, graph->nodes[first].name, 0, layer))
         return;
+    snprintf(ending, sizeof ending, "%s.%s", layer, tensor);
     for (size_t t = 0; t < tdmi_weights_count(bindings->weights) && most < total; t++) {
         const char *name = tdmi_weights_at(bindings->weights, t)->name;
         int before;
-        if (!has_prefix(name, layer, tensor, &before) || tried++ >= most_prefixes)
+        if (!has_prefix(name, ending, &before) || tried++ >= most_prefixes)
             continue;
         const int here = count(bindings, name, before);
         if (here > most) {
@@ -115,12 +114,10 @@ static void choose_prefix(const struct tdmi_bindings *bindings, const char **pre
 static bool is_ignored(const char *name)
 {
     static const char *const roots[] = {"optimizer.", "optim.", "scheduler.", "lr_scheduler."};
-    static const char counter[] = "num_batches_tracked";
-    const size_t length = strlen(name), tail = sizeof counter - 1;
     for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
         if (strncmp(name, roots[i], strlen(roots[i])) == 0)
             return true;
-    return length >= tail && strcmp(name + length - tail, counter) == 0;
+    return tdmi_ends_with(name, "num_batches_tracked");
 }
 
 /* Of a model file of ours, beside its weights. */
@@ -137,13 +134,10 @@ tdm_status tdmi_origin_bind_torch(struct tdmi_bindings *bindings, tdm_error *err
     for (int node = 0; node < bindings->graph->n_nodes; node++) {
         struct tdmi_binding *binding;
         for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
-            char wanted[most_name] = "";
+            char name[most_name] = "";
             const struct tdmi_weights_tensor *from =
-                find(bindings, prefix, prefix_bytes, node, i, wanted);
-            const char *kept = tdmi_arena_copy(bindings->arena, wanted);
-            if (!kept)
-                return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
-            tdmi_bind(bindings, binding, from, kept);
+                find(bindings, prefix, prefix_bytes, node, i, name);
+            TDMI_TRY(tdmi_bind(bindings, binding, from, name, err));
         }
     }
     for (size_t i = 0; i < tdmi_weights_count(bindings->weights); i++) {

@@ -10,8 +10,8 @@
 #ifndef TANDEM_WEIGHTS_TORCH_PICKLE_H
 #define TANDEM_WEIGHTS_TORCH_PICKLE_H
 
-#include "base/arena.h"
-#include "tandem/error.h"
+#include "tensor/dtype.h"
+#include "weights/errors.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +47,8 @@ enum tdmi_pickle_makes {
 struct tdmi_pickle_name {
     const char *module, *name;
     enum tdmi_pickle_makes makes;
+    bool is_type; /* of a storage's elements, or of a tensor's */
+    enum tdmi_dtype dtype;
 };
 
 typedef struct tdmi_pickle_value tdmi_pickle_value;
@@ -92,9 +94,5 @@ const char *tdmi_pickle_name_of(const tdmi_pickle_value *value);
 const tdmi_pickle_value *tdmi_pickle_item(const tdmi_pickle_value *value, size_t i);
 /* The value of a DICT's last pair with that key, or NULL. */
 tdmi_pickle_value *tdmi_pickle_member(const tdmi_pickle_value *dict, const char *key);
-
-/* The row for a name, or NULL: pickle_names.c. */
-const struct tdmi_pickle_name *tdmi_pickle_find_name(const uint8_t *module, size_t module_bytes,
-                                                     const uint8_t *name, size_t name_bytes);
 
 #endif

@@ -7,29 +7,50 @@
 #include <string.h>
 #include "base/banned.h"
 
-bool tdmi_pickle_is_call(uint8_t opcode)
+/* ---- names ------------------------------------------------------------------------------- */
+
+static const struct tdmi_pickle_name names[] = {
+#define X(module, name, makes) {module, name, TDMI_PICKLE_MAKES_##makes, false, TDMI_DTYPE_U8},
+#define TYPE(module, name, dtype) \
+    {module, name, TDMI_PICKLE_MAKES_NOTHING, true, TDMI_DTYPE_##dtype},
+#include "weights/torch/pickle_names.def"
+#undef X
+#undef TYPE
+};
+
+static bool is_equal(const char *text, const uint8_t *bytes, size_t n_bytes)
 {
-    return memchr("cRbQ\x81\x93", opcode, 6) != NULL;
+    return strlen(text) == n_bytes && memcmp(text, bytes, n_bytes) == 0;
 }
 
-/* ---- names ------------------------------------------------------------------------------- */
+/* Python 2 calls builtins __builtin__. */
+static const struct tdmi_pickle_name *find_name(const uint8_t *module, size_t module_bytes,
+                                                const uint8_t *name, size_t name_bytes)
+{
+    if (is_equal("__builtin__", module, module_bytes)) {
+        module = (const uint8_t *)"builtins";
+        module_bytes = strlen("builtins");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_equal(names[i].name, name, name_bytes) &&
+            is_equal(names[i].module, module, module_bytes))
+            return &names[i];
+    return NULL;
+}
 
 static tdm_status push_name(struct tdmi_pickle_machine *machine, const uint8_t *module,
                             size_t module_bytes, const uint8_t *name, size_t name_bytes)
 {
     tdmi_pickle_value *value = NULL;
-    const struct tdmi_pickle_name *row =
-        tdmi_pickle_find_name(module, module_bytes, name, name_bytes);
+    const struct tdmi_pickle_name *row = find_name(module, module_bytes, name, name_bytes);
     if (row == NULL)
-        return TDMI_PICKLE_BAD(machine,
-                               "it names '%.*s.%.*s', which is not run. Tensors, numbers, text, "
-                               "lists and dicts are read: if a whole model was saved, save "
-                               "model.state_dict() instead",
-                               (int)(module_bytes < 80 ? module_bytes : 80), (const char *)module,
-                               (int)(name_bytes < 80 ? name_bytes : 80), (const char *)name);
-    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_NAME, &value);
-    if (status != TDM_OK)
-        return status;
+        return TDMI_PICKLE_BAD(
+            machine,
+            "it names '%.*s.%.*s', which is not run. Tensors, numbers, text, lists and dicts are "
+            "read: if a whole model was saved, save model.state_dict() instead",
+            tdmi_precision(module_bytes), (const char *)module, tdmi_precision(name_bytes),
+            (const char *)name);
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_NAME, &value));
     value->call.name = row;
     return tdmi_pickle_push(machine, value);
 }
@@ -49,20 +70,16 @@ static tdm_status run_global(struct tdmi_pickle_machine *machine)
 {
     const uint8_t *module = NULL, *name = NULL;
     size_t module_bytes = 0, name_bytes = 0;
-    tdm_status status = take_line(machine, &module, &module_bytes);
-    if (status == TDM_OK)
-        status = take_line(machine, &name, &name_bytes);
-    return status == TDM_OK ? push_name(machine, module, module_bytes, name, name_bytes) : status;
+    TDMI_TRY(take_line(machine, &module, &module_bytes));
+    TDMI_TRY(take_line(machine, &name, &name_bytes));
+    return push_name(machine, module, module_bytes, name, name_bytes);
 }
 
 static tdm_status run_stack_global(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *module = NULL, *name = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &name);
-    if (status == TDM_OK)
-        status = tdmi_pickle_pop(machine, &module);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &name));
+    TDMI_TRY(tdmi_pickle_pop(machine, &module));
     if (module->kind != TDMI_PICKLE_TEXT || name->kind != TDMI_PICKLE_TEXT)
         return TDMI_PICKLE_BAD(machine, "it names something by values that are no text");
     return push_name(machine, module->bytes, module->count, name->bytes, name->count);
@@ -76,23 +93,23 @@ static tdm_status make_dict(struct tdmi_pickle_machine *machine, tdmi_pickle_val
 {
     tdmi_pickle_value *dict = NULL;
     const tdmi_pickle_value *from = tdmi_pickle_item(arguments, 0);
-    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_DICT, &dict);
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_DICT, &dict));
     bool is_dict = from != NULL && from->kind == TDMI_PICKLE_DICT;
     bool is_list = from != NULL && from->kind == TDMI_PICKLE_LIST;
     /* One dict may be given to many calls: what they copy is charged like bytes of the pickle. */
     if (is_dict || is_list)
         machine->n_values += from->count;
-    if (status == TDM_OK && machine->n_values > 4 * machine->n_bytes + 64)
+    if (machine->n_values > 4 * machine->n_bytes + 64)
         return TDMI_PICKLE_BAD(machine, "it copies its dicts again and again: a bomb");
-    for (size_t i = 0; is_dict && status == TDM_OK && i < from->count; i++)
-        status = tdmi_pickle_add_pair(machine, dict, from->items[2 * i], from->items[2 * i + 1]);
-    for (size_t i = 0; is_list && status == TDM_OK && i < from->count; i++) {
+    for (size_t i = 0; is_dict && i < from->count; i++)
+        TDMI_TRY(tdmi_pickle_add_pair(machine, dict, from->items[2 * i], from->items[2 * i + 1]));
+    for (size_t i = 0; is_list && i < from->count; i++) {
         const tdmi_pickle_value *pair = from->items[i];
         if (tdmi_pickle_item(pair, 0) == NULL || pair->count != 2)
             return TDMI_PICKLE_BAD(machine, "it makes a dict of items that are no pairs");
-        status = tdmi_pickle_add_pair(machine, dict, pair->items[0], pair->items[1]);
+        TDMI_TRY(tdmi_pickle_add_pair(machine, dict, pair->items[0], pair->items[1]));
     }
-    return status == TDM_OK ? tdmi_pickle_push(machine, dict) : status;
+    return tdmi_pickle_push(machine, dict);
 }
 
 static tdm_status make_sequence(struct tdmi_pickle_machine *machine, tdmi_pickle_value *arguments)
@@ -110,9 +127,7 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
 {
     const tdmi_pickle_value *text = tdmi_pickle_item(arguments, 0);
     tdmi_pickle_value *value = NULL;
-    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_BYTES, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_BYTES, &value));
     if (text == NULL)
         return tdmi_pickle_push(machine, value);
     if (text->kind != TDMI_PICKLE_TEXT)
@@ -120,10 +135,8 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
     machine->n_values += text->count / 16;
     if (machine->n_values > 4 * machine->n_bytes + 64)
         return TDMI_PICKLE_BAD(machine, "it copies its text again and again: a bomb");
-    uint8_t *bytes = tdmi_arena_alloc(machine->arena, text->count + 1, 1);
-    if (bytes == NULL)
-        return TDM_FAIL(machine->err, TDM_E_MEMORY, "no memory for the pickle of %s",
-                        machine->name);
+    uint8_t *bytes;
+    TDMI_ARENA_NEW(machine->arena, bytes, text->count + 1, machine->err);
     for (size_t i = 0; i < text->count; i++) {
         uint8_t byte = text->bytes[i];
         bool has_next = i + 1 < text->count;
@@ -140,11 +153,8 @@ static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_va
 static tdm_status run_call(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *arguments = NULL, *name = NULL, *value = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &arguments);
-    if (status == TDM_OK)
-        status = tdmi_pickle_pop(machine, &name);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &arguments));
+    TDMI_TRY(tdmi_pickle_pop(machine, &name));
     if (name->kind != TDMI_PICKLE_NAME || arguments->kind != TDMI_PICKLE_TUPLE)
         return TDMI_PICKLE_BAD(machine, "it calls something that is no name, or without a tuple");
     switch (name->call.name->makes) {
@@ -160,9 +170,7 @@ static tdm_status run_call(struct tdmi_pickle_machine *machine)
     case TDMI_PICKLE_MAKES_CALL:
         break;
     }
-    status = tdmi_pickle_new(machine, TDMI_PICKLE_CALL, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_CALL, &value));
     value->call.name = name->call.name;
     value->call.arguments = arguments;
     return tdmi_pickle_push(machine, value);
@@ -172,11 +180,8 @@ static tdm_status run_call(struct tdmi_pickle_machine *machine)
 static tdm_status run_build(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *state = NULL, *target = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &state);
-    if (status == TDM_OK)
-        status = tdmi_pickle_top(machine, &target);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &state));
+    TDMI_TRY(tdmi_pickle_top(machine, &target));
     if (target->kind == TDMI_PICKLE_CALL && target->call.state == NULL)
         target->call.state = state;
     else if (target->kind != TDMI_PICKLE_DICT)
@@ -187,11 +192,8 @@ static tdm_status run_build(struct tdmi_pickle_machine *machine)
 static tdm_status run_persistent(struct tdmi_pickle_machine *machine)
 {
     tdmi_pickle_value *id = NULL, *value = NULL;
-    tdm_status status = tdmi_pickle_pop(machine, &id);
-    if (status == TDM_OK)
-        status = tdmi_pickle_new(machine, TDMI_PICKLE_PERSISTENT, &value);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pickle_pop(machine, &id));
+    TDMI_TRY(tdmi_pickle_new(machine, TDMI_PICKLE_PERSISTENT, &value));
     value->id = id;
     value->next = machine->persistent;
     machine->persistent = value;
@@ -213,4 +215,36 @@ tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opc
     default:
         return run_persistent(machine);
     }
+}
+
+/* ---- queries ----------------------------------------------------------------------------- */
+
+bool tdmi_pickle_is_text(const tdmi_pickle_value *value, const char *text)
+{
+    return value != NULL && value->kind == TDMI_PICKLE_TEXT &&
+           is_equal(text, value->bytes, value->count);
+}
+
+const char *tdmi_pickle_name_of(const tdmi_pickle_value *value)
+{
+    bool has_name =
+        value != NULL && (value->kind == TDMI_PICKLE_NAME || value->kind == TDMI_PICKLE_CALL);
+    return has_name ? value->call.name->name : "";
+}
+
+const tdmi_pickle_value *tdmi_pickle_item(const tdmi_pickle_value *value, size_t i)
+{
+    if (value == NULL || (value->kind != TDMI_PICKLE_LIST && value->kind != TDMI_PICKLE_TUPLE))
+        return NULL;
+    return i < value->count ? value->items[i] : NULL;
+}
+
+tdmi_pickle_value *tdmi_pickle_member(const tdmi_pickle_value *dict, const char *key)
+{
+    if (dict == NULL || dict->kind != TDMI_PICKLE_DICT)
+        return NULL;
+    for (size_t i = dict->count; i > 0; i--)
+        if (tdmi_pickle_is_text(dict->items[2 * i - 2], key))
+            return dict->items[2 * i - 1];
+    return NULL;
 }

@@ -11,11 +11,12 @@ struct tdmi_pickle_machine {
     size_t offset;
     tdmi_arena *arena;
     tdmi_pickle_value **stack;
-    size_t n_stack, stack_capacity;
-    size_t *marks; /* heights of the stack */
-    size_t n_marks, mark_capacity;
+    int64_t n_stack, stack_capacity;
+    int64_t *marks; /* heights of the stack */
+    int64_t n_marks, mark_capacity;
     tdmi_pickle_value **memo;
-    size_t n_memo, memo_capacity;
+    size_t n_memo;
+    int64_t memo_capacity;
     size_t n_values;
     tdmi_pickle_value *persistent;
     tdm_error *err;
@@ -35,7 +36,7 @@ tdm_status tdmi_pickle_pop(struct tdmi_pickle_machine *machine,
                            tdmi_pickle_value **value) TDM_MUST_USE;
 tdm_status tdmi_pickle_top(struct tdmi_pickle_machine *machine,
                            tdmi_pickle_value **value) TDM_MUST_USE;
-/* What stands above the last mark, valid until the next push, and both are gone. */
+/* Take the values above the last mark, valid until the next push, and the mark. */
 tdm_status tdmi_pickle_pop_mark(struct tdmi_pickle_machine *machine, tdmi_pickle_value ***items,
                                 size_t *n) TDM_MUST_USE;
 /* The next bytes, or a little-endian number of up to eight. */
@@ -44,18 +45,14 @@ tdm_status tdmi_pickle_take(struct tdmi_pickle_machine *machine, uint64_t n,
 tdm_status tdmi_pickle_take_number(struct tdmi_pickle_machine *machine, int n_bytes,
                                    uint64_t *number) TDM_MUST_USE;
 
-/* pickle_scalars.c: None, booleans, numbers, text, bytes. */
-bool tdmi_pickle_is_scalar(uint8_t opcode);
+/* pickle_values.c: None, booleans, numbers, text, bytes; lists, tuples, dicts, sets. */
 tdm_status tdmi_pickle_run_scalar(struct tdmi_pickle_machine *machine, uint8_t opcode) TDM_MUST_USE;
-/* pickle_containers.c: lists, tuples, dicts, sets. */
-bool tdmi_pickle_is_container(uint8_t opcode);
 tdm_status tdmi_pickle_run_container(struct tdmi_pickle_machine *machine,
                                      uint8_t opcode) TDM_MUST_USE;
 /* A DICT's next pair. */
 tdm_status tdmi_pickle_add_pair(struct tdmi_pickle_machine *machine, tdmi_pickle_value *dict,
                                 tdmi_pickle_value *key, tdmi_pickle_value *value) TDM_MUST_USE;
 /* pickle_calls.c: names, calls, state, persistent ids. */
-bool tdmi_pickle_is_call(uint8_t opcode);
 tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opcode) TDM_MUST_USE;
 
 #endif

@@ -1,17 +1,16 @@
-/* What stands beside tensors in a checkpoint, as text: numbers as they read back, small lists and
+/* Facts beside the tensors of a checkpoint, as text: numbers as they read back, small lists and
  * dicts of them (names of classes, options) as JSON. */
-#include "base/text/text.h"
 #include "weights/torch/torch_state.h"
-#include "tandem/json.h"
+#include "base/bytes.h"
+#include "base/text/json.h"
 #include "tensor/half.h"
 
-#include <stdio.h>
 #include <string.h>
 #include "base/banned.h"
 
 enum { MOST_VALUES = 20000, DEEPEST = 16, LONGEST_KEY = 1000, VALUE_BYTES = 16 };
-/* A pickle can recall one text or list a million times: there is an end to what is kept, and to
- * what is tried. */
+/* A pickle can recall one text or list a million times: limits of what is kept, and of what is
+ * tried. */
 enum { MOST_FACTS = 1000, MOST_FACT_BYTES = 1 << 20 };
 enum { MOST_VISITED = 4000000, MOST_WRITTEN_BYTES = 4 << 20 };
 
@@ -43,7 +42,7 @@ static bool numpy_number(const tdmi_pickle_value *value, double *number)
 {
     const tdmi_pickle_value *type, *said, *order, *bytes;
     uint8_t raw[8] = {0};
-    uint64_t bits = 0;
+    uint64_t bits;
     if (value->kind != TDMI_PICKLE_CALL || strcmp(tdmi_pickle_name_of(value), "scalar") != 0)
         return false;
     type = tdmi_pickle_item(value->call.arguments, 0);
@@ -59,9 +58,8 @@ static bool numpy_number(const tdmi_pickle_value *value, double *number)
         return false;
     for (size_t i = 0; i < n; i++)
         raw[i] = bytes->bytes[tdmi_pickle_is_text(order, ">") ? n - 1 - i : i];
-    for (size_t i = 0; i < n; i++)
-        bits |= (uint64_t)raw[i] << 8 * i;
     float single;
+    bits = tdmi_read_little(raw, sizeof raw);
     switch (said->bytes[0]) {
     case 'f':
         memcpy(&single, raw, sizeof single);
@@ -169,10 +167,9 @@ static void write_json(tdm_json_writer *writer, const char *key, const tdmi_pick
     case TDMI_PICKLE_DICT:
         tdm_json_object_begin(writer, key);
         for (size_t i = 0; i < value->count; i++) {
-            tdmi_text name = {0};
+            TDMI_AT_END(tdmi_text_release) tdmi_text name = {0};
             if (tdmi_torch_key(value->items[2 * i], &name))
                 write_json(writer, tdmi_text_string(&name), value->items[2 * i + 1], text);
-            tdmi_text_release(&name);
         }
         tdm_json_object_end(writer);
         break;
@@ -204,25 +201,22 @@ static void add_json(struct tdmi_torch_files *files, const tdmi_pickle_value *va
 {
     const char *json = NULL;
     size_t length = 0;
-    tdmi_text room = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text room = {0};
     if (value->count == 0 ||
         count_plain(value, MOST_VALUES, 0, &files->visited_values) >= MOST_VALUES)
         return;
-    tdm_json_writer *writer = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     write_json(writer, NULL, value, &room);
     if (tdm_json_finish(writer, &json, &length, NULL) == TDM_OK)
         tdmi_text_add(text, json, length);
     else
         text->is_broken = true;
-    tdm_json_writer_free(writer);
-    tdmi_text_release(&room);
 }
 
 tdm_status tdmi_torch_note(struct tdmi_torch_files *files, const char *key,
                            const tdmi_pickle_value *value, tdm_error *err)
 {
-    tdmi_text text = {0};
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     const tdmi_pickle_value *plain = tdmi_torch_plain(value);
     bool is_container = plain->kind == TDMI_PICKLE_LIST || plain->kind == TDMI_PICKLE_TUPLE ||
                         plain->kind == TDMI_PICKLE_DICT;
@@ -234,14 +228,10 @@ tdm_status tdmi_torch_note(struct tdmi_torch_files *files, const char *key,
     else
         (void)add_scalar(plain, &text);
     files->written_bytes += text.length_bytes;
-    if (text.is_broken)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the facts of %s",
-                          tdmi_weights_path(files->weights));
-    else if (text.length_bytes > 0 && files->fact_bytes + text.length_bytes <= MOST_FACT_BYTES) {
-        files->n_facts++;
-        files->fact_bytes += text.length_bytes;
-        status = tdmi_weights_note(files->weights, key, text.bytes, text.length_bytes, err);
-    }
-    tdmi_text_release(&text);
-    return status;
+    TDMI_TRY(tdmi_text_status(&text, err));
+    if (text.length_bytes == 0 || files->fact_bytes + text.length_bytes > MOST_FACT_BYTES)
+        return TDM_OK;
+    files->n_facts++;
+    files->fact_bytes += text.length_bytes;
+    return tdmi_weights_note(files->weights, key, text.bytes, text.length_bytes, err);
 }

@@ -1,5 +1,5 @@
-/* Walks over a checkpoint: first how many tensors lie below each container, which also refuses what
- * holds itself; then down to the model, and through it. */
+/* Walks over a checkpoint: first count the tensors below each container, which also refuses one
+ * that holds itself; then descend to the model, and through it. */
 #include "weights/torch/torch_state.h"
 
 #include <string.h>
@@ -22,8 +22,8 @@ enum rank { RANK_OTHER = N_MODEL_NAMES, RANK_AVERAGE, RANK_NEVER };
 
 struct walk {
     struct tdmi_torch_files *files;
-    tdmi_text name;     /* of the tensor, from the model's dict on */
-    tdmi_text left_out; /* "optimizer (12 tensors), …" */
+    tdmi_text *name;     /* of the tensor, from the model's dict on */
+    tdmi_text *left_out; /* "optimizer (12 tensors), …" */
     size_t steps, most_steps;
     tdm_error *err;
 };
@@ -74,10 +74,7 @@ static tdm_status count_tensors(struct walk *walk, tdmi_pickle_value *value, int
     int64_t below = 0;
     value->tally = IN_PROGRESS;
     for (size_t i = 0; i < value->count; i++) {
-        tdm_status status =
-            count_tensors(walk, inside(value->items[step * i + step - 1]), depth + 1, &below);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(count_tensors(walk, inside(value->items[step * i + step - 1]), depth + 1, &below));
         *n = *n + below > MANY ? MANY : *n + below;
     }
     value->tally = COUNTED + *n;
@@ -131,18 +128,12 @@ static int rank_of(const char *key, const tdmi_pickle_value *value)
     return is_average(key) ? RANK_AVERAGE : RANK_OTHER;
 }
 
-static tdm_status no_memory(const struct walk *walk)
-{
-    return TDM_FAIL(walk->err, TDM_E_MEMORY, "no memory for the names in %s",
-                    tdmi_weights_path(walk->files->weights));
-}
-
 static void leave_out(struct walk *walk, const char *key, int64_t n)
 {
-    if (walk->left_out.length_bytes > LONGEST_LIST)
+    if (walk->left_out->length_bytes > LONGEST_LIST)
         return;
-    tdmi_text_printf(&walk->left_out, "%s%.100s (%lld tensor%s)",
-                     walk->left_out.length_bytes > 0 ? ", " : "", *key == '\0' ? "(no name)" : key,
+    tdmi_text_printf(walk->left_out, "%s%s (%lld tensor%s)",
+                     walk->left_out->length_bytes > 0 ? ", " : "", *key == '\0' ? "(no name)" : key,
                      (long long)n, n == 1 ? "" : "s");
 }
 
@@ -154,57 +145,54 @@ static tdm_status add_one(struct walk *walk, const tdmi_pickle_value *value, int
 static tdm_status add_all(struct walk *walk, const tdmi_pickle_value *container, int most_rank,
                           int depth)
 {
-    tdmi_text key = {0};
-    tdm_status status = TDM_OK;
-    const size_t length = walk->name.length_bytes;
-    for (size_t i = 0; status == TDM_OK && i < container->count; i++) {
+    TDMI_AT_END(tdmi_text_release) tdmi_text key = {0};
+    const size_t length = walk->name->length_bytes;
+    for (size_t i = 0; i < container->count; i++) {
         const tdmi_pickle_value *child = child_of(container, i, &key);
         const char *text = tdmi_text_string(&key);
         int64_t n = tensors_of(child);
         if (++walk->steps > walk->most_steps || depth > DEEPEST)
-            status = TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
-                                      "its dicts hold each other again and again: a bomb");
-        if (status != TDM_OK)
-            continue;
+            return TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
+                                    "its dicts hold each other again and again: a bomb");
         if (*text == '\0' || (most_rank < RANK_NEVER && rank_of(text, child) > most_rank)) {
             if (n > 0)
                 leave_out(walk, text, n);
             continue;
         }
-        tdmi_text_printf(&walk->name, "%s%s", length > 0 ? "." : "", text);
-        status =
-            walk->name.is_broken || key.is_broken ? no_memory(walk) : add_one(walk, child, depth);
-        if (walk->name.bytes != NULL)
-            walk->name.bytes[length] = '\0';
-        walk->name.length_bytes = length;
+        tdmi_text_printf(walk->name, "%s%s", length > 0 ? "." : "", text);
+        TDMI_TRY(tdmi_text_status(&key, walk->err));
+        TDMI_TRY(tdmi_text_status(walk->name, walk->err));
+        TDMI_TRY(add_one(walk, child, depth));
+        walk->name->bytes[length] = '\0';
+        walk->name->length_bytes = length;
     }
-    tdmi_text_release(&key);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status add_one(struct walk *walk, const tdmi_pickle_value *value, int depth)
 {
     if (tensors_of(value) == 0)
-        return tdmi_torch_note(walk->files, walk->name.bytes, value, walk->err);
-    if (walk->name.length_bytes > LONGEST_NAME)
+        return tdmi_torch_note(walk->files, walk->name->bytes, value, walk->err);
+    if (walk->name->length_bytes > LONGEST_NAME)
         return TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
-                                "the name '%.60s…' of a tensor has more than %d bytes",
-                                walk->name.bytes, LONGEST_NAME);
+                                "the name '%s' of a tensor has more than %d bytes",
+                                walk->name->bytes, LONGEST_NAME);
     return is_container(value) ? add_all(walk, value, RANK_NEVER, depth + 1)
-                               : tdmi_torch_add(walk->files, value, walk->name.bytes, walk->err);
+                               : tdmi_torch_add(walk->files, value, walk->name->bytes, walk->err);
 }
 
-/* What the entries of a level are: the best rank of those with tensors, how many have it, the first
- * of them, and whether tensors stand right here. */
+/* Entries of a level: the best rank of those with tensors, how many have it, the first of them, and
+ * whether tensors stand right here. */
 struct level {
     int rank, n_best;
     size_t best;
     bool has_tensors;
 };
 
-static tdm_status look(struct walk *walk, const tdmi_pickle_value *container, struct level *level)
+static tdm_status rank_entries(struct walk *walk, const tdmi_pickle_value *container,
+                               struct level *level)
 {
-    tdmi_text key = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text key = {0};
     *level = (struct level){.rank = RANK_NEVER};
     for (size_t i = 0; i < container->count; i++) {
         const tdmi_pickle_value *child = child_of(container, i, &key);
@@ -218,53 +206,43 @@ static tdm_status look(struct walk *walk, const tdmi_pickle_value *container, st
         level->best = i;
         level->rank = rank;
     }
-    bool is_broken = key.is_broken;
-    tdmi_text_release(&key);
-    return is_broken ? no_memory(walk) : TDM_OK;
+    return tdmi_text_status(&key, walk->err);
 }
 
-/* Facts and what is left out of a level, of which one entry is gone into. */
-static tdm_status pass(struct walk *walk, const tdmi_pickle_value *container, size_t into)
+/* Note facts and left-out entries of a level; entry `into` is descended into. */
+static tdm_status note_others(struct walk *walk, const tdmi_pickle_value *container, size_t into)
 {
-    tdmi_text key = {0};
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < container->count; i++) {
+    TDMI_AT_END(tdmi_text_release) tdmi_text key = {0};
+    for (size_t i = 0; i < container->count; i++) {
         const tdmi_pickle_value *child = child_of(container, i, &key);
         const char *text = tdmi_text_string(&key);
-        if (key.is_broken)
-            status = no_memory(walk);
-        else if (i == into)
+        TDMI_TRY(tdmi_text_status(&key, walk->err));
+        if (i == into)
             continue;
-        else if (tensors_of(child) > 0)
+        if (tensors_of(child) > 0)
             leave_out(walk, text, tensors_of(child));
         else if (*text != '\0' && !is_optimizer(text, child))
-            status = tdmi_torch_note(walk->files, text, child, walk->err);
+            TDMI_TRY(tdmi_torch_note(walk->files, text, child, walk->err));
     }
-    tdmi_text_release(&key);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status add_model(struct walk *walk, const tdmi_pickle_value *container)
 {
     for (;;) {
         struct level level;
-        tdmi_text key = {0};
-        tdm_status status = look(walk, container, &level);
-        if (status != TDM_OK)
-            return status;
+        TDMI_AT_END(tdmi_text_release) tdmi_text key = {0};
+        TDMI_TRY(rank_entries(walk, container, &level));
         if (level.rank == RANK_NEVER || is_optimizer("", container))
-            return TDMI_WEIGHTS_BAD(walk->err, walk->files->weights,
-                                    "of its tensors none are a model's: they are an optimizer's "
-                                    "state");
+            return TDMI_WEIGHTS_BAD(
+                walk->err, walk->files->weights,
+                "of its tensors none are a model's: they are an optimizer's state");
         const tdmi_pickle_value *best = child_of(container, level.best, &key);
-        tdmi_text_release(&key);
         bool is_one = level.rank < RANK_OTHER ||
                       (level.n_best == 1 && is_container(best) && !level.has_tensors);
         if (!is_one)
             return add_all(walk, container, level.rank, 0);
-        status = pass(walk, container, level.best);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(note_others(walk, container, level.best));
         container = best;
         if (level.rank < N_FIRM_NAMES)
             return add_all(walk, container, RANK_NEVER, 0);
@@ -274,21 +252,23 @@ static tdm_status add_model(struct walk *walk, const tdmi_pickle_value *containe
 tdm_status tdmi_torch_add_state(struct tdmi_torch_files *files, const struct tdmi_pickle *pickle,
                                 tdm_error *err)
 {
-    struct walk walk = {.files = files, .most_steps = 4 * pickle->n_values + 64, .err = err};
+    TDMI_AT_END(tdmi_text_release) tdmi_text name = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
+    struct walk walk = {.files = files,
+                        .name = &name,
+                        .left_out = &left_out,
+                        .most_steps = 4 * pickle->n_values + 64,
+                        .err = err};
     tdmi_pickle_value *root = inside(pickle->value);
     int64_t n = 0;
-    tdm_status status = count_tensors(&walk, root, 0, &n);
-    if (status == TDM_OK && n == 0)
-        status = TDMI_WEIGHTS_BAD(err, files->weights, "there are no tensors in it");
-    if (status == TDM_OK)
-        status = is_container(root) ? add_model(&walk, root)
-                                    : tdmi_torch_add(files, root, "tensor", err);
-    if (status == TDM_OK && walk.left_out.is_broken)
-        status = no_memory(&walk);
-    if (status == TDM_OK && walk.left_out.length_bytes > 0)
-        status = tdmi_weights_note(files->weights, "left_out", walk.left_out.bytes,
-                                   walk.left_out.length_bytes, err);
-    tdmi_text_release(&walk.name);
-    tdmi_text_release(&walk.left_out);
-    return status;
+    TDMI_TRY(count_tensors(&walk, root, 0, &n));
+    if (n == 0)
+        return TDMI_WEIGHTS_BAD(err, files->weights, "there are no tensors in it");
+    TDMI_TRY(is_container(root) ? add_model(&walk, root)
+                                : tdmi_torch_add(files, root, "tensor", err));
+    TDMI_TRY(tdmi_text_status(&left_out, err));
+    return left_out.length_bytes == 0
+               ? TDM_OK
+               : tdmi_weights_note(files->weights, "left_out", left_out.bytes,
+                                   left_out.length_bytes, err);
 }

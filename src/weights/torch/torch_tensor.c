@@ -1,53 +1,30 @@
 /*
  * From a call of a rebuild function to a tensor of the list: every number is checked against the
- * storage before a byte is looked at. A tensor that is turned or spread in its storage is copied so
- * that it lies without gaps, as the list wants it.
+ * storage before a byte is looked at. A tensor that is transposed or spread in its storage is
+ * copied so that it lies without gaps, as the list needs it.
  */
 #include "weights/torch/torch_tensor.h"
-#include "base/memory.h"
+#include "base/text/text.h"
 
 #include <string.h>
 #include "base/banned.h"
 
 /* ---- types ------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *storage, *constant;
-    enum tdmi_dtype dtype;
-} types[] = {
-    {"FloatStorage", "float32", TDMI_DTYPE_F32},
-    {"DoubleStorage", "float64", TDMI_DTYPE_F64},
-    {"HalfStorage", "float16", TDMI_DTYPE_F16},
-    {"BFloat16Storage", "bfloat16", TDMI_DTYPE_BF16},
-    {"", "float8_e4m3fn", TDMI_DTYPE_F8_E4M3},
-    {"", "float8_e5m2", TDMI_DTYPE_F8_E5M2},
-    {"LongStorage", "int64", TDMI_DTYPE_I64},
-    {"IntStorage", "int32", TDMI_DTYPE_I32},
-    {"ShortStorage", "int16", TDMI_DTYPE_I16},
-    {"CharStorage", "int8", TDMI_DTYPE_I8},
-    {"", "uint64", TDMI_DTYPE_U64},
-    {"", "uint32", TDMI_DTYPE_U32},
-    {"", "uint16", TDMI_DTYPE_U16},
-    {"ByteStorage", "uint8", TDMI_DTYPE_U8},
-    {"BoolStorage", "bool", TDMI_DTYPE_BOOL},
-    {"UntypedStorage", "", TDMI_DTYPE_U8},
-};
-
+/* The type of a storage's name ("FloatStorage") or of a constant ("float32"). */
 static bool type_of(const tdmi_pickle_value *name, bool is_storage, enum tdmi_dtype *dtype)
 {
-    const char *said = tdmi_pickle_name_of(name);
-    for (size_t i = 0; *said != '\0' && i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(is_storage ? types[i].storage : types[i].constant, said) == 0) {
-            *dtype = types[i].dtype;
-            return true;
-        }
-    return false;
+    const char *text = tdmi_pickle_name_of(name);
+    if (*text == '\0' || !name->call.name->is_type || tdmi_ends_with(text, "Storage") != is_storage)
+        return false;
+    *dtype = name->call.name->dtype;
+    return true;
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* What is inside of parameters and subclasses: the call of _rebuild_tensor…, or NULL; the function
- * may stand in the arguments. */
+/* Unpack parameters and subclasses: the arguments of the call of _rebuild_tensor…, or NULL; the
+ * function may stand in the arguments. */
 static const tdmi_pickle_value *unwrap(const tdmi_pickle_value *value, const char **function)
 {
     enum { DEEPEST = 8 };
@@ -100,7 +77,7 @@ tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
                                 "model.state_dict() instead");
     if (!tdmi_pickle_is_text(tdmi_pickle_item(tuple, 0), "storage") || key == NULL ||
         key->kind != TDMI_PICKLE_TEXT || !type_of(tdmi_pickle_item(tuple, 1), true, dtype))
-        return TDMI_WEIGHTS_BAD(err, weights, "'%.200s' is not on a storage of a type known here",
+        return TDMI_WEIGHTS_BAD(err, weights, "'%s' is not on a storage of a type known here",
                                 what);
     *storage = (struct tdmi_torch_storage){.key = key->bytes,
                                            .key_bytes = key->count,
@@ -112,10 +89,10 @@ tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
         n_viewed = size_of(tdmi_pickle_item(view, 2));
     }
     if (n_values > INT64_MAX / width || first > n_values || n_viewed > n_values - first)
-        return TDMI_WEIGHTS_BAD(err, weights,
-                                "'%.200s' is on a storage whose size is none, or which goes past "
-                                "the one it is part of",
-                                what);
+        return TDMI_WEIGHTS_BAD(
+            err, weights,
+            "'%s' is on a storage whose size is none, or which goes past the one it is part of",
+            what);
     storage->n_bytes = n_values * width;
     storage->first = first * width;
     storage->view_bytes = n_viewed * width;
@@ -142,7 +119,7 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
         strides->kind != TDMI_PICKLE_TUPLE || sizes->count != strides->count ||
         sizes->count > TDMI_WEIGHTS_RANK || layout->first == UINT64_MAX)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "tensor '%.200s' has no place and shape of at most %d axes", name,
+                                "tensor '%s' has no place and shape of at most %d axes", name,
                                 TDMI_WEIGHTS_RANK);
     layout->tensor.rank = (int)sizes->count;
     layout->n_values = 1;
@@ -151,8 +128,8 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
     for (size_t i = 0; i < sizes->count; i++) {
         uint64_t size = size_of(sizes->items[i]), stride = size_of(strides->items[i]);
         if (size == UINT64_MAX || stride == UINT64_MAX)
-            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': axis %zu has no size or step",
-                                    name, i);
+            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': axis %zu has no size or step", name,
+                                    i);
         layout->tensor.shape[i] = (int64_t)size;
         layout->strides[i] = stride;
         fits = fits && !__builtin_mul_overflow(layout->n_values, size, &layout->n_values);
@@ -160,8 +137,7 @@ static tdm_status read_shape(const tdmi_weights *weights, const tdmi_pickle_valu
                                       !__builtin_add_overflow(last, step, &last)));
     }
     if (!fits || last == UINT64_MAX)
-        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': its shape has too many values",
-                                name);
+        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%s': its shape has too many values", name);
     layout->span = last + 1;
     return TDM_OK;
 }
@@ -203,14 +179,11 @@ static tdm_status copy_values(struct tdmi_torch_files *files, const struct layou
     uint64_t bytes, left = files->most_copied_bytes - files->copied_bytes;
     if (__builtin_mul_overflow(layout->n_values, width, &bytes) || bytes > left)
         return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%.200s' does not lie without gaps, and laid out it takes "
-                                "more memory than all tensors of such a file are given (%llu "
-                                "bytes)",
-                                layout->tensor.name, (unsigned long long)files->most_copied_bytes);
-    uint8_t *copy = tdmi_alloc((size_t)bytes, 1);
-    if (copy == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %llu bytes of tensor '%.200s'",
-                        (unsigned long long)bytes, layout->tensor.name);
+                                "tensor '%s' does not lie without gaps, and laid out it takes more "
+                                "memory than all tensors of such a file are given (%zu bytes)",
+                                layout->tensor.name, (size_t)files->most_copied_bytes);
+    uint8_t *copy;
+    TDMI_TRY(TDMI_NEW(copy, bytes, err));
     files->copied_bytes += bytes;
     gather(layout, width, from, copy);
     *data = copy;
@@ -225,34 +198,26 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
     struct layout layout = {.tensor.name = name};
     struct tdmi_torch_storage storage = {0};
     const uint8_t *bytes = NULL;
-    tdm_status status = tdmi_torch_storage_of(files->weights, name, tdmi_pickle_item(arguments, 0),
-                                              &layout.tensor.dtype, &storage, err);
-    if (status == TDM_OK && strcmp(function, "_rebuild_tensor_v3") == 0 &&
+    TDMI_TRY(tdmi_torch_storage_of(files->weights, name, tdmi_pickle_item(arguments, 0),
+                                   &layout.tensor.dtype, &storage, err));
+    if (strcmp(function, "_rebuild_tensor_v3") == 0 &&
         !type_of(tdmi_pickle_item(arguments, 6), false, &layout.tensor.dtype))
-        status = TDMI_WEIGHTS_BAD(err, files->weights,
-                                  "tensor '%.200s' is of a type that is not known here", name);
-    if (status == TDM_OK)
-        status = read_shape(files->weights, arguments, &layout, err);
-    if (status != TDM_OK)
-        return status;
+        return TDMI_WEIGHTS_BAD(err, files->weights,
+                                "tensor '%s' is of a type that is not known here", name);
+    TDMI_TRY(read_shape(files->weights, arguments, &layout, err));
     const size_t width = tdmi_dtype_bytes(layout.tensor.dtype);
     if (layout.n_values > 0 && layout.span > storage.view_bytes / width)
-        return TDMI_WEIGHTS_BAD(err, files->weights,
-                                "tensor '%.200s' ends at value %llu of a storage of %llu: the file "
-                                "is damaged",
-                                name, (unsigned long long)layout.span,
-                                (unsigned long long)(storage.view_bytes / width));
+        return TDMI_WEIGHTS_BAD(
+            err, files->weights,
+            "tensor '%s' ends at value %zu of a storage of %zu: the file is damaged", name,
+            (size_t)layout.span, (size_t)(storage.view_bytes / width));
     if (layout.n_values == 0)
         return tdmi_weights_add(files->weights, &layout.tensor, 0, err);
-    status = files->find(files->self, &storage, &bytes, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "cannot read tensor '%.200s'", name);
+    TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%s'", name);
     bytes += storage.first;
     const uint8_t *data = bytes + layout.first * width;
     if (!is_without_gaps(&layout))
-        status = copy_values(files, &layout, width, bytes, &data, err);
+        TDMI_TRY(copy_values(files, &layout, width, bytes, &data, err));
     layout.tensor.data = data;
-    if (status == TDM_OK)
-        status = tdmi_weights_add(files->weights, &layout.tensor, layout.n_values * width, err);
-    return status;
+    return tdmi_weights_add(files->weights, &layout.tensor, layout.n_values * width, err);
 }

@@ -46,7 +46,7 @@ expect_stderr_matches 'the run kept no pictures of pictures for a test, .* --spl
 expect_exit 0 "$TANDEM" train pictures -o wide --model mobilenetv2-0.35 --size 32 --steps 1 --quiet
 set -- pictures --weights wide --freeze none --steps 1 --quiet
 expect_exit 2 "$TANDEM" train "$@" -o no --hidden 65536
-expect_stderr_matches 'importing .*: --hidden 65536 makes a network of [0-9]+ bytes of weights, .* with it at most [0-9]+ is accepted$'
+expect_stderr_matches '--hidden 65536 makes a network of [0-9]+ bytes of weights, .* with it at most [0-9]+ is accepted$'
 most=$(sed -n 's/.* at most \([0-9]*\) is accepted$/\1/p' "$err")
 expect_exit 2 "$TANDEM" train "$@" -o no --hidden $((most + 1))
 expect_exit 0 "$TANDEM" train "$@" -o widest --hidden "$most"

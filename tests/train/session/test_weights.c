@@ -253,7 +253,7 @@ static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
     assert_said(next, "\"fit\":\"stretch\"");
     assert_said(next, "\"scale\":\"torch\"");
     assert_said(next, "\"epsilon\":0.0125");
-    assert_heard(&heard, "pictures become", false);
+    assert_heard(&heard, "images become", false);
     options.model = "convnet7"; /* said again */
     options.run = below(tree, "again");
     must_train(&options, (tdm_sink){0}, &result);
@@ -269,7 +269,7 @@ static void another_size_is_taken_and_told(void **state)
     rewrite(options.weights, options.weights, "\"epsilon\":0.0125", "\"epsilon\":1e-05");
     options.size = 12;
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "pictures become 12×12 here; those of the weights were 8×8", true);
+    assert_heard(&heard, "images become 12×12 here; those of the weights were 8×8", true);
     assert_said(below(tree, "next/best.safetensors"), "\"width\":12,\"height\":12");
     assert_said(below(tree, "next/best.safetensors"), "\"scale\":\"torch\"");
 }

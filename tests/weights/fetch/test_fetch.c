@@ -1,6 +1,6 @@
 /*
- * Weights from a server on loopback: whole, cut off and gone on with, changed in between, not
- * there, and another file than the published one.
+ * Weights from a server on loopback: whole, cut off and resumed, changed in between, missing, and
+ * another file than the published one.
  */
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -10,16 +10,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "base/folder.h"
 
 enum { FILE_BYTES = 300000 };
@@ -32,7 +24,7 @@ static struct server {
     uint8_t bytes[FILE_BYTES];
     const char *tag; /* its ETag; NULL: none */
     int answer;      /* instead of the file: 404, 503; 0: the file */
-    long claim;      /* told as its length instead; 0: the truth */
+    long claim;      /* announced as its length instead; 0: the truth */
     int n_cut;       /* so many answers end after cut_at bytes of the body */
     size_t cut_at;
     int n_asked;    /* requests */
@@ -115,6 +107,8 @@ static void *serve(void *unused)
 
 static struct folder home;
 static char mirror[64];
+static struct tdm_weights_fetched fetched; /* by the case, and its error */
+static tdm_error err;
 
 static int start(void **state)
 {
@@ -147,6 +141,8 @@ static int fresh_home(void **state)
 {
     (void)state;
     home = folder_new();
+    fetched = (struct tdm_weights_fetched){.struct_bytes = sizeof fetched};
+    err = (tdm_error){0};
     setenv("TANDEM_HOME", home.path, 1);
     server.tag = "\"one\"";
     server.answer = server.n_cut = server.n_asked = 0;
@@ -162,60 +158,55 @@ static int remove_home(void **state)
     return 0;
 }
 
+#define AT_HOME(name) TEST_WITH(name, fresh_home, remove_home)
+
 static const char *const unhashed = "mobilenetv2-0.35-notop";
 
-static tdm_status fetch(const char *name, struct tdm_weights_fetched *fetched, tdm_error *err)
+static void assert_fetch(const char *name, tdm_status expected)
 {
-    tdm_status status = tdm_weights_fetch(name, mirror, (tdm_sink){0}, fetched, err);
+    const tdm_status status = tdm_weights_fetch(name, mirror, (tdm_sink){0}, &fetched, &err);
     if (status == TDM_E_ABSENT)
         skip(); /* no libcurl on this machine */
-    return status;
+    assert_int_equal(status, expected);
 }
 
-static void assert_is_the_file(const struct tdm_weights_fetched *fetched)
+static void assert_is_the_file(void)
 {
     void *bytes = NULL;
     size_t n = 0;
-    tdm_error err;
-    assert_int_equal(tdmi_file_read(fetched->path, 1 << 20, &bytes, &n, &err), TDM_OK);
+    assert_int_equal(tdmi_file_read(fetched.path, 1 << 20, &bytes, &n, &err), TDM_OK);
     assert_int_equal(n, FILE_BYTES);
     assert_memory_equal(bytes, server.bytes, FILE_BYTES);
-    assert_int_equal(fetched->bytes, FILE_BYTES);
+    assert_int_equal(fetched.bytes, FILE_BYTES);
     tdmi_free(bytes);
 }
 
-static void assert_says(const tdm_error *err, const char *words)
+static void assert_says(const char *words)
 {
     char text[3000];
-    tdm_error_format(err, text, sizeof text);
+    tdm_error_format(&err, text, sizeof text);
     if (strstr(text, words) == NULL)
         fail_msg("'%s' is not in: %s", words, text);
 }
 
-static void a_file_comes_whole_and_is_remembered(void **state)
+AT_HOME(a_file_comes_whole_and_is_remembered)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
-    assert_is_the_file(&fetched);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
     assert_true(fetched.is_new && !fetched.was_here && !fetched.is_published);
     assert_string_equal(server.last_path, "/mirror/mobilenet_v2_weights_tf_dim_ordering_tf_"
                                           "kernels_0.35_224_no_top.h5");
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_fetch(unhashed, TDM_OK);
     assert_true(!fetched.is_new && fetched.was_here);
     assert_int_equal(server.n_asked, 1);
 }
 
-static void what_was_cut_off_is_gone_on_with(void **state)
+AT_HOME(a_download_that_was_cut_off_is_resumed)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     server.n_cut = 1;
     server.cut_at = 100000;
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
-    assert_is_the_file(&fetched);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
     assert_int_equal(server.n_asked, 2);
     assert_true(server.last_from > 0 && server.n_sent == FILE_BYTES);
 }
@@ -225,7 +216,6 @@ static void leave_part(const uint8_t *bytes, size_t n, const char *tag)
 {
     static const char file[] = "mobilenet_v2_weights_tf_dim_ordering_tf_kernels_0.35_224_no_top.h5";
     char path[200];
-    tdm_error err;
     snprintf(path, sizeof path, "%s/weights/.%s.part", home.path, file);
     assert_int_equal(tdmi_file_write(path, bytes, n, &err), TDM_OK);
     snprintf(path, sizeof path, "%s/weights/.%s.tag", home.path, file);
@@ -233,112 +223,83 @@ static void leave_part(const uint8_t *bytes, size_t n, const char *tag)
         assert_int_equal(tdmi_file_write(path, tag, strlen(tag), &err), TDM_OK);
 }
 
-static void what_an_earlier_process_left_is_gone_on_with(void **state)
+AT_HOME(the_part_of_an_earlier_process_is_resumed)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     leave_part(server.bytes, 1000, "\"one\"");
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
-    assert_is_the_file(&fetched);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
     assert_int_equal(server.last_from, 1000);
 }
 
-static void a_busy_server_is_asked_again_and_then_named(void **state)
+AT_HOME(a_busy_server_gets_more_requests_and_is_then_named)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     server.answer = 503;
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
-    assert_says(&err, "the server answers 503");
-    assert_says(&err, "by hand: put the file at");
+    assert_fetch(unhashed, TDM_E_SYSTEM);
+    assert_says("the server answers 503");
+    assert_says("by hand: put the file at");
     assert_int_equal(server.n_asked, 4);
 }
 
-static void a_file_that_changed_in_between_is_begun_anew(void **state)
+AT_HOME(a_file_that_changed_in_between_is_begun_anew)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     leave_part(server.bytes + 5000, 1000, "\"zero\"");
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
-    assert_is_the_file(&fetched);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
     assert_int_equal(server.last_from, 0);
 }
 
-static void a_rest_of_no_known_file_is_not_trusted(void **state)
+AT_HOME(a_rest_of_no_known_file_is_not_trusted)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     server.tag = NULL;
     leave_part(server.bytes + 5000, 1000, NULL);
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
-    assert_is_the_file(&fetched);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
 }
 
-static void another_file_than_the_published_one_is_removed(void **state)
+AT_HOME(another_file_than_the_published_one_is_removed)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     const char *const hashed[] = {"resnet18", "xception-notop"};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(fetch(hashed[i], &fetched, &err), TDM_E_INPUT);
-        assert_says(&err, i ? "md5:b0042744" : "sha256:f37072fd");
+        assert_fetch(hashed[i], TDM_E_INPUT);
+        assert_says(i ? "md5:b0042744" : "sha256:f37072fd");
         assert_int_equal(tdmi_file_kind_of(fetched.path), TDMI_FILE_MISSING);
     }
 }
 
-static void a_file_that_changed_here_is_refused(void **state)
+AT_HOME(a_file_that_changed_here_is_refused)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_fetch(unhashed, TDM_OK);
     assert_int_equal(tdmi_file_write(fetched.path, "other", 5, &err), TDM_OK);
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
-    assert_says(&err, "is not the file that was fetched");
+    assert_fetch(unhashed, TDM_E_INPUT);
+    assert_says("is not the file that was fetched");
 }
 
-static void what_a_server_refuses_is_said_at_once(void **state)
+AT_HOME(a_refusal_of_the_server_is_reported_at_once)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     server.answer = 404;
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
-    assert_says(&err, "the server answers 404");
-    assert_says(&err, "--mirror");
+    assert_fetch(unhashed, TDM_E_SYSTEM);
+    assert_says("the server answers 404");
+    assert_says("--mirror");
     assert_int_equal(server.n_asked, 1);
 }
 
-static void what_is_much_larger_than_published_is_not_taken(void **state)
+AT_HOME(a_file_much_larger_than_published_is_not_taken)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
     server.claim = 100000000;
-    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
-    assert_says(&err, "twice what was published (2.0 MB)");
+    assert_fetch(unhashed, TDM_E_INPUT);
+    assert_says("twice what was published (2.0 MB)");
     assert_int_equal(server.n_asked, 1);
 }
 
-static void a_name_that_nobody_published_is_wrong_usage(void **state)
+AT_HOME(a_name_that_nobody_published_is_wrong_usage)
 {
-    (void)state;
-    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    tdm_error err = {0};
-    assert_int_equal(fetch("xceptoin", &fetched, &err), TDM_E_USAGE);
-    assert_says(&err, "xception");
+    assert_fetch("xceptoin", TDM_E_USAGE);
+    assert_says("xception");
 }
 
-static void digests_are_compared_as_publishers_write_them(void **state)
+AT_HOME(digests_are_compared_as_publishers_write_them)
 {
-    (void)state;
     struct tdmi_digest digest;
-    tdm_error err;
     char path[200];
     snprintf(path, sizeof path, "%s/abc", home.path);
     assert_int_equal(tdmi_file_write(path, "abc", 3, &err), TDM_OK);
@@ -350,22 +311,4 @@ static void digests_are_compared_as_publishers_write_them(void **state)
     assert_false(tdmi_digest_is(&digest, ""));
 }
 
-int main(void)
-{
-#define AT_HOME(test) cmocka_unit_test_setup_teardown(test, fresh_home, remove_home)
-    const struct CMUnitTest tests[] = {
-        AT_HOME(a_file_comes_whole_and_is_remembered),
-        AT_HOME(what_was_cut_off_is_gone_on_with),
-        AT_HOME(what_an_earlier_process_left_is_gone_on_with),
-        AT_HOME(a_busy_server_is_asked_again_and_then_named),
-        AT_HOME(a_file_that_changed_in_between_is_begun_anew),
-        AT_HOME(a_rest_of_no_known_file_is_not_trusted),
-        AT_HOME(another_file_than_the_published_one_is_removed),
-        AT_HOME(a_file_that_changed_here_is_refused),
-        AT_HOME(what_a_server_refuses_is_said_at_once),
-        AT_HOME(what_is_much_larger_than_published_is_not_taken),
-        AT_HOME(a_name_that_nobody_published_is_wrong_usage),
-        AT_HOME(digests_are_compared_as_publishers_write_them),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, start, stop);
-}
+TEST_MAIN(start, stop)

@@ -2,11 +2,7 @@
  * The HDF5 reader itself, on files that h5py wrote (tests/fixtures/make_keras.py) and on small ones
  * with a lie in them.
  */
-#include "weights/hdf5/hdf5.h"
-#include "base/file/file.h"
-#include "base/memory.h"
-#include "weights/hdf5/write.h"
-#include "unit.h"
+#include "weights/hdf5/hdf5_file.h"
 
 static uint8_t *fixture(const char *name, size_t *n_bytes)
 {
@@ -16,15 +12,6 @@ static uint8_t *fixture(const char *name, size_t *n_bytes)
     snprintf(path, sizeof path, CHECKOUT "/tests/fixtures/keras/%s", name);
     assert_int_equal(tdmi_file_read(path, 1 << 20, &bytes, n_bytes, &err), TDM_OK);
     return bytes;
-}
-
-static tdmi_hdf5 *opened(const void *bytes, size_t n_bytes)
-{
-    tdm_error err = {0};
-    tdmi_hdf5 *file = NULL;
-    if (tdmi_hdf5_open(bytes, n_bytes, "x.h5", true, &file, &err) != TDM_OK)
-        fail_msg("%s", tdm_error_sentence(&err, 0));
-    return file;
 }
 
 static void assert_not_opened(const void *bytes, size_t n_bytes, const char *words)
@@ -96,14 +83,6 @@ TEST(checksums_are_passed_over_when_asked)
     tdmi_free(bytes);
 }
 
-static tdmi_hdf5 *of_writer(tdmi_hdf5_writer *writer, void **bytes, size_t *n_bytes)
-{
-    tdm_error err = {0};
-    assert_int_equal(tdmi_hdf5_writer_finish_bytes(writer, bytes, n_bytes, &err), TDM_OK);
-    tdmi_hdf5_writer_free(writer);
-    return opened(*bytes, *n_bytes);
-}
-
 TEST(members_are_sorted_with_digits_as_numbers)
 {
     static const char *const sorted[] = {"a",     "b02",    "b2", "b2c", "b10",
@@ -116,7 +95,7 @@ TEST(members_are_sorted_with_digits_as_numbers)
     tdmi_hdf5_writer *writer = tdmi_hdf5_writer_new();
     for (int i = N - 1; i >= 0; i--)
         tdmi_hdf5_writer_group(writer, sorted[i]);
-    tdmi_hdf5 *file = of_writer(writer, &bytes, &n_bytes);
+    tdmi_hdf5 *file = written(writer, &bytes, &n_bytes);
     assert_int_equal(tdmi_hdf5_links(file, tdmi_hdf5_root(file), &links, &n_links, &err), TDM_OK);
     assert_int_equal(n_links, N);
     int n_same = 0;
@@ -146,7 +125,7 @@ TEST(branches_that_meet_again_are_refused)
         snprintf(name, sizeof name, "member%d", i);
         tdmi_hdf5_writer_group(writer, name);
     }
-    tdmi_hdf5_close(of_writer(writer, &bytes, &n_bytes));
+    tdmi_hdf5_close(written(writer, &bytes, &n_bytes));
     uint8_t *root = (uint8_t *)bytes + ((uint8_t *)bytes)[80] + (((uint8_t *)bytes)[81] << 8) +
                     (((uint8_t *)bytes)[82] << 16);
     assert_memory_equal(root, "TREE", 4);

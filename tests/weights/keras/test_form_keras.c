@@ -137,13 +137,12 @@ TEST(layers_say_what_the_configuration_calls_them)
 {
     char path[4096];
     tdm_error err = {0};
-    tdmi_weights *weights = NULL;
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
     path_of("nested.keras", path);
     assert_int_equal(tdmi_weights_open(path, &weights, &err), TDM_OK);
     assert_string_equal(tdmi_weights_fact(weights, "layers/sequential/layers/conv2d"),
                         "inner_conv");
     assert_string_equal(tdmi_weights_fact(weights, "layers/sequential"), "inner");
-    tdmi_weights_close(weights);
 }
 
 /* The lists say the order, not the alphabet; what an optimizer remembers is in neither file. */
@@ -276,11 +275,10 @@ TEST(without_memory_reading_fails_cleanly)
             continue;
         for (int64_t n = 1; status == TDM_E_MEMORY; n++) {
             tdm_error err = {0};
-            tdmi_weights *weights = NULL;
+            TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
             tdmi_memory_fail_from(n);
             status = tdmi_weights_open(path, &weights, &err);
             tdmi_memory_fail_from(0);
-            tdmi_weights_close(weights);
         }
         assert_int_equal(status, TDM_OK);
     }

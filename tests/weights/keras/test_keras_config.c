@@ -3,17 +3,10 @@
  * refused by name. The files are made here; their form is safetensors, their names are Keras'.
  */
 #include "weights/import/import.h"
-#include "base/memory.h"
 #include "weights/keras/config.h"
 #include "weights/safetensors/safetensors.h"
 #include "tandem/log.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 /* Quotes are written as ' so that the texts can be read. */
 static const char *quoted(const char *text)
@@ -143,11 +136,10 @@ static const struct tensor keras_2_tensors[] = {
     {"optimizer_weights/Variable:0", 1, {4}},
     {NULL}};
 
-static void layers_become_nodes_with_their_tensors(void **state)
+TEST(layers_become_nodes_with_their_tensors)
 {
-    (void)state;
-    struct file file;
-    struct tdmi_import import;
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
     make(&file, keras_2, keras_2_tensors);
     import_it(&file, &(struct tdmi_import_request){0}, &import);
     has_ops(&import, "input conv batch_norm relu6 conv conv add dense softmax");
@@ -174,15 +166,12 @@ static void layers_become_nodes_with_their_tensors(void **state)
     import_it(&file, &(struct tdmi_import_request){.input.scale = "raw"}, &import);
     assert_int_equal(import.n_notes, 0);
     assert_int_equal(tdmi_graph_preprocess(import.graph)->scale, TDMI_SCALE_RAW);
-    tdmi_import_release(&import);
-    done(&file);
 }
 
-static void other_classes_take_the_place_of_the_last_layer(void **state)
+TEST(other_classes_take_the_place_of_the_last_layer)
 {
-    (void)state;
-    struct file file;
-    struct tdmi_import import;
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
     make(&file, keras_2, keras_2_tensors);
     import_it(&file,
               &(struct tdmi_import_request){.head = {.classes = 5, .hidden = 6, .dropout = 0.5}},
@@ -192,11 +181,9 @@ static void other_classes_take_the_place_of_the_last_layer(void **state)
     assert_int_equal(import.n_classes, 5);
     assert_true(first_param(&import, "s.pointwise", 1) == 6.0F);
     assert_non_null(strstr(import.notes[1], "'d'"));
-    tdmi_import_release(&import);
-    done(&file);
 }
 
-/* Of features as a global pooling makes them, or of a whole picture (Flatten). */
+/* Of features as a global pooling makes them, or of a whole image (Flatten). */
 #define DENSE_IN_A_ROW(pooling)                                                      \
     "{'class_name':'Sequential','config':{'name':'m','layers':["                     \
     "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,2,2,1]}},"  \
@@ -208,9 +195,8 @@ static void other_classes_take_the_place_of_the_last_layer(void **state)
     "{'class_name':'Dropout','config':{'name':'within','rate':0.5}},"                \
     "{'class_name':'Dense','config':{'name':'d2','units':3,'activation':'softmax'}}]}}"
 
-static void all_dense_layers_behind_a_global_pooling_are_head(void **state)
+TEST(all_dense_layers_behind_a_global_pooling_are_head)
 {
-    (void)state;
     static const struct {
         const char *config, *head, *others, *note;
         int inputs;
@@ -232,8 +218,8 @@ static void all_dense_layers_behind_a_global_pooling_are_head(void **state)
                                          {"d2/kernel", 2, {6, 3}},
                                          {"d2/bias", 1, {3}},
                                          {NULL}};
-        struct file file;
-        struct tdmi_import import;
+        TDMI_AT_END(done) struct file file = {.bytes = NULL};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
         make(&file, cases[i].config, tensors);
         import_it(&file, &(struct tdmi_import_request){.head = {.classes = 3}}, &import);
         assert_false(import.has_new_head);
@@ -243,8 +229,6 @@ static void all_dense_layers_behind_a_global_pooling_are_head(void **state)
         assert_true(import.has_new_head);
         has_ops(&import, cases[i].others);
         assert_non_null(strstr(import.notes[1], cases[i].note));
-        tdmi_import_release(&import);
-        done(&file);
     }
 }
 
@@ -287,11 +271,10 @@ static const struct tensor keras_3_tensors[] = {
     {"optimizer/vars/0", 1, {1}},
     {NULL}};
 
-static void numbered_tensors_of_nested_models_are_found(void **state)
+TEST(numbered_tensors_of_nested_models_are_found)
 {
-    (void)state;
-    struct file file;
-    struct tdmi_import import;
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
     make(&file, keras_3, keras_3_tensors);
     import_it(&file, &(struct tdmi_import_request){0}, &import);
     has_ops(&import, "input conv conv relu concat global_pool dropout dense logistic");
@@ -301,8 +284,6 @@ static void numbered_tensors_of_nested_models_are_found(void **state)
     assert_true(first_param(&import, "c1", 0) == 2.0F);
     assert_true(first_param(&import, "c2", 1) == 5.0F);
     assert_true(first_param(&import, "d", 1) == 1.0F);
-    tdmi_import_release(&import);
-    done(&file);
 }
 
 /* ---- refusals ----------------------------------------------------------------------------------
@@ -313,9 +294,8 @@ static void numbered_tensors_of_nested_models_are_found(void **state)
     "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,4,4,3]}}," \
     "{'class_name':'" class "','config':{'name':'x'," config "}}]}}"
 
-static void what_there_is_no_op_for_is_refused_by_name(void **state)
+TEST(what_there_is_no_op_for_is_refused_by_name)
 {
-    (void)state;
     static const struct tensor none[] = {{"c/kernel", 1, {1}}, {NULL}};
     static const struct {
         const char *config, *says;
@@ -330,17 +310,17 @@ static void what_there_is_no_op_for_is_refused_by_name(void **state)
          "channels_first"},
         {ONE("Conv2D", "'filters':4,'kernel_size':[3,3],'padding':'causal'"), "padding causal"},
         {ONE("Conv2D", "'filters':4,'kernel_size':[9,9]"), "no room for a window"},
-        {ONE("Dense", "'units':4"), "a picture that is not flattened"},
+        {ONE("Dense", "'units':4"), "an image that is not flattened"},
         {ONE("BatchNormalization", "'axis':1"), "another axis"},
         {ONE("Rescaling", "'scale':2"), "rescales by 2 and 0"},
         {ONE("Dropout", "'rate':1"), "its rate"},
-        {ONE("Conv2D", "'filters':4,'kernel_size':[3,3]"), "picture of features"},
-        {ONE("MaxPooling2D", "'pool_size':[2,2],'strides':null"), "picture of features"},
+        {ONE("Conv2D", "'filters':4,'kernel_size':[3,3]"), "image of features"},
+        {ONE("MaxPooling2D", "'pool_size':[2,2],'strides':null"), "image of features"},
         {ONE("Permute", "'dims':[2,1,3]"), "(1, 3, 2) around zeros"},
-        {ONE("Permute", "'dims':[1,3,2]"), "picture of features"},
+        {ONE("Permute", "'dims':[1,3,2]"), "image of features"},
         {ONE("Permute", "'dims':[1,3,2]}},{'class_name':'Conv2D','config':{'name':'y','filters':4,"
                         "'kernel_size':[3,3]"),
-         "layer 'y' (Conv2D) reads a picture whose columns and channels"},
+         "layer 'y' (Conv2D) reads an image whose columns and channels"},
         {"{'class_name':'Custom','config':{}}", "a model of the class 'Custom'"},
         {"[1", "model_config"},
         {"{'class_name':'Sequential','config':{'layers':[]}}", "without layers"},
@@ -348,7 +328,7 @@ static void what_there_is_no_op_for_is_refused_by_name(void **state)
          "lacks its class_name"},
         {"{'class_name':'Sequential','config':{'layers':[{'class_name':'InputLayer','config':"
          "{'name':'i','batch_shape':[null,4]}}]}}",
-         "no picture"},
+         "no image"},
         {"{'class_name':'Functional','config':{'layers':[],'input_layers':[['a',0,0],['b',0,0]],"
          "'output_layers':['a',0,0]}}",
          "2 inputs and 1 outputs"},
@@ -364,8 +344,8 @@ static void what_there_is_no_op_for_is_refused_by_name(void **state)
          "is used 2 times"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct file file;
-        struct tdmi_import import;
+        TDMI_AT_END(done) struct file file = {.bytes = NULL};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
         tdm_error err = {0};
         char text[3500];
         make(&file, cases[i].config, none);
@@ -373,17 +353,15 @@ static void what_there_is_no_op_for_is_refused_by_name(void **state)
             tdmi_import(file.weights, &(struct tdmi_import_request){0}, &import, &err);
         tdm_error_format(&err, text, sizeof text);
         if (status != TDM_E_INPUT || !strstr(text, cases[i].says))
-            fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
+            fail_msg("status %d; '%s' is not in: %s", (int)status, cases[i].says, text);
         assert_null(import.graph);
-        done(&file);
     }
 }
 
-static void a_tensor_that_is_missing_is_named_by_its_layer(void **state)
+TEST(a_tensor_that_is_missing_is_named_by_its_layer)
 {
-    (void)state;
-    struct file file;
-    struct tdmi_import import;
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
     struct tensor tensors[sizeof keras_2_tensors / sizeof keras_2_tensors[0]];
     tdm_error err = {0};
     char text[3500];
@@ -395,14 +373,12 @@ static void a_tensor_that_is_missing_is_named_by_its_layer(void **state)
     tdm_error_format(&err, text, sizeof text);
     assert_non_null(strstr(text, "missing: s/pointwise_kernel of 1×1×4×4"));
     assert_non_null(strstr(text, "of no use: model_weights/other/other/pointwise_kernel:0"));
-    done(&file);
 }
 
-static void what_the_file_says_need_not_be_said_again(void **state)
+TEST(what_the_file_says_need_not_be_said_again)
 {
-    (void)state;
-    struct file file;
-    struct tdmi_import import;
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
     tdm_error err = {0};
     make(&file, keras_3, keras_3_tensors);
     assert_int_equal(tdmi_import(file.weights, &(struct tdmi_import_request){.input.scale = "tf"},
@@ -412,20 +388,13 @@ static void what_the_file_says_need_not_be_said_again(void **state)
                                  &(struct tdmi_import_request){.input.padding = "same"}, &import,
                                  &err),
                      TDM_E_USAGE);
-    done(&file);
 }
 
-int main(void)
+static int silence(void **state)
 {
+    (void)state;
     tdm_log_set_level(TDM_LOG_SILENT);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_become_nodes_with_their_tensors),
-        cmocka_unit_test(other_classes_take_the_place_of_the_last_layer),
-        cmocka_unit_test(all_dense_layers_behind_a_global_pooling_are_head),
-        cmocka_unit_test(numbered_tensors_of_nested_models_are_found),
-        cmocka_unit_test(what_there_is_no_op_for_is_refused_by_name),
-        cmocka_unit_test(a_tensor_that_is_missing_is_named_by_its_layer),
-        cmocka_unit_test(what_the_file_says_need_not_be_said_again),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+    return 0;
 }
+
+TEST_MAIN(silence, NULL)

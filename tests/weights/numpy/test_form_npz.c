@@ -3,7 +3,6 @@
 #include "io/compress/inflate.h"
 #include "data/pack.h"
 #include "weights/weights_file.h"
-#include "unit.h"
 
 TEST(arrays_of_all_types_and_orders_are_read)
 {
@@ -15,7 +14,7 @@ TEST(arrays_of_all_types_and_orders_are_read)
         {"int16", TDMI_DTYPE_I16},   {"int32", TDMI_DTYPE_I32},   {"int64", TDMI_DTYPE_I64},
         {"uint8", TDMI_DTYPE_U8},    {"uint16", TDMI_DTYPE_U16},  {"uint32", TDMI_DTYPE_U32},
         {"uint64", TDMI_DTYPE_U64},  {"bool", TDMI_DTYPE_BOOL}};
-    tdmi_weights *weights = open_fixture("numpy/stored.npz");
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture("numpy/stored.npz");
     assert_string_equal(tdmi_weights_form_name(weights), "numpy");
     assert_int_equal(tdmi_weights_count(weights), 17);
     assert_counted(weights, "plain", "2,3");
@@ -31,17 +30,15 @@ TEST(arrays_of_all_types_and_orders_are_read)
     assert_int_equal(((const uint8_t *)tdmi_weights_find(weights, "int32")->data)[4], 1);
     assert_string_equal(tdmi_weights_at(weights, 0)->name, "plain");
     assert_fact(weights, "left_out", "names (<U3)");
-    tdmi_weights_close(weights);
 }
 
 TEST(compressed_arrays_are_read)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    tdmi_weights *weights = open_fixture("numpy/packed.npz");
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture("numpy/packed.npz");
     assert_counted(weights, "w", "4,5");
     assert_int_equal(tdmi_weights_find(weights, "b")->n_values, 64);
-    tdmi_weights_close(weights);
 }
 
 TEST(stored_arrays_are_used_where_they_lie)
@@ -63,10 +60,9 @@ TEST(a_single_array_of_any_version_is_one_tensor)
                                            {"numpy/version3.npy", "4"},
                                            {"numpy/python2.npy", "2,2"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        tdmi_weights *weights = open_fixture(names[i][0]);
+        TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture(names[i][0]);
         assert_int_equal(tdmi_weights_count(weights), 1);
         assert_counted(weights, "array", names[i][1]);
-        tdmi_weights_close(weights);
     }
 }
 
@@ -114,9 +110,9 @@ TEST(hostile_heads_are_refused)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "8 axes"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
          "not a type"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }", "wants 20 bytes"},
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (5,), }", "wants 20 bytes"},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (1,5), }", "wants 20 bytes"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }", "needs 20 bytes"},
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (5,), }", "needs 20 bytes"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (1,5), }", "needs 20 bytes"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
          "too many values"},
         {"{'descr': '>f4', 'fortran_order': True, 'shape': (4294967296, 4294967296), }",

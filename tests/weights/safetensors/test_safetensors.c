@@ -74,7 +74,7 @@ static size_t header_end(const uint8_t *bytes)
 
 static void check_sample(const tdmi_safetensors *file)
 {
-    assert_true(tdmi_safetensors_has_checksum(file));
+    assert_true(tdmi_safetensors_metadata(file, "tandem.checksum") != NULL);
     assert_int_equal(tdmi_safetensors_count(file), 4);
     assert_string_equal(tdmi_safetensors_metadata(file, "classes"), "[\"a\",\"b\"]");
     assert_int_equal(tdmi_safetensors_metadata_count(file), 3);
@@ -116,12 +116,11 @@ TEST(what_is_written_is_read_back)
 
     size_t n_bytes = 0, n_stored = 0;
     void *stored = NULL;
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     assert_int_equal(tdmi_file_read(path, 1 << 20, &stored, &n_stored, &err), TDM_OK);
     assert_int_equal(n_stored, n_bytes);
     assert_memory_equal(stored, bytes, n_bytes);
     tdmi_free(stored);
-    tdmi_free(bytes);
     tdmi_safetensors_writer_free(writer);
     unlink(path);
 }
@@ -129,20 +128,19 @@ TEST(what_is_written_is_read_back)
 TEST(tensors_are_aligned_in_the_file_and_widest_first)
 {
     size_t n_bytes = 0;
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     size_t end = header_end(bytes);
     assert_int_equal(end % 64, 0);
     assert_int_equal(n_bytes, end + sizeof position + sizeof weights + sizeof pixels);
     assert_memory_equal(bytes + end, position, sizeof position);
     assert_memory_equal(bytes + end + 8, weights, sizeof weights);
     assert_memory_equal(bytes + end + 32, pixels, sizeof pixels);
-    tdmi_free(bytes);
 }
 
 TEST(the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros)
 {
     size_t n_bytes = 0;
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     static const char start[] = "{\"__metadata__\":{\"tandem.checksum\":\"";
     assert_memory_equal(bytes + 8, start, sizeof start - 1);
     char stored[17] = "", computed[17];
@@ -152,7 +150,6 @@ TEST(the_checksum_is_the_hash_of_the_file_with_its_digits_as_zeros)
     snprintf(computed, sizeof computed, "%016llx",
              (unsigned long long)tdmi_xxh64_of(bytes, n_bytes, 0));
     assert_string_equal(stored, computed);
-    tdmi_free(bytes);
 }
 
 TEST(a_writer_may_finish_again_after_the_data_changed)
@@ -178,12 +175,11 @@ TEST(a_needed_tensor_must_have_the_type_and_shape_asked_for)
 {
     static const int64_t three_by_two[] = {3, 2};
     size_t n_bytes = 0;
-    uint8_t *bytes = sample_bytes(&n_bytes);
-    tdmi_safetensors *file = NULL;
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
     tdm_error err = {0};
     const void *data = NULL;
     assert_int_equal(tdmi_safetensors_open_bytes(bytes, n_bytes, "x", &file, &err), TDM_OK);
-    tdmi_free(bytes);
     assert_int_equal(
         tdmi_safetensors_need(file, "dense.weight", TDMI_DTYPE_F32, 2, two_by_three, &data, &err),
         TDM_OK);
@@ -210,7 +206,6 @@ TEST(a_needed_tensor_must_have_the_type_and_shape_asked_for)
                          TDM_E_INPUT);
         assert_string_equal(tdm_error_sentence(&err, 0), cases[i].sentence);
     }
-    tdmi_safetensors_close(file);
 }
 
 /* ---- mistakes of the caller ------------------------------------------------------------- */
@@ -219,45 +214,38 @@ TEST(mistakes_in_what_is_added_are_reported_by_finish)
 {
     static const int64_t negative[] = {-1}, huge[] = {INT64_MAX, 3};
     static const int64_t ranks[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const struct {
+        const char *name, *note; /* note: of the metadata, and no tensor */
+        enum tdmi_dtype dtype;
+        int rank;
+        const int64_t *shape;
+        const void *data;
+    } cases[] = {
+        {"w", NULL, TDMI_DTYPE_U8, 1, five, pixels},
+        {"\xff", NULL, TDMI_DTYPE_U8, 1, five, pixels},
+        {"__metadata__", NULL, TDMI_DTYPE_U8, 1, five, pixels},
+        {"v", NULL, TDMI_DTYPE_F32, 1, negative, weights},
+        {"v", NULL, TDMI_DTYPE_F32, 2, huge, weights},
+        {"v", NULL, TDMI_DTYPE_F32, 9, ranks, weights},
+        {"v", NULL, TDMI_DTYPE_F32, 1, five, NULL},
+        {.name = "tandem.checksum", .note = "mine"},
+        {.name = "key", .note = "\xc3"},
+    };
     for (int i = 0; i < 9; i++) {
+        TDMI_AT_END(tdmi_safetensors_writer_free_at)
         tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
         tdmi_safetensors_add(writer, "w", TDMI_DTYPE_F32, 2, two_by_three, weights);
-        switch (i) {
-        case 0:
-            tdmi_safetensors_add(writer, "w", TDMI_DTYPE_U8, 1, five, pixels);
-            break;
-        case 1:
-            tdmi_safetensors_add(writer, "\xff", TDMI_DTYPE_U8, 1, five, pixels);
-            break;
-        case 2:
-            tdmi_safetensors_add(writer, "__metadata__", TDMI_DTYPE_U8, 1, five, pixels);
-            break;
-        case 3:
-            tdmi_safetensors_add(writer, "v", TDMI_DTYPE_F32, 1, negative, weights);
-            break;
-        case 4:
-            tdmi_safetensors_add(writer, "v", TDMI_DTYPE_F32, 2, huge, weights);
-            break;
-        case 5:
-            tdmi_safetensors_add(writer, "v", TDMI_DTYPE_F32, 9, ranks, weights);
-            break;
-        case 6:
-            tdmi_safetensors_add(writer, "v", TDMI_DTYPE_F32, 1, five, NULL);
-            break;
-        case 7:
-            tdmi_safetensors_note(writer, "tandem.checksum", "mine");
-            break;
-        default:
-            tdmi_safetensors_note(writer, "key", "\xc3");
-            break;
-        }
+        if (cases[i].note)
+            tdmi_safetensors_note(writer, cases[i].name, cases[i].note);
+        else
+            tdmi_safetensors_add(writer, cases[i].name, cases[i].dtype, cases[i].rank,
+                                 cases[i].shape, cases[i].data);
         void *bytes = NULL;
         size_t n_bytes = 0;
         tdm_error err = {0};
         assert_int_not_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, &err), TDM_OK);
         assert_int_not_equal(err.n_frames, 0);
         assert_null(bytes);
-        tdmi_safetensors_writer_free(writer);
     }
 }
 
@@ -292,7 +280,7 @@ TEST(every_failing_allocation_is_an_ordinary_error)
 TEST(a_file_cut_anywhere_is_refused)
 {
     size_t n_bytes = 0;
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     for (size_t n = 0; n < n_bytes; n++) {
         tdm_error err = {0};
         uint8_t *cut = malloc(n + 1); /* of this length, so that reading past it is noticed */
@@ -300,24 +288,22 @@ TEST(a_file_cut_anywhere_is_refused)
         assert_int_equal(open_bytes(cut, n, &err), TDM_E_INPUT);
         free(cut);
     }
-    tdmi_free(bytes);
 }
 
 TEST(a_longer_file_is_refused)
 {
     size_t n_bytes = 0;
     tdm_error err = {0};
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     bytes = tdmi_realloc(bytes, n_bytes + 1, 1);
     bytes[n_bytes] = 0;
     assert_int_equal(open_bytes(bytes, n_bytes + 1, &err), TDM_E_INPUT);
-    tdmi_free(bytes);
 }
 
 TEST(every_flipped_bit_is_found)
 {
     size_t n_bytes = 0;
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     for (size_t bit = 0; bit < 8 * n_bytes; bit++) {
         tdm_error err = {0};
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -329,19 +315,17 @@ TEST(every_flipped_bit_is_found)
             assert_int_equal(status, TDM_E_INPUT);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    tdmi_free(bytes);
 }
 
 TEST(a_flipped_bit_in_the_data_is_found_by_the_checksum)
 {
     size_t n_bytes = 0;
     tdm_error err = {0};
-    uint8_t *bytes = sample_bytes(&n_bytes);
+    TDMI_AT_END(tdmi_free_at) uint8_t *bytes = sample_bytes(&n_bytes);
     bytes[n_bytes - 1] ^= 1;
     assert_int_equal(open_bytes(bytes, n_bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "damaged"));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "checksum"));
-    tdmi_free(bytes);
 }
 
 /* ---- strange headers -------------------------------------------------------------------- */
@@ -443,7 +427,7 @@ static void rewrite(const char *path, size_t n_tensors)
     size_t n_bytes = 0;
     if (tdmi_safetensors_open(path, &file, &err) != TDM_OK)
         fail_msg("%s", tdm_error_sentence(&err, 0));
-    assert_false(tdmi_safetensors_has_checksum(file));
+    assert_false(tdmi_safetensors_metadata(file, "tandem.checksum") != NULL);
     assert_int_equal(tdmi_safetensors_count(file), n_tensors);
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     for (size_t i = 0; i < tdmi_safetensors_metadata_count(file); i++) {

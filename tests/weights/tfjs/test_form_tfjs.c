@@ -2,8 +2,6 @@
  * that stay in the folder. */
 #include "weights/weights_file.h"
 #include "data/tree.h"
-#include "tandem/json.h"
-#include "unit.h"
 
 #define FOLDER CHECKOUT "/tests/fixtures/weights/tfjs"
 
@@ -11,7 +9,7 @@ TEST(a_model_is_read_by_its_file_and_by_its_folder)
 {
     static const char *const names[] = {"tfjs/model.json", "tfjs", "tfjs/"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        tdmi_weights *weights = open_fixture(names[i]);
+        TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture(names[i]);
         assert_string_equal(tdmi_weights_form_name(weights), "tfjs");
         assert_int_equal(tdmi_weights_count(weights), 8);
         assert_counted(weights, "d/kernel", "3,2"); /* ends in the second shard */
@@ -23,7 +21,6 @@ TEST(a_model_is_read_by_its_file_and_by_its_folder)
         assert_int_equal(values[0], 3);
         assert_int_equal(values[1], -1);
         assert_int_equal(tdmi_weights_find(weights, "flags")->dtype, TDMI_DTYPE_BOOL);
-        tdmi_weights_close(weights);
     }
 }
 
@@ -41,7 +38,7 @@ static void assert_values(const tdmi_weights *weights, const char *name, const f
 
 TEST(quantised_values_become_what_they_stand_for)
 {
-    tdmi_weights *weights = open_fixture("tfjs/model.json");
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture("tfjs/model.json");
     assert_values(weights, "q8", (const float[]){-1, 63, 126.5F}, 3);
     assert_values(weights, "q16", (const float[]){1, 16384.75F}, 2);
     assert_counted(weights, "half", "3");
@@ -51,7 +48,6 @@ TEST(quantised_values_become_what_they_stand_for)
     memcpy(values, whole->data, sizeof values);
     assert_int_equal(values[0], -2);
     assert_int_equal(values[1], 3); /* 2.5 */
-    tdmi_weights_close(weights);
 }
 
 TEST(the_network_is_a_fact)
@@ -105,9 +101,9 @@ TEST(models_that_do_not_fit_are_refused)
     static const char *const cases[][2] = {
         {MODEL("\"a.bin\",\"a.bin\"", WEIGHT), "listed twice"},
         {MODEL("\"b.bin\"", WEIGHT), "b.bin"},
-        {MODEL("", WEIGHT), "have 0 bytes and its shapes ask for 16"},
-        {MODEL("\"a.bin\"", ""), "have 16 bytes and its shapes ask for 0"},
-        {MODEL("\"a.bin\"", WEIGHT "," WEIGHT), "ask for 32"},
+        {MODEL("", WEIGHT), "have 0 bytes and its shapes need 16"},
+        {MODEL("\"a.bin\"", ""), "have 16 bytes and its shapes need 0"},
+        {MODEL("\"a.bin\"", WEIGHT "," WEIGHT), "need 32"},
         {MODEL("3", WEIGHT), "leaves the model's folder"},
         {MODEL("\"a.bin\"", "{}"), "has no name"},
         {MODEL("\"a.bin\"", "3"), "has no name"},
@@ -119,7 +115,7 @@ TEST(models_that_do_not_fit_are_refused)
                "{\"name\":\"w\",\"shape\":[4294967296,4294967296],\"dtype\":\"float32\"}"),
          "its shape is none"},
         {MODEL("\"a.bin\"", "{\"name\":\"w\",\"shape\":[1000000000000],\"dtype\":\"float32\"}"),
-         "ask for 4000000000000"},
+         "need 4000000000000"},
         {MODEL("\"a.bin\"", "{\"name\":\"w\",\"shape\":[4],\"dtype\":\"string\"}"),
          "of type 'string'"},
         {MODEL("\"a.bin\"", "{\"name\":\"w\",\"shape\":[2],\"dtype\":\"complex64\"}"),

@@ -4,7 +4,6 @@
 #include "data/pack.h"
 #include "weights/weights_file.h"
 #include "test_data.h"
-#include "unit.h"
 
 static void assert_network(const tdmi_weights *weights, const char *prefix)
 {
@@ -28,12 +27,11 @@ TEST(a_state_dict_of_any_protocol_and_byte_order_is_read)
     static const char *const names[] = {"torch/state.pth", "torch/protocol4.pth",
                                         "torch/big-endian.pth", "torch/legacy-protocol4.pth"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        tdmi_weights *weights = open_fixture(names[i]);
+        TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture(names[i]);
         assert_string_equal(tdmi_weights_form_name(weights),
                             strstr(names[i], "legacy") ? "pytorch-legacy" : "pytorch");
         assert_network(weights, "");
         assert_int_equal(tdmi_weights_facts(weights), 0);
-        tdmi_weights_close(weights);
     }
 }
 
@@ -41,7 +39,7 @@ TEST(of_a_checkpoint_the_model_is_read_and_the_rest_is_named)
 {
     static const char *const names[] = {"torch/checkpoint.pth", "torch/legacy-checkpoint.pth"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        tdmi_weights *weights = open_fixture(names[i]);
+        TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = open_fixture(names[i]);
         assert_network(weights, "module.");
         assert_fact(weights, "epoch", "7");
         assert_fact(weights, "arch", "tiny");
@@ -54,7 +52,6 @@ TEST(of_a_checkpoint_the_model_is_read_and_the_rest_is_named)
                     "best_acc1 (1 tensor), ema (9 tensors), optimizer (6 tensors)");
         assert_fact(weights, "lr_scheduler", NULL);
         assert_fact(weights, "nothing", NULL);
-        tdmi_weights_close(weights);
     }
 }
 

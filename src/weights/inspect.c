@@ -1,8 +1,8 @@
-/* A weights file of any form for those who only want to look at it, and its copy as safetensors. */
+/* What a weights file of any form holds, and its copy as safetensors. */
 #include "weights/fetch/digest.h"
 #include "weights/safetensors/safetensors.h"
 #include "weights/weights.h"
-#include "base/memory.h"
+#include "base/text/text.h"
 #include "tandem/weights.h"
 
 #include <math.h>
@@ -11,15 +11,17 @@
 struct tdm_weights_file {
     tdmi_weights *weights;
     struct tdm_weights_facts facts;
-    struct tdm_weights_tensor tensor; /* the one that was asked for last */
+    struct tdm_weights_tensor tensor; /* the last one returned */
 };
 
-static tdm_status open_into(const char *path, tdm_weights_file *file, tdm_error *err)
+TDMI_POINTER_RELEASE(tdm_weights_file, tdm_weights_close)
+
+tdm_status tdm_weights_open(const char *path, tdm_weights_file **opened, tdm_error *err)
 {
     struct tdmi_digest digest;
-    tdm_status status = tdmi_weights_open(path, &file->weights, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_AT_END(tdm_weights_close_at) tdm_weights_file *file = NULL;
+    TDMI_TRY(TDMI_NEW(file, 1, err));
+    TDMI_TRY(tdmi_weights_open(path, &file->weights, err));
     struct tdm_weights_facts *facts = &file->facts;
     facts->form = tdmi_weights_form_name(file->weights);
     facts->tensors = (int64_t)tdmi_weights_count(file->weights);
@@ -28,24 +30,12 @@ static tdm_status open_into(const char *path, tdm_weights_file *file, tdm_error 
         facts->values += tensor->n_values;
         facts->bytes += (int64_t)tensor->bytes;
     }
-    if (tdmi_weights_is_folder(file->weights))
-        return TDM_OK; /* several files: none to take the hash of */
-    status = tdmi_digest_file(path, &digest, err);
-    memcpy(facts->sha256, digest.sha256, sizeof facts->sha256);
-    return status;
-}
-
-tdm_status tdm_weights_open(const char *path, tdm_weights_file **opened, tdm_error *err)
-{
-    tdm_weights_file *file = tdmi_alloc(1, sizeof *file);
-    if (file == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", path);
-    tdm_status status = open_into(path, file, err);
-    if (status == TDM_OK)
-        *opened = file;
-    else
-        tdm_weights_close(file);
-    return status;
+    if (!tdmi_weights_is_folder(file->weights)) { /* a folder has no single file to hash */
+        TDMI_TRY(tdmi_digest_file(path, &digest, err));
+        memcpy(facts->sha256, digest.sha256, sizeof facts->sha256);
+    }
+    *opened = tdmi_take(&file);
+    return TDM_OK;
 }
 
 void tdm_weights_close(tdm_weights_file *file)
@@ -62,7 +52,7 @@ const struct tdm_weights_facts *tdm_weights_facts(const tdm_weights_file *file)
 }
 
 /* low, high, mean over the finite values. */
-static void look_through(struct tdm_weights_tensor *told, const float *values, int64_t n)
+static void summarize(struct tdm_weights_tensor *summary, const float *values, int64_t n)
 {
     double sum = 0;
     int64_t n_finite = 0;
@@ -70,13 +60,13 @@ static void look_through(struct tdm_weights_tensor *told, const float *values, i
         double value = (double)values[i];
         if (!isfinite(value))
             continue;
-        told->low = n_finite == 0 || value < told->low ? value : told->low;
-        told->high = n_finite == 0 || value > told->high ? value : told->high;
+        summary->low = n_finite == 0 || value < summary->low ? value : summary->low;
+        summary->high = n_finite == 0 || value > summary->high ? value : summary->high;
         sum += value;
         n_finite++;
     }
-    told->mean = n_finite > 0 ? sum / (double)n_finite : 0;
-    told->not_finite = n - n_finite;
+    summary->mean = n_finite > 0 ? sum / (double)n_finite : 0;
+    summary->not_finite = n - n_finite;
 }
 
 const struct tdm_weights_tensor *tdm_weights_tensor_at(tdm_weights_file *file, int64_t index)
@@ -84,18 +74,17 @@ const struct tdm_weights_tensor *tdm_weights_tensor_at(tdm_weights_file *file, i
     if (index < 0 || index >= file->facts.tensors)
         return NULL;
     const struct tdmi_weights_tensor *tensor = tdmi_weights_at(file->weights, (size_t)index);
-    struct tdm_weights_tensor *told = &file->tensor;
-    *told = (struct tdm_weights_tensor){.name = tensor->name,
-                                        .type = tdmi_dtype_name(tensor->dtype),
-                                        .rank = tensor->rank,
-                                        .values = tensor->n_values};
-    memcpy(told->shape, tensor->shape, sizeof told->shape);
-    tdm_error err; /* no floats, or no memory for them: told as 0 */
-    float *values = tdmi_alloc((size_t)tensor->n_values + 1, sizeof *values);
-    if (values != NULL && tdmi_weights_floats(file->weights, tensor, values, &err) == TDM_OK)
-        look_through(told, values, tensor->n_values);
-    tdmi_free(values);
-    return told;
+    file->tensor = (struct tdm_weights_tensor){.name = tensor->name,
+                                               .type = tdmi_dtype_name(tensor->dtype),
+                                               .rank = tensor->rank,
+                                               .values = tensor->n_values};
+    memcpy(file->tensor.shape, tensor->shape, sizeof file->tensor.shape);
+    tdm_error err; /* no floats, or no memory for them: reported as 0 */
+    TDMI_AT_END(tdmi_free_at) float *values = NULL;
+    if (TDMI_NEW(values, tensor->n_values + 1, &err) == TDM_OK &&
+        tdmi_weights_floats(file->weights, tensor, values, &err) == TDM_OK)
+        summarize(&file->tensor, values, tensor->n_values);
+    return &file->tensor;
 }
 
 bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char **key,
@@ -110,25 +99,24 @@ bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char
 
 /* ---- as safetensors ----------------------------------------------------------------------- */
 
-/* Of our own file they would not be true of the new one. */
+/* Keys of our own files would not be true of the new one. */
 static bool is_copied(const char *key)
 {
-    return strncmp(key, "tandem", 6) != 0 && strcmp(key, "format") != 0;
+    return strncmp(key, "tandem", 6) != 0 && strcmp(key, "format") != 0 &&
+           strncmp(key, "source.", 7) != 0;
 }
 
 tdm_status tdm_weights_convert(const char *from, const char *to, struct tdm_weights_facts *facts,
                                tdm_error *err)
 {
-    size_t n = strlen(to);
-    static const char ending[] = ".safetensors";
-    if (n < sizeof ending || strcmp(to + n - (sizeof ending - 1), ending) != 0)
+    if (!tdmi_ends_with(to, ".safetensors") || strlen(to) == strlen(".safetensors"))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "converting %s to %s: tensors are written under their own names to "
-                        "a file that ends in .safetensors; tandem export writes other forms of a "
-                        "network",
+                        "converting %s to %s: tensors are written under their own names to a file "
+                        "that ends in .safetensors; tandem export writes other forms of a network",
                         from, to);
-    tdm_weights_file *file = NULL;
+    TDMI_AT_END(tdm_weights_close_at) tdm_weights_file *file = NULL;
     TDM_TRY(tdm_weights_open(from, &file, err), err, "converting %s", from);
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     for (size_t i = 0; i < tdmi_weights_count(file->weights); i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(file->weights, i);
@@ -140,12 +128,9 @@ tdm_status tdm_weights_convert(const char *from, const char *to, struct tdm_weig
         tdmi_safetensors_note(writer, "source.sha256", file->facts.sha256);
     for (size_t i = 0; i < tdmi_weights_facts(file->weights); i++) {
         const char *key = tdmi_weights_fact_key(file->weights, i);
-        if (is_copied(key) && strncmp(key, "source.", 7) != 0)
+        if (is_copied(key))
             tdmi_safetensors_note(writer, key, tdmi_weights_fact(file->weights, key));
     }
-    tdm_status status = tdmi_safetensors_finish(writer, to, err);
     *facts = file->facts;
-    tdmi_safetensors_writer_free(writer);
-    tdm_weights_close(file);
-    return TDM_WRAP(err, status, "converting %s", from);
+    return TDM_WRAP(err, tdmi_safetensors_finish(writer, to, err), "converting %s", from);
 }

@@ -6,10 +6,10 @@
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
  * heaps are kept once read. Circles and trees whose branches meet again run out of it.
  */
-#ifndef TANDEM_WEIGHTS_HDF5_INSIDE_H
-#define TANDEM_WEIGHTS_HDF5_INSIDE_H
+#ifndef TANDEM_WEIGHTS_HDF5_INTERNAL_H
+#define TANDEM_WEIGHTS_HDF5_INTERNAL_H
 
-#include "base/arena.h"
+#include "weights/errors.h"
 #include "weights/hdf5/hdf5.h"
 
 #define TDMI_HDF5_NOWHERE UINT64_MAX /* an address that is not there yet */
@@ -60,7 +60,7 @@ struct tdmi_hdf5 {
     size_t n_bytes;
     bool has_checks;
     uint64_t budget_bytes;   /* of structure still to be read */
-    uint64_t stored_bytes;   /* of chunks and arrays still to be unpacked or turned */
+    uint64_t stored_bytes;   /* of chunks and arrays still to be unpacked or byte-swapped */
     uint64_t unpacked_bytes; /* that may still come of it */
     struct tdmi_hdf5_object *root;
     struct tdmi_hdf5_map objects, heaps;
@@ -68,10 +68,7 @@ struct tdmi_hdf5 {
 };
 
 /* "NAME: HDF5: what is wrong" as TDM_E_INPUT. */
-#define TDMI_HDF5_BAD(err, hdf5, ...) tdmi_hdf5_bad((err), __FILE__, __LINE__, (hdf5), __VA_ARGS__)
-tdm_status tdmi_hdf5_bad(tdm_error *err, const char *file, int line, const tdmi_hdf5 *hdf5,
-                         const char *format, ...) TDM_PRINTF(5, 6);
-tdm_status tdmi_hdf5_no_memory(const tdmi_hdf5 *file, tdm_error *err);
+#define TDMI_HDF5_BAD(err, hdf5, ...) TDMI_BAD_FILE(err, (hdf5)->name, "HDF5: " __VA_ARGS__)
 
 /* ---- hdf5/bytes.c ------------------------------------------------------------------------ */
 
@@ -86,8 +83,6 @@ tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_b
 /* The last 4 of n_bytes against those before. */
 tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_bytes,
                            const char *what, tdm_error *err) TDM_MUST_USE;
-/* A zeroed block, twice as large as the last, when items is full. */
-bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes);
 
 /* Reads on until there is nothing left: then is_short, and numbers are 0. */
 struct tdmi_hdf5_cursor {
@@ -99,8 +94,8 @@ uint64_t tdmi_hdf5_next(struct tdmi_hdf5_cursor *cursor, int n_bytes);
 const uint8_t *tdmi_hdf5_skip(struct tdmi_hdf5_cursor *cursor, uint64_t n_bytes);
 
 void *tdmi_hdf5_map_find(const struct tdmi_hdf5_map *map, uint64_t address);
-/* False without memory. */
-bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address, void *what);
+tdm_status tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address,
+                             void *what, tdm_error *err) TDM_MUST_USE;
 
 /* ---- hdf5/object.c ----------------------------------------------------------------------- */
 
@@ -119,9 +114,9 @@ tdm_status tdmi_hdf5_read_shape(const tdmi_hdf5 *file, const uint8_t *body, size
                                 struct tdmi_hdf5_values *values, tdm_error *err) TDM_MUST_USE;
 /* n_values * item_bytes; false when that is more than memory can hold. */
 bool tdmi_hdf5_size(const struct tdmi_hdf5_values *values, size_t *n_bytes);
-/* Numbers of the other byte order are turned into a copy. */
-tdm_status tdmi_hdf5_turn(tdmi_hdf5 *file, struct tdmi_hdf5_values *values,
-                          tdm_error *err) TDM_MUST_USE;
+/* Copy numbers of the other byte order, byte-swapped. */
+tdm_status tdmi_hdf5_swap_bytes(tdmi_hdf5 *file, struct tdmi_hdf5_values *values,
+                                tdm_error *err) TDM_MUST_USE;
 
 /* ---- hdf5/heap.c ------------------------------------------------------------------------- */
 

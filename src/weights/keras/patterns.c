@@ -1,10 +1,10 @@
 /*
- * What Keras says in several layers and one op of ours does, as exports of ours write it:
+ * Patterns: several layers of Keras that are one op of ours, as exports of ours write them:
  *
  *     hard swish       Multiply(x, ReLU(Rescaling(x, 1/6, 1/2), max_value 1))
  *     one logit        Activation(Concatenate(Rescaling(x, -1), x), sigmoid), at the end
  *
- * Values in between have no node; who else reads one is refused.
+ * Values in between have no node. Any other layer that reads one is refused.
  */
 #include "weights/keras/parts.h"
 
@@ -17,18 +17,18 @@ typedef struct tdmi_keras_value value_t;
 
 static const double sixth = 1.0 / 6.0;
 
-bool tdmi_keras_is_number(const layer_t *layer, const char *key, double wanted)
+bool tdmi_keras_is_number(const layer_t *layer, const char *key, double expected)
 {
     const tdm_json_value *value = tdm_json_member(layer->config, key);
     if (!value || tdm_json_kind_of(value) == TDM_JSON_NULL)
         return true;
-    return fabs(tdm_json_as_number(value, wanted + 1.0) - wanted) <= 1e-6 * fabs(wanted);
+    return fabs(tdm_json_as_number(value, expected + 1.0) - expected) <= 1e-6 * fabs(expected);
 }
 
 static bool is_rescaling(const layer_t *layer, double scale, double offset)
 {
-    const double by = tdm_json_as_number(tdm_json_member(layer->config, "scale"), (double)NAN);
-    const double and = tdm_json_as_number(tdm_json_member(layer->config, "offset"), 0.0);
+    const double by = tdmi_keras_number(layer, "scale", (double)NAN);
+    const double and = tdmi_keras_number(layer, "offset", 0.0);
     return strcmp(layer->class, "Rescaling") == 0 && layer->n_inputs == 1 &&
            fabs(by - scale) <= 1e-6 && fabs(and-offset) <= 1e-6;
 }
@@ -65,27 +65,27 @@ tdm_status tdmi_keras_add_rescaling(build_t *build, const layer_t *layer, value_
     }
     if (!is_sixth && !is_rescaling(layer, -1.0, 0.0))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "it scales what is no picture; right behind the input it is read");
+                        "it scales a value that is no image; right behind the input it is read");
     *value = (value_t){.node = tdmi_keras_input_node(build, layer),
                        .is_flat = input->is_flat,
-                       .within = is_sixth ? TDMI_KERAS_SIXTH : TDMI_KERAS_NEGATIVE};
+                       .pattern = is_sixth ? TDMI_KERAS_SIXTH : TDMI_KERAS_NEGATIVE};
     return TDM_OK;
 }
 
-bool tdmi_keras_goes_on(const build_t *build, const layer_t *layer, value_t *value)
+bool tdmi_keras_continues(const build_t *build, const layer_t *layer, value_t *value)
 {
     const value_t *input = tdmi_keras_input_of(build, layer);
     int x;
-    if (input->within == TDMI_KERAS_SIXTH && is_gate(layer)) {
+    if (input->pattern == TDMI_KERAS_SIXTH && is_gate(layer)) {
         *value = *input;
-        value->within = TDMI_KERAS_GATE;
+        value->pattern = TDMI_KERAS_GATE;
         return true;
     }
     if (!tdmi_keras_is_pair(build->config, tdmi_keras_index_of(build, layer), &x) ||
         tdmi_keras_shape_of(build, build->values[x].node).c != 1 || !build->values[x].is_flat)
         return false;
     *value = build->values[x];
-    value->within = TDMI_KERAS_PAIR;
+    value->pattern = TDMI_KERAS_PAIR;
     return true;
 }
 
@@ -95,10 +95,10 @@ tdm_status tdmi_keras_add_multiply(build_t *build, const layer_t *layer, value_t
     if (layer->n_inputs != 2)
         return TDM_FAIL(err, TDM_E_INPUT, "it multiplies %d tensors; two are read",
                         layer->n_inputs);
-    const bool is_transposed = build->values[layer->inputs[0]].within == TDMI_KERAS_GATE;
+    const bool is_transposed = build->values[layer->inputs[0]].pattern == TDMI_KERAS_GATE;
     const int x = layer->inputs[is_transposed], gate = layer->inputs[!is_transposed];
-    if (build->values[x].within != TDMI_KERAS_NOTHING ||
-        build->values[gate].within != TDMI_KERAS_GATE)
+    if (build->values[x].pattern != TDMI_KERAS_NO_PATTERN ||
+        build->values[gate].pattern != TDMI_KERAS_GATE)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it multiplies tensors; a hard swish, x times x / 6 + 1/2 held between 0 "
                         "and 1, is read");
@@ -107,8 +107,7 @@ tdm_status tdmi_keras_add_multiply(build_t *build, const layer_t *layer, value_t
         return TDM_FAIL(err, TDM_E_INPUT, "it multiplies a tensor by the gate of another");
     *value = (value_t){.is_flat = build->values[x].is_flat};
     value->node =
-        tdmi_graph_add(build->graph, TDMI_OP_HSWISH, tdmi_keras_free_name(build, layer, "").text,
-                       node, (struct tdmi_op_attrs){0});
+        tdmi_keras_add_node(build, layer, "", TDMI_OP_HSWISH, node, (struct tdmi_op_attrs){0});
     return TDM_OK;
 }
 
@@ -120,7 +119,7 @@ static bool is_end(const build_t *build, const layer_t *layer)
            strcmp(tdmi_keras_activation_of(layer), "sigmoid") == 0;
 }
 
-tdm_status tdmi_keras_check_within(const build_t *build, const layer_t *layer, tdm_error *err)
+tdm_status tdmi_keras_check_pattern(const build_t *build, const layer_t *layer, tdm_error *err)
 {
     static const char *const words[] = {
         [TDMI_KERAS_SIXTH] = "x / 6 + 1/2, which is read within a hard swish only",
@@ -129,14 +128,14 @@ tdm_status tdmi_keras_check_within(const build_t *build, const layer_t *layer, t
         [TDMI_KERAS_PAIR] = "-x and x, which are read under a last sigmoid only",
     };
     for (int i = 0; i < layer->n_inputs; i++) {
-        const enum tdmi_keras_within within = build->values[layer->inputs[i]].within;
+        const enum tdmi_keras_pattern pattern = build->values[layer->inputs[i]].pattern;
         const bool is_right =
-            within == TDMI_KERAS_NOTHING ||
-            (within == TDMI_KERAS_GATE && strcmp(layer->class, "Multiply") == 0) ||
-            (within == TDMI_KERAS_PAIR && is_end(build, layer));
+            pattern == TDMI_KERAS_NO_PATTERN ||
+            (pattern == TDMI_KERAS_GATE && strcmp(layer->class, "Multiply") == 0) ||
+            (pattern == TDMI_KERAS_PAIR && is_end(build, layer));
         if (!is_right)
             return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads %s", layer->name, layer->class,
-                            words[within]);
+                            words[pattern]);
     }
     return TDM_OK;
 }
