@@ -84,8 +84,7 @@ static struct tdmi_dense_call call_of(const struct tdmi_op_desc *desc,
                                     .workspace = call->workspace};
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct chosen *chosen = desc->prepared;
     const struct tdmi_dense_call own = call_of(desc, call);
@@ -95,8 +94,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_cpu_dense_of_any_shape()->forward(stream, &chosen->desc, call);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct chosen *chosen = desc->prepared;
     const struct tdmi_dense_call own = call_of(desc, call);

@@ -55,10 +55,8 @@ static int largest(const float *y, int n)
     return best;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int logits = desc->in[0].c, classes = desc->out.c;
     for (int i = 0; i < call->n; i++) {
         const float *x = call->x[0] + (int64_t)i * logits;
@@ -75,10 +73,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     int logits = desc->in[0].c, classes = desc->out.c;

@@ -32,10 +32,8 @@ static double loss_of(const struct tdmi_op_desc *desc, const struct tdmi_op_call
     return loss;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int classes = desc->out.c;
     for (int i = 0; i < call->n; i++) {
         const float *x = call->x[0] + (int64_t)i * classes;
@@ -55,10 +53,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     int classes = desc->out.c;

@@ -8,6 +8,8 @@
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
+#include <stdio.h>
+
 /* A kernel and the desc it was prepared for. */
 struct chosen {
     const struct tdmi_kernel *kernel;
@@ -118,31 +120,29 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     const struct chosen *chosen = desc->prepared;
-    if (chosen->kernel->describe)
-        chosen->kernel->describe(&chosen->desc, algorithms);
+    if (chosen->kernel->algorithm)
+        snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "%s",
+                 chosen->kernel->algorithm);
     if (desc->is_training)
         algorithms->of_weights = algorithms->forward;
     if (desc->is_training && desc->wants_dx)
         algorithms->of_input = algorithms->forward;
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct chosen *chosen = desc->prepared;
     if (chosen->kernel->pack)
         chosen->kernel->pack(stream, &chosen->desc, call);
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct chosen *chosen = desc->prepared;
     chosen->kernel->forward(stream, &chosen->desc, call);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct chosen *chosen = desc->prepared;
     if (!call->dx_add[0] || !has_spill(chosen)) {

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { IMAGE_CHANNELS = 3 };
@@ -236,13 +235,11 @@ static void fold(const struct tdmi_op_desc *desc, const struct tdmi_pack_call *c
     }
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct conv_gemm_state *state = desc->prepared;
     char *packed = call->packed;
     float *bias = (float *)(void *)(packed + state->bias_at), *factors = bias + desc->out.c;
-    (void)stream;
     fold(desc, call, bias, factors);
     tdmi_conv_gemm_pack(&state->conv, TDMI_CONV_FORWARD, call->params[0],
                         desc->fusion.folds_norm ? factors : NULL,
@@ -280,11 +277,9 @@ static void infer(const struct tdmi_op_desc *desc, const struct tdmi_op_call *ca
     tdmi_conv_gemm_infer(&state->conv, &own);
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct conv_gemm_state *state = desc->prepared;
-    (void)stream;
     if (!desc->is_training) {
         infer(desc, call);
         return;
@@ -304,8 +299,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_conv_gemm_forward(&state->conv, &training);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct conv_gemm_state *state = desc->prepared;
     struct tdmi_conv_backward training = {
@@ -318,7 +312,6 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .dx = state->has_backward ? call->dx[0] : NULL,
         .workspace = call->workspace,
     };
-    (void)stream;
     if (desc->fusion.reads_gradient_form) {
         training.y = call->y;
         training.gradient =
@@ -334,17 +327,11 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_conv_gemm_backward(&state->conv, &training);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *result)
-{
-    (void)desc;
-    snprintf(result->forward.by, sizeof result->forward.by, "products of its own");
-}
-
-#define GEMM_KERNEL(runs)                                                           \
-    {                                                                               \
-        .can_run = runs, .can_fuse = can_fuse, .adds_dx = true, .prepare = prepare, \
-        .release = tdmi_free, .needs = needs, .describe = describe, .pack = pack,   \
-        .forward = forward, .backward = backward                                    \
+#define GEMM_KERNEL(runs)                                                                       \
+    {                                                                                           \
+        .can_run = runs, .can_fuse = can_fuse, .adds_dx = true, .prepare = prepare,             \
+        .release = tdmi_free, .needs = needs, .algorithm = "products of its own", .pack = pack, \
+        .forward = forward, .backward = backward                                                \
     }
 
 const struct tdmi_kernel tdmi_conv_by_gemm = GEMM_KERNEL(can_run);

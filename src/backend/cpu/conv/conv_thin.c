@@ -9,8 +9,6 @@
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
-#include <stdio.h>
-
 enum {
     MAX_LANES = 16,
     STRETCH_PIXELS = 48,
@@ -233,11 +231,9 @@ static float *backward_part(const struct conv_thin_state *state, const void *pac
     return (float *)(void *)((const char *)packed + state->backward_at);
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     tdmi_conv_thin_pack(&state->conv, TDMI_CONV_FORWARD, call->params[0], call->packed);
     if (desc->wants_dx && state->conv.pool)
         tdmi_conv_winners_pack(&state->conv, call->params[0], backward_part(state, call->packed));
@@ -246,11 +242,9 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             backward_part(state, call->packed));
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     tdmi_conv_thin_forward(&state->conv,
                            &(struct tdmi_conv_forward){
                                .n = call->n,
@@ -263,11 +257,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            call->saved);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     const struct tdmi_conv_backward own = {
         .n = call->n,
         .x = call->x[0],
@@ -284,19 +276,13 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_conv_thin_backward(&state->conv, &own);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "lanes of images");
-}
-
 const struct tdmi_kernel tdmi_conv_by_thin = {
     .can_run = can_run,
     .can_fuse = can_fuse,
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "lanes of images",
     .pack = pack,
     .forward = forward,
     .backward = backward,

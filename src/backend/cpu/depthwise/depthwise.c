@@ -11,7 +11,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     WIDEST = 16,             /* lanes of the widest instruction set */
@@ -182,13 +181,11 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 }
 
 /* Weights, then the bias. */
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const int channels = desc->out.c;
     const size_t n_weights = packed_weights(desc);
     float *weights = call->packed, *bias = weights + n_weights;
-    (void)stream;
     if (!desc->fusion.folds_norm)
         return;
     for (int c = 0; c < channels; c++) {
@@ -225,17 +222,14 @@ struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *
     return own;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct depthwise_state *state = desc->prepared;
     const struct tdmi_depthwise_forward own = tdmi_depthwise_call_of(desc, call);
-    (void)stream;
     state->kernels->forward(&state->shape, &own);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct depthwise_state *state = desc->prepared;
     struct tdmi_depthwise_backward own = {
@@ -250,7 +244,6 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .add = call->dx_add[0],
         .workspace = call->workspace,
     };
-    (void)stream;
     if (desc->fusion.reads_gradient_form) {
         own.y = call->y;
         own.gradient =
@@ -262,12 +255,6 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     state->kernels->backward(&state->shape, &own);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "walks over planes");
-}
-
 const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .can_run = can_run,
     .can_fuse = can_fuse,
@@ -275,7 +262,7 @@ const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "walks over planes",
     .pack = pack,
     .forward = forward,
     .backward = backward,

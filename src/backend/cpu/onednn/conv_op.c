@@ -14,7 +14,6 @@
 #include "backend/cpu/op_forms.h"
 #include "base/memory.h"
 
-#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -140,8 +139,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     needs->packed_bytes = state->packed_bytes;
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct onednn_conv_state *state = desc->prepared;
     char *packed = call->packed;
@@ -169,8 +167,7 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                  const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(infer)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
@@ -186,8 +183,7 @@ static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                                           });
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
@@ -322,8 +318,7 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const int step = state->goes_by_picture ? 1 : call->n;
@@ -337,19 +332,13 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "oneDNN");
-}
-
 const struct tdmi_kernel tdmi_conv_by_onednn = {
     .can_fuse = can_fuse,
     .adds_dx = true,
     .prepare = prepare,
     .release = release,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "oneDNN",
     .pack = pack,
     .forward = forward,
     .backward = backward,

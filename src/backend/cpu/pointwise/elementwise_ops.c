@@ -40,10 +40,8 @@ static void backward_of_input(const struct tdmi_op_desc *desc, const struct tdmi
 /* ---- add --------------------------------------------------------------------------------------
  */
 
-static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                        const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(add_forward)
 {
-    (void)stream;
     kernels()->combine(&(struct tdmi_combine){
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
@@ -54,10 +52,8 @@ static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     });
 }
 
-static void add_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                         const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(add_backward)
 {
-    (void)stream;
     backward_of_input(desc, call, 0, TDMI_ACT_NONE);
     backward_of_input(desc, call, 1, TDMI_ACT_NONE);
 }
@@ -77,10 +73,8 @@ static enum tdmi_act act_of(const struct tdmi_op_desc *desc)
     return desc->kind == TDMI_OP_RELU6 ? TDMI_ACT_RELU6 : TDMI_ACT_RELU;
 }
 
-static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                               const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(activation_forward)
 {
-    (void)stream;
     kernels()->combine(&(struct tdmi_combine){
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
@@ -91,10 +85,8 @@ static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *d
     });
 }
 
-static void activation_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(activation_backward)
 {
-    (void)stream;
     backward_of_input(desc, call, 0, act_of(desc));
 }
 
@@ -123,19 +115,15 @@ static struct tdmi_global_pool pool_of(const struct tdmi_op_desc *desc,
                                      .sums = tdmi_cpu_sums_of(desc, call, 0)};
 }
 
-static void global_pool_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(global_pool_forward)
 {
     const struct tdmi_global_pool work = pool_of(desc, call);
-    (void)stream;
     kernels()->global_pool(&work);
 }
 
-static void global_pool_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                 const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(global_pool_backward)
 {
     const struct tdmi_global_pool work = pool_of(desc, call);
-    (void)stream;
     if (work.dx)
         kernels()->global_pool_backward(&work);
 }
