@@ -7,7 +7,7 @@
 #include "backend/cpu/conv/conv_thin.h"
 #include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/cpu.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 enum {
     MAX_LANES = 16,
@@ -111,10 +111,8 @@ size_t tdmi_conv_thin_workspace_bytes(const struct tdmi_conv_thin *desc)
     return sizeof(float) * (size_t)tdmi_conv_thin_scratch(desc, NULL).total;
 }
 
-size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc,
-                                   enum tdmi_conv_direction direction)
+size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc)
 {
-    (void)direction;
     return sizeof(float) * (size_t)desc->kernel * (size_t)desc->kernel * (size_t)desc->in *
            (size_t)desc->out;
 }
@@ -198,12 +196,10 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct conv_thin_state *state = tdmi_alloc(1, sizeof *state);
-    if (!state)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    struct conv_thin_state *state = NULL;
+    TDMI_TRY(TDMI_NEW(state, 1, err));
     state->conv = conv_of(desc);
-    state->backward_at =
-        (tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_FORWARD) + 63) / 64 * 64;
+    state->backward_at = tdmi_cpu_lines(tdmi_conv_thin_packed_bytes(&state->conv));
     *prepared = state;
     return TDM_OK;
 }
@@ -221,9 +217,8 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
             needs->workspace_bytes = bytes;
     }
     if (desc->wants_dx)
-        needs->packed_bytes += state->conv.pool
-                                   ? tdmi_conv_winners_packed_bytes(&state->conv)
-                                   : tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_BACKWARD);
+        needs->packed_bytes += state->conv.pool ? tdmi_conv_winners_packed_bytes(&state->conv)
+                                                : tdmi_conv_thin_packed_bytes(&state->conv);
 }
 
 static float *backward_part(const struct conv_thin_state *state, const void *packed)

@@ -3,7 +3,6 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/product.h"
-#include "base/memory.h"
 
 #include <string.h>
 
@@ -16,10 +15,9 @@ struct products {
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct products *products = tdmi_alloc(1, sizeof *products);
+    struct products *products = NULL;
     (void)desc;
-    if (!products)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a dense layer: out of memory");
+    TDMI_TRY(TDMI_NEW(products, 1, err));
     products->threads = tdmi_onednn_threads_find();
     *prepared = products;
     return TDM_OK;
