@@ -25,14 +25,14 @@
 #define UNROLL_BY(steps) LANES_PRAGMA(GCC unroll steps)
 #endif
 
-/* Loops over arrays of vectors in registers: EACH (i, n) over i < n, and EACH_2 with a loop over j
- * inside. */
-#define EACH(i, n) \
-    UNROLL(32)     \
+/* Loops over arrays of vectors in registers: EACH_OF (i, n) over i < n, and EACH_PAIR with a loop
+ * over j inside. */
+#define EACH_OF(i, n) \
+    UNROLL(32)        \
     for (int i = 0; i < (n); i++)
-#define EACH_2(i, tall, j, wide) \
-    EACH (i, tall)               \
-        EACH (j, wide)
+#define EACH_PAIR(i, tall, j, wide) \
+    EACH_OF (i, tall)               \
+        EACH_OF (j, wide)
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
 #include <immintrin.h>

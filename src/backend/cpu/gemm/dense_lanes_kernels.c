@@ -32,14 +32,14 @@ LANES_INLINE void sum_block(const struct sums *it, int at, const int count)
     const int64_t next_term = it->next_term, next_result = it->next_result;
     const float *value = it->values, *weight = it->weights + at * next_result;
     lanes sum[MANY];
-    EACH (i, count)
+    EACH_OF (i, count)
         sum[i] = lanes_all(it->first ? it->first[at + i] : 0.0f);
     for (int d = 0; d < it->depth; d++, value += LANES, weight += next_term) {
         const lanes by = lanes_load(value);
-        EACH (i, count)
+        EACH_OF (i, count)
             sum[i] = lanes_multiply_add(by, lanes_all(weight[i * next_result]), sum[i]);
     }
-    EACH (i, count)
+    EACH_OF (i, count)
         lanes_store(it->to + (int64_t)(at + i) * LANES, sum[i]);
 }
 
@@ -98,20 +98,20 @@ LANES_INLINE void outer_block(const struct outer *it, int first, int column, con
     const struct tdmi_dense_scratch *scratch = it->scratch;
     const float *dy = scratch->rows + column;
     lanes sum[TALL][4];
-    EACH_2 (c, tall, v, wide)
+    EACH_PAIR (c, tall, v, wide)
         sum[c][v] = lanes_all(0.0f);
     for (int i = 0; i < it->n; i++, dy += scratch->row) {
         const float *x = scratch->x + ((int64_t)(i / LANES) * it->in + first) * LANES + i % LANES;
         lanes right[4];
-        EACH (v, wide)
+        EACH_OF (v, wide)
             right[v] = lanes_load(dy + v * LANES);
-        EACH (c, tall) {
+        EACH_OF (c, tall) {
             const lanes left = lanes_all(x[c * LANES]);
-            EACH (v, wide)
+            EACH_OF (v, wide)
                 sum[c][v] = lanes_multiply_add(left, right[v], sum[c][v]);
         }
     }
-    EACH (c, tall) {
+    EACH_OF (c, tall) {
         float *to = it->to + (int64_t)(first + c) * it->out + column;
         UNROLL(8)
         for (int v = 0; v < wide; v++, to += LANES) {

@@ -92,16 +92,16 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
     UNROLL_BY(2)
     for (int k = 0; k < depth; k++) {
         lanes right[MAX_WIDE];
-        EACH (j, wide)
+        EACH_OF (j, wide)
             right[j] = lanes_load(b + j * LANES);
-        EACH (i, tall) {
+        EACH_OF (i, tall) {
             float value;
             if (is_outer)
                 value = a[i];
             else
                 value = left_value(i < 7 ? low : high, once, thrice, five_times, i % 7);
             lanes left = lanes_all(value);
-            EACH (j, wide)
+            EACH_OF (j, wide)
                 sums[i][j] = lanes_multiply_add(left, right[j], sums[i][j]);
         }
         if (is_outer) {
@@ -118,7 +118,7 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
 
 LANES_INLINE void clear(lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
 {
-    EACH_2 (i, tall, j, wide)
+    EACH_PAIR (i, tall, j, wide)
         sums[i][j] = lanes_all(0.0f);
 }
 
@@ -179,7 +179,7 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
 LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
                           const int wide)
 {
-    EACH_2 (i, tall, j, wide)
+    EACH_PAIR (i, tall, j, wide)
         lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
 }
 
@@ -187,7 +187,7 @@ LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, 
                                int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
                                const bool is_streamed, const int tall, const int wide)
 {
-    EACH (j, wide) {
+    EACH_OF (j, wide) {
         struct column column = column_at(job, end, first + j * LANES);
         int64_t at = c + j * LANES;
         UNROLL(16)

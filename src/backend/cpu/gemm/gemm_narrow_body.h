@@ -19,18 +19,18 @@ LANES_INLINE void narrow_multiply(lanes sums[NARROW_TALL], const float *a, int64
     const char *bases[NARROW_TALL / NARROW_BASE];
     OPAQUE(thrice);
     OPAQUE(five_times);
-    EACH (i, NARROW_TALL / NARROW_BASE) {
+    EACH_OF (i, NARROW_TALL / NARROW_BASE) {
         bases[i] = (const char *)a + i * NARROW_BASE * once;
         OPAQUE(bases[i]);
     }
     for (int k = 0; k < depth; k++, b += LANES) {
         const lanes right = lanes_load(b);
-        EACH (i, NARROW_TALL) {
+        EACH_OF (i, NARROW_TALL) {
             const float value =
                 left_value(bases[i / NARROW_BASE], once, thrice, five_times, i % NARROW_BASE);
             sums[i] = lanes_multiply_add(lanes_all(value), right, sums[i]);
         }
-        EACH (i, NARROW_TALL / NARROW_BASE)
+        EACH_OF (i, NARROW_TALL / NARROW_BASE)
             bases[i] += sizeof(float);
     }
 }
@@ -48,7 +48,7 @@ static void narrow_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, 
                          const float *b, int64_t c, int first)
 {
     lanes sums[NARROW_TALL];
-    EACH (i, NARROW_TALL)
+    EACH_OF (i, NARROW_TALL)
         sums[i] = lanes_all(0.0f);
     for (int s = 0; s < job->n_segments; s++) {
         const struct tdmi_gemm_segment *segment = &job->segments[s];

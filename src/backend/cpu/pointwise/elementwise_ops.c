@@ -6,6 +6,12 @@
 #include "backend/cpu/pointwise/elementwise.h"
 #include "backend/cpu/op_forms.h"
 
+const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa isa)
+{
+    static const struct tdmi_elementwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_elementwise);
+    return kernels[isa];
+}
+
 static const struct tdmi_elementwise_kernels *kernels(void)
 {
     return tdmi_elementwise_kernels(tdmi_isa_best());
