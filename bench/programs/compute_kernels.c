@@ -213,13 +213,18 @@ static void make(struct bench *bench, const struct layer *layer)
         bench->tensors[i] = made_up(counts[i]);
     bench->vectors = made_up((size_t)most);
     bench->sums = tdmi_alloc((size_t)most, 2 * sizeof *bench->sums);
-    bench->forward =
-        made_up(tdmi_conv_gemm_packed_bytes(&bench->conv, TDMI_CONV_FORWARD) / sizeof(float));
-    bench->backward =
-        made_up(tdmi_conv_gemm_packed_bytes(&bench->conv, TDMI_CONV_BACKWARD) / sizeof(float));
-    bench->workspace = tdmi_alloc_aligned(tdmi_conv_gemm_workspace_bytes(&bench->conv));
-    tdmi_conv_gemm_pack(&bench->conv, TDMI_CONV_FORWARD, bench->tensors[W], NULL, bench->forward);
-    tdmi_conv_gemm_pack(&bench->conv, TDMI_CONV_BACKWARD, bench->tensors[W], NULL, bench->backward);
+    bench->forward = made_up(
+        tdmi_conv_gemm_algorithm(&bench->conv)->packed_bytes(&bench->conv, TDMI_CONV_FORWARD) /
+        sizeof(float));
+    bench->backward = made_up(
+        tdmi_conv_gemm_algorithm(&bench->conv)->packed_bytes(&bench->conv, TDMI_CONV_BACKWARD) /
+        sizeof(float));
+    bench->workspace =
+        tdmi_alloc_aligned(tdmi_conv_gemm_algorithm(&bench->conv)->workspace_bytes(&bench->conv));
+    tdmi_conv_gemm_algorithm(&bench->conv)
+        ->pack(&bench->conv, TDMI_CONV_FORWARD, bench->tensors[W], NULL, bench->forward);
+    tdmi_conv_gemm_algorithm(&bench->conv)
+        ->pack(&bench->conv, TDMI_CONV_BACKWARD, bench->tensors[W], NULL, bench->backward);
 }
 
 static void ours_run(struct bench *bench, int kind)
@@ -230,35 +235,38 @@ static void ours_run(struct bench *bench, int kind)
             ? (struct tdmi_read_form){bench->vectors, bench->vectors, TDMI_ACT_RELU6}
             : (struct tdmi_read_form){NULL, NULL, TDMI_ACT_NONE};
     if (kind == FORWARD) {
-        tdmi_conv_gemm_forward(
-            &bench->conv, &(struct tdmi_conv_forward) {
-                .n = bench->conv.max_images, .x = bench->tensors[X], .read = read,
-                .packed = bench->forward, .y = bench->tensors[Y],
-                .sums = {bench->vectors, bench->sums, bench->sums + most},
-                .workspace = bench->workspace,
-            });
+        tdmi_conv_gemm_algorithm(&bench->conv)
+            ->forward(
+                &bench->conv, &(struct tdmi_conv_forward) {
+                    .n = bench->conv.max_images, .x = bench->tensors[X], .read = read,
+                    .packed = bench->forward, .y = bench->tensors[Y],
+                    .sums = {bench->vectors, bench->sums, bench->sums + most},
+                    .workspace = bench->workspace,
+                });
         return;
     }
     if (kind == INFER) {
-        tdmi_conv_gemm_infer(
-            &bench->conv, &(struct tdmi_conv_infer) {
-                .n = bench->conv.max_images, .x = bench->tensors[X], .packed = bench->forward,
-                .bias = bench->vectors, .act = TDMI_ACT_RELU6, .y = bench->tensors[Y],
-                .workspace = bench->workspace
-            });
+        tdmi_conv_gemm_algorithm(&bench->conv)
+            ->infer(
+                &bench->conv, &(struct tdmi_conv_infer) {
+                    .n = bench->conv.max_images, .x = bench->tensors[X], .packed = bench->forward,
+                    .bias = bench->vectors, .act = TDMI_ACT_RELU6, .y = bench->tensors[Y],
+                    .workspace = bench->workspace
+                });
         return;
     }
     bool wants_dx = kind != WEIGHTS && (kind == INPUT || bench->conv.in_c > 3);
-    tdmi_conv_gemm_backward(
-        &bench->conv, &(struct tdmi_conv_backward) {
-            .n = bench->conv.max_images, .x = bench->tensors[X], .read = read,
-            .g = bench->tensors[G], .y = bench->tensors[Y],
-            .gradient = {bench->vectors, bench->vectors, bench->vectors}, .packed = bench->backward,
-            .dweights = kind == INPUT ? NULL : bench->tensors[DW],
-            .dx = wants_dx ? bench->tensors[DX] : NULL,
-            .sums = {bench->vectors, wants_dx ? bench->sums : NULL, bench->sums + most},
-            .workspace = bench->workspace,
-        });
+    tdmi_conv_gemm_algorithm(&bench->conv)
+        ->backward(
+            &bench->conv, &(struct tdmi_conv_backward) {
+                .n = bench->conv.max_images, .x = bench->tensors[X], .read = read,
+                .g = bench->tensors[G], .y = bench->tensors[Y],
+                .gradient = {bench->vectors, bench->vectors, bench->vectors},
+                .packed = bench->backward, .dweights = kind == INPUT ? NULL : bench->tensors[DW],
+                .dx = wants_dx ? bench->tensors[DX] : NULL,
+                .sums = {bench->vectors, wants_dx ? bench->sums : NULL, bench->sums + most},
+                .workspace = bench->workspace,
+            });
 }
 
 static void release(struct bench *bench)

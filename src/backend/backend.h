@@ -100,6 +100,16 @@ struct tdmi_kernel_needs {
 typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              const struct tdmi_op_call *call);
 
+/* Begin the definition of a kernel's function: TDMI_KERNEL_RUN(forward) { … } is a tdmi_kernel_run,
+ * TDMI_KERNEL_PACK(pack) { … } is kernel->pack. Many need only some of the parameters. */
+#define TDMI_UNUSED __attribute__((unused))
+#define TDMI_KERNEL_RUN(name)                                                                      \
+    static void name(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_op_desc *desc TDMI_UNUSED, \
+                     const struct tdmi_op_call *call)
+#define TDMI_KERNEL_PACK(name)                                                                     \
+    static void name(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_op_desc *desc TDMI_UNUSED, \
+                     const struct tdmi_pack_call *call)
+
 struct tdmi_chain_table;
 
 /* The algorithm that computes a desc, for reports. */
@@ -125,9 +135,11 @@ struct tdmi_kernel {
     void (*release)(void *prepared);
     /* Optional: NULL means nothing. Ask through tdmi_kernel_needs_of. */
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
-    /* Optional; NULL where there is nothing to choose from. ways is all 0; of a desc that is
-     * prepared. */
-    void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways);
+    /* Optional; NULL where there is nothing to choose from. The desc is prepared, and algorithms is
+     * all 0. */
+    void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms);
+    /* Optional: the name of the algorithm of a kernel that another one chooses from a list. */
+    const char *algorithm;
     /* Required when needs asks for packed bytes. */
     void (*pack)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call);

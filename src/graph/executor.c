@@ -29,30 +29,23 @@ static void *at(const tdmi_executor *executor, struct tdmi_buffer buffer)
 tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err)
 {
-    tdmi_executor *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening a lane: out of memory");
+    TDMI_AT_END(tdmi_executor_close_at) tdmi_executor *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->plan = plan;
     made->device = device;
-    tdm_status status = plan->backend->stream.open(device, &made->stream, err);
-    if (status == TDM_OK) {
-        made->memory = plan->backend->memory.alloc(device, plan->arena_bytes);
-        if (!made->memory)
-            status = TDM_FAIL(err, TDM_E_MEMORY,
-                              "reserving %zu MiB for %d images of activations: out of memory; a "
-                              "smaller --shard or --size needs less",
-                              plan->arena_bytes >> 20, plan->max_images);
-    }
-    if (status == TDM_OK && plan->staging.bytes)
-        status = tdmi_staging_open(
+    TDMI_TRY(plan->backend->stream.open(device, &made->stream, err));
+    made->memory = plan->backend->memory.alloc(device, plan->arena_bytes);
+    if (!made->memory)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "reserving %zu MiB for %d images of activations: out of memory; a "
+                        "smaller --shard or --size needs less",
+                        plan->arena_bytes >> 20, plan->max_images);
+    if (plan->staging.bytes)
+        TDMI_TRY(tdmi_staging_open(
             plan, device, at(made, plan->staging),
             plan->first_node > 0 ? at(made, plan->nodes[plan->first_node - 1].y) : NULL,
-            &made->staging, err);
-    if (status != TDM_OK) {
-        tdmi_executor_close(made);
-        return status;
-    }
-    *executor = made;
+            &made->staging, err));
+    *executor = tdmi_take(&made);
     return TDM_OK;
 }
 

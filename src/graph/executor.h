@@ -50,6 +50,7 @@ typedef struct tdmi_executor tdmi_executor;
 tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_executor_close(tdmi_executor *executor);
+TDMI_POINTER_RELEASE(tdmi_executor, tdmi_executor_close)
 /* Set the packed weights (graph/packed.h), lent; required before a run unless the plan has none. */
 void tdmi_executor_use(tdmi_executor *executor, const void *packed);
 tdmi_stream *tdmi_executor_stream(const tdmi_executor *executor);

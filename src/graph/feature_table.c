@@ -59,18 +59,13 @@ static tdm_status reserve(tdmi_feature_table *kept, tdm_error *err)
 tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *options,
                                    tdmi_feature_table **kept, tdm_error *err)
 {
-    tdmi_feature_table *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to keep rows on the device: out of memory");
+    TDMI_AT_END(tdmi_feature_table_close_at) tdmi_feature_table *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->options = *options;
     made->row_bytes = (size_t)options->width * tdmi_dtype_bytes(options->storage);
     made->most_ready = rows_at_once(made);
-    const tdm_status status = reserve(made, err);
-    if (status != TDM_OK) {
-        tdmi_feature_table_close(made);
-        return TDM_WRAP(err, status, "preparing to keep rows on the device");
-    }
-    *kept = made;
+    TDM_TRY(reserve(made, err), err, "preparing to keep rows on the device");
+    *kept = tdmi_take(&made);
     return TDM_OK;
 }
 

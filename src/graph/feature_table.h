@@ -13,6 +13,7 @@
 #define TANDEM_GRAPH_FEATURE_TABLE_H
 
 #include "backend/backend.h"
+#include "base/scope.h"
 
 typedef struct tdmi_feature_table tdmi_feature_table;
 
@@ -33,6 +34,7 @@ tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *opti
                                    tdmi_feature_table **kept, tdm_error *err) TDM_MUST_USE;
 /* Close it after the last gather. Accepts NULL. */
 void tdmi_feature_table_close(tdmi_feature_table *kept);
+TDMI_POINTER_RELEASE(tdmi_feature_table, tdmi_feature_table_close)
 
 /* Add a row of floats and return its number. TDM_E_FAILED: the table is full. */
 tdm_status tdmi_feature_table_put(tdmi_feature_table *kept, const float *values, int64_t *number,

@@ -150,9 +150,16 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     return TDM_OK;
 }
 
-static int add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, const int *inputs,
-               struct tdmi_op_attrs attrs)
+int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
+                   struct tdmi_op_attrs attrs)
 {
+    return tdmi_graph_join(graph, kind, name, input, -1, attrs);
+}
+
+int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
+                    int second, struct tdmi_op_attrs attrs)
+{
+    const int inputs[] = {first, second};
     if (graph->mistake.code != TDM_OK)
         return -1;
     if (TDM_WRAP(&graph->mistake, add_node(graph, kind, name, inputs, attrs, &graph->mistake),
@@ -161,26 +168,13 @@ static int add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, cons
     return graph->n_nodes - 1;
 }
 
-int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
-                   struct tdmi_op_attrs attrs)
-{
-    return add(graph, kind, name, (const int[]){input, -1}, attrs);
-}
-
-int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
-                    int second, struct tdmi_op_attrs attrs)
-{
-    return add(graph, kind, name, (const int[]){first, second}, attrs);
-}
-
 tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n)
 {
     tdmi_graph *graph = tdmi_graph_new();
     for (int i = 0; graph && i < n; i++) {
         const struct tdmi_node *node = &from->nodes[i];
-        const int inputs[] = {node->n_inputs > 0 ? node->inputs[0] : -1,
-                              node->n_inputs > 1 ? node->inputs[1] : -1};
-        add(graph, node->kind, node->name, inputs, node->attrs);
+        tdmi_graph_join(graph, node->kind, node->name, node->n_inputs > 0 ? node->inputs[0] : -1,
+                        node->n_inputs > 1 ? node->inputs[1] : -1, node->attrs);
     }
     return graph;
 }
@@ -226,26 +220,15 @@ tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base, 
                                 "reads '%s'",
                                 graph->nodes[end - 1].name, graph->nodes[i].name,
                                 graph->nodes[graph->nodes[i].inputs[k]].name);
-    tdmi_graph *made = tdmi_graph_new();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *made = tdmi_graph_begun(graph, end);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "taking a network apart: out of memory");
-    for (int i = 0; i < end; i++) {
-        const struct tdmi_node *node = &graph->nodes[i];
-        if (node->n_inputs == 2)
-            tdmi_graph_join(made, node->kind, node->name, node->inputs[0], node->inputs[1],
-                            node->attrs);
-        else
-            tdmi_graph_add(made, node->kind, node->name, node->n_inputs ? node->inputs[0] : -1,
-                           node->attrs);
-    }
     if (made->mistake.code != TDM_OK) {
-        tdm_status status = made->mistake.code;
         if (err)
             *err = made->mistake;
-        tdmi_graph_free(made);
-        return TDM_WRAP(err, status, "taking a network apart");
+        return TDM_WRAP(err, made->mistake.code, "taking a network apart");
     }
-    *base = made;
+    *base = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -182,30 +182,20 @@ static tdm_status read_node(const tdm_json_value *object, tdmi_graph *graph, tdm
     struct tdmi_op_attrs attrs = {0};
     for (int a = 0; a < TDMI_OP_ATTRS && op->attrs[a]; a++)
         TDM_TRY(read_attr(find_attr(op->attrs[a]), object, &attrs, err), err, "node '%s'", name);
-    if (tdmi_op_inputs(kind) == 2)
-        tdmi_graph_join(graph, kind, name, inputs[0], inputs[1], attrs);
-    else
-        tdmi_graph_add(graph, kind, name, inputs[0], attrs);
+    tdmi_graph_join(graph, kind, name, inputs[0], inputs[1], attrs);
     return TDM_OK; /* a mistake is kept for tdmi_graph_finish */
 }
 
 tdm_status tdmi_graph_from_json(const tdm_json_value *nodes, const char *name, tdmi_graph **graph,
                                 tdm_error *err)
 {
-    tdmi_graph *made = tdmi_graph_new();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *made = tdmi_graph_new();
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "reading the network of %s: out of memory", name);
-    tdm_status status = TDM_OK;
-    size_t n = tdm_json_count(nodes);
-    for (size_t i = 0; i < n && status == TDM_OK && made->mistake.code == TDM_OK; i++)
-        status = TDM_WRAP(err, read_node(tdm_json_at(nodes, i), made, err),
-                          "reading the network of %s", name);
-    if (status == TDM_OK)
-        status = tdmi_graph_finish(made, name, err);
-    if (status != TDM_OK) {
-        tdmi_graph_free(made);
-        return status;
-    }
-    *graph = made;
+    for (size_t i = 0; i < tdm_json_count(nodes) && made->mistake.code == TDM_OK; i++)
+        TDM_TRY(read_node(tdm_json_at(nodes, i), made, err), err, "reading the network of %s",
+                name);
+    TDMI_TRY(tdmi_graph_finish(made, name, err));
+    *graph = tdmi_take(&made);
     return TDM_OK;
 }

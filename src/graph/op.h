@@ -48,6 +48,20 @@ struct tdmi_op {
 #include "backend/ops.def"
 #undef X
 
+/* Begin the definition of an op's function: TDMI_OP_SHAPE(shape) { … } is an op->shape, and so on.
+ * Many need only some of the parameters. */
+#define TDMI_OP_SHAPE(name)                                                                    \
+    static tdm_status name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED,                   \
+                           const struct tdmi_shape *in TDMI_OP_UNUSED, struct tdmi_shape *out, \
+                           tdm_error *err TDMI_OP_UNUSED)
+#define TDMI_OP_TENSORS(name)                                                                      \
+    static int name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED, const struct tdmi_shape *in, \
+                    struct tdmi_tensor_spec *specs)
+#define TDMI_OP_FLOPS(name)                                              \
+    static double name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED, \
+                       struct tdmi_shape in TDMI_OP_UNUSED, struct tdmi_shape out TDMI_OP_UNUSED)
+#define TDMI_OP_UNUSED __attribute__((unused))
+
 const struct tdmi_op *tdmi_op_of(enum tdmi_op_kind kind);
 tdm_status tdmi_op_shape(enum tdmi_op_kind kind, const struct tdmi_op_attrs *attrs,
                          const struct tdmi_shape *in, struct tdmi_shape *out,

@@ -14,24 +14,19 @@ struct tdmi_packed {
 tdm_status tdmi_packed_open(const tdmi_plan *plan, tdmi_device *device, tdmi_packed **packed,
                             tdm_error *err)
 {
-    tdmi_packed *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing packed weights: out of memory");
+    TDMI_AT_END(tdmi_packed_close_at) tdmi_packed *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->plan = plan;
     made->device = device;
-    tdm_status status = plan->backend->stream.open(device, &made->stream, err);
-    if (status == TDM_OK && plan->packed_bytes) {
+    TDMI_TRY(plan->backend->stream.open(device, &made->stream, err));
+    if (plan->packed_bytes) {
         made->memory = plan->backend->memory.alloc(device, plan->packed_bytes);
         if (!made->memory)
-            status =
-                TDM_FAIL(err, TDM_E_MEMORY, "reserving %zu MiB for packed weights: out of memory",
-                         plan->packed_bytes >> 20);
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "reserving %zu MiB for packed weights: out of memory",
+                            plan->packed_bytes >> 20);
     }
-    if (status != TDM_OK) {
-        tdmi_packed_close(made);
-        return status;
-    }
-    *packed = made;
+    *packed = tdmi_take(&made);
     return TDM_OK;
 }
 

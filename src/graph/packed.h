@@ -14,6 +14,7 @@ typedef struct tdmi_packed tdmi_packed;
 tdm_status tdmi_packed_open(const tdmi_plan *plan, tdmi_device *device, tdmi_packed **packed,
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_packed_close(tdmi_packed *packed);
+TDMI_POINTER_RELEASE(tdmi_packed, tdmi_packed_close)
 /* For tdmi_executor_use; NULL when the plan needs none. */
 const void *tdmi_packed_memory(const tdmi_packed *packed);
 

@@ -310,9 +310,10 @@ static tdm_status check_freeze_point(const tdmi_graph *graph,
     for (int i = first; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_inputs; k++)
             if (graph->nodes[i].inputs[k] < first - 1)
-                return TDM_FAIL(err, TDM_E_USAGE,
-                                "node '%s' reads '%s', which is not the node before the border",
-                                graph->nodes[i].name, graph->nodes[graph->nodes[i].inputs[k]].name);
+                return TDM_FAIL(
+                    err, TDM_E_USAGE,
+                    "node '%s' reads '%s', which is not the node before the freeze point",
+                    graph->nodes[i].name, graph->nodes[graph->nodes[i].inputs[k]].name);
     return TDM_OK;
 }
 
@@ -333,10 +334,8 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
                         "planning a network with activations stored as %s: the backend %s has no "
                         "kernels for it",
                         tdmi_dtype_name(request->storage), backend->name);
-    tdmi_plan *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
-                        graph->n_nodes);
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     tdmi_arena_init(&made->arena, 0);
     made->graph = graph;
     made->backend = backend;
@@ -354,26 +353,18 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     size_t n = (size_t)graph->n_nodes;
     made->nodes = tdmi_arena_alloc(&made->arena, n, sizeof *made->nodes);
     made->segments = tdmi_arena_alloc(&made->arena, n, sizeof *made->segments);
-    tdm_status status = TDM_OK;
     if (!made->nodes || !made->segments)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
-                          graph->n_nodes);
-    for (int i = 0; i < graph->n_nodes && status == TDM_OK; i++)
-        status = plan_node(made, i, err);
-    if (status == TDM_OK) {
-        tdmi_fuse(made);
-        tdmi_chain(made);
-        status = prepare(made, err);
-    }
-    if (status == TDM_OK)
-        status = place(made, err);
-    if (status == TDM_OK && request->is_training)
+        return TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
+                        graph->n_nodes);
+    for (int i = 0; i < graph->n_nodes; i++)
+        TDMI_TRY(plan_node(made, i, err));
+    tdmi_fuse(made);
+    tdmi_chain(made);
+    TDMI_TRY(prepare(made, err));
+    TDMI_TRY(place(made, err));
+    if (request->is_training)
         cut_segments(made);
-    if (status != TDM_OK) {
-        tdmi_plan_free(made);
-        return status;
-    }
-    *plan = made;
+    *plan = tdmi_take(&made);
     return TDM_OK;
 }
 

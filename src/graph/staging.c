@@ -93,10 +93,10 @@ size_t tdmi_staging_bytes(const tdmi_plan *plan)
 static tdm_status open_copies(tdmi_staging *staging, tdm_error *err)
 {
     const struct tdmi_stream_table *table = &staging->plan->backend->stream;
-    TDM_TRY(table->open(staging->device, &staging->copies, err), err, "a stream for pictures");
+    TDM_TRY(table->open(staging->device, &staging->copies, err), err, "a stream for images");
     for (int i = 0; table->event_open && i < places; i++)
         TDM_TRY(table->event_open(staging->device, &staging->is_there[i], err), err,
-                "an event for pictures");
+                "an event for images");
     return TDM_OK;
 }
 
@@ -104,10 +104,8 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
                              tdmi_staging **staging, tdm_error *err)
 {
     const struct tdmi_memory_table *table = &plan->backend->memory;
-    tdmi_staging *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "preparing to bring pictures to a device: out of memory");
+    TDMI_AT_END(tdmi_staging_close_at) tdmi_staging *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->plan = plan;
     made->device = device;
     made->at = layout_of(plan);
@@ -116,18 +114,13 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
     const size_t bytes = made->at.pictures + made->at.a_place + places * made->at.rows;
     made->here =
         table->alloc_pinned ? table->alloc_pinned(device, bytes) : tdmi_alloc_aligned(bytes);
-    if (!made->here) {
-        tdmi_staging_close(made);
+    if (!made->here)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "reserving %zu MiB to bring %d pictures to a device: out of memory",
+                        "reserving %zu MiB to bring %d images to a device: out of memory",
                         bytes >> 20, plan->max_images);
-    }
-    const tdm_status status = rows ? TDM_OK : open_copies(made, err);
-    if (status != TDM_OK) {
-        tdmi_staging_close(made);
-        return TDM_WRAP(err, status, "preparing to bring pictures to a device");
-    }
-    *staging = made;
+    if (!rows)
+        TDM_TRY(open_copies(made, err), err, "preparing to bring images to a device");
+    *staging = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -190,19 +183,19 @@ tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures,
         return TDM_OK;
     TDM_TRY(backend->memory.upload(staging->copies, place_of(staging, place), pictures,
                                    (size_t)n * picture_bytes(staging->plan), err),
-            err, "bringing %d pictures", n);
+            err, "uploading %d images", n);
     if (!staging->is_there[place])
         return TDM_OK;
     return TDM_WRAP(err,
                     backend->stream.event_record(staging->copies, staging->is_there[place], err),
-                    "bringing %d pictures", n);
+                    "uploading %d images", n);
 }
 
 tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err)
 {
     return staging->rows ? TDM_OK
                          : TDM_WRAP(err, staging->plan->backend->stream.wait(staging->copies, err),
-                                    "bringing pictures");
+                                    "uploading images");
 }
 
 /* Pictures that were brought ahead: the stream goes on once they are there. */

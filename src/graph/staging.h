@@ -34,6 +34,7 @@ size_t tdmi_staging_bytes(const tdmi_plan *plan);
 tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory, void *rows,
                              tdmi_staging **staging, tdm_error *err) TDM_MUST_USE;
 void tdmi_staging_close(tdmi_staging *staging);
+TDMI_POINTER_RELEASE(tdmi_staging, tdmi_staging_close)
 
 /* The parts of the executor's functions of these names (executor.h). */
 tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,

@@ -22,17 +22,14 @@ tdm_status tdm_network_new(int height, int width, int channels, tdm_network **ne
                         "building a network for %d×%d×%d images; sides of 1 to 4096 and 1 or 3 "
                         "channels are accepted",
                         height, width, channels);
-    struct tdm_network *made = tdmi_alloc(1, sizeof *made);
-    if (made) {
-        tdmi_arena_init(&made->arena, 0);
-        made->graph = tdmi_graph_new();
-    }
-    if (!made || !made->graph) {
-        tdm_network_close(made);
+    TDMI_AT_END(tdm_network_close_at) tdm_network *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    tdmi_arena_init(&made->arena, 0);
+    made->graph = tdmi_graph_new();
+    if (!made->graph)
         return TDM_FAIL(err, TDM_E_MEMORY, "building a network: out of memory");
-    }
     (void)tdmi_add_input(made->graph, &input);
-    *network = made;
+    *network = tdmi_take(&made);
     return TDM_OK;
 }
 

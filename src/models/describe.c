@@ -146,16 +146,11 @@ tdm_status tdm_network_open(const struct tdm_network_options *options, tdm_netwo
                             tdm_error *err)
 {
     TDMI_OPTIONS(tdm_network_options, options, {0}, err);
-    struct tdm_network *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "describing a network: out of memory");
+    TDMI_AT_END(tdm_network_close_at) tdm_network *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     tdmi_arena_init(&made->arena, 0);
-    tdm_status status = build(made, options, err);
-    if (status != TDM_OK) {
-        tdm_network_close(made);
-        return status;
-    }
-    *network = made;
+    TDMI_TRY(build(made, options, err));
+    *network = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -180,10 +175,9 @@ const struct tdm_network_node *tdm_network_node_at(const tdm_network *network, i
 
 tdm_status tdm_network_draw(const tdm_network *network, const char *path, tdm_error *err)
 {
-    tdmi_text text = {0};
-    tdm_status status = tdmi_network_svg(network, &text, err);
-    if (status == TDM_OK)
-        status = tdmi_file_write(path, text.bytes, text.length_bytes, err);
-    tdmi_text_release(&text);
-    return TDM_WRAP(err, status, "drawing the network %s", network->totals.name);
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDM_TRY(tdmi_network_svg(network, &text, err), err, "drawing the network %s",
+            network->totals.name);
+    return TDM_WRAP(err, tdmi_file_write(path, text.bytes, text.length_bytes, err),
+                    "drawing the network %s", network->totals.name);
 }

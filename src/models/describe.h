@@ -13,6 +13,8 @@ struct tdm_network {
     tdmi_arena arena;
 };
 
+TDMI_POINTER_RELEASE(tdm_network, tdm_network_close)
+
 /* Fill nodes and totals from the finished graph; summary is lent. */
 tdm_status tdmi_network_describe(struct tdm_network *network, const char *name, const char *summary,
                                  tdm_error *err) TDM_MUST_USE;

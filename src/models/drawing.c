@@ -231,18 +231,17 @@ static void add_head(struct canvas *it)
 tdm_status tdmi_network_svg(const struct tdm_network *network, tdmi_text *text, tdm_error *err)
 {
     struct canvas it = {.network = network, .text = text};
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
-    bool is_placed = tdmi_layout_make(network->graph, &arena, &it.layout);
-    if (is_placed) {
-        add_head(&it);
-        add_lines(&it);
-        for (int b = 0; b < it.layout.n_boxes; b++)
-            add_box(&it, b);
-        tdmi_text_printf(text, "</svg>\n");
-    }
-    tdmi_arena_release(&arena);
-    if (!is_placed || text->is_broken)
+    if (!tdmi_layout_make(network->graph, &arena, &it.layout))
+        return TDM_FAIL(err, TDM_E_MEMORY, "drawing %d nodes: out of memory",
+                        network->totals.nodes);
+    add_head(&it);
+    add_lines(&it);
+    for (int b = 0; b < it.layout.n_boxes; b++)
+        add_box(&it, b);
+    tdmi_text_printf(text, "</svg>\n");
+    if (text->is_broken)
         return TDM_FAIL(err, TDM_E_MEMORY, "drawing %d nodes: out of memory",
                         network->totals.nodes);
     return TDM_OK;

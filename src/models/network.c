@@ -53,16 +53,12 @@ struct tdmi_build tdmi_network_defaults(const struct tdmi_network *network, int 
 tdm_status tdmi_network_make(const struct tdmi_network *network, const struct tdmi_build *what,
                              tdmi_graph **graph, tdm_error *err)
 {
-    tdmi_graph *made = tdmi_graph_new();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *made = tdmi_graph_new();
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "building the network %s: out of memory", network->name);
     network->build(made, what);
-    tdm_status status = tdmi_graph_finish(made, network->name, err);
-    if (status != TDM_OK) {
-        tdmi_graph_free(made);
-        return status;
-    }
-    *graph = made;
+    TDMI_TRY(tdmi_graph_finish(made, network->name, err));
+    *graph = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -27,6 +27,14 @@ static inline uint64_t seed(void)
     return text ? strtoull(text, NULL, 10) : 1;
 }
 
+/* For TEST_MAIN. */
+static inline int print_seed(void **state)
+{
+    (void)state;
+    print_message("# seed %llu\n", (unsigned long long)seed());
+    return 0;
+}
+
 static inline int between(tdmi_rng *rng, int low, int high)
 {
     return low + (int)tdmi_rng_below(rng, (uint32_t)(high - low + 1));

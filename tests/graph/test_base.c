@@ -131,7 +131,7 @@ TEST(where_more_than_one_tensor_crosses_nothing_is_cut)
     assert_int_equal(tdmi_graph_base(graph, first, &base, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "gives more than that one"));
     assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &request, &plan, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "is not the node before the border"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "is not the node before the freeze point"));
     assert_int_equal(tdmi_graph_base(graph, graph->n_nodes, &base, &err), TDM_E_USAGE);
     assert_null(base);
     assert_null(plan);

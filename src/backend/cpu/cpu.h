@@ -6,6 +6,27 @@
 
 #include "backend/backend.h"
 
+/* Bytes rounded up to whole lines of the cache. */
+static inline size_t tdmi_cpu_lines(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Offset of `bytes` behind *total, which grows by whole lines. */
+static inline size_t tdmi_cpu_reserve(size_t *total, size_t bytes)
+{
+    const size_t at = *total;
+    *total += tdmi_cpu_lines(bytes);
+    return at;
+}
+
+/* to += from */
+static inline void tdmi_cpu_accumulate(float *restrict to, const float *restrict from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
 extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_dense, tdmi_cpu_batch_norm;
 /* activation: relu and relu6 */
 extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_global_pool;

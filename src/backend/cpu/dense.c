@@ -5,7 +5,7 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm/dense_lanes.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 /* Larger shards and weights are for products that read a weight once for many pictures. */
 enum { MOST_VECTORS = 2, MOST_WEIGHTS = 1 << 16 };
@@ -35,20 +35,14 @@ static bool is_for_lanes(const struct tdmi_op_desc *desc)
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
     const struct tdmi_kernel *other = tdmi_cpu_dense_of_any_shape();
-    struct chosen *chosen = tdmi_alloc(1, sizeof *chosen);
-    tdm_status status = TDM_OK;
-    if (!chosen)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a dense layer: out of memory");
+    TDMI_AT_END(tdmi_free_at) struct chosen *chosen = NULL;
+    TDMI_TRY(TDMI_NEW(chosen, 1, err));
     chosen->is_by_lanes = is_for_lanes(desc);
     chosen->lanes = lanes_of(desc);
     chosen->desc = *desc;
     if (!chosen->is_by_lanes && other->prepare)
-        status = other->prepare(desc, &chosen->desc.prepared, err);
-    if (status != TDM_OK) {
-        tdmi_free(chosen);
-        return status;
-    }
-    *prepared = chosen;
+        TDMI_TRY(other->prepare(desc, &chosen->desc.prepared, err));
+    *prepared = tdmi_take(&chosen);
     return TDM_OK;
 }
 
@@ -84,8 +78,7 @@ static struct tdmi_dense_call call_of(const struct tdmi_op_desc *desc,
                                     .workspace = call->workspace};
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct chosen *chosen = desc->prepared;
     const struct tdmi_dense_call own = call_of(desc, call);
@@ -95,8 +88,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_cpu_dense_of_any_shape()->forward(stream, &chosen->desc, call);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct chosen *chosen = desc->prepared;
     const struct tdmi_dense_call own = call_of(desc, call);

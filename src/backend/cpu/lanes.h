@@ -25,55 +25,98 @@
 #define UNROLL_BY(steps) LANES_PRAGMA(GCC unroll steps)
 #endif
 
+/* Loops over arrays of vectors in registers: EACH_OF (i, n) over i < n, and EACH_PAIR with a loop
+ * over j inside. */
+#define EACH_OF(i, n) \
+    UNROLL(32)        \
+    for (int i = 0; i < (n); i++)
+#define EACH_PAIR(i, tall, j, wide) \
+    EACH_OF (i, tall)               \
+        EACH_OF (j, wide)
+
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
-
 #include <immintrin.h>
-
 enum { LANES = 16 };
 typedef __m512 lanes;
+#define LANES_512
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+enum { LANES = 8 };
+typedef __m256 lanes;
+#define LANES_256
+#else
+/* NEON or SSE or single floats, as the processor has them. */
+enum { LANES = 4 };
+typedef float lanes __attribute__((vector_size(16)));
+#endif
+
+/* ---- what the compiler knows for every vector ---------------------------------------------- */
+
+typedef lanes lanes_anywhere __attribute__((aligned(4), may_alias)); /* floats in memory */
+
+LANES_INLINE lanes lanes_load(const float *from)
+{
+    return *(const lanes_anywhere *)from;
+}
+LANES_INLINE void lanes_store(float *to, lanes a)
+{
+    *(lanes_anywhere *)to = a;
+}
+LANES_INLINE lanes lanes_add(lanes a, lanes b)
+{
+    return a + b;
+}
+LANES_INLINE lanes lanes_sub(lanes a, lanes b)
+{
+    return a - b;
+}
+LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
+{
+    return a * b;
+}
+/* Division and root round as IEEE says: the same bits in every set. */
+LANES_INLINE lanes lanes_divide(lanes a, lanes b)
+{
+    return a / b;
+}
+/* Store past the caches, where the set has stores of a whole line (half lines are slower than
+ * ordinary stores); to must be aligned to 64 bytes. */
+LANES_INLINE void lanes_stream(float *to, lanes a)
+{
+#if defined(LANES_512)
+    _mm512_stream_ps(to, a);
+#else
+    lanes_store(to, a);
+#endif
+}
+LANES_INLINE void lanes_fence(void)
+{
+#if defined(LANES_512)
+    _mm_sfence();
+#endif
+}
+/* The line at an address will be read soon, from the second cache. */
+LANES_INLINE void lanes_prefetch(const float *at)
+{
+    __builtin_prefetch(at, 0, 2);
+}
+
+/* ---- what each set has instructions for ----------------------------------------------------- */
+
+#if defined(LANES_512)
 
 LANES_INLINE lanes lanes_all(float value)
 {
     return _mm512_set1_ps(value);
-}
-LANES_INLINE lanes lanes_load(const float *from)
-{
-    return _mm512_loadu_ps(from);
 }
 /* The first n, zeros behind them; nothing behind them is touched. */
 LANES_INLINE lanes lanes_load_part(const float *from, int n)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
 }
-LANES_INLINE void lanes_store(float *to, lanes a)
-{
-    _mm512_storeu_ps(to, a);
-}
 LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
 {
     _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), a);
-}
-/* Past the caches, where the set has stores of a whole line; to must be aligned to 64 bytes. */
-LANES_INLINE void lanes_stream(float *to, lanes a)
-{
-    _mm512_stream_ps(to, a);
-}
-LANES_INLINE lanes lanes_add(lanes a, lanes b)
-{
-    return _mm512_add_ps(a, b);
-}
-LANES_INLINE lanes lanes_sub(lanes a, lanes b)
-{
-    return _mm512_sub_ps(a, b);
-}
-LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
-{
-    return _mm512_mul_ps(a, b);
-}
-/* Division and root round as IEEE says: the same bits in every set. */
-LANES_INLINE lanes lanes_divide(lanes a, lanes b)
-{
-    return _mm512_div_ps(a, b);
 }
 LANES_INLINE lanes lanes_root(lanes a)
 {
@@ -133,22 +176,8 @@ LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
     _mm512_storeu_pd(to, _mm512_fmadd_pd(low, low, _mm512_loadu_pd(to)));
     _mm512_storeu_pd(to + 8, _mm512_fmadd_pd(high, high, _mm512_loadu_pd(to + 8)));
 }
-/* The line at an address will be read soon, from the second cache. */
-LANES_INLINE void lanes_prefetch(const float *at)
-{
-    _mm_prefetch((const char *)at, _MM_HINT_T1);
-}
-LANES_INLINE void lanes_fence(void)
-{
-    _mm_sfence();
-}
 
-#elif defined(__AVX2__) && defined(__FMA__)
-
-#include <immintrin.h>
-
-enum { LANES = 8 };
-typedef __m256 lanes;
+#elif defined(LANES_256)
 
 LANES_INLINE __m256i lanes_first(int n)
 {
@@ -158,42 +187,13 @@ LANES_INLINE lanes lanes_all(float value)
 {
     return _mm256_set1_ps(value);
 }
-LANES_INLINE lanes lanes_load(const float *from)
-{
-    return _mm256_loadu_ps(from);
-}
 LANES_INLINE lanes lanes_load_part(const float *from, int n)
 {
     return _mm256_maskload_ps(from, lanes_first(n));
 }
-LANES_INLINE void lanes_store(float *to, lanes a)
-{
-    _mm256_storeu_ps(to, a);
-}
 LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
 {
     _mm256_maskstore_ps(to, lanes_first(n), a);
-}
-/* Half lines past the caches are slower than ordinary stores. */
-LANES_INLINE void lanes_stream(float *to, lanes a)
-{
-    _mm256_storeu_ps(to, a);
-}
-LANES_INLINE lanes lanes_add(lanes a, lanes b)
-{
-    return _mm256_add_ps(a, b);
-}
-LANES_INLINE lanes lanes_sub(lanes a, lanes b)
-{
-    return _mm256_sub_ps(a, b);
-}
-LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
-{
-    return _mm256_mul_ps(a, b);
-}
-LANES_INLINE lanes lanes_divide(lanes a, lanes b)
-{
-    return _mm256_div_ps(a, b);
 }
 LANES_INLINE lanes lanes_root(lanes a)
 {
@@ -248,19 +248,9 @@ LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
     _mm256_storeu_pd(to, _mm256_fmadd_pd(low, low, _mm256_loadu_pd(to)));
     _mm256_storeu_pd(to + 4, _mm256_fmadd_pd(high, high, _mm256_loadu_pd(to + 4)));
 }
-LANES_INLINE void lanes_prefetch(const float *at)
-{
-    _mm_prefetch((const char *)at, _MM_HINT_T1);
-}
-LANES_INLINE void lanes_fence(void)
-{
-}
 
 #else
 
-/* NEON or SSE or single floats, as the processor has them. */
-enum { LANES = 4 };
-typedef float lanes __attribute__((vector_size(16)));
 typedef int32_t lanes_mask __attribute__((vector_size(16)));
 
 LANES_INLINE lanes lanes_choose(lanes_mask mask, lanes a, lanes b)
@@ -271,12 +261,6 @@ LANES_INLINE lanes lanes_all(float value)
 {
     return (lanes){value, value, value, value};
 }
-LANES_INLINE lanes lanes_load(const float *from)
-{
-    lanes a;
-    memcpy(&a, from, sizeof a);
-    return a;
-}
 LANES_INLINE lanes lanes_load_part(const float *from, int n)
 {
     lanes a = lanes_all(0.0f);
@@ -284,34 +268,10 @@ LANES_INLINE lanes lanes_load_part(const float *from, int n)
         a[i] = from[i];
     return a;
 }
-LANES_INLINE void lanes_store(float *to, lanes a)
-{
-    memcpy(to, &a, sizeof a);
-}
 LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
 {
     for (int i = 0; i < n; i++)
         to[i] = a[i];
-}
-LANES_INLINE void lanes_stream(float *to, lanes a)
-{
-    lanes_store(to, a);
-}
-LANES_INLINE lanes lanes_add(lanes a, lanes b)
-{
-    return a + b;
-}
-LANES_INLINE lanes lanes_sub(lanes a, lanes b)
-{
-    return a - b;
-}
-LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
-{
-    return a * b;
-}
-LANES_INLINE lanes lanes_divide(lanes a, lanes b)
-{
-    return a / b;
 }
 LANES_INLINE lanes lanes_root(lanes a)
 {
@@ -361,17 +321,8 @@ LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
     for (int i = 0; i < LANES; i++)
         to[i] += (double)a[i] * (double)a[i];
 }
-LANES_INLINE void lanes_prefetch(const float *at)
-{
-    (void)at;
-}
-LANES_INLINE void lanes_fence(void)
-{
-}
 
 #endif
-
-/* ---- what all of them have ------------------------------------------------------------------ */
 
 /* Activations that are a clamp have this range; its inside is where their derivative is 1. */
 struct lanes_range {

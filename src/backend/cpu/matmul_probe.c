@@ -3,12 +3,9 @@
  */
 #include "backend/matmul_probe.h"
 #include "backend/cpu/onednn/primitive.h"
-#include "base/memory.h"
+#include "tensor/half.h"
 
-#include <stdint.h>
-#include <string.h>
-
-enum { SOURCE, WEIGHTS, RESULT, n_matrices };
+enum { RESULT = 2, n_matrices };
 
 struct product {
     dnnl_engine_t engine; /* outlives what was made with it */
@@ -23,10 +20,8 @@ static void fill(void *matrix, size_t count, bool is_bf16)
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         float value = 0.5f + (float)(state >> 8) / 16777216.0f;
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
         if (is_bf16)
-            ((uint16_t *)matrix)[i] = (uint16_t)(bits >> 16);
+            ((uint16_t *)matrix)[i] = (uint16_t)(tdmi_bits_of_float(value) >> 16);
         else
             ((float *)matrix)[i] = value;
     }
@@ -39,50 +34,28 @@ static tdm_status make_matrices(struct product *product, int n, bool is_bf16, td
         size_t count = (size_t)n * (size_t)n;
         product->matrices[i] = tdmi_alloc_aligned(count * (is_short ? 2 : 4));
         if (!product->matrices[i])
-            return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a %d x %d matrix", n, n);
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a %d x %d matrix", n, n);
         fill(product->matrices[i], count, is_short);
     }
     return TDM_OK;
 }
 
-static dnnl_status_t plan_product(dnnl_engine_t engine, int n, dnnl_data_type_t type,
-                                  dnnl_memory_desc_t *layouts, dnnl_primitive_desc_t *plan)
-{
-    const dnnl_dims_t shape = {n, n};
-    dnnl_status_t code = dnnl_success;
-    for (int i = 0; i < n_matrices && code == dnnl_success; i++)
-        code = dnnl_memory_desc_create_with_tag(&layouts[i], 2, shape,
-                                                i == RESULT ? dnnl_f32 : type, dnnl_ab);
-    if (code == dnnl_success)
-        code = dnnl_matmul_primitive_desc_create(plan, engine, layouts[SOURCE], layouts[WEIGHTS],
-                                                 NULL, layouts[RESULT], NULL);
-    return code;
-}
-
 static tdm_status make_product(struct product *product, int n, bool is_bf16, tdm_error *err)
 {
-    dnnl_memory_desc_t layouts[n_matrices] = {NULL};
-    dnnl_primitive_desc_t plan = NULL;
-    dnnl_status_t code = dnnl_engine_create(&product->engine, dnnl_cpu, 0);
-    if (code == dnnl_success)
-        code = plan_product(product->engine, n, is_bf16 ? dnnl_bf16 : dnnl_f32, layouts, &plan);
-    tdm_status status =
-        tdmi_onednn_explain(code, is_bf16 ? "bf16 matrix product" : "f32 matrix product", err);
-    if (status == TDM_OK) {
-        const struct tdmi_onednn_argument arguments[n_matrices] = {
-            {DNNL_ARG_SRC, layouts[SOURCE]},
-            {DNNL_ARG_WEIGHTS, layouts[WEIGHTS]},
-            {DNNL_ARG_DST, layouts[RESULT]},
-        };
-        status = tdmi_onednn_primitive_open(plan, arguments, n_matrices, &product->multiply, err);
-    }
-    if (plan)
-        dnnl_primitive_desc_destroy(plan);
-    for (int i = 0; i < n_matrices; i++) {
-        if (layouts[i])
-            dnnl_memory_desc_destroy(layouts[i]);
-    }
-    return status;
+    const char *what = is_bf16 ? "bf16 matrix product" : "f32 matrix product";
+    const dnnl_data_type_t type = is_bf16 ? dnnl_bf16 : dnnl_f32;
+    const dnnl_dims_t shape = {n, n};
+    TDMI_AT_END(dnnl_memory_desc_destroy_at) dnnl_memory_desc_t factor = NULL;
+    TDMI_AT_END(dnnl_memory_desc_destroy_at) dnnl_memory_desc_t result = NULL;
+    TDMI_AT_END(dnnl_primitive_desc_destroy_at) dnnl_primitive_desc_t plan = NULL;
+    TDMI_ONEDNN_TRY(what, dnnl_engine_create(&product->engine, dnnl_cpu, 0));
+    TDMI_ONEDNN_TRY(what, dnnl_memory_desc_create_with_tag(&factor, 2, shape, type, dnnl_ab));
+    TDMI_ONEDNN_TRY(what, dnnl_memory_desc_create_with_tag(&result, 2, shape, dnnl_f32, dnnl_ab));
+    TDMI_ONEDNN_TRY(what, dnnl_matmul_primitive_desc_create(&plan, product->engine, factor, factor,
+                                                            NULL, result, NULL));
+    const struct tdmi_onednn_argument arguments[n_matrices] = {
+        {DNNL_ARG_SRC, factor}, {DNNL_ARG_WEIGHTS, factor}, {DNNL_ARG_DST, result}};
+    return tdmi_onednn_primitive_open(plan, arguments, n_matrices, &product->multiply, err);
 }
 
 static void release(void *self)
@@ -91,33 +64,28 @@ static void release(void *self)
     if (!product)
         return;
     tdmi_onednn_primitive_close(product->multiply);
-    if (product->engine)
-        dnnl_engine_destroy(product->engine);
+    dnnl_engine_destroy_at(&product->engine);
     for (int i = 0; i < n_matrices; i++)
         tdmi_free(product->matrices[i]);
     tdmi_free(product);
 }
 
+TDMI_POINTER_RELEASE(struct product, release)
+
 static tdm_status make(int n, bool is_bf16, void **result, tdm_error *err)
 {
+    TDMI_AT_END(release_at) struct product *product = NULL;
     *result = NULL;
-    tdm_status status = tdmi_onednn_need_room("matrix products", err);
-    if (status != TDM_OK)
-        return status;
-    struct product *product = tdmi_alloc(1, sizeof *product);
-    if (!product)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to time matrix products");
+    TDMI_TRY(tdmi_onednn_need_room("matrix products", err));
+    TDMI_TRY(TDMI_NEW(product, 1, err));
     struct tdmi_onednn_threads threads = tdmi_onednn_threads_find();
     int before = tdmi_onednn_threads_enter(threads);
-    status = make_product(product, n, is_bf16, err);
+    tdm_status status = make_product(product, n, is_bf16, err);
     tdmi_onednn_threads_leave(threads, before);
-    if (status == TDM_OK)
-        status = make_matrices(product, n, is_bf16, err);
-    if (status != TDM_OK)
-        release(product);
-    else
-        *result = product;
-    return status;
+    TDMI_TRY(status);
+    TDMI_TRY(make_matrices(product, n, is_bf16, err));
+    *result = tdmi_take(&product);
+    return TDM_OK;
 }
 
 static tdm_status run(void *self, tdm_error *err)

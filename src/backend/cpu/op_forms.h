@@ -46,6 +46,25 @@ static inline struct tdmi_backward_sums tdmi_cpu_sums_of(const struct tdmi_op_de
     return (struct tdmi_backward_sums){call->in_norm[k].mean, sums, sums + desc->in[k].c};
 }
 
+/* No sums where the desc gives none. */
+static inline struct tdmi_forward_sums tdmi_cpu_forward_sums_of(const struct tdmi_op_desc *desc,
+                                                                const struct tdmi_op_call *call)
+{
+    double *sums = call->norm.sums;
+    if (!desc->fusion.gives_sums)
+        return (struct tdmi_forward_sums){NULL, NULL, NULL};
+    return (struct tdmi_forward_sums){call->norm.centre, sums, sums + desc->out.c};
+}
+
+/* All NULL where the desc reads the gradient as it is. */
+static inline struct tdmi_gradient_form tdmi_cpu_gradient_form_of(const struct tdmi_op_desc *desc,
+                                                                  const struct tdmi_op_call *call)
+{
+    if (!desc->fusion.reads_gradient_form)
+        return (struct tdmi_gradient_form){NULL, NULL, NULL};
+    return (struct tdmi_gradient_form){call->norm.of_g, call->norm.of_x, call->norm.one};
+}
+
 /* The input, if its gradient is masked or summed by it; otherwise NULL, since the input may no
  * longer be alive. */
 static inline const float *tdmi_cpu_masked_input(const struct tdmi_op_desc *desc,

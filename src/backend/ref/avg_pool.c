@@ -59,10 +59,8 @@ static void spread_pixel(struct view view, struct tdmi_shape in, const float *dy
         }
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     struct tdmi_shape in = desc->in[0], out = desc->out;
     float *y = call->y;
     for (int i = 0; i < call->n; i++)
@@ -72,10 +70,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            y);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     struct tdmi_shape in = desc->in[0], out = desc->out;

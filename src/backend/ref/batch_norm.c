@@ -18,10 +18,8 @@ static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
     return n * tdmi_shape_pixels(desc->out);
 }
 
-static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                           const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(reduce_forward)
 {
-    (void)stream;
     int channels = desc->out.c;
     int64_t n_pixels = pixels_of(desc, call->n);
     double *sum = call->norm.sums, *square = sum + channels;
@@ -78,10 +76,8 @@ static void normalise(const struct tdmi_op_call *call, int64_t n_pixels, int cha
             call->y[p * channels + c] = call->x[0][p * channels + c] * factor[c] + offset[c];
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int channels = desc->out.c;
     const float *factor = call->norm.scale, *offset = call->norm.shift;
     if (desc->is_training && desc->keeps_statistics) {
@@ -101,10 +97,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     normalise(call, pixels_of(desc, call->n), channels, factor, offset);
 }
 
-static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(reduce_backward)
 {
-    (void)stream;
     int channels = desc->out.c;
     int64_t n_pixels = pixels_of(desc, call->n);
     const float *mean = call->norm.mean;
@@ -123,10 +117,8 @@ static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc
  * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel. The gradients of scale
  * and shift are this shard's part; dx needs the sums over all that share statistics. Where mean and
  * s are kept they do not depend on x, and dx = scale · s · dy. */
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     const struct tdmi_norm *norm = &call->norm;
     int channels = desc->out.c;
     int64_t n_pixels = pixels_of(desc, call->n);

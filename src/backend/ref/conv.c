@@ -198,10 +198,8 @@ static void conv_rows(const struct walk *walk, const float *framed, const float 
     }
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     struct walk walk = forward_walk(desc);
     float *framed = call->workspace;
     memset(framed, 0, frame_values(&walk) * sizeof(float));
@@ -272,10 +270,8 @@ static void backward_input(const struct tdmi_op_desc *desc, const struct tdmi_op
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     backward_weights(desc, call);
     if (desc->attrs.has_bias)
         backward_bias(desc, call);

@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
     for (int i = 0; i < call->n; i++)
         for (int o = 0; o < out; o++)
@@ -27,10 +25,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     });
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
     memset(call->dparams[0], 0, sizeof(float) * (size_t)in * (size_t)out);
     tdmi_ref_multiply_add(&(struct tdmi_product){

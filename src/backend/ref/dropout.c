@@ -31,10 +31,8 @@ static void apply(const struct tdmi_op_desc *desc, const struct tdmi_op_call *ca
     }
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     if (desc->is_training)
         apply(desc, call, call->x[0], call->y);
     else
@@ -42,10 +40,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out)));
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (desc->wants_dx)
         apply(desc, call, call->dy, call->dx[0]);
 }

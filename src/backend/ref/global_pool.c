@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int channels = desc->out.c;
     int64_t n_pixels = tdmi_shape_pixels(desc->in[0]);
     for (int i = 0; i < call->n; i++) {
@@ -21,10 +19,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     int channels = desc->out.c;

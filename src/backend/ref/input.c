@@ -1,10 +1,8 @@
 /* Bytes of the pictures to numbers, by the model's own preprocessing. */
 #include "backend/ref/ref.h"
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int64_t n_pixels = tdmi_shape_pixels(desc->out);
     for (int i = 0; i < call->n; i++)
         tdmi_preprocess_normalise(&desc->attrs.preprocess, call->pixels[i], n_pixels,

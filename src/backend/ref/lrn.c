@@ -34,10 +34,8 @@ static void sizes(const struct tdmi_op_attrs *attrs, int channels, const float *
     }
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     int channels = desc->out.c;
     double *s = call->workspace;
     for (int64_t p = 0; p < call->n * tdmi_shape_pixels(desc->out); p++) {
@@ -64,10 +62,8 @@ static void backward_pixel(const struct tdmi_op_attrs *attrs, int channels, cons
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     int channels = desc->out.c;

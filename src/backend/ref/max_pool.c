@@ -43,10 +43,8 @@ static void pool_pixel(const struct tdmi_op_desc *desc, struct window at, const 
     }
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     struct tdmi_shape out = desc->out;
     int64_t at = 0;
     for (int i = 0; i < call->n; i++) {
@@ -58,10 +56,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     struct tdmi_shape in = desc->in[0], out = desc->out;

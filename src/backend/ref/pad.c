@@ -11,10 +11,8 @@ static int64_t place_of(const struct tdmi_op_desc *desc, int64_t image, int y, i
     return (row * desc->out.w + x + attrs->pad_left) * desc->out.c + attrs->pad_front;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
-    (void)stream;
     struct tdmi_shape in = desc->in[0];
     const float *x = call->x[0];
     memset(call->y, 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out)));
@@ -24,10 +22,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                 memcpy(call->y + place_of(desc, i, row, column), x, sizeof(float) * (size_t)in.c);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
-    (void)stream;
     if (!desc->wants_dx)
         return;
     struct tdmi_shape in = desc->in[0];

@@ -1,10 +1,8 @@
 /* The sum of two tensors of one shape: how residual networks join their branches. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
-    (void)attrs;
     if (!tdmi_shape_equal(in[0], in[1]))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "adds %d×%d×%d and %d×%d×%d; two tensors of one shape are wanted", in[0].h,
@@ -13,10 +11,8 @@ static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_sha
     return TDM_OK;
 }
 
-static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out)
+TDMI_OP_FLOPS(flops)
 {
-    (void)attrs;
-    (void)in;
     return (double)tdmi_shape_values(out);
 }
 

@@ -1,8 +1,7 @@
 /* Batch norm over the channels. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     if (!(attrs->epsilon > 0.0) || !(attrs->momentum >= 0.0 && attrs->momentum <= 1.0))
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -13,20 +12,16 @@ static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_sha
     return TDM_OK;
 }
 
-static int params(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                  struct tdmi_tensor_spec *specs)
+TDMI_OP_TENSORS(params)
 {
-    (void)attrs;
     specs[0] = (struct tdmi_tensor_spec){
         .name = "weight", .dims = {in[0].c}, .n_dims = 1, .init = TDMI_INIT_ONE};
     specs[1] = (struct tdmi_tensor_spec){.name = "bias", .dims = {in[0].c}, .n_dims = 1};
     return 2;
 }
 
-static int states(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                  struct tdmi_tensor_spec *specs)
+TDMI_OP_TENSORS(states)
 {
-    (void)attrs;
     specs[0] = (struct tdmi_tensor_spec){.name = "running_mean", .dims = {in[0].c}, .n_dims = 1};
     specs[1] = (struct tdmi_tensor_spec){
         .name = "running_var", .dims = {in[0].c}, .n_dims = 1, .init = TDMI_INIT_ONE};

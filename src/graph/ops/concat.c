@@ -2,10 +2,8 @@
  * the second. More than two are joined one after the other. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
-    (void)attrs;
     if (in[0].h != in[1].h || in[0].w != in[1].w || in[0].c > INT32_MAX - in[1].c)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "joins %d×%d×%d and %d×%d×%d; two tensors of one height and width are "

@@ -6,8 +6,7 @@
 #include "graph/op.h"
 #include "graph/window.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     if (attrs->channels < 1)
         return TDM_FAIL(err, TDM_E_INPUT, "%d output channels; at least 1 is wanted",
@@ -22,8 +21,7 @@ static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_sha
     return TDM_OK;
 }
 
-static int params(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                  struct tdmi_tensor_spec *specs)
+TDMI_OP_TENSORS(params)
 {
     int depth = in[0].c / attrs->groups;
     specs[0] = (struct tdmi_tensor_spec){
@@ -38,7 +36,7 @@ static int params(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in
     return attrs->has_bias ? 2 : 1;
 }
 
-static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out)
+TDMI_OP_FLOPS(flops)
 {
     return 2.0 * attrs->kernel * attrs->kernel * (in.c / attrs->groups) *
            (double)tdmi_shape_values(out);

@@ -1,8 +1,7 @@
 /* A dense layer over the flattened picture. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     if (attrs->channels < 1)
         return TDM_FAIL(err, TDM_E_INPUT, "a dense layer of %d outputs; at least 1 is wanted",
@@ -14,8 +13,7 @@ static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_sha
     return TDM_OK;
 }
 
-static int params(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                  struct tdmi_tensor_spec *specs)
+TDMI_OP_TENSORS(params)
 {
     int64_t inputs = tdmi_shape_values(in[0]);
     specs[0] = (struct tdmi_tensor_spec){
@@ -30,9 +28,8 @@ static int params(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in
     return attrs->has_bias ? 2 : 1;
 }
 
-static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out)
+TDMI_OP_FLOPS(flops)
 {
-    (void)attrs;
     return 2.0 * (double)tdmi_shape_values(in) * out.c;
 }
 

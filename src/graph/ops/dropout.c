@@ -5,8 +5,7 @@
  */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     if (!(attrs->rate >= 0.0 && attrs->rate < 1.0))
         return TDM_FAIL(err, TDM_E_INPUT, "dropout of %g; 0 to less than 1 is accepted",

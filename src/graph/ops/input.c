@@ -1,10 +1,8 @@
 /* The pictures, normalised: where every network begins. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
-    (void)in;
     const struct tdmi_preprocess *p = &attrs->preprocess;
     if (p->width < 1 || p->height < 1 || (p->channels != 1 && p->channels != 3))
         return TDM_FAIL(err, TDM_E_INPUT,

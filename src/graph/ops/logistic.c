@@ -5,8 +5,7 @@
  */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     TDM_TRY(tdmi_evaluator_shape("a logistic loss", attrs, in[0], err), err, "probabilities");
     *out = (struct tdmi_shape){1, 1, in[0].c == 1 ? 2 : in[0].c};

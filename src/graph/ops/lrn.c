@@ -5,8 +5,7 @@
  */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     if (attrs->kernel < 1 || attrs->kernel > 255)
         return TDM_FAIL(err, TDM_E_INPUT, "normalising over %d channels; 1 to 255 are accepted",
@@ -20,9 +19,8 @@ static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_sha
     return TDM_OK;
 }
 
-static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out)
+TDMI_OP_FLOPS(flops)
 {
-    (void)in;
     return (2.0 * attrs->kernel + 4.0) * (double)tdmi_shape_values(out);
 }
 

@@ -3,8 +3,7 @@
 
 enum { most = 4096 };
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     const int pads[] = {attrs->pad_top,   attrs->pad_bottom, attrs->pad_left,
                         attrs->pad_right, attrs->pad_front,  attrs->pad_back};

@@ -1,8 +1,7 @@
 /* Probabilities of the classes, and in training the cross-entropy with the labels. */
 #include "graph/op.h"
 
-static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
-                        struct tdmi_shape *out, tdm_error *err)
+TDMI_OP_SHAPE(shape)
 {
     TDM_TRY(tdmi_evaluator_shape("softmax", attrs, in[0], err), err, "probabilities");
     *out = in[0];

@@ -40,9 +40,8 @@ static double slope(double (*value)(double x), double x)
     return (value(x + step) - value(x - step)) / (2.0 * step);
 }
 
-static void activations_are_their_formulas_and_let_the_gradient_through_by_their_slope(void **state)
+TEST(activations_are_their_formulas_and_let_the_gradient_through_by_their_slope)
 {
-    (void)state;
     for (int i = 0; i < 30 * n_activations; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 6, (uint64_t)i);
         double (*value)(double x) = activations[i % n_activations].value;
@@ -61,7 +60,7 @@ static void activations_are_their_formulas_and_let_the_gradient_through_by_their
     }
 }
 
-static void activations_hold_at_their_bends_and_far_out(void **state)
+TEST(activations_hold_at_their_bends_and_far_out)
 {
     enum { n = 9 };
     const float x[n] = {0.0f, 6.0f, 3.0f, -3.0f, 1e30f, -1e30f, 1e-30f, 7.0f, -7.0f};
@@ -73,7 +72,6 @@ static void activations_hold_at_their_bends_and_far_out(void **state)
     struct tdmi_op_desc desc = {
         .in = {{1, 1, n}}, .out = {1, 1, n}, .max_images = 1, .wants_dx = true};
     float y[n], dx[n], dy[n];
-    (void)state;
     for (int i = 0; i < n; i++)
         dy[i] = 1.0f;
     for (int a = 0; a < n_activations; a++) {
@@ -90,13 +88,4 @@ static void activations_hold_at_their_bends_and_far_out(void **state)
     assert_true(y[0] == 0.5f && y[4] == 1.0f && y[5] == 0.0f && dx[5] == 0.0f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            activations_are_their_formulas_and_let_the_gradient_through_by_their_slope),
-        cmocka_unit_test(activations_hold_at_their_bends_and_far_out),
-    };
-    print_message("# seed %llu\n", (unsigned long long)seed());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(print_seed, NULL)

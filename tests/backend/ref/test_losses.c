@@ -38,9 +38,8 @@ static void check_softmax(const struct probe *p, int n)
     assert_int_equal(p->values.predicted[n], guess);
 }
 
-static void softmax_gives_probabilities_the_loss_and_its_gradient(void **state)
+TEST(softmax_gives_probabilities_the_loss_and_its_gradient)
 {
-    (void)state;
     for (int i = 0; i < 90; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 7, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_SOFTMAX, .n = between(&rng, 1, 6)};
@@ -83,9 +82,8 @@ static void check_logistic(const struct probe *p, int n)
     assert_int_equal(p->values.predicted[n], guess);
 }
 
-static void logistic_asks_yes_or_no_for_every_class(void **state)
+TEST(logistic_asks_yes_or_no_for_every_class)
 {
-    (void)state;
     for (int i = 0; i < 90; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 10, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_LOGISTIC, .n = between(&rng, 1, 6)};
@@ -101,7 +99,7 @@ static void logistic_asks_yes_or_no_for_every_class(void **state)
     }
 }
 
-static void logits_far_out_keep_a_finite_loss_and_a_gradient(void **state)
+TEST(logits_far_out_keep_a_finite_loss_and_a_gradient)
 {
     const float x[3] = {1e30f, -1000.0f, 0.0f};
     const int32_t labels[3] = {0, 1, 1};
@@ -115,7 +113,6 @@ static void logits_far_out_keep_a_finite_loss_and_a_gradient(void **state)
                                 .wants_dx = true};
     struct tdmi_op_call call = {
         .n = 3, .x = {x}, .y = y, .dx = {dx}, .labels = labels, .judgements = judgements};
-    (void)state;
     tdmi_backend_ref.kernels[TDMI_OP_LOGISTIC]->forward(NULL, &desc, &call);
     tdmi_backend_ref.kernels[TDMI_OP_LOGISTIC]->backward(NULL, &desc, &call);
     assert_true(judgements[0].loss == 1e30f && judgements[1].loss == 1000.0f);
@@ -125,10 +122,9 @@ static void logits_far_out_keep_a_finite_loss_and_a_gradient(void **state)
     assert_int_equal(judgements[2].predicted, 0); /* the first of equals */
 }
 
-static void outside_training_the_loss_is_the_plain_one(void **state)
+TEST(outside_training_the_loss_is_the_plain_one)
 {
     static const enum tdmi_op_kind kinds[] = {TDMI_OP_SOFTMAX, TDMI_OP_LOGISTIC};
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct tdmi_case it = {.kind = kinds[k], .in = {1, 1, 5}, .n = 3, .max_images = 3};
         struct probe smoothed, plain;
@@ -158,7 +154,7 @@ static void outside_training_the_loss_is_the_plain_one(void **state)
     }
 }
 
-static void softmax_of_huge_values_stays_finite_and_the_first_of_equals_wins(void **state)
+TEST(softmax_of_huge_values_stays_finite_and_the_first_of_equals_wins)
 {
     enum { classes = 4, images = 3 };
     const float x[images * classes] = {1e30f,  -1e30f, 0.0f,  1e30f, -1e38f, -1e38f,
@@ -170,7 +166,6 @@ static void softmax_of_huge_values_stays_finite_and_the_first_of_equals_wins(voi
                                 .in = {{1, 1, classes}},
                                 .out = {1, 1, classes},
                                 .max_images = images};
-    (void)state;
     tdmi_backend_ref.kernels[TDMI_OP_SOFTMAX]->forward(
         NULL, &desc,
         &(struct tdmi_op_call){
@@ -186,15 +181,4 @@ static void softmax_of_huge_values_stays_finite_and_the_first_of_equals_wins(voi
     assert_true(fabs((double)judgements[2].loss - 3.4401897) < 1e-6); /* log(1+e+e²+e³) */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_gives_probabilities_the_loss_and_its_gradient),
-        cmocka_unit_test(logistic_asks_yes_or_no_for_every_class),
-        cmocka_unit_test(logits_far_out_keep_a_finite_loss_and_a_gradient),
-        cmocka_unit_test(outside_training_the_loss_is_the_plain_one),
-        cmocka_unit_test(softmax_of_huge_values_stays_finite_and_the_first_of_equals_wins),
-    };
-    print_message("# seed %llu\n", (unsigned long long)seed());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(print_seed, NULL)

@@ -39,9 +39,8 @@ static void check_dense(const struct probe *p, bool is_training)
     }
 }
 
-static void a_dense_layer_is_a_sum_of_products(void **state)
+TEST(a_dense_layer_is_a_sum_of_products)
 {
-    (void)state;
     for (int i = 0; i < 100; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 2, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_DENSE, .n = between(&rng, 1, 9)};
@@ -100,9 +99,8 @@ static void check_batch_norm_inference(const struct probe *p, int c)
     }
 }
 
-static void batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones(void **state)
+TEST(batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones)
 {
-    (void)state;
     for (int i = 0; i < 100; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 3, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_BATCH_NORM, .n = between(&rng, 1, 5)};
@@ -125,10 +123,9 @@ static void batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones(void
 
 /* ---- input -------------------------------------------------------------------------------- */
 
-static void input_turns_bytes_into_numbers_by_the_scale(void **state)
+TEST(input_turns_bytes_into_numbers_by_the_scale)
 {
     static const double mean[3] = {0.485, 0.456, 0.406}, deviation[3] = {0.229, 0.224, 0.225};
-    (void)state;
     for (int scale = TDMI_SCALE_TF; scale <= TDMI_SCALE_RAW; scale++) {
         struct tdmi_case it = {.kind = TDMI_OP_INPUT, .n = 3, .max_images = 4};
         it.attrs.preprocess = (struct tdmi_preprocess){.width = 5,
@@ -148,13 +145,4 @@ static void input_turns_bytes_into_numbers_by_the_scale(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dense_layer_is_a_sum_of_products),
-        cmocka_unit_test(batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones),
-        cmocka_unit_test(input_turns_bytes_into_numbers_by_the_scale),
-    };
-    print_message("# seed %llu\n", (unsigned long long)seed());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(print_seed, NULL)

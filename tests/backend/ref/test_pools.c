@@ -34,9 +34,8 @@ static void check_max_pool(const struct probe *p, bool is_training)
 }
 
 /* Padding is narrower than the window, so that every window sees a pixel. */
-static void max_pooling_takes_the_largest_and_returns_the_gradient_to_it(void **state)
+TEST(max_pooling_takes_the_largest_and_returns_the_gradient_to_it)
 {
-    (void)state;
     for (int i = 0; i < 150; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 4, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_MAX_POOL, .n = between(&rng, 1, 3)};
@@ -51,9 +50,8 @@ static void max_pooling_takes_the_largest_and_returns_the_gradient_to_it(void **
     }
 }
 
-static void global_pooling_is_the_mean_of_every_channel(void **state)
+TEST(global_pooling_is_the_mean_of_every_channel)
 {
-    (void)state;
     for (int i = 0; i < 60; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 5, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_GLOBAL_POOL, .n = between(&rng, 1, 4)};
@@ -110,9 +108,8 @@ static void check_avg_pool(const struct probe *p, bool is_training)
     free(dx);
 }
 
-static void average_pooling_counts_the_padding_only_when_told(void **state)
+TEST(average_pooling_counts_the_padding_only_when_told)
 {
-    (void)state;
     for (int i = 0; i < 150; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 8, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_AVG_POOL, .n = between(&rng, 1, 3)};
@@ -128,9 +125,8 @@ static void average_pooling_counts_the_padding_only_when_told(void **state)
     }
 }
 
-static void padding_adds_zeros_and_cuts_them_off_the_gradient(void **state)
+TEST(padding_adds_zeros_and_cuts_them_off_the_gradient)
 {
-    (void)state;
     for (int i = 0; i < 60; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 9, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_PAD, .n = between(&rng, 1, 3)};
@@ -163,7 +159,7 @@ static void padding_adds_zeros_and_cuts_them_off_the_gradient(void **state)
     }
 }
 
-static void equal_values_of_a_window_give_the_gradient_to_the_first(void **state)
+TEST(equal_values_of_a_window_give_the_gradient_to_the_first)
 {
     const float x[4] = {3.0f, 3.0f, 3.0f, 3.0f}, dy[1] = {5.0f};
     float y[1], dx[4];
@@ -177,7 +173,6 @@ static void equal_values_of_a_window_give_the_gradient_to_the_first(void **state
                                 .wants_dx = true};
     struct tdmi_op_call call = {.n = 1, .x = {x}, .y = y, .dy = dy, .dx = {dx}, .saved = saved};
     const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
-    (void)state;
     kernel->forward(NULL, &desc, &call);
     kernel->backward(NULL, &desc, &call);
     assert_true(y[0] == 3.0f);
@@ -185,7 +180,7 @@ static void equal_values_of_a_window_give_the_gradient_to_the_first(void **state
 }
 
 /* Two shapes that differ in channels; one of the two gradients is not wanted. */
-static void joining_puts_the_channels_behind_each_other(void **state)
+TEST(joining_puts_the_channels_behind_each_other)
 {
     enum { pixels = 2 * 3, first = 2, second = 3, both = first + second, images = 2 };
     float a[images * pixels * first], b[images * pixels * second], y[images * pixels * both];
@@ -196,7 +191,6 @@ static void joining_puts_the_channels_behind_each_other(void **state)
                                 .is_training = true,
                                 .wants_dx = true};
     const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[TDMI_OP_CONCAT];
-    (void)state;
     assert_int_equal(tdmi_op_of(TDMI_OP_CONCAT)->shape(&desc.attrs, desc.in, &desc.out, NULL),
                      TDM_OK);
     assert_int_equal(desc.out.c, both);
@@ -219,16 +213,4 @@ static void joining_puts_the_channels_behind_each_other(void **state)
                      TDM_E_INPUT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(max_pooling_takes_the_largest_and_returns_the_gradient_to_it),
-        cmocka_unit_test(global_pooling_is_the_mean_of_every_channel),
-        cmocka_unit_test(average_pooling_counts_the_padding_only_when_told),
-        cmocka_unit_test(padding_adds_zeros_and_cuts_them_off_the_gradient),
-        cmocka_unit_test(joining_puts_the_channels_behind_each_other),
-        cmocka_unit_test(equal_values_of_a_window_give_the_gradient_to_the_first),
-    };
-    print_message("# seed %llu\n", (unsigned long long)seed());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(print_seed, NULL)

@@ -25,12 +25,11 @@ static void drop(double rate, int stream, struct tdmi_draws draws, bool is_train
     tdmi_backend_ref.kernels[TDMI_OP_DROPOUT]->backward(NULL, &desc, &call);
 }
 
-static void dropout_zeroes_its_part_and_scales_the_rest_and_backward_draws_the_same(void **state)
+TEST(dropout_zeroes_its_part_and_scales_the_rest_and_backward_draws_the_same)
 {
     const int64_t samples[images] = {17, 4};
     const double rates[] = {0.0, 0.2, 0.5, 0.9};
     float y[images * values], dx[images * values];
-    (void)state;
     for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
         double rate = rates[r], n_zero = 0.0, n = images * values;
         drop(rate, 0, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, samples}, true, y, dx);
@@ -43,11 +42,10 @@ static void dropout_zeroes_its_part_and_scales_the_rest_and_backward_draws_the_s
     }
 }
 
-static void draws_of_dropout_belong_to_seed_epoch_sample_and_stream(void **state)
+TEST(draws_of_dropout_belong_to_seed_epoch_sample_and_stream)
 {
     const int64_t samples[images] = {17, 4}, turned[images] = {4, 17};
     float first[images * values], y[images * values], dx[images * values];
-    (void)state;
     drop(0.5, 1, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, samples}, true, first, dx);
     drop(0.5, 1, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, turned}, true, y, dx);
     assert_memory_equal(first, y + values, sizeof(float) * values);
@@ -71,11 +69,10 @@ static void draws_of_dropout_belong_to_seed_epoch_sample_and_stream(void **state
 }
 
 /* The formula of the header of rng.h and of the kernel, block by block. */
-static void the_first_draws_are_those_of_the_counter_generator(void **state)
+TEST(the_first_draws_are_those_of_the_counter_generator)
 {
     const int64_t samples[images] = {(int64_t)5 << 33 | 1, 4};
     float y[images * values], dx[images * values];
-    (void)state;
     drop(0.3, 7, (struct tdmi_draws){&(struct tdmi_draw_key){11, 3}, samples}, true, y, dx);
     tdmi_rng rng = tdmi_rng_at(11, TDMI_RNG_DROPOUT, 3, (uint64_t)samples[0]);
     for (uint32_t block = 0; block < 5; block++) {
@@ -86,10 +83,9 @@ static void the_first_draws_are_those_of_the_counter_generator(void **state)
     }
 }
 
-static void outside_training_dropout_changes_nothing(void **state)
+TEST(outside_training_dropout_changes_nothing)
 {
     float y[images * values], dx[images * values];
-    (void)state;
     drop(0.9, 0, (struct tdmi_draws){&(struct tdmi_draw_key){1, 1}, NULL}, false, y, dx);
     for (int i = 0; i < images * values; i++)
         assert_true(y[i] == 1.0f);
@@ -134,9 +130,8 @@ static void check_lrn_pixel(const struct probe *p, int64_t pixel)
     }
 }
 
-static void response_normalisation_divides_by_the_neighbouring_channels(void **state)
+TEST(response_normalisation_divides_by_the_neighbouring_channels)
 {
-    (void)state;
     for (int i = 0; i < 80; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 11, (uint64_t)i);
         struct tdmi_case it = {.kind = TDMI_OP_LRN, .n = between(&rng, 1, 3)};
@@ -154,15 +149,4 @@ static void response_normalisation_divides_by_the_neighbouring_channels(void **s
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_zeroes_its_part_and_scales_the_rest_and_backward_draws_the_same),
-        cmocka_unit_test(draws_of_dropout_belong_to_seed_epoch_sample_and_stream),
-        cmocka_unit_test(the_first_draws_are_those_of_the_counter_generator),
-        cmocka_unit_test(outside_training_dropout_changes_nothing),
-        cmocka_unit_test(response_normalisation_divides_by_the_neighbouring_channels),
-    };
-    print_message("# seed %llu\n", (unsigned long long)seed());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(print_seed, NULL)

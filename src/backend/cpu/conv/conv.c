@@ -6,7 +6,9 @@
  */
 #include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/cpu.h"
-#include "base/memory.h"
+#include "base/scope.h"
+
+#include <stdio.h>
 
 /* A kernel and the desc it was prepared for. */
 struct chosen {
@@ -66,17 +68,11 @@ tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *kernels,
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct chosen *chosen = tdmi_alloc(1, sizeof *chosen);
-    if (!chosen)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    TDMI_AT_END(tdmi_free_at) struct chosen *chosen = NULL;
+    TDMI_TRY(TDMI_NEW(chosen, 1, err));
     chosen->desc = *desc;
-    tdm_status status =
-        tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->kernel, err);
-    if (status != TDM_OK) {
-        tdmi_free(chosen);
-        return status;
-    }
-    *prepared = chosen;
+    TDMI_TRY(tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->kernel, err));
+    *prepared = tdmi_take(&chosen);
     return TDM_OK;
 }
 
@@ -96,53 +92,43 @@ static bool has_spill(const struct chosen *chosen)
     return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->kernel->adds_dx;
 }
 
-static size_t spill_at(size_t workspace_bytes)
-{
-    return (workspace_bytes + 63) / 64 * 64;
-}
-
-static size_t spill_bytes(const struct tdmi_op_desc *desc)
-{
-    return (size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) * sizeof(float);
-}
-
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
     const struct chosen *chosen = desc->prepared;
     *needs = tdmi_kernel_needs_of(chosen->kernel, &chosen->desc);
     if (has_spill(chosen))
-        needs->workspace_bytes = spill_at(needs->workspace_bytes) + spill_bytes(&chosen->desc);
+        needs->workspace_bytes =
+            tdmi_cpu_lines(needs->workspace_bytes) +
+            (size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) * sizeof(float);
 }
 
 /* A kernel is one for all directions. */
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     const struct chosen *chosen = desc->prepared;
-    if (chosen->kernel->describe)
-        chosen->kernel->describe(&chosen->desc, algorithms);
+    if (chosen->kernel->algorithm)
+        snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "%s",
+                 chosen->kernel->algorithm);
     if (desc->is_training)
         algorithms->of_weights = algorithms->forward;
     if (desc->is_training && desc->wants_dx)
         algorithms->of_input = algorithms->forward;
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct chosen *chosen = desc->prepared;
     if (chosen->kernel->pack)
         chosen->kernel->pack(stream, &chosen->desc, call);
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct chosen *chosen = desc->prepared;
     chosen->kernel->forward(stream, &chosen->desc, call);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct chosen *chosen = desc->prepared;
     if (!call->dx_add[0] || !has_spill(chosen)) {
@@ -151,7 +137,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
     const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(chosen->kernel, &chosen->desc);
     struct tdmi_op_call spilled = *call;
-    float *spill = (float *)((char *)call->workspace + spill_at(needs.workspace_bytes));
+    float *spill = (float *)((char *)call->workspace + tdmi_cpu_lines(needs.workspace_bytes));
     spilled.dx[0] = spill;
     chosen->kernel->backward(stream, &chosen->desc, &spilled);
     for (int64_t i = 0; i < call->n * tdmi_shape_values(desc->in[0]); i++)

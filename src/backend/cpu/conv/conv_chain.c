@@ -4,7 +4,6 @@
  * is.
  */
 #include "backend/cpu/conv/conv_chain.h"
-#include "backend/cpu/pointwise/pointwise.h"
 #include "backend/cpu/depthwise/separable.h"
 #include "backend/cpu/gemm/strassen.h"
 
@@ -36,9 +35,14 @@ static int window_rows(const struct tdmi_depthwise *shape, int rows)
 
 /* A strip of an expansion or of a projection, which are products of pixels; it is of the tensor
  * that n_strips of them make, which tells whether the result should stay in a cache. */
-static struct tdmi_pointwise product_of(int n_strips, int64_t pixels, int in, int out)
+static struct tdmi_conv_gemm product_of(int n_strips, int pixels, int in, int out)
 {
-    return (struct tdmi_pointwise){n_strips, pixels, in, out, tdmi_isa_best(), false};
+    return (struct tdmi_conv_gemm){.max_images = n_strips,
+                                   .in_h = 1,
+                                   .in_w = pixels,
+                                   .in_c = in,
+                                   .out_c = out,
+                                   .isa = tdmi_isa_best()};
 }
 
 static int64_t line(int64_t floats)
@@ -70,7 +74,7 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
                           .between = tdmi_depthwise_of(links[n - 2])};
     if (chain.expands) {
         chain.head = tdmi_conv_gemm_of(links[0]);
-        chain.is_window = !tdmi_conv_gemm_is_pointwise(&chain.head);
+        chain.is_window = !tdmi_conv_by_pointwise.accepts(&chain.head);
     }
     const struct tdmi_depthwise *shape = &chain.between;
     int most = ROW_PAIR;
@@ -84,10 +88,11 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
     chain.slots = window_rows(shape, chain.rows);
     chain.expanded = expanded_floats(&chain, chain.rows);
     chain.narrow = narrow_floats(&chain, chain.rows);
-    struct tdmi_pointwise project = product_of(1, 1, shape->channels, chain.out);
-    size_t needs[] = {tdmi_depthwise_workspace_bytes(shape),
-                      chain.expands ? tdmi_conv_gemm_workspace_bytes(&chain.head) : 0,
-                      tdmi_pointwise_workspace_bytes(&project)};
+    const struct tdmi_conv_gemm project = product_of(1, 1, shape->channels, chain.out);
+    size_t needs[] = {
+        tdmi_depthwise_workspace_bytes(shape),
+        chain.expands ? tdmi_conv_gemm_algorithm(&chain.head)->workspace_bytes(&chain.head) : 0,
+        tdmi_conv_by_pointwise.workspace_bytes(&project)};
     for (int i = 0; i < 3; i++) {
         int64_t floats = (int64_t)(needs[i] / sizeof(float));
         chain.room = floats > chain.room ? floats : chain.room;
@@ -103,7 +108,7 @@ static bool is_separable(const struct tdmi_op_desc *const *links, int n)
 static bool is_plain_product(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
-    return tdmi_conv_gemm_is_pointwise(&conv);
+    return tdmi_conv_by_pointwise.accepts(&conv);
 }
 
 static bool is_of_picture(const struct tdmi_op_desc *desc)
@@ -167,10 +172,10 @@ static void expand_run(struct work *work, const float *x, int from, int end)
         tdmi_conv_gemm_infer_rows(head, &work->expand, from, end - from);
         return;
     }
-    const struct tdmi_pointwise product =
-        product_of(1, (int64_t)(end - from) * head->in_w, chain->in, chain->between.channels);
+    const struct tdmi_conv_gemm product =
+        product_of(1, (end - from) * head->in_w, chain->in, chain->between.channels);
     work->expand.x = x + (int64_t)from * head->in_w * chain->in;
-    tdmi_pointwise_infer(&product, &work->expand);
+    tdmi_conv_by_pointwise.infer(&product, &work->expand);
 }
 
 /* While a run is expanded, memory is asked for as many rows of the next strip. */
@@ -187,16 +192,15 @@ static void expand_rows(struct work *work, const float *x, int first, int end)
     }
 }
 
-static void project_rows(struct work *work, int64_t at, int64_t pixels, const float *residual,
-                         float *y)
+static void project_rows(struct work *work, int64_t at, int pixels, const float *residual, float *y)
 {
     const struct chain *chain = &work->chain;
-    const struct tdmi_pointwise product =
+    const struct tdmi_conv_gemm product =
         product_of(chain->n_strips, pixels, chain->between.channels, chain->out);
     work->project.x = work->narrow;
     work->project.y = y + at * chain->out;
     work->project.residual = residual ? residual + at * chain->out : NULL;
-    tdmi_pointwise_infer(&product, &work->project);
+    tdmi_conv_by_pointwise.infer(&product, &work->project);
 }
 
 static void run_picture(struct work *work, const float *x, const float *residual, float *y)
@@ -228,7 +232,7 @@ static void run_picture(struct work *work, const float *x, const float *residual
                 work->project.next_floats = left;
         }
         work->kernels->forward(&strip, &work->between);
-        project_rows(work, (int64_t)row * shape->out_w, (int64_t)rows * shape->out_w, residual, y);
+        project_rows(work, (int64_t)row * shape->out_w, rows * shape->out_w, residual, y);
     }
 }
 

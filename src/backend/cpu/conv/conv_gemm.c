@@ -7,129 +7,36 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm/strassen.h"
 #include "backend/cpu/op_forms.h"
-#include "backend/cpu/pointwise/pointwise.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { IMAGE_CHANNELS = 3 };
 
 /* ---- algorithms ---- */
-
-bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc)
-{
-    return desc->kernel_h == 1 && desc->kernel_w == 1 && desc->stride == 1 && desc->pad_top == 0 &&
-           desc->pad_left == 0 && desc->out_h == desc->in_h && desc->out_w == desc->in_w;
-}
 
 bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc)
 {
     return desc->kernel_h == 3 && desc->kernel_w == 3 && desc->in_c <= IMAGE_CHANNELS;
 }
 
-static struct tdmi_pointwise pointwise_of(const struct tdmi_conv_gemm *desc)
+const struct tdmi_conv_algorithm *tdmi_conv_gemm_algorithm(const struct tdmi_conv_gemm *desc)
 {
-    return (struct tdmi_pointwise){desc->max_images, (int64_t)desc->in_h * desc->in_w,
-                                   desc->in_c,       desc->out_c,
-                                   desc->isa,        desc->is_split};
-}
-
-static size_t pointwise_workspace_bytes(const struct tdmi_conv_gemm *desc)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    return tdmi_pointwise_workspace_bytes(&point);
-}
-
-static size_t pointwise_packed_bytes(const struct tdmi_conv_gemm *desc,
-                                     enum tdmi_conv_direction direction)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    return tdmi_pointwise_packed_bytes(&point, direction);
-}
-
-static void pointwise_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
-                           const float *weights, const float *scale, float *packed)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    tdmi_pointwise_pack(&point, direction, weights, scale, packed);
-}
-
-static void pointwise_forward(const struct tdmi_conv_gemm *desc,
-                              const struct tdmi_conv_forward *call)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    tdmi_pointwise_forward(&point, call);
-}
-
-static void pointwise_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    tdmi_pointwise_infer(&point, call);
-}
-
-static void pointwise_backward(const struct tdmi_conv_gemm *desc,
-                               const struct tdmi_conv_backward *call)
-{
-    const struct tdmi_pointwise point = pointwise_of(desc);
-    tdmi_pointwise_backward(&point, call);
-}
-
-static const struct tdmi_conv_algorithm by_pointwise = {
-    tdmi_conv_gemm_is_pointwise, pointwise_workspace_bytes, pointwise_packed_bytes, pointwise_pack,
-    pointwise_forward,           pointwise_infer,           pointwise_backward};
-
-/* Best first; the last one accepts every shape. The choice depends only on shape and instruction
- * set, never on timing, because it decides bits. */
-static const struct tdmi_conv_algorithm *const algorithms[] = {
-    &by_pointwise, &tdmi_conv_by_winograd, &tdmi_conv_by_window};
-
-static const struct tdmi_conv_algorithm *algorithm_of(const struct tdmi_conv_gemm *desc)
-{
-    const struct tdmi_conv_algorithm *const *found = algorithms;
-    while (!(*found)->accepts(desc))
-        found++;
-    return *found;
-}
-
-size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc)
-{
-    return algorithm_of(desc)->workspace_bytes(desc);
-}
-
-size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc,
-                                   enum tdmi_conv_direction direction)
-{
-    return algorithm_of(desc)->packed_bytes(desc, direction);
-}
-
-void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
-                         const float *weights, const float *scale, float *packed)
-{
-    algorithm_of(desc)->pack(desc, direction, weights, scale, packed);
-}
-
-void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
-{
-    algorithm_of(desc)->forward(desc, call);
-}
-
-void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
-{
-    algorithm_of(desc)->infer(desc, call);
-}
-
-void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
-                             const struct tdmi_conv_backward *call)
-{
-    algorithm_of(desc)->backward(desc, call);
+    /* Best first. The choice depends only on shape and instruction set, never on timing, because
+     * it decides bits. */
+    static const struct tdmi_conv_algorithm *const algorithms[] = {&tdmi_conv_by_pointwise,
+                                                                   &tdmi_conv_by_winograd};
+    for (int i = 0; i < 2; i++)
+        if (algorithms[i]->accepts(desc))
+            return algorithms[i];
+    return &tdmi_conv_by_window;
 }
 
 /* ---- the kernel of the op ---- */
 
 struct conv_gemm_state {
     struct tdmi_conv_gemm conv;
+    const struct tdmi_conv_algorithm *algorithm;
     /* Offsets of packed weights in bytes. */
     size_t bias_at, forward_at, backward_at, packed_bytes;
     bool has_bias, has_backward;
@@ -175,7 +82,8 @@ static bool is_best(const struct tdmi_op_desc *desc)
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
     return can_run(desc) && conv.isa >= TDMI_ISA_AVX2 &&
            (desc->is_training || desc->attrs.kernel == 1 ||
-            algorithm_of(&conv) == &tdmi_conv_by_winograd || tdmi_conv_gemm_is_of_picture(&conv));
+            tdmi_conv_gemm_algorithm(&conv) == &tdmi_conv_by_winograd ||
+            tdmi_conv_gemm_is_of_picture(&conv));
 }
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
@@ -186,28 +94,22 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
            desc->fusion.act != TDMI_ACT_SIGMOID;
 }
 
-static size_t reserve(size_t *total, size_t bytes)
-{
-    size_t at = *total;
-    *total += (bytes + 63) / 64 * 64;
-    return at;
-}
-
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct conv_gemm_state *state = tdmi_alloc(1, sizeof *state);
-    if (!state)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    struct conv_gemm_state *state = NULL;
+    TDMI_TRY(TDMI_NEW(state, 1, err));
     state->conv = tdmi_conv_gemm_of(desc);
+    state->algorithm = tdmi_conv_gemm_algorithm(&state->conv);
     state->has_bias = desc->attrs.has_bias || desc->fusion.folds_norm;
     state->has_backward = desc->is_training && desc->wants_dx;
     /* The bias, then the factors of a folded batch norm. */
-    state->bias_at = reserve(&state->packed_bytes, 2 * sizeof(float) * (size_t)desc->out.c);
+    size_t *end = &state->packed_bytes;
+    state->bias_at = tdmi_cpu_reserve(end, 2 * sizeof(float) * (size_t)desc->out.c);
     state->forward_at =
-        reserve(&state->packed_bytes, tdmi_conv_gemm_packed_bytes(&state->conv, TDMI_CONV_FORWARD));
+        tdmi_cpu_reserve(end, state->algorithm->packed_bytes(&state->conv, TDMI_CONV_FORWARD));
     if (state->has_backward)
-        state->backward_at = reserve(&state->packed_bytes,
-                                     tdmi_conv_gemm_packed_bytes(&state->conv, TDMI_CONV_BACKWARD));
+        state->backward_at =
+            tdmi_cpu_reserve(end, state->algorithm->packed_bytes(&state->conv, TDMI_CONV_BACKWARD));
     *prepared = state;
     return TDM_OK;
 }
@@ -215,7 +117,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
     const struct conv_gemm_state *state = desc->prepared;
-    needs->workspace_bytes = tdmi_conv_gemm_workspace_bytes(&state->conv);
+    needs->workspace_bytes = state->algorithm->workspace_bytes(&state->conv);
     needs->packed_bytes = state->packed_bytes;
 }
 
@@ -236,20 +138,18 @@ static void fold(const struct tdmi_op_desc *desc, const struct tdmi_pack_call *c
     }
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct conv_gemm_state *state = desc->prepared;
     char *packed = call->packed;
     float *bias = (float *)(void *)(packed + state->bias_at), *factors = bias + desc->out.c;
-    (void)stream;
     fold(desc, call, bias, factors);
-    tdmi_conv_gemm_pack(&state->conv, TDMI_CONV_FORWARD, call->params[0],
-                        desc->fusion.folds_norm ? factors : NULL,
-                        (float *)(void *)(packed + state->forward_at));
+    state->algorithm->pack(&state->conv, TDMI_CONV_FORWARD, call->params[0],
+                           desc->fusion.folds_norm ? factors : NULL,
+                           (float *)(void *)(packed + state->forward_at));
     if (state->has_backward)
-        tdmi_conv_gemm_pack(&state->conv, TDMI_CONV_BACKWARD, call->params[0], NULL,
-                            (float *)(void *)(packed + state->backward_at));
+        state->algorithm->pack(&state->conv, TDMI_CONV_BACKWARD, call->params[0], NULL,
+                               (float *)(void *)(packed + state->backward_at));
 }
 
 static const float *part_of(const void *packed, size_t at)
@@ -273,39 +173,27 @@ struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
     };
 }
 
-static void infer(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct conv_gemm_state *state = desc->prepared;
     const struct tdmi_conv_infer own = tdmi_conv_gemm_call_of(desc, call);
-    tdmi_conv_gemm_infer(&state->conv, &own);
-}
-
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
-{
-    const struct conv_gemm_state *state = desc->prepared;
-    (void)stream;
     if (!desc->is_training) {
-        infer(desc, call);
+        state->algorithm->infer(&state->conv, &own);
         return;
     }
-    struct tdmi_conv_forward training = {
-        .n = call->n,
-        .x = call->x[0],
-        .read = tdmi_cpu_form_of(desc, call, 0),
-        .packed = part_of(call->packed, state->forward_at),
-        .bias = state->has_bias ? part_of(call->packed, state->bias_at) : NULL,
-        .y = call->y,
-        .workspace = call->workspace,
-    };
-    if (desc->fusion.gives_sums)
-        training.sums = (struct tdmi_forward_sums){call->norm.centre, call->norm.sums,
-                                                   call->norm.sums + desc->out.c};
-    tdmi_conv_gemm_forward(&state->conv, &training);
+    state->algorithm->forward(&state->conv, &(struct tdmi_conv_forward){
+                                                .n = call->n,
+                                                .x = call->x[0],
+                                                .read = tdmi_cpu_form_of(desc, call, 0),
+                                                .packed = own.packed,
+                                                .bias = own.bias,
+                                                .y = call->y,
+                                                .sums = tdmi_cpu_forward_sums_of(desc, call),
+                                                .workspace = call->workspace,
+                                            });
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct conv_gemm_state *state = desc->prepared;
     struct tdmi_conv_backward training = {
@@ -313,38 +201,26 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .x = call->x[0],
         .read = tdmi_cpu_form_of(desc, call, 0),
         .g = call->dy,
+        .y = desc->fusion.reads_gradient_form ? call->y : NULL,
+        .gradient = tdmi_cpu_gradient_form_of(desc, call),
         .dweights = call->dparams[0],
         .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
-        .dx = state->has_backward ? call->dx[0] : NULL,
         .workspace = call->workspace,
     };
-    (void)stream;
-    if (desc->fusion.reads_gradient_form) {
-        training.y = call->y;
-        training.gradient =
-            (struct tdmi_gradient_form){call->norm.of_g, call->norm.of_x, call->norm.one};
-    }
-    if (training.dx) {
+    if (state->has_backward && call->dx[0]) {
+        training.dx = call->dx[0];
         training.packed = part_of(call->packed, state->backward_at);
         training.add = call->dx_add[0];
-        if (call->dx_sums[0])
-            training.sums = (struct tdmi_backward_sums){call->in_norm[0].mean, call->dx_sums[0],
-                                                        call->dx_sums[0] + desc->in[0].c};
+        training.sums = tdmi_cpu_sums_of(desc, call, 0);
     }
-    tdmi_conv_gemm_backward(&state->conv, &training);
+    state->algorithm->backward(&state->conv, &training);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *result)
-{
-    (void)desc;
-    snprintf(result->forward.by, sizeof result->forward.by, "products of its own");
-}
-
-#define GEMM_KERNEL(runs)                                                           \
-    {                                                                               \
-        .can_run = runs, .can_fuse = can_fuse, .adds_dx = true, .prepare = prepare, \
-        .release = tdmi_free, .needs = needs, .describe = describe, .pack = pack,   \
-        .forward = forward, .backward = backward                                    \
+#define GEMM_KERNEL(runs)                                                                       \
+    {                                                                                           \
+        .can_run = runs, .can_fuse = can_fuse, .adds_dx = true, .prepare = prepare,             \
+        .release = tdmi_free, .needs = needs, .algorithm = "products of its own", .pack = pack, \
+        .forward = forward, .backward = backward                                                \
     }
 
 const struct tdmi_kernel tdmi_conv_by_gemm = GEMM_KERNEL(can_run);

@@ -1,6 +1,6 @@
 /*
  * Convolutions of one group, f32, on one thread. One of three algorithms runs a shape: pointwise
- * (1 × 1 of stride 1: one product of whole tensors, pointwise.h), Winograd (3 × 3 of stride 1:
+ * (1 × 1 of stride 1: pointwise.c), Winograd (3 × 3 of stride 1:
  * winograd.c) or the window (any window, stride, dilation and padding: conv_window.c). The input is
  * read through its form, and padding is zero after the form.
  */
@@ -21,22 +21,21 @@ struct tdmi_conv_gemm {
     int stride, dilation;
     int pad_top, pad_left; /* what is needed below and to the right follows from out */
     enum tdmi_isa isa;
-    bool is_split; /* as in pointwise.h; its weights are packed for inference alone */
+    bool is_split; /* inference by strassen.h, which must be for these channels */
 };
-
-/* 1 × 1 of stride 1 without padding: one product of whole tensors, whose weights are packed as
- * pointwise.h wants them. */
-bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc);
 
 /* 3 × 3 over so few channels that its weights are as few as those of a 1 × 1: the first one of a
  * network. */
 bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc);
 
-/* A method to compute such a convolution, on shapes that it accepts. */
+/* An algorithm that computes such a convolution, on shapes that it accepts. */
 struct tdmi_conv_algorithm {
-    bool (*accepts)(const struct tdmi_conv_gemm *desc);
+    bool (*accepts)(const struct tdmi_conv_gemm *desc); /* NULL: all */
+    /* Bytes of workspace for any call. */
     size_t (*workspace_bytes)(const struct tdmi_conv_gemm *desc);
     size_t (*packed_bytes)(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction);
+    /* weights (kernel_h, kernel_w, in_c, out_c); FORWARD: scale (out_c) multiplies all weights of
+     * an output, NULL: 1. BACKWARD has no scale. */
     void (*pack)(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
                  const float *weights, const float *scale, float *packed);
     void (*forward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call);
@@ -44,26 +43,15 @@ struct tdmi_conv_algorithm {
     void (*backward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call);
 };
 
-extern const struct tdmi_conv_algorithm tdmi_conv_by_winograd, tdmi_conv_by_window;
+/* pointwise: 1 × 1 of stride 1 without padding, one product of whole tensors. */
+extern const struct tdmi_conv_algorithm tdmi_conv_by_pointwise, tdmi_conv_by_winograd,
+    tdmi_conv_by_window;
+/* The one that runs this shape. */
+const struct tdmi_conv_algorithm *tdmi_conv_gemm_algorithm(const struct tdmi_conv_gemm *desc);
 
-/* Bytes of workspace for any call. */
-size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc);
-
-size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc,
-                                   enum tdmi_conv_direction direction);
-/* weights (kernel_h, kernel_w, in_c, out_c); FORWARD: scale (out_c) multiplies all weights of an
- * output, NULL: 1. BACKWARD has no scale. */
-void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
-                         const float *weights, const float *scale, float *packed);
-
-void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc,
-                            const struct tdmi_conv_forward *call);
-void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
 /* Rows of outputs of one picture, x all of it, to call->y, whence they are read soon. Of a window
  * that is not computed by tiles. */
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows);
-void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
-                             const struct tdmi_conv_backward *call);
 
 #endif

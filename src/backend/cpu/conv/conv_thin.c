@@ -7,9 +7,7 @@
 #include "backend/cpu/conv/conv_thin.h"
 #include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/cpu.h"
-#include "base/memory.h"
-
-#include <stdio.h>
+#include "base/scope.h"
 
 enum {
     MAX_LANES = 16,
@@ -113,10 +111,8 @@ size_t tdmi_conv_thin_workspace_bytes(const struct tdmi_conv_thin *desc)
     return sizeof(float) * (size_t)tdmi_conv_thin_scratch(desc, NULL).total;
 }
 
-size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc,
-                                   enum tdmi_conv_direction direction)
+size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc)
 {
-    (void)direction;
     return sizeof(float) * (size_t)desc->kernel * (size_t)desc->kernel * (size_t)desc->in *
            (size_t)desc->out;
 }
@@ -200,12 +196,10 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct conv_thin_state *state = tdmi_alloc(1, sizeof *state);
-    if (!state)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    struct conv_thin_state *state = NULL;
+    TDMI_TRY(TDMI_NEW(state, 1, err));
     state->conv = conv_of(desc);
-    state->backward_at =
-        (tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_FORWARD) + 63) / 64 * 64;
+    state->backward_at = tdmi_cpu_lines(tdmi_conv_thin_packed_bytes(&state->conv));
     *prepared = state;
     return TDM_OK;
 }
@@ -223,9 +217,8 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
             needs->workspace_bytes = bytes;
     }
     if (desc->wants_dx)
-        needs->packed_bytes += state->conv.pool
-                                   ? tdmi_conv_winners_packed_bytes(&state->conv)
-                                   : tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_BACKWARD);
+        needs->packed_bytes += state->conv.pool ? tdmi_conv_winners_packed_bytes(&state->conv)
+                                                : tdmi_conv_thin_packed_bytes(&state->conv);
 }
 
 static float *backward_part(const struct conv_thin_state *state, const void *packed)
@@ -233,11 +226,9 @@ static float *backward_part(const struct conv_thin_state *state, const void *pac
     return (float *)(void *)((const char *)packed + state->backward_at);
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     tdmi_conv_thin_pack(&state->conv, TDMI_CONV_FORWARD, call->params[0], call->packed);
     if (desc->wants_dx && state->conv.pool)
         tdmi_conv_winners_pack(&state->conv, call->params[0], backward_part(state, call->packed));
@@ -246,11 +237,9 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             backward_part(state, call->packed));
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     tdmi_conv_thin_forward(&state->conv,
                            &(struct tdmi_conv_forward){
                                .n = call->n,
@@ -263,11 +252,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            call->saved);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct conv_thin_state *state = desc->prepared;
-    (void)stream;
     const struct tdmi_conv_backward own = {
         .n = call->n,
         .x = call->x[0],
@@ -284,19 +271,13 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_conv_thin_backward(&state->conv, &own);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "lanes of images");
-}
-
 const struct tdmi_kernel tdmi_conv_by_thin = {
     .can_run = can_run,
     .can_fuse = can_fuse,
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "lanes of images",
     .pack = pack,
     .forward = forward,
     .backward = backward,

@@ -32,8 +32,7 @@ int tdmi_conv_thin_lanes(enum tdmi_isa isa);
 /* Bytes of frames for one call: they should fit the second cache. */
 size_t tdmi_conv_thin_workspace_bytes(const struct tdmi_conv_thin *desc);
 
-size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc,
-                                   enum tdmi_conv_direction direction);
+size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc);
 /* weights: (kernel, kernel, in, out) */
 void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direction direction,
                          const float *weights, float *packed);

@@ -58,12 +58,8 @@ LANES_INLINE void correlate_block(const struct tdmi_thin_walk *walk, const float
     const int64_t pixel = (int64_t)walk->in * LANES;
     const int depth = (columns.end - columns.first) * walk->in;
     lanes sums[MAX_TALL][MAX_WIDE];
-    UNROLL(8)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(8)
-        for (int k = 0; k < wide; k++)
-            sums[i][k] = lanes_all(bias ? bias[k] : 0.0f);
-    }
+    EACH_PAIR (i, tall, k, wide)
+        sums[i][k] = lanes_all(bias ? bias[k] : 0.0f);
     for (int y = rows.first; y < rows.end; y++) {
         const float *at =
             frame +
@@ -71,24 +67,17 @@ LANES_INLINE void correlate_block(const struct tdmi_thin_walk *walk, const float
         const float *by = packed + (int64_t)(y * walk->kernel + columns.first) * walk->in * wide;
         for (int d = 0; d < depth; d++, at += LANES, by += wide) {
             lanes left[MAX_TALL];
-            UNROLL(8)
-            for (int i = 0; i < tall; i++)
+            EACH_OF (i, tall)
                 left[i] = lanes_load(at + i * pixel);
-            UNROLL(8)
-            for (int k = 0; k < wide; k++) {
+            EACH_OF (k, wide) {
                 lanes weight = lanes_all(by[k]);
-                UNROLL(8)
-                for (int i = 0; i < tall; i++)
+                EACH_OF (i, tall)
                     sums[i][k] = lanes_multiply_add(left[i], weight, sums[i][k]);
             }
         }
     }
-    UNROLL(8)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(8)
-        for (int k = 0; k < wide; k++)
-            lanes_store(to + ((int64_t)i * walk->out + k) * LANES, sums[i][k]);
-    }
+    EACH_PAIR (i, tall, k, wide)
+        lanes_store(to + ((int64_t)i * walk->out + k) * LANES, sums[i][k]);
 }
 
 /* One row of results, wide channels. The last block of a row begins early: what it makes again are
@@ -210,12 +199,8 @@ LANES_INLINE void outer_block(const struct stretch *it, int y, int d, int k, flo
     const struct tdmi_thin_walk *walk = it->walk;
     const int64_t pixel = (int64_t)walk->in * LANES, row_sums = (int64_t)walk->out * LANES;
     lanes sum[MAX_TALL][MAX_WIDE];
-    UNROLL(8)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(8)
-        for (int j = 0; j < wide; j++)
-            sum[i][j] = lanes_load(sums + i * row_sums + j * LANES);
-    }
+    EACH_PAIR (i, tall, j, wide)
+        sum[i][j] = lanes_load(sums + i * row_sums + j * LANES);
     for (int r = it->first; r < it->first + it->rows; r++) {
         const int from = r + y - walk->top;
         if (from < 0 || from >= walk->h)
@@ -224,24 +209,17 @@ LANES_INLINE void outer_block(const struct stretch *it, int y, int d, int k, flo
         const float *dy = it->dy + (r - it->first) * it->dy_row + (int64_t)k * LANES;
         for (int o = 0; o < walk->out_w; o++, x += pixel, dy += it->dy_pixel) {
             lanes right[MAX_WIDE];
-            UNROLL(8)
-            for (int j = 0; j < wide; j++)
+            EACH_OF (j, wide)
                 right[j] = lanes_load(dy + j * LANES);
-            UNROLL(8)
-            for (int i = 0; i < tall; i++) {
+            EACH_OF (i, tall) {
                 lanes left = lanes_load(x + i * LANES);
-                UNROLL(8)
-                for (int j = 0; j < wide; j++)
+                EACH_OF (j, wide)
                     sum[i][j] = lanes_multiply_add(left, right[j], sum[i][j]);
             }
         }
     }
-    UNROLL(8)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(8)
-        for (int j = 0; j < wide; j++)
-            lanes_store(sums + i * row_sums + j * LANES, sum[i][j]);
-    }
+    EACH_PAIR (i, tall, j, wide)
+        lanes_store(sums + i * row_sums + j * LANES, sum[i][j]);
 }
 
 /* One row of the window. */

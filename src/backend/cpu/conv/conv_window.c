@@ -240,33 +240,32 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
     tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
 }
 
-static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
+static void infer_range(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call,
+                        int n, int first, int end, bool streams)
 {
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    forward_pieces(desc, call->n, 0, desc->out_h, call->x, &plain, &scratch,
-                   (struct tdmi_gemm_rows){
-                       .packed = call->packed,
-                       .c = call->y,
-                       .is_streamed = is_streamed(desc, output_values(desc), desc->out_c, call->y),
-                       .end = TDMI_GEMM_ACTIVATED,
-                       .bias = call->bias,
-                       .residual = call->residual,
-                       .read.act = call->act});
+    forward_pieces(desc, n, first, end, call->x, &plain, &scratch,
+                   (struct tdmi_gemm_rows){.packed = call->packed,
+                                           .c = call->y,
+                                           .is_streamed = streams,
+                                           .end = TDMI_GEMM_ACTIVATED,
+                                           .bias = call->bias,
+                                           .residual = call->residual,
+                                           .read.act = call->act,
+                                           .ahead = {{call->next, call->next_floats}}});
+}
+
+static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
+{
+    infer_range(desc, call, call->n, 0, desc->out_h,
+                is_streamed(desc, output_values(desc), desc->out_c, call->y));
 }
 
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows)
 {
-    const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    forward_pieces(desc, 1, first, first + rows, call->x, &plain, &scratch,
-                   (struct tdmi_gemm_rows){.packed = call->packed,
-                                           .c = call->y,
-                                           .end = TDMI_GEMM_ACTIVATED,
-                                           .bias = call->bias,
-                                           .read.act = call->act,
-                                           .ahead = {{call->next, call->next_floats}}});
+    infer_range(desc, call, 1, first, first + rows, false);
 }
 
 /* ---- backward: weights --------------------------------------------------------------------------
@@ -439,11 +438,5 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
         backward_input(desc, kernels, call, &scratch);
 }
 
-static bool accepts(const struct tdmi_conv_gemm *desc)
-{
-    (void)desc;
-    return true;
-}
-
 const struct tdmi_conv_algorithm tdmi_conv_by_window = {
-    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};
+    NULL, workspace_bytes, packed_bytes, pack, forward, infer, backward};

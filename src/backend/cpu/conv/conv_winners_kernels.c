@@ -85,8 +85,7 @@ LANES_INLINE void add_window(const float *from, int64_t row, const eights by,
 {
     UNROLL(8)
     for (int r = 0; r < rows; r++, from += row) {
-        UNROLL(8)
-        for (int v = 0; v < vectors; v++)
+        EACH_OF (v, vectors)
             sum[r][v] = eights_multiply_add(eights_load(from + v * EIGHT), by, sum[r][v]);
     }
 }
@@ -105,15 +104,10 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
     float *to = frame->sums + k * frame->channel + (int64_t)first * vectors * EIGHT;
     eights sum[2][MAX_ROWS][MAX_VECTORS], bias[2] = {eights_all(0.0f), eights_all(0.0f)};
     int i = 0;
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
-        UNROLL(8)
-        for (int v = 0; v < vectors; v++)
-            sum[0][r][v] = sum[1][r][v] = eights_all(0.0f);
-    }
+    EACH_PAIR (r, rows, v, vectors)
+        sum[0][r][v] = sum[1][r][v] = eights_all(0.0f);
     for (; i + ways <= n; i += ways) {
-        UNROLL(2)
-        for (int w = 0; w < ways; w++) {
+        EACH_OF (w, ways) {
             const eights by = eights_all(g[i + w]);
             add_window(x + at[i + w], row, by, sum[w], rows, vectors);
             bias[w] = eights_add(bias[w], by);
@@ -124,8 +118,7 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
         add_window(x + at[i], row, by, sum[0], rows, vectors);
         bias[0] = eights_add(bias[0], by);
     }
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
+    EACH_OF (r, rows) {
         UNROLL(8)
         for (int v = 0; v < vectors; v++, to += EIGHT) {
             const eights both = ways > 1 ? eights_add(sum[0][r][v], sum[1][r][v]) : sum[0][r][v];
@@ -148,8 +141,7 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
     const int64_t row = it->row;
     eights weights[MAX_ROWS][MAX_VECTORS];
     packed += k * frame->channel;
-    UNROLL(8)
-    for (int r = 0; r < rows; r++) {
+    EACH_OF (r, rows) {
         UNROLL(8)
         for (int v = 0; v < vectors; v++, packed += EIGHT)
             weights[r][v] = eights_load(packed);
@@ -159,8 +151,7 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
         const eights by = eights_all(g[i]);
         UNROLL(8)
         for (int r = 0; r < rows; r++, to += row) {
-            UNROLL(8)
-            for (int v = 0; v < vectors; v++)
+            EACH_OF (v, vectors)
                 eights_store(to + v * EIGHT,
                              eights_multiply_add(weights[r][v], by, eights_load(to + v * EIGHT)));
         }

@@ -8,10 +8,9 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise/depthwise.h"
 #include "backend/cpu/op_forms.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     WIDEST = 16,             /* lanes of the widest instruction set */
@@ -52,18 +51,18 @@ struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwi
     int reach = (shape->kernel - 1) * shape->dilation;
     int columns = (shape->out_w - 1) * shape->stride + reach + 1;
     return ring_of(shape, shape->out_h, shape->out_w, shape->stride, 1,
-                   (struct tdmi_depthwise_ring){.columns = columns, .freeze_point = shape->left});
+                   (struct tdmi_depthwise_ring){.columns = columns, .before = shape->left});
 }
 
 /* Input column j meets output columns from (j + left - reach) / stride on, up to
  * (j + left) / stride; rows alike. */
 struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthwise *shape)
 {
-    int freeze_point = (shape->kernel - 1) * shape->dilation / shape->stride;
+    int before = (shape->kernel - 1) * shape->dilation / shape->stride;
     int met = (shape->w - 1 + shape->left) / shape->stride + 1;
-    int columns = freeze_point + (met > shape->out_w ? met : shape->out_w);
+    int columns = before + (met > shape->out_w ? met : shape->out_w);
     return ring_of(shape, shape->h, shape->w, 1, shape->stride,
-                   (struct tdmi_depthwise_ring){.columns = columns, .freeze_point = freeze_point});
+                   (struct tdmi_depthwise_ring){.columns = columns, .before = before});
 }
 
 /* Cuts the workspace, or only measures it when there is none. */
@@ -159,9 +158,8 @@ struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc)
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct depthwise_state *state = tdmi_alloc(1, sizeof *state);
-    if (!state)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a depthwise convolution: out of memory");
+    struct depthwise_state *state = NULL;
+    TDMI_TRY(TDMI_NEW(state, 1, err));
     state->kernels = tdmi_depthwise_kernels(tdmi_isa_best());
     state->shape = tdmi_depthwise_of(desc);
     *prepared = state;
@@ -182,13 +180,11 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 }
 
 /* Weights, then the bias. */
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const int channels = desc->out.c;
     const size_t n_weights = packed_weights(desc);
     float *weights = call->packed, *bias = weights + n_weights;
-    (void)stream;
     if (!desc->fusion.folds_norm)
         return;
     for (int c = 0; c < channels; c++) {
@@ -213,59 +209,42 @@ struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *
         .bias = desc->attrs.has_bias ? call->params[1] : NULL,
         .act = desc->fusion.act,
         .y = call->y,
+        .sums = tdmi_cpu_forward_sums_of(desc, call),
         .workspace = call->workspace,
     };
     if (desc->fusion.folds_norm) {
         own.weights = call->packed;
         own.bias = own.weights + packed_weights(desc);
     }
-    if (desc->fusion.gives_sums)
-        own.sums = (struct tdmi_forward_sums){call->norm.centre, call->norm.sums,
-                                              call->norm.sums + desc->out.c};
     return own;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct depthwise_state *state = desc->prepared;
     const struct tdmi_depthwise_forward own = tdmi_depthwise_call_of(desc, call);
-    (void)stream;
     state->kernels->forward(&state->shape, &own);
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct depthwise_state *state = desc->prepared;
-    struct tdmi_depthwise_backward own = {
+    const struct tdmi_depthwise_backward own = {
         .n = call->n,
         .x = call->x[0],
         .form = tdmi_cpu_form_of(desc, call, 0),
         .g = call->dy,
+        .y = desc->fusion.reads_gradient_form ? call->y : NULL,
+        .gradient = tdmi_cpu_gradient_form_of(desc, call),
         .weights = call->params[0],
         .dweights = call->dparams[0],
         .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
         .dx = call->dx[0],
         .add = call->dx_add[0],
+        .sums = tdmi_cpu_sums_of(desc, call, 0),
         .workspace = call->workspace,
     };
-    (void)stream;
-    if (desc->fusion.reads_gradient_form) {
-        own.y = call->y;
-        own.gradient =
-            (struct tdmi_gradient_form){call->norm.of_g, call->norm.of_x, call->norm.one};
-    }
-    if (call->dx_sums[0])
-        own.sums = (struct tdmi_backward_sums){call->in_norm[0].mean, call->dx_sums[0],
-                                               call->dx_sums[0] + desc->in[0].c};
     state->kernels->backward(&state->shape, &own);
-}
-
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "walks over planes");
 }
 
 const struct tdmi_kernel tdmi_conv_by_depthwise = {
@@ -275,7 +254,7 @@ const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "walks over planes",
     .pack = pack,
     .forward = forward,
     .backward = backward,

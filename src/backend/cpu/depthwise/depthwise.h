@@ -70,10 +70,10 @@ size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape);
 /* A band of rows is worked on at a time: the rows it needs are prepared into a ring of slots, block
  * of channels by block, with zeros at both ends; then each block walks along the band. */
 struct tdmi_depthwise_ring {
-    int band_rows;    /* of the tensor that is written */
-    int slots;        /* prepared rows that a band needs; one more is all zeros */
-    int columns;      /* of a slot */
-    int freeze_point; /* columns of zeros before the first of a row */
+    int band_rows; /* of the tensor that is written */
+    int slots;     /* prepared rows that a band needs; one more is all zeros */
+    int columns;   /* of a slot */
+    int before;    /* columns of zeros before the first of a row */
 };
 struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwise *shape);
 struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthwise *shape);

@@ -36,7 +36,7 @@ LANES_INLINE void fill_backward_row(const struct job *job,
 {
     const struct tdmi_depthwise *shape = job->shape;
     int whole = shape->channels / LANES;
-    float *to = slot(job, row) + (int64_t)job->ring.freeze_point * LANES;
+    float *to = slot(job, row) + (int64_t)job->ring.before * LANES;
     int64_t at = (picture * shape->out_h + row) * shape->out_w * shape->channels;
     for (int j = 0; j < shape->out_w; j++, at += shape->channels, to += LANES) {
         const float *g = call->g + at, *y = has_y ? call->y + at : NULL;
@@ -205,7 +205,7 @@ LANES_INLINE void backward_row(const struct job *job, struct backward_walk *walk
     struct backward_walk at_phase = *walk;
     for (int a = 0; a < n_y; a++)
         at_phase.rows[a] = job->room.rows[q_y - a - first_dy] + b * job->block_values +
-                           (int64_t)job->ring.freeze_point * LANES;
+                           (int64_t)job->ring.before * LANES;
     for (int x_phase = 0; x_phase < shape->stride; x_phase++) {
         int64_t at = (int64_t)(x_phase - shape->left) * shape->channels;
         at_phase.x = walk->x + at;
@@ -236,7 +236,7 @@ LANES_INLINE void backward_row_any(const struct job *job, struct backward_walk *
             if (y_at < 0 || x_at < 0 || y_at % stride != 0 || x_at % stride != 0)
                 continue;
             lanes dy = lanes_load(job->room.rows[y_at / stride - first_dy] + b * job->block_values +
-                                  (int64_t)(job->ring.freeze_point + x_at / stride) * LANES);
+                                  (int64_t)(job->ring.before + x_at / stride) * LANES);
             float *dw = job->room.band_dweights + tap * LANES;
             dx = lanes_multiply_add(dy, lanes_load(weights + tap * LANES), dx);
             lanes_store(dw, lanes_multiply_add(dy, v, lanes_load(dw)));

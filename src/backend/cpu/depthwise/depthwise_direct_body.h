@@ -52,10 +52,8 @@ LANES_INLINE void direct_put(lanes sums[DIRECT_ROWS][DIRECT_TILE], float *y, int
                              int64_t channels, const struct lanes_range range, const int tile,
                              const int rows, const enum access access)
 {
-    UNROLL(2)
-    for (int r = 0; r < rows; r++) {
-        UNROLL(7)
-        for (int t = 0; t < tile; t++)
+    EACH_OF (r, rows) {
+        EACH_OF (t, tile)
             put(y + r * y_row + t * channels, lanes_clamp(sums[r][t], range.low, range.high),
                 access, LANES);
     }
@@ -70,17 +68,14 @@ LANES_INLINE void direct_row(const struct direct *it, const struct direct_block 
                              const bool reads_act)
 {
     const int seen = tile - 1 + DIRECT_KERNEL;
-    UNROLL(9)
-    for (int j = 0; j < seen; j++) {
+    EACH_OF (j, seen) {
         if (((tile == 1 || j == 0) && j < first) || ((tile == 1 || j == seen - 1) && j >= end))
             continue;
         lanes value = lanes_load(row + j * it->channels);
         if (reads_act)
             value = lanes_clamp(value, it->read.low, it->read.high);
-        UNROLL(2)
-        for (int r = 0; r < rows; r++) {
-            UNROLL(7)
-            for (int t = 0; t < tile; t++) {
+        EACH_OF (r, rows) {
+            EACH_OF (t, tile) {
                 const int ky = i - r, kx = j - t;
                 if (ky >= 0 && ky < DIRECT_KERNEL && kx >= 0 && kx < DIRECT_KERNEL)
                     sums[r][t] = lanes_multiply_add(value, block->weights[ky * DIRECT_KERNEL + kx],
@@ -99,16 +94,14 @@ LANES_INLINE void direct_sampled_row(const struct direct *it, const struct direc
 {
     UNROLL(3)
     for (int kx = 0; kx < DIRECT_KERNEL; kx++) {
-        UNROLL(7)
-        for (int t = 0; t < tile; t++) {
+        EACH_OF (t, tile) {
             const int j = t * stride + kx, last = (tile - 1) * stride + DIRECT_KERNEL - 1;
             if (((tile == 1 || j == 0) && j < first) || ((tile == 1 || j == last) && j >= end))
                 continue;
             lanes value = lanes_load(row + j * it->channels);
             if (reads_act)
                 value = lanes_clamp(value, it->read.low, it->read.high);
-            UNROLL(2)
-            for (int r = 0; r < rows; r++) {
+            EACH_OF (r, rows) {
                 const int ky = i - r * stride;
                 if (ky >= 0 && ky < DIRECT_KERNEL)
                     sums[r][t] = lanes_multiply_add(value, block->weights[ky * DIRECT_KERNEL + kx],
@@ -125,14 +118,11 @@ LANES_INLINE void direct_tile(struct direct *it, const struct direct_block *bloc
     const int64_t channels = it->channels, x = (int64_t)column * stride * channels;
     float *y = it->line + column * channels;
     lanes sums[DIRECT_ROWS][DIRECT_TILE];
-    UNROLL(2)
-    for (int r = 0; r < rows; r++) {
-        UNROLL(7)
-        for (int t = 0; t < tile; t++)
+    EACH_OF (r, rows) {
+        EACH_OF (t, tile)
             sums[r][t] = block->bias;
     }
-    UNROLL(5)
-    for (int i = 0; i < (rows - 1) * stride + DIRECT_KERNEL; i++) {
+    EACH_OF (i, (rows - 1) * stride + DIRECT_KERNEL) {
         if (i < it->first_row || i >= it->end_row)
             continue;
         const float *row = it->rows[i] + x;

@@ -30,8 +30,8 @@ static void fill_forward(const struct job *job, const struct tdmi_depthwise_slot
 {
     const struct tdmi_depthwise *shape = job->shape;
     int whole = shape->channels / LANES;
-    int end = job->ring.columns - job->ring.freeze_point;
-    float *to = slot(job, row) + (int64_t)job->ring.freeze_point * LANES;
+    int end = job->ring.columns - job->ring.before;
+    float *to = slot(job, row) + (int64_t)job->ring.before * LANES;
     x += slot_of(slots, row) * shape->w * shape->channels;
     for (int j = 0; j < shape->w && j < end; j++, x += shape->channels, to += LANES) {
         for (int b = 0; b < whole; b++)

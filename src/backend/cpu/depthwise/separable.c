@@ -47,7 +47,7 @@ bool tdmi_separable_is_for(const struct tdmi_op_desc *depthwise, const struct td
 {
     const struct tdmi_depthwise shape = tdmi_depthwise_of(depthwise);
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(product);
-    return conv.is_split && tdmi_conv_gemm_is_pointwise(&conv) && shape.stride == 1 &&
+    return conv.is_split && tdmi_conv_by_pointwise.accepts(&conv) && shape.stride == 1 &&
            shape.dilation == 1 && ROW_PAIR * shape.out_w <= tdmi_strassen_most_pixels() &&
            2 * window_floats(&shape) * (int64_t)sizeof(float) <= WINDOW_BYTES;
 }
@@ -58,7 +58,7 @@ size_t tdmi_separable_workspace_bytes(const struct tdmi_op_desc *depthwise,
     const struct tdmi_depthwise shape = tdmi_depthwise_of(depthwise);
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(product);
     const size_t between = tdmi_depthwise_workspace_bytes(&shape);
-    const size_t multiply = tdmi_conv_gemm_workspace_bytes(&conv);
+    const size_t multiply = tdmi_conv_by_pointwise.workspace_bytes(&conv);
     return sizeof(float) * (size_t)(2 * window_floats(&shape)) +
            (between > multiply ? between : multiply);
 }

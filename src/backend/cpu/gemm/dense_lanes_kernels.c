@@ -32,17 +32,14 @@ LANES_INLINE void sum_block(const struct sums *it, int at, const int count)
     const int64_t next_term = it->next_term, next_result = it->next_result;
     const float *value = it->values, *weight = it->weights + at * next_result;
     lanes sum[MANY];
-    UNROLL(24)
-    for (int i = 0; i < count; i++)
+    EACH_OF (i, count)
         sum[i] = lanes_all(it->first ? it->first[at + i] : 0.0f);
     for (int d = 0; d < it->depth; d++, value += LANES, weight += next_term) {
         const lanes by = lanes_load(value);
-        UNROLL(24)
-        for (int i = 0; i < count; i++)
+        EACH_OF (i, count)
             sum[i] = lanes_multiply_add(by, lanes_all(weight[i * next_result]), sum[i]);
     }
-    UNROLL(24)
-    for (int i = 0; i < count; i++)
+    EACH_OF (i, count)
         lanes_store(it->to + (int64_t)(at + i) * LANES, sum[i]);
 }
 
@@ -101,28 +98,20 @@ LANES_INLINE void outer_block(const struct outer *it, int first, int column, con
     const struct tdmi_dense_scratch *scratch = it->scratch;
     const float *dy = scratch->rows + column;
     lanes sum[TALL][4];
-    UNROLL(8)
-    for (int c = 0; c < tall; c++) {
-        UNROLL(8)
-        for (int v = 0; v < wide; v++)
-            sum[c][v] = lanes_all(0.0f);
-    }
+    EACH_PAIR (c, tall, v, wide)
+        sum[c][v] = lanes_all(0.0f);
     for (int i = 0; i < it->n; i++, dy += scratch->row) {
         const float *x = scratch->x + ((int64_t)(i / LANES) * it->in + first) * LANES + i % LANES;
         lanes right[4];
-        UNROLL(8)
-        for (int v = 0; v < wide; v++)
+        EACH_OF (v, wide)
             right[v] = lanes_load(dy + v * LANES);
-        UNROLL(8)
-        for (int c = 0; c < tall; c++) {
+        EACH_OF (c, tall) {
             const lanes left = lanes_all(x[c * LANES]);
-            UNROLL(8)
-            for (int v = 0; v < wide; v++)
+            EACH_OF (v, wide)
                 sum[c][v] = lanes_multiply_add(left, right[v], sum[c][v]);
         }
     }
-    UNROLL(8)
-    for (int c = 0; c < tall; c++) {
+    EACH_OF (c, tall) {
         float *to = it->to + (int64_t)(first + c) * it->out + column;
         UNROLL(8)
         for (int v = 0; v < wide; v++, to += LANES) {

@@ -59,15 +59,13 @@ LANES_INLINE void half_finish(const struct tdmi_gemm_rows *job, const struct hal
     const float *bias = job->bias ? job->bias + first + LANES : NULL;
     const lanes half_bias = bias ? load_halves(bias, bias) : lanes_all(0.0f);
     float *to = job->c + c;
-    UNROLL(14)
-    for (int i = 0; i < HALF_TALL; i++) {
+    EACH_OF (i, HALF_TALL) {
         lanes value = lanes_add(sums->whole[i], whole.bias);
         if (add)
             value = lanes_add(value, lanes_load(add + c + i * job->c_row));
         lanes_store(to + i * job->c_row, lanes_clamp(value, whole.low, whole.high));
     }
-    UNROLL(7)
-    for (int i = 0; i < HALF_PAIRS; i++) {
+    EACH_OF (i, HALF_PAIRS) {
         const int64_t upper = 2 * i * job->c_row + LANES, lower = upper + job->c_row;
         lanes value = lanes_add(sums->pairs[i], half_bias);
         if (add)

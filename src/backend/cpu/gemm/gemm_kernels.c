@@ -92,19 +92,16 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
     UNROLL_BY(2)
     for (int k = 0; k < depth; k++) {
         lanes right[MAX_WIDE];
-        UNROLL(16)
-        for (int j = 0; j < wide; j++)
+        EACH_OF (j, wide)
             right[j] = lanes_load(b + j * LANES);
-        UNROLL(16)
-        for (int i = 0; i < tall; i++) {
+        EACH_OF (i, tall) {
             float value;
             if (is_outer)
                 value = a[i];
             else
                 value = left_value(i < 7 ? low : high, once, thrice, five_times, i % 7);
             lanes left = lanes_all(value);
-            UNROLL(16)
-            for (int j = 0; j < wide; j++)
+            EACH_OF (j, wide)
                 sums[i][j] = lanes_multiply_add(left, right[j], sums[i][j]);
         }
         if (is_outer) {
@@ -121,12 +118,8 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
 
 LANES_INLINE void clear(lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
 {
-    UNROLL(16)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(16)
-        for (int j = 0; j < wide; j++)
-            sums[i][j] = lanes_all(0.0f);
-    }
+    EACH_PAIR (i, tall, j, wide)
+        sums[i][j] = lanes_all(0.0f);
 }
 
 /* a: floats from the first row of C to this block's; b: its panel */
@@ -186,20 +179,15 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
 LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
                           const int wide)
 {
-    UNROLL(16)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(16)
-        for (int j = 0; j < wide; j++)
-            lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
-    }
+    EACH_PAIR (i, tall, j, wide)
+        lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
 }
 
 LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, int64_t c,
                                int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
                                const bool is_streamed, const int tall, const int wide)
 {
-    UNROLL(16)
-    for (int j = 0; j < wide; j++) {
+    EACH_OF (j, wide) {
         struct column column = column_at(job, end, first + j * LANES);
         int64_t at = c + j * LANES;
         UNROLL(16)

@@ -19,21 +19,18 @@ LANES_INLINE void narrow_multiply(lanes sums[NARROW_TALL], const float *a, int64
     const char *bases[NARROW_TALL / NARROW_BASE];
     OPAQUE(thrice);
     OPAQUE(five_times);
-    UNROLL(4)
-    for (int i = 0; i < NARROW_TALL / NARROW_BASE; i++) {
+    EACH_OF (i, NARROW_TALL / NARROW_BASE) {
         bases[i] = (const char *)a + i * NARROW_BASE * once;
         OPAQUE(bases[i]);
     }
     for (int k = 0; k < depth; k++, b += LANES) {
         const lanes right = lanes_load(b);
-        UNROLL(28)
-        for (int i = 0; i < NARROW_TALL; i++) {
+        EACH_OF (i, NARROW_TALL) {
             const float value =
                 left_value(bases[i / NARROW_BASE], once, thrice, five_times, i % NARROW_BASE);
             sums[i] = lanes_multiply_add(lanes_all(value), right, sums[i]);
         }
-        UNROLL(4)
-        for (int i = 0; i < NARROW_TALL / NARROW_BASE; i++)
+        EACH_OF (i, NARROW_TALL / NARROW_BASE)
             bases[i] += sizeof(float);
     }
 }
@@ -51,8 +48,7 @@ static void narrow_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, 
                          const float *b, int64_t c, int first)
 {
     lanes sums[NARROW_TALL];
-    UNROLL(28)
-    for (int i = 0; i < NARROW_TALL; i++)
+    EACH_OF (i, NARROW_TALL)
         sums[i] = lanes_all(0.0f);
     for (int s = 0; s < job->n_segments; s++) {
         const struct tdmi_gemm_segment *segment = &job->segments[s];

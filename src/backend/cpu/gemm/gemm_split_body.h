@@ -36,20 +36,15 @@ static const struct split_step split_steps[TDMI_GEMM_SPLIT] = {
 LANES_INLINE void from_slot(lanes sums[MAX_TALL][MAX_WIDE], const float *slot, const int tall,
                             const int wide)
 {
-    UNROLL(16)
-    for (int i = 0; i < tall; i++) {
-        UNROLL(16)
-        for (int j = 0; j < wide; j++)
-            sums[i][j] = lanes_load(slot + (i * wide + j) * LANES);
-    }
+    EACH_PAIR (i, tall, j, wide)
+        sums[i][j] = lanes_load(slot + (i * wide + j) * LANES);
 }
 
 LANES_INLINE void change_slot(lanes sums[MAX_TALL][MAX_WIDE], float *slot, float sign,
                               const int tall, const int wide)
 {
     const lanes factor = lanes_all(sign);
-    UNROLL(16)
-    for (int i = 0; i < tall; i++) {
+    EACH_OF (i, tall) {
         UNROLL(16)
         for (int j = 0; j < wide; j++, slot += LANES)
             lanes_store(slot, lanes_multiply_add(sums[i][j], factor, lanes_load(slot)));
@@ -59,8 +54,7 @@ LANES_INLINE void change_slot(lanes sums[MAX_TALL][MAX_WIDE], float *slot, float
 LANES_INLINE void plus_slot(lanes sums[MAX_TALL][MAX_WIDE], const float *slot, const int tall,
                             const int wide)
 {
-    UNROLL(16)
-    for (int i = 0; i < tall; i++) {
+    EACH_OF (i, tall) {
         UNROLL(16)
         for (int j = 0; j < wide; j++, slot += LANES)
             sums[i][j] = lanes_add(sums[i][j], lanes_load(slot));

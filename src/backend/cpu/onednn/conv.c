@@ -3,42 +3,54 @@
  * weights in, and from there on only run.
  */
 #include "backend/cpu/onednn/conv.h"
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/primitive.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <math.h>
 
+/* A change of the layout of weights. */
+struct reorder {
+    tdmi_onednn_primitive *run; /* NULL: the layout is the same */
+    size_t scratch_bytes;
+};
+
 /* The gradient of the weights over a fixed number of images, brought to our layout. */
 struct weights_pass {
-    tdmi_onednn_primitive *run, *unpack; /* unpack NULL: oneDNN writes our layout itself */
-    size_t packed_bytes, scratch_bytes;
+    tdmi_onednn_primitive *run;
+    struct reorder unpack;
+    size_t packed_bytes, scratch_bytes; /* scratch: of both */
 };
 
 struct tdmi_onednn_conv {
     struct tdmi_onednn_conv_desc desc;
     dnnl_engine_t engine; /* outlives what was made with it */
-    tdmi_onednn_primitive *passes[TDMI_ONEDNN_PASSES], *packs[TDMI_ONEDNN_PASSES];
+    tdmi_onednn_primitive *passes[TDMI_ONEDNN_PASSES];
+    struct reorder packs[TDMI_ONEDNN_PASSES]; /* whose scratch lies behind the packed weights */
     size_t packed_bytes[TDMI_ONEDNN_PASSES];
-    size_t pack_scratch_bytes[TDMI_ONEDNN_PASSES]; /* behind the packed weights */
     struct weights_pass shard, one;
     size_t scratch_bytes; /* the most of passes */
 };
 
+/* Layouts: of one image; of max_images; of weights in our order, and in any; NULL: no bias. */
+enum { X, Y, SHARD_X, SHARD_Y, WEIGHTS, ANY_WEIGHTS, BIAS, LAYOUTS };
+
 /* Temporary objects of open(). */
 struct maker {
-    dnnl_engine_t engine;                    /* the convolution's */
-    dnnl_memory_desc_t x, y;                 /* of one image */
-    dnnl_memory_desc_t shard_x, shard_y;     /* of max_images */
-    dnnl_memory_desc_t weights, any_weights; /* in our layout, and in any */
-    dnnl_memory_desc_t bias;                 /* NULL: none */
-    dnnl_primitive_desc_t forward;           /* of one image */
+    tdmi_onednn_conv *conv;
+    dnnl_memory_desc_t layouts[LAYOUTS];
+    dnnl_primitive_desc_t forward;           /* of one image; both gradients take it as a hint */
     dnnl_primitive_attr_t attributes, plain; /* with what follows the product; scratch alone */
     dnnl_dims_t strides, dilations, before, after;
 };
 
-static size_t aligned(size_t bytes)
+static void forget(struct maker *it)
 {
-    return (bytes + 63) / 64 * 64;
+    for (int i = 0; i < LAYOUTS; i++)
+        dnnl_memory_desc_destroy_at(&it->layouts[i]);
+    dnnl_primitive_desc_destroy_at(&it->forward);
+    dnnl_primitive_attr_destroy_at(&it->attributes);
+    dnnl_primitive_attr_destroy_at(&it->plain);
 }
 
 /* ---- layouts and attributes --------------------------------------------------------------- */
@@ -49,244 +61,190 @@ static dnnl_status_t image_layout(dnnl_memory_desc_t *layout, int n, struct tdmi
     return dnnl_memory_desc_create_with_tag(layout, 4, sizes, dnnl_f32, dnnl_nhwc);
 }
 
-/* (kernel_h, kernel_w, in / groups, out) in oneDNN's order of axes: [group,] out, in, h, w. */
-static dnnl_status_t weight_layouts(struct maker *maker, const struct tdmi_onednn_conv_desc *desc)
+static dnnl_status_t channels_layout(dnnl_memory_desc_t *layout, int channels)
 {
+    const dnnl_dims_t sizes = {channels};
+    return dnnl_memory_desc_create_with_tag(layout, 1, sizes, dnnl_f32, dnnl_a);
+}
+
+static tdm_status make_layouts(struct maker *it, tdm_error *err)
+{
+    const struct tdmi_onednn_conv_desc *desc = &it->conv->desc;
     const dnnl_dim_t out = desc->out.c, per_group = out / desc->groups;
     const dnnl_dim_t in = desc->in.c / desc->groups;
+    /* (kernel_h, kernel_w, in / groups, out) in oneDNN's order of axes: [group,] out, in, h, w. */
     const dnnl_dims_t sizes = {desc->groups, per_group, in, desc->kernel_h, desc->kernel_w};
-    const dnnl_dims_t strides = {per_group, 1, out, desc->kernel_w * in * out, in * out};
-    int skipped = desc->groups > 1 ? 0 : 1;
-    dnnl_status_t code = dnnl_memory_desc_create_with_strides(
-        &maker->weights, 5 - skipped, sizes + skipped, dnnl_f32, strides + skipped);
-    if (code == dnnl_success)
-        code = dnnl_memory_desc_create_with_tag(&maker->any_weights, 5 - skipped, sizes + skipped,
-                                                dnnl_f32, dnnl_format_tag_any);
-    return code;
+    const dnnl_dims_t steps = {per_group, 1, out, desc->kernel_w * in * out, in * out};
+    const int skipped = desc->groups > 1 ? 0 : 1;
+    dnnl_memory_desc_t *to = it->layouts;
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[X], 1, desc->in));
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[Y], 1, desc->out));
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[SHARD_X], desc->max_images, desc->in));
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[SHARD_Y], desc->max_images, desc->out));
+    TDMI_ONEDNN_TRY("a layout",
+                    dnnl_memory_desc_create_with_strides(&to[WEIGHTS], 5 - skipped, sizes + skipped,
+                                                         dnnl_f32, steps + skipped));
+    TDMI_ONEDNN_TRY("a layout",
+                    dnnl_memory_desc_create_with_tag(&to[ANY_WEIGHTS], 5 - skipped, sizes + skipped,
+                                                     dnnl_f32, dnnl_format_tag_any));
+    if (desc->has_bias)
+        TDMI_ONEDNN_TRY("a layout", channels_layout(&to[BIAS], desc->out.c));
+    return TDM_OK;
 }
 
-static dnnl_status_t layouts(struct maker *maker, const struct tdmi_onednn_conv_desc *desc)
-{
-    const dnnl_dims_t channels = {desc->out.c};
-    dnnl_status_t code = image_layout(&maker->x, 1, desc->in);
-    if (code == dnnl_success)
-        code = image_layout(&maker->y, 1, desc->out);
-    if (code == dnnl_success)
-        code = image_layout(&maker->shard_x, desc->max_images, desc->in);
-    if (code == dnnl_success)
-        code = image_layout(&maker->shard_y, desc->max_images, desc->out);
-    if (code == dnnl_success)
-        code = weight_layouts(maker, desc);
-    if (code == dnnl_success && desc->has_bias)
-        code = dnnl_memory_desc_create_with_tag(&maker->bias, 1, channels, dnnl_f32, dnnl_a);
-    return code;
-}
-
-/* Rows or columns that the last window reaches past the picture. */
+/* Rows or columns that the last window reaches past the image. */
 static int reach(int in, int out, int kernel, int stride, int dilation, int before)
 {
     int past = (out - 1) * stride + (kernel - 1) * dilation + 1 - in - before;
     return past > 0 ? past : 0;
 }
 
-static void windows(struct maker *maker, const struct tdmi_onednn_conv_desc *desc)
+static void set_windows(struct maker *it)
 {
-    maker->strides[0] = desc->stride_h;
-    maker->strides[1] = desc->stride_w;
-    maker->dilations[0] = desc->dilation_h - 1;
-    maker->dilations[1] = desc->dilation_w - 1;
-    maker->before[0] = desc->pad_top;
-    maker->before[1] = desc->pad_left;
-    maker->after[0] = reach(desc->in.h, desc->out.h, desc->kernel_h, desc->stride_h,
-                            desc->dilation_h, desc->pad_top);
-    maker->after[1] = reach(desc->in.w, desc->out.w, desc->kernel_w, desc->stride_w,
-                            desc->dilation_w, desc->pad_left);
+    const struct tdmi_onednn_conv_desc *desc = &it->conv->desc;
+    it->strides[0] = desc->stride_h;
+    it->strides[1] = desc->stride_w;
+    it->dilations[0] = desc->dilation_h - 1;
+    it->dilations[1] = desc->dilation_w - 1;
+    it->before[0] = desc->pad_top;
+    it->before[1] = desc->pad_left;
+    it->after[0] = reach(desc->in.h, desc->out.h, desc->kernel_h, desc->stride_h, desc->dilation_h,
+                         desc->pad_top);
+    it->after[1] = reach(desc->in.w, desc->out.w, desc->kernel_w, desc->stride_w, desc->dilation_w,
+                         desc->pad_left);
 }
 
 static dnnl_status_t append_act(dnnl_post_ops_t after, enum tdmi_act act)
 {
-    switch (act) {
-    case TDMI_ACT_RELU:
-        return dnnl_post_ops_append_eltwise(after, dnnl_eltwise_relu, 0.0f, 0.0f);
-    case TDMI_ACT_RELU6:
-        return dnnl_post_ops_append_eltwise(after, dnnl_eltwise_clip, 0.0f, 6.0f);
-    case TDMI_ACT_HSWISH:
-        return dnnl_post_ops_append_eltwise(after, dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f);
-    case TDMI_ACT_SIGMOID:
-        return dnnl_post_ops_append_eltwise(after, dnnl_eltwise_logistic, 0.0f, 0.0f);
-    case TDMI_ACT_NONE:
-        break;
-    }
-    return dnnl_success;
+    static const struct {
+        dnnl_alg_kind_t kind;
+        float alpha, beta;
+    } acts[] = {[TDMI_ACT_RELU] = {dnnl_eltwise_relu, 0.0f, 0.0f},
+                [TDMI_ACT_RELU6] = {dnnl_eltwise_clip, 0.0f, 6.0f},
+                [TDMI_ACT_HSWISH] = {dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f},
+                [TDMI_ACT_SIGMOID] = {dnnl_eltwise_logistic, 0.0f, 0.0f}};
+    if (act == TDMI_ACT_NONE)
+        return dnnl_success;
+    return dnnl_post_ops_append_eltwise(after, acts[act].kind, acts[act].alpha, acts[act].beta);
 }
 
-static dnnl_status_t with_own_scratch(dnnl_primitive_attr_t *attributes)
+static tdm_status with_own_scratch(dnnl_primitive_attr_t *attributes, tdm_error *err)
 {
-    dnnl_status_t code = dnnl_primitive_attr_create(attributes);
-    if (code == dnnl_success)
-        code = dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user);
-    return code;
+    TDMI_ONEDNN_TRY("attributes", dnnl_primitive_attr_create(attributes));
+    TDMI_ONEDNN_TRY("attributes", dnnl_primitive_attr_set_scratchpad_mode(
+                                      *attributes, dnnl_scratchpad_mode_user));
+    return TDM_OK;
 }
 
-static dnnl_status_t attributes(struct maker *maker, const struct tdmi_onednn_conv_desc *desc)
+static tdm_status make_attributes(struct maker *it, tdm_error *err)
 {
-    dnnl_post_ops_t after = NULL;
-    dnnl_status_t code = with_own_scratch(&maker->plain);
-    if (code == dnnl_success)
-        code = with_own_scratch(&maker->attributes);
-    if (code == dnnl_success)
-        code = dnnl_post_ops_create(&after);
-    if (code == dnnl_success && desc->adds_residual)
-        code = dnnl_post_ops_append_binary(after, dnnl_binary_add, maker->y);
-    if (code == dnnl_success)
-        code = append_act(after, desc->act);
-    if (code == dnnl_success)
-        code = dnnl_primitive_attr_set_post_ops(maker->attributes, after);
-    if (after)
-        dnnl_post_ops_destroy(after);
-    return code;
-}
-
-static void forget(struct maker *maker)
-{
-    const dnnl_memory_desc_t all[] = {maker->x,       maker->y,       maker->shard_x,
-                                      maker->shard_y, maker->weights, maker->any_weights,
-                                      maker->bias};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i])
-            dnnl_memory_desc_destroy(all[i]);
-    if (maker->forward)
-        dnnl_primitive_desc_destroy(maker->forward);
-    if (maker->attributes)
-        dnnl_primitive_attr_destroy(maker->attributes);
-    if (maker->plain)
-        dnnl_primitive_attr_destroy(maker->plain);
+    TDMI_AT_END(dnnl_post_ops_destroy_at) dnnl_post_ops_t after = NULL;
+    TDMI_TRY(with_own_scratch(&it->plain, err));
+    TDMI_TRY(with_own_scratch(&it->attributes, err));
+    TDMI_ONEDNN_TRY("attributes", dnnl_post_ops_create(&after));
+    if (it->conv->desc.adds_residual)
+        TDMI_ONEDNN_TRY("attributes",
+                        dnnl_post_ops_append_binary(after, dnnl_binary_add, it->layouts[Y]));
+    TDMI_ONEDNN_TRY("attributes", append_act(after, it->conv->desc.act));
+    TDMI_ONEDNN_TRY("attributes", dnnl_primitive_attr_set_post_ops(it->attributes, after));
+    return TDM_OK;
 }
 
 /* ---- making the primitives ---------------------------------------------------------------- */
 
-/* A reorder between two layouts of weights, times one factor an output channel where wanted. */
-static tdm_status make_reorder(struct maker *maker, const_dnnl_memory_desc_t from,
-                               const_dnnl_memory_desc_t to,
-                               const struct tdmi_onednn_conv_desc *desc, bool is_scaled,
-                               tdmi_onednn_primitive **reorder, size_t *scratch_bytes,
+/* A reorder between two layouts of weights, times one factor an output channel if is_scaled. */
+static tdm_status make_reorder(const tdmi_onednn_conv *conv, const_dnnl_memory_desc_t from,
+                               const_dnnl_memory_desc_t to, bool is_scaled, struct reorder *reorder,
                                tdm_error *err)
 {
-    const dnnl_dims_t channels = {desc->out.c};
-    dnnl_primitive_desc_t plan = NULL;
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_memory_desc_t factors = NULL;
-    dnnl_status_t code = with_own_scratch(&attributes);
-    if (code == dnnl_success && is_scaled)
-        code = dnnl_primitive_attr_set_scales_mask(attributes, DNNL_ARG_SRC,
-                                                   desc->groups > 1 ? 1 << 0 | 1 << 1 : 1 << 0);
-    if (code == dnnl_success && is_scaled)
-        code = dnnl_memory_desc_create_with_tag(&factors, 1, channels, dnnl_f32, dnnl_a);
-    if (code == dnnl_success)
-        code = dnnl_reorder_primitive_desc_create(&plan, from, maker->engine, to, maker->engine,
-                                                  attributes);
-    tdm_status status = tdmi_onednn_explain(code, "a reorder of weights", err);
-    if (status == TDM_OK) {
-        const struct tdmi_onednn_argument arguments[] = {
-            {DNNL_ARG_FROM, from},
-            {DNNL_ARG_TO, to},
-            {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
-            {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, factors},
-        };
-        *scratch_bytes = tdmi_onednn_scratch_bytes(plan);
-        status = tdmi_onednn_primitive_open(plan, arguments, 4, reorder, err);
+    static const char what[] = "a reorder of weights";
+    TDMI_AT_END(dnnl_primitive_desc_destroy_at) dnnl_primitive_desc_t plan = NULL;
+    TDMI_AT_END(dnnl_primitive_attr_destroy_at) dnnl_primitive_attr_t attributes = NULL;
+    TDMI_AT_END(dnnl_memory_desc_destroy_at) dnnl_memory_desc_t factors = NULL;
+    TDMI_TRY(with_own_scratch(&attributes, err));
+    if (is_scaled) {
+        const int axes = conv->desc.groups > 1 ? 1 << 0 | 1 << 1 : 1 << 0;
+        TDMI_ONEDNN_TRY(what, dnnl_primitive_attr_set_scales_mask(attributes, DNNL_ARG_SRC, axes));
+        TDMI_ONEDNN_TRY(what, channels_layout(&factors, conv->desc.out.c));
     }
-    if (plan)
-        dnnl_primitive_desc_destroy(plan);
-    if (factors)
-        dnnl_memory_desc_destroy(factors);
-    if (attributes)
-        dnnl_primitive_attr_destroy(attributes);
-    return status;
-}
-
-static void note_scratch(tdmi_onednn_conv *conv, const_dnnl_primitive_desc_t plan)
-{
-    size_t bytes = tdmi_onednn_scratch_bytes(plan);
-    conv->scratch_bytes = bytes > conv->scratch_bytes ? bytes : conv->scratch_bytes;
-}
-
-/* The packing that the plan of a pass asks for. */
-static tdm_status make_pack(tdmi_onednn_conv *conv, struct maker *maker, enum tdmi_onednn_pass pass,
-                            const_dnnl_primitive_desc_t plan, tdm_error *err)
-{
-    const_dnnl_memory_desc_t packed = dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0);
-    conv->packed_bytes[pass] = dnnl_memory_desc_get_size(packed);
-    return make_reorder(maker, maker->weights, packed, &conv->desc, conv->desc.scales_weights,
-                        &conv->packs[pass], &conv->pack_scratch_bytes[pass], err);
-}
-
-static tdm_status make_forward(tdmi_onednn_conv *conv, struct maker *maker, tdm_error *err)
-{
-    TDM_TRY(tdmi_onednn_explain(dnnl_convolution_forward_primitive_desc_create(
-                                    &maker->forward, maker->engine, dnnl_forward_training,
-                                    dnnl_convolution_direct, maker->x, maker->any_weights,
-                                    maker->bias, maker->y, maker->strides, maker->dilations,
-                                    maker->before, maker->after, maker->attributes),
-                                "f32 convolution", err),
-            err, "preparing a convolution");
-    const_dnnl_primitive_desc_t plan = maker->forward;
+    TDMI_ONEDNN_TRY(what, dnnl_reorder_primitive_desc_create(&plan, from, conv->engine, to,
+                                                             conv->engine, attributes));
     const struct tdmi_onednn_argument arguments[] = {
-        {DNNL_ARG_SRC, maker->x},
-        {DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0)},
-        {DNNL_ARG_DST, maker->y},
+        {DNNL_ARG_FROM, from},
+        {DNNL_ARG_TO, to},
         {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
-        {DNNL_ARG_BIAS, maker->bias},
-        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
-         conv->desc.adds_residual ? maker->y : NULL},
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, factors},
     };
-    note_scratch(conv, plan);
-    TDM_TRY(tdmi_onednn_primitive_open(plan, arguments, 6, &conv->passes[TDMI_ONEDNN_FORWARD], err),
-            err, "preparing a convolution");
-    return make_pack(conv, maker, TDMI_ONEDNN_FORWARD, plan, err);
+    reorder->scratch_bytes = tdmi_onednn_scratch_bytes(plan);
+    return tdmi_onednn_primitive_open(plan, arguments, 4, &reorder->run, err);
 }
 
-static tdm_status make_backward_data(tdmi_onednn_conv *conv, struct maker *maker, tdm_error *err)
+/* The primitive of a pass, and the packing that its plan asks for. */
+static tdm_status make_pass(struct maker *it, enum tdmi_onednn_pass pass,
+                            const_dnnl_primitive_desc_t plan,
+                            const struct tdmi_onednn_argument *arguments, int n, tdm_error *err)
 {
-    dnnl_primitive_desc_t plan = NULL;
-    tdm_status status =
-        tdmi_onednn_explain(dnnl_convolution_backward_data_primitive_desc_create(
-                                &plan, maker->engine, dnnl_convolution_direct, maker->x,
-                                maker->any_weights, maker->y, maker->strides, maker->dilations,
-                                maker->before, maker->after, maker->forward, maker->plain),
-                            "input gradient of an f32 convolution", err);
-    if (status == TDM_OK) {
-        const struct tdmi_onednn_argument arguments[] = {
-            {DNNL_ARG_DIFF_DST, maker->y},
-            {DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0)},
-            {DNNL_ARG_DIFF_SRC, maker->x},
-            {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
-        };
-        note_scratch(conv, plan);
-        status = tdmi_onednn_primitive_open(plan, arguments, 4,
-                                            &conv->passes[TDMI_ONEDNN_BACKWARD_DATA], err);
-    }
-    if (status == TDM_OK)
-        status = make_pack(conv, maker, TDMI_ONEDNN_BACKWARD_DATA, plan, err);
-    if (plan)
-        dnnl_primitive_desc_destroy(plan);
-    return status;
+    tdmi_onednn_conv *conv = it->conv;
+    const_dnnl_memory_desc_t packed = dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0);
+    const size_t scratch_bytes = tdmi_onednn_scratch_bytes(plan);
+    if (scratch_bytes > conv->scratch_bytes)
+        conv->scratch_bytes = scratch_bytes;
+    conv->packed_bytes[pass] = dnnl_memory_desc_get_size(packed);
+    TDMI_TRY(tdmi_onednn_primitive_open(plan, arguments, n, &conv->passes[pass], err));
+    return make_reorder(conv, it->layouts[WEIGHTS], packed, conv->desc.scales_weights,
+                        &conv->packs[pass], err);
 }
 
-static tdm_status make_weights_pass(tdmi_onednn_conv *conv, struct maker *maker,
-                                    const_dnnl_memory_desc_t x, const_dnnl_memory_desc_t y,
-                                    struct weights_pass *pass, tdm_error *err)
+static tdm_status make_forward(struct maker *it, tdm_error *err)
 {
-    dnnl_primitive_desc_t plan = NULL;
-    size_t unpack_scratch = 0;
-    tdm_status status = tdmi_onednn_explain(dnnl_convolution_backward_weights_primitive_desc_create(
-                                                &plan, maker->engine, dnnl_convolution_direct, x,
-                                                maker->any_weights, maker->bias, y, maker->strides,
-                                                maker->dilations, maker->before, maker->after,
-                                                maker->forward, maker->plain),
-                                            "weights' gradient of an f32 convolution", err);
-    if (status != TDM_OK)
-        return status;
+    const dnnl_memory_desc_t *of = it->layouts;
+    TDMI_ONEDNN_TRY("f32 convolution",
+                    dnnl_convolution_forward_primitive_desc_create(
+                        &it->forward, it->conv->engine, dnnl_forward_training,
+                        dnnl_convolution_direct, of[X], of[ANY_WEIGHTS], of[BIAS], of[Y],
+                        it->strides, it->dilations, it->before, it->after, it->attributes));
+    const_dnnl_primitive_desc_t plan = it->forward;
+    const struct tdmi_onednn_argument arguments[] = {
+        {DNNL_ARG_SRC, of[X]},
+        {DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0)},
+        {DNNL_ARG_DST, of[Y]},
+        {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
+        {DNNL_ARG_BIAS, of[BIAS]},
+        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+         it->conv->desc.adds_residual ? of[Y] : NULL},
+    };
+    return make_pass(it, TDMI_ONEDNN_FORWARD, plan, arguments, 6, err);
+}
+
+static tdm_status make_backward_data(struct maker *it, tdm_error *err)
+{
+    const dnnl_memory_desc_t *of = it->layouts;
+    TDMI_AT_END(dnnl_primitive_desc_destroy_at) dnnl_primitive_desc_t plan = NULL;
+    TDMI_ONEDNN_TRY("input gradient of an f32 convolution",
+                    dnnl_convolution_backward_data_primitive_desc_create(
+                        &plan, it->conv->engine, dnnl_convolution_direct, of[X], of[ANY_WEIGHTS],
+                        of[Y], it->strides, it->dilations, it->before, it->after, it->forward,
+                        it->plain));
+    const struct tdmi_onednn_argument arguments[] = {
+        {DNNL_ARG_DIFF_DST, of[Y]},
+        {DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(plan, dnnl_query_weights_md, 0)},
+        {DNNL_ARG_DIFF_SRC, of[X]},
+        {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
+    };
+    return make_pass(it, TDMI_ONEDNN_BACKWARD_DATA, plan, arguments, 4, err);
+}
+
+static tdm_status make_weights_pass(struct maker *it, const_dnnl_memory_desc_t x,
+                                    const_dnnl_memory_desc_t y, struct weights_pass *pass,
+                                    tdm_error *err)
+{
+    const dnnl_memory_desc_t *of = it->layouts;
+    TDMI_AT_END(dnnl_primitive_desc_destroy_at) dnnl_primitive_desc_t plan = NULL;
+    TDMI_ONEDNN_TRY("weights' gradient of an f32 convolution",
+                    dnnl_convolution_backward_weights_primitive_desc_create(
+                        &plan, it->conv->engine, dnnl_convolution_direct, x, of[ANY_WEIGHTS],
+                        of[BIAS], y, it->strides, it->dilations, it->before, it->after, it->forward,
+                        it->plain));
     const_dnnl_memory_desc_t chosen =
         dnnl_primitive_desc_query_md(plan, dnnl_query_diff_weights_md, 0);
     const struct tdmi_onednn_argument arguments[] = {
@@ -294,69 +252,55 @@ static tdm_status make_weights_pass(tdmi_onednn_conv *conv, struct maker *maker,
         {DNNL_ARG_DIFF_DST, y},
         {DNNL_ARG_DIFF_WEIGHTS, chosen},
         {DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0)},
-        {DNNL_ARG_DIFF_BIAS, maker->bias},
+        {DNNL_ARG_DIFF_BIAS, of[BIAS]},
     };
-    status = tdmi_onednn_primitive_open(plan, arguments, 5, &pass->run, err);
-    if (status == TDM_OK && !dnnl_memory_desc_equal(chosen, maker->weights)) {
-        pass->packed_bytes = aligned(dnnl_memory_desc_get_size(chosen));
-        status = make_reorder(maker, chosen, maker->weights, &conv->desc, false, &pass->unpack,
-                              &unpack_scratch, err);
+    TDMI_TRY(tdmi_onednn_primitive_open(plan, arguments, 5, &pass->run, err));
+    if (!dnnl_memory_desc_equal(chosen, of[WEIGHTS])) {
+        pass->packed_bytes = tdmi_cpu_lines(dnnl_memory_desc_get_size(chosen));
+        TDMI_TRY(make_reorder(it->conv, chosen, of[WEIGHTS], false, &pass->unpack, err));
     }
     pass->scratch_bytes = tdmi_onednn_scratch_bytes(plan);
-    if (unpack_scratch > pass->scratch_bytes)
-        pass->scratch_bytes = unpack_scratch;
-    dnnl_primitive_desc_destroy(plan);
-    return status;
-}
-
-/* The forward plan is also the hint that both backward ones want. */
-static tdm_status make(tdmi_onednn_conv *conv, struct maker *maker, tdm_error *err)
-{
-    const struct tdmi_onednn_conv_desc *desc = &conv->desc;
-    dnnl_status_t code = dnnl_engine_create(&conv->engine, dnnl_cpu, 0);
-    maker->engine = conv->engine;
-    if (code == dnnl_success)
-        code = layouts(maker, desc);
-    if (code == dnnl_success)
-        code = attributes(maker, desc);
-    TDM_TRY(tdmi_onednn_explain(code, "a layout", err), err, "preparing a convolution");
-    windows(maker, desc);
-    TDM_TRY(make_forward(conv, maker, err), err, "preparing its forward pass");
-    if (desc->wants_dx)
-        TDM_TRY(make_backward_data(conv, maker, err), err, "preparing its input's gradient");
-    if (desc->has_backward) {
-        TDM_TRY(make_weights_pass(conv, maker, maker->x, maker->y, &conv->one, err), err,
-                "preparing its weights' gradient");
-        if (desc->max_images > 1)
-            TDM_TRY(
-                make_weights_pass(conv, maker, maker->shard_x, maker->shard_y, &conv->shard, err),
-                err, "preparing its weights' gradient");
-    }
+    if (pass->unpack.scratch_bytes > pass->scratch_bytes)
+        pass->scratch_bytes = pass->unpack.scratch_bytes;
     return TDM_OK;
 }
+
+static tdm_status make(struct maker *it, tdm_error *err)
+{
+    const struct tdmi_onednn_conv_desc *desc = &it->conv->desc;
+    const dnnl_memory_desc_t *of = it->layouts;
+    TDMI_ONEDNN_TRY("an engine", dnnl_engine_create(&it->conv->engine, dnnl_cpu, 0));
+    TDMI_TRY(make_layouts(it, err));
+    TDMI_TRY(make_attributes(it, err));
+    set_windows(it);
+    TDMI_TRY(make_forward(it, err));
+    if (desc->wants_dx)
+        TDMI_TRY(make_backward_data(it, err));
+    if (desc->has_backward)
+        TDMI_TRY(make_weights_pass(it, of[X], of[Y], &it->conv->one, err));
+    if (desc->has_backward && desc->max_images > 1)
+        TDMI_TRY(make_weights_pass(it, of[SHARD_X], of[SHARD_Y], &it->conv->shard, err));
+    return TDM_OK;
+}
+
+TDMI_POINTER_RELEASE(tdmi_onednn_conv, tdmi_onednn_conv_close)
 
 tdm_status tdmi_onednn_conv_open(const struct tdmi_onednn_conv_desc *desc, tdmi_onednn_conv **conv,
                                  tdm_error *err)
 {
-    struct maker maker = {0};
+    TDMI_AT_END(tdmi_onednn_conv_close_at) tdmi_onednn_conv *made = NULL;
+    TDMI_AT_END(forget) struct maker maker = {0};
     *conv = NULL;
-    tdm_status status = tdmi_onednn_need_room("a convolution", err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_onednn_conv *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    TDMI_TRY(tdmi_onednn_need_room("a convolution", err));
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->desc = *desc;
+    maker.conv = made;
     struct tdmi_onednn_threads threads = tdmi_onednn_threads_find();
     int before = tdmi_onednn_threads_enter(threads);
-    status = make(made, &maker, err);
+    tdm_status status = make(&maker, err);
     tdmi_onednn_threads_leave(threads, before);
-    forget(&maker);
-    if (status != TDM_OK) {
-        tdmi_onednn_conv_close(made);
-        return status;
-    }
-    *conv = made;
+    TDM_TRY(status, err, "preparing a convolution");
+    *conv = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -366,14 +310,13 @@ void tdmi_onednn_conv_close(tdmi_onednn_conv *conv)
         return;
     for (int i = 0; i < TDMI_ONEDNN_PASSES; i++) {
         tdmi_onednn_primitive_close(conv->passes[i]);
-        tdmi_onednn_primitive_close(conv->packs[i]);
+        tdmi_onednn_primitive_close(conv->packs[i].run);
     }
     tdmi_onednn_primitive_close(conv->shard.run);
-    tdmi_onednn_primitive_close(conv->shard.unpack);
+    tdmi_onednn_primitive_close(conv->shard.unpack.run);
     tdmi_onednn_primitive_close(conv->one.run);
-    tdmi_onednn_primitive_close(conv->one.unpack);
-    if (conv->engine)
-        dnnl_engine_destroy(conv->engine);
+    tdmi_onednn_primitive_close(conv->one.unpack.run);
+    dnnl_engine_destroy_at(&conv->engine);
     tdmi_free(conv);
 }
 
@@ -388,28 +331,22 @@ static size_t weights_values(const tdmi_onednn_conv *conv)
 
 size_t tdmi_onednn_conv_packed_bytes(const tdmi_onednn_conv *conv, enum tdmi_onednn_pass pass)
 {
-    return aligned(conv->packed_bytes[pass]) + aligned(conv->pack_scratch_bytes[pass]);
+    return tdmi_cpu_lines(conv->packed_bytes[pass]) +
+           tdmi_cpu_lines(conv->packs[pass].scratch_bytes);
 }
 
 static size_t weights_pass_bytes(const struct weights_pass *pass)
 {
-    return pass->packed_bytes + aligned(pass->scratch_bytes);
-}
-
-/* For a ragged group: the gradients of one image, beside the sums. */
-static size_t image_gradient_bytes(const tdmi_onednn_conv *conv)
-{
-    return aligned(weights_values(conv) * sizeof(float)) +
-           aligned((size_t)conv->desc.out.c * sizeof(float));
+    return pass->packed_bytes + tdmi_cpu_lines(pass->scratch_bytes);
 }
 
 size_t tdmi_onednn_conv_workspace_bytes(const tdmi_onednn_conv *conv)
 {
-    size_t most = aligned(conv->scratch_bytes);
-    size_t shard = weights_pass_bytes(&conv->shard);
-    size_t ragged = weights_pass_bytes(&conv->one);
-    if (conv->shard.run)
-        ragged += image_gradient_bytes(conv);
+    size_t most = tdmi_cpu_lines(conv->scratch_bytes);
+    size_t shard = weights_pass_bytes(&conv->shard), ragged = weights_pass_bytes(&conv->one);
+    if (conv->shard.run) /* the gradients of one image of a ragged group, beside the sums */
+        ragged += tdmi_cpu_lines(weights_values(conv) * sizeof(float)) +
+                  tdmi_cpu_lines((size_t)conv->desc.out.c * sizeof(float));
     most = shard > most ? shard : most;
     return ragged > most ? ragged : most;
 }
@@ -427,27 +364,22 @@ void tdmi_onednn_conv_pack(const tdmi_onednn_conv *conv, tdmi_stream *stream,
                            enum tdmi_onednn_pass pass, const float *weights, const float *factors,
                            void *packed)
 {
-    char *scratch = (char *)packed + aligned(conv->packed_bytes[pass]);
+    char *scratch = (char *)packed + tdmi_cpu_lines(conv->packed_bytes[pass]);
     const void *arrays[] = {weights, packed, scratch, factors};
-    if (!tdmi_onednn_primitive_run(conv->packs[pass], arrays))
+    if (!tdmi_onednn_primitive_run(conv->packs[pass].run, arrays))
         spoil(stream, packed, (int64_t)(conv->packed_bytes[pass] / sizeof(float)));
 }
 
 void tdmi_onednn_conv_forward(const tdmi_onednn_conv *conv,
                               const struct tdmi_onednn_conv_call *call)
 {
-    int64_t x_values = tdmi_shape_values(conv->desc.in),
-            y_values = tdmi_shape_values(conv->desc.out);
+    const int64_t x_values = tdmi_shape_values(conv->desc.in);
+    const int64_t y_values = tdmi_shape_values(conv->desc.out);
     for (int i = 0; i < call->n; i++) {
         float *y = call->y + i * y_values;
-        const void *arrays[] = {
-            call->x + i * x_values,
-            call->packed,
-            y,
-            call->workspace,
-            call->bias,
-            call->residual ? call->residual + i * y_values : NULL,
-        };
+        const float *residual = call->residual ? call->residual + i * y_values : NULL;
+        const void *arrays[] = {call->x + i * x_values, call->packed, y,
+                                call->workspace,        call->bias,   residual};
         if (!tdmi_onednn_primitive_run(conv->passes[TDMI_ONEDNN_FORWARD], arrays))
             spoil(call->stream, y, y_values);
     }
@@ -456,8 +388,8 @@ void tdmi_onednn_conv_forward(const tdmi_onednn_conv *conv,
 void tdmi_onednn_conv_backward_data(const tdmi_onednn_conv *conv,
                                     const struct tdmi_onednn_conv_call *call)
 {
-    int64_t x_values = tdmi_shape_values(conv->desc.in),
-            y_values = tdmi_shape_values(conv->desc.out);
+    const int64_t x_values = tdmi_shape_values(conv->desc.in);
+    const int64_t y_values = tdmi_shape_values(conv->desc.out);
     for (int i = 0; i < call->n; i++) {
         float *dx = call->dx + i * x_values;
         const void *arrays[] = {call->dy + i * y_values, call->packed, dx, call->workspace};
@@ -466,50 +398,39 @@ void tdmi_onednn_conv_backward_data(const tdmi_onednn_conv *conv,
     }
 }
 
-static void run_weights_pass(const tdmi_onednn_conv *conv, tdmi_stream *stream,
-                             const struct weights_pass *pass, const float *x, const float *dy,
-                             float *dw, float *db, char *workspace)
+/* From image `first` of the call on, to dw and db. */
+static void run_weights_pass(const tdmi_onednn_conv *conv, const struct weights_pass *pass,
+                             const struct tdmi_onednn_conv_call *call, int first, float *dw,
+                             float *db)
 {
-    char *scratch = workspace + pass->packed_bytes;
-    void *written = pass->unpack ? (void *)workspace : dw;
-    const void *arrays[] = {x, dy, written, scratch, db};
-    bool is_done = tdmi_onednn_primitive_run(pass->run, arrays);
-    if (is_done && pass->unpack) {
-        const void *unpacking[] = {workspace, dw, scratch, NULL};
-        is_done = tdmi_onednn_primitive_run(pass->unpack, unpacking);
+    char *workspace = call->workspace, *scratch = workspace + pass->packed_bytes;
+    const void *written = pass->unpack.run ? (void *)workspace : dw;
+    const void *arrays[] = {call->x + first * tdmi_shape_values(conv->desc.in),
+                            call->dy + first * tdmi_shape_values(conv->desc.out), written, scratch,
+                            db};
+    const void *unpacking[] = {workspace, dw, scratch, NULL};
+    if (!tdmi_onednn_primitive_run(pass->run, arrays) ||
+        (pass->unpack.run && !tdmi_onednn_primitive_run(pass->unpack.run, unpacking))) {
+        spoil(call->stream, dw, (int64_t)weights_values(conv));
+        spoil(call->stream, db, conv->desc.out.c);
     }
-    if (!is_done) {
-        spoil(stream, dw, (int64_t)weights_values(conv));
-        spoil(stream, db, conv->desc.out.c);
-    }
-}
-
-static void add(float *restrict to, const float *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] += from[i];
 }
 
 void tdmi_onednn_conv_backward_weights(const tdmi_onednn_conv *conv,
                                        const struct tdmi_onednn_conv_call *call)
 {
-    const struct tdmi_onednn_conv_desc *desc = &conv->desc;
-    if (conv->shard.run && call->n == desc->max_images) {
-        run_weights_pass(conv, call->stream, &conv->shard, call->x, call->dy, call->dw, call->db,
-                         call->workspace);
+    const size_t n_weights = weights_values(conv);
+    if (conv->shard.run && call->n == conv->desc.max_images) {
+        run_weights_pass(conv, &conv->shard, call, 0, call->dw, call->db);
         return;
     }
-    size_t n_weights = weights_values(conv), n_bias = (size_t)desc->out.c;
-    char *workspace = call->workspace;
-    run_weights_pass(conv, call->stream, &conv->one, call->x, call->dy, call->dw, call->db,
-                     workspace);
-    float *dw = (float *)(workspace + weights_pass_bytes(&conv->one));
-    float *db = call->db ? dw + aligned(n_weights * sizeof(float)) / sizeof(float) : NULL;
+    run_weights_pass(conv, &conv->one, call, 0, call->dw, call->db);
+    float *dw = (float *)((char *)call->workspace + weights_pass_bytes(&conv->one));
+    float *db = call->db ? dw + tdmi_cpu_lines(n_weights * sizeof(float)) / sizeof(float) : NULL;
     for (int i = 1; i < call->n; i++) {
-        run_weights_pass(conv, call->stream, &conv->one, call->x + i * tdmi_shape_values(desc->in),
-                         call->dy + i * tdmi_shape_values(desc->out), dw, db, workspace);
-        add(call->dw, dw, n_weights);
+        run_weights_pass(conv, &conv->one, call, i, dw, db);
+        tdmi_cpu_accumulate(call->dw, dw, n_weights);
         if (db)
-            add(call->db, db, n_bias);
+            tdmi_cpu_accumulate(call->db, db, (size_t)conv->desc.out.c);
     }
 }

@@ -12,9 +12,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/conv.h"
 #include "backend/cpu/op_forms.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
-#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -44,24 +43,17 @@ static bool has_read_form(const struct tdmi_op_desc *desc)
 
 /* ---- preparing ---------------------------------------------------------------------------- */
 
-static size_t reserve(size_t *total, size_t bytes)
-{
-    size_t at = *total;
-    *total += (bytes + 63) / 64 * 64;
-    return at;
-}
-
 static void place_packed(struct onednn_conv_state *state, const struct tdmi_op_desc *desc)
 {
     size_t vector = sizeof(float) * (size_t)desc->out.c;
-    state->bias_at = reserve(&state->packed_bytes, vector);
-    state->factors_at = reserve(&state->packed_bytes, vector);
-    state->forward_at = reserve(&state->packed_bytes,
-                                tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
+    state->bias_at = tdmi_cpu_reserve(&state->packed_bytes, vector);
+    state->factors_at = tdmi_cpu_reserve(&state->packed_bytes, vector);
+    state->forward_at = tdmi_cpu_reserve(
+        &state->packed_bytes, tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
     if (desc->is_training && desc->wants_dx)
         state->backward_at =
-            reserve(&state->packed_bytes,
-                    tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_BACKWARD_DATA));
+            tdmi_cpu_reserve(&state->packed_bytes,
+                             tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_BACKWARD_DATA));
 }
 
 static void place_workspace(struct onednn_conv_state *state, const struct tdmi_op_desc *desc)
@@ -69,17 +61,17 @@ static void place_workspace(struct onednn_conv_state *state, const struct tdmi_o
     size_t x_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]);
     size_t y_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->out);
     size_t pictures = state->goes_by_picture ? 1 : (size_t)desc->max_images;
-    reserve(&state->workspace_bytes, tdmi_onednn_conv_workspace_bytes(state->conv));
+    tdmi_cpu_reserve(&state->workspace_bytes, tdmi_onednn_conv_workspace_bytes(state->conv));
     if (!desc->is_training)
         return;
     if (has_read_form(desc))
-        state->x_at = reserve(&state->workspace_bytes, pictures * x_bytes);
+        state->x_at = tdmi_cpu_reserve(&state->workspace_bytes, pictures * x_bytes);
     if (state->has_gradient_form)
-        state->dy_at = reserve(&state->workspace_bytes, pictures * y_bytes);
-    state->dx_at = reserve(&state->workspace_bytes, x_bytes);
+        state->dy_at = tdmi_cpu_reserve(&state->workspace_bytes, pictures * y_bytes);
+    state->dx_at = tdmi_cpu_reserve(&state->workspace_bytes, x_bytes);
     if (state->goes_by_picture)
-        state->dweights_at = reserve(&state->workspace_bytes,
-                                     sizeof(float) * (state->n_weights + 16 + (size_t)desc->out.c));
+        state->dweights_at = tdmi_cpu_reserve(
+            &state->workspace_bytes, sizeof(float) * (state->n_weights + 16 + (size_t)desc->out.c));
 }
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
@@ -105,14 +97,9 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
         .has_backward = desc->is_training,
         .wants_dx = desc->is_training && desc->wants_dx,
     };
-    struct onednn_conv_state *state = tdmi_alloc(1, sizeof *state);
-    if (!state)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    tdm_status status = tdmi_onednn_conv_open(&conv, &state->conv, err);
-    if (status != TDM_OK) {
-        tdmi_free(state);
-        return status;
-    }
+    TDMI_AT_END(tdmi_free_at) struct onednn_conv_state *state = NULL;
+    TDMI_TRY(TDMI_NEW(state, 1, err));
+    TDMI_TRY(tdmi_onednn_conv_open(&conv, &state->conv, err));
     int64_t n_values = tdmi_shape_values(desc->in[0]) + tdmi_shape_values(desc->out);
     state->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
                        (size_t)desc->out.c;
@@ -121,7 +108,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
                              n_values > 2 * (int64_t)state->n_weights;
     place_packed(state, desc);
     place_workspace(state, desc);
-    *prepared = state;
+    *prepared = tdmi_take(&state);
     return TDM_OK;
 }
 
@@ -140,8 +127,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     needs->packed_bytes = state->packed_bytes;
 }
 
-static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                 const struct tdmi_pack_call *call)
+TDMI_KERNEL_PACK(pack)
 {
     const struct onednn_conv_state *state = desc->prepared;
     char *packed = call->packed;
@@ -169,8 +155,7 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                  const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(infer)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
@@ -186,21 +171,19 @@ static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                                           });
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     const int channels = desc->out.c;
     const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
-    const struct tdmi_forward_sums sums = {call->norm.centre, call->norm.sums,
-                                           call->norm.sums + channels};
+    const struct tdmi_forward_sums sums = tdmi_cpu_forward_sums_of(desc, call);
     if (!desc->is_training) {
         infer(stream, desc, call);
         return;
     }
-    if (desc->fusion.gives_sums)
+    if (sums.sum)
         memset(sums.sum, 0, 2 * sizeof(double) * (size_t)channels);
     for (int i = 0; i < call->n; i++) {
         const float *x = call->x[0] + i * x_values;
@@ -219,7 +202,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                                      .bias = call->params[1],
                                      .y = call->y + i * y_values,
                                  });
-        if (desc->fusion.gives_sums)
+        if (sums.sum)
             tdmi_carry_forward_sums(call->y + i * y_values, tdmi_shape_pixels(desc->out), channels,
                                     &sums);
     }
@@ -247,19 +230,13 @@ static struct slice take(const struct tdmi_op_desc *desc, const struct tdmi_op_c
         slice.x = v;
     }
     if (state->has_gradient_form) {
-        const struct tdmi_gradient_form form = {call->norm.of_g, call->norm.of_x, call->norm.one};
+        const struct tdmi_gradient_form form = tdmi_cpu_gradient_form_of(desc, call);
         float *dy = (float *)((char *)call->workspace + state->dy_at);
         tdmi_carry_gradient(&form, slice.dy, call->y + first * y_values,
                             n * tdmi_shape_pixels(desc->out), desc->out.c, dy);
         slice.dy = dy;
     }
     return slice;
-}
-
-static void add(float *restrict to, const float *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] += from[i];
 }
 
 /* The first slice writes, further ones add. */
@@ -282,9 +259,9 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
                                                        .db = db,
                                                    });
     if (slice->first > 0) {
-        add(call->dparams[0], dw, state->n_weights);
+        tdmi_cpu_accumulate(call->dparams[0], dw, state->n_weights);
         if (db)
-            add(call->dparams[1], db, (size_t)desc->out.c);
+            tdmi_cpu_accumulate(call->dparams[1], db, (size_t)desc->out.c);
     }
 }
 
@@ -298,9 +275,7 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const int channels = desc->in[0].c;
     const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
     const bool is_direct = !has_read_form(desc) && !call->dx_add[0];
-    double *sum = call->dx_sums[0];
-    const struct tdmi_backward_sums sums = {call->in_norm[0].mean, sum,
-                                            sum ? sum + channels : NULL};
+    const struct tdmi_backward_sums sums = tdmi_cpu_sums_of(desc, call, 0);
     for (int i = 0; i < slice->n; i++) {
         int64_t at = (slice->first + i) * x_values;
         float *dx = call->dx[0] + at;
@@ -317,13 +292,12 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         if (!is_direct)
             tdmi_carry_mask(&form, call->x[0] + at, dv,
                             call->dx_add[0] ? call->dx_add[0] + at : NULL, pixels, channels, dx);
-        if (sum)
+        if (sums.sum)
             tdmi_carry_backward_sums(dx, call->x[0] + at, pixels, channels, &sums);
     }
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const int step = state->goes_by_picture ? 1 : call->n;
@@ -337,19 +311,13 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
-{
-    (void)desc;
-    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "oneDNN");
-}
-
 const struct tdmi_kernel tdmi_conv_by_onednn = {
     .can_fuse = can_fuse,
     .adds_dx = true,
     .prepare = prepare,
     .release = release,
     .needs = needs,
-    .describe = describe,
+    .algorithm = "oneDNN",
     .pack = pack,
     .forward = forward,
     .backward = backward,

@@ -3,7 +3,6 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/product.h"
-#include "base/memory.h"
 
 #include <string.h>
 
@@ -16,10 +15,9 @@ struct products {
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    struct products *products = tdmi_alloc(1, sizeof *products);
+    struct products *products = NULL;
     (void)desc;
-    if (!products)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a dense layer: out of memory");
+    TDMI_TRY(TDMI_NEW(products, 1, err));
     products->threads = tdmi_onednn_threads_find();
     *prepared = products;
     return TDM_OK;
@@ -27,8 +25,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
 
 /* Without training row by row: the product of several rows may round a row in another way than it
  * does alone, but what is said about a picture must not depend on its neighbours. */
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     struct products *products = desc->prepared;
     const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
@@ -55,8 +52,7 @@ static void backward_bias(const struct tdmi_op_call *call, int out)
             call->dparams[1][o] += call->dy[(int64_t)i * out + o];
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
     struct products *products = desc->prepared;

@@ -5,7 +5,6 @@
 #include "backend/cpu/cpu.h"
 #include "base/system/affinity.h"
 #include "backend/host.h"
-#include "base/memory.h"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -97,64 +96,46 @@ static tdm_status fill_seat(tdmi_onednn_primitive *primitive, struct seat *seat,
                             dnnl_engine_t engine, const struct tdmi_onednn_argument *arguments,
                             tdm_error *err)
 {
-    TDM_TRY(
-        tdmi_onednn_explain(dnnl_stream_create(&seat->stream, engine, dnnl_stream_default_flags),
-                            "a stream", err),
-        err, "preparing a primitive");
+    TDMI_ONEDNN_TRY("a stream",
+                    dnnl_stream_create(&seat->stream, engine, dnnl_stream_default_flags));
     for (int i = 0; i < primitive->n_arguments; i++) {
         const struct tdmi_onednn_argument *argument = &arguments[primitive->places[i]];
         seat->arguments[i].arg = argument->name;
-        TDM_TRY(tdmi_onednn_explain(dnnl_memory_create(&seat->arguments[i].memory, argument->layout,
-                                                       engine, DNNL_MEMORY_NONE),
-                                    "an argument", err),
-                err, "preparing a primitive");
+        TDMI_ONEDNN_TRY("an argument",
+                        dnnl_memory_create(&seat->arguments[i].memory, argument->layout, engine,
+                                           DNNL_MEMORY_NONE));
     }
     return TDM_OK;
 }
 
-static tdm_status fill(tdmi_onednn_primitive *primitive, const_dnnl_primitive_desc_t plan,
-                       const struct tdmi_onednn_argument *arguments, tdm_error *err)
-{
-    dnnl_engine_t engine = NULL;
-    int before = tdmi_onednn_threads_enter(primitive->threads);
-    dnnl_status_t code = dnnl_primitive_create(&primitive->primitive, plan);
-    tdmi_onednn_threads_leave(primitive->threads, before);
-    if (code == dnnl_success)
-        code = dnnl_primitive_desc_query(plan, dnnl_query_engine, 0, &engine);
-    TDM_TRY(tdmi_onednn_explain(code, "a primitive", err), err, "preparing a primitive");
-    for (int i = 0; i < primitive->n_seats; i++)
-        TDM_TRY(fill_seat(primitive, &primitive->seats[i], engine, arguments, err), err,
-                "preparing a primitive for thread %d of %d", i + 1, primitive->n_seats);
-    return TDM_OK;
-}
+TDMI_POINTER_RELEASE(tdmi_onednn_primitive, tdmi_onednn_primitive_close)
 
 tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
                                       const struct tdmi_onednn_argument *arguments, int n_arguments,
                                       tdmi_onednn_primitive **primitive, tdm_error *err)
 {
     int cpus[most_seats];
-    tdmi_onednn_primitive *made = tdmi_alloc(1, sizeof *made);
+    dnnl_engine_t engine = NULL;
+    TDMI_AT_END(tdmi_onednn_primitive_close_at) tdmi_onednn_primitive *made = NULL;
     *primitive = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a primitive: out of memory");
-    tdm_status status = tdmi_onednn_need_room("a primitive", err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(tdmi_onednn_need_room("a primitive", err));
     int n_cpus = tdmi_affinity_mask(cpus, most_seats);
     made->n_seats = n_cpus > 0 ? n_cpus : 1;
-    made->seats = tdmi_alloc((size_t)made->n_seats, sizeof *made->seats);
     made->threads = tdmi_onednn_threads_find();
+    TDMI_TRY(TDMI_NEW(made->seats, made->n_seats, err));
     for (int i = 0; i < n_arguments; i++)
         if (arguments[i].layout)
             made->places[made->n_arguments++] = i;
-    status = made->seats ? fill(made, plan, arguments, err)
-                         : TDM_FAIL(err, TDM_E_MEMORY, "preparing a primitive: out of memory");
-out:
-    if (status != TDM_OK) {
-        tdmi_onednn_primitive_close(made);
-        return status;
-    }
-    *primitive = made;
+    int before = tdmi_onednn_threads_enter(made->threads);
+    dnnl_status_t code = dnnl_primitive_create(&made->primitive, plan);
+    tdmi_onednn_threads_leave(made->threads, before);
+    TDMI_ONEDNN_TRY("a primitive", code);
+    TDMI_ONEDNN_TRY("a primitive", dnnl_primitive_desc_query(plan, dnnl_query_engine, 0, &engine));
+    for (int i = 0; i < made->n_seats; i++)
+        TDM_TRY(fill_seat(made, &made->seats[i], engine, arguments, err), err,
+                "preparing a primitive for thread %d of %d", i + 1, made->n_seats);
+    *primitive = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -165,14 +146,11 @@ void tdmi_onednn_primitive_close(tdmi_onednn_primitive *primitive)
     for (int i = 0; primitive->seats && i < primitive->n_seats; i++) {
         struct seat *seat = &primitive->seats[i];
         for (int a = 0; a < TDMI_ONEDNN_ARGUMENTS; a++)
-            if (seat->arguments[a].memory)
-                dnnl_memory_destroy(seat->arguments[a].memory);
-        if (seat->stream)
-            dnnl_stream_destroy(seat->stream);
+            dnnl_memory_destroy_at(&seat->arguments[a].memory);
+        dnnl_stream_destroy_at(&seat->stream);
     }
     tdmi_free(primitive->seats);
-    if (primitive->primitive)
-        dnnl_primitive_destroy(primitive->primitive);
+    dnnl_primitive_destroy_at(&primitive->primitive);
     tdmi_free(primitive);
 }
 
@@ -210,7 +188,7 @@ bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *con
     return code == dnnl_success;
 }
 
-/* ---- who it is ---------------------------------------------------------------------------- */
+/* ---- the version ---------------------------------------------------------------------------- */
 
 void tdmi_onednn_write_version(char *text, size_t text_bytes)
 {

@@ -10,10 +10,9 @@
 #define TANDEM_BACKEND_CPU_ONEDNN_PRIMITIVE_H
 
 #include "backend/backend.h"
+#include "base/scope.h"
 
 #include <oneapi/dnnl/dnnl.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 enum { TDMI_ONEDNN_ARGUMENTS = 8 };
 
@@ -43,12 +42,31 @@ enum { TDMI_ONEDNN_ROOM_TO_MAKE = 16 << 20, TDMI_ONEDNN_ROOM_TO_RUN = 32 << 10 }
 
 /* TDM_E_MEMORY, about what: "a convolution". */
 tdm_status tdmi_onednn_need_room(const char *what, tdm_error *err) TDM_MUST_USE;
-/* That oneDNN did not run, on the stream that it was to run on: once prepared, it lacks nothing but
+/* Note on the stream that oneDNN did not run: once prepared, it lacks nothing but
  * memory. */
 void tdmi_onednn_note(tdmi_stream *stream);
 
 /* A status of oneDNN's as one of ours; what is "an f32 convolution". */
 tdm_status tdmi_onednn_explain(dnnl_status_t code, const char *what, tdm_error *err) TDM_MUST_USE;
+/* Return from the calling function when a call of oneDNN fails. */
+#define TDMI_ONEDNN_TRY(what, call) TDMI_TRY(tdmi_onednn_explain((call), (what), err))
+
+/* Define destroy_at for TDMI_AT_END, where the object may never have been made. */
+#define TDMI_ONEDNN_RELEASE(type, destroy)        \
+    static inline void destroy##_at(type *object) \
+    {                                             \
+        if (*object)                              \
+            destroy(*object);                     \
+    }
+TDMI_ONEDNN_RELEASE(dnnl_engine_t, dnnl_engine_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_stream_t, dnnl_stream_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_memory_t, dnnl_memory_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_memory_desc_t, dnnl_memory_desc_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_primitive_t, dnnl_primitive_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_primitive_desc_t, dnnl_primitive_desc_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_primitive_attr_t, dnnl_primitive_attr_destroy)
+TDMI_ONEDNN_RELEASE(dnnl_post_ops_t, dnnl_post_ops_destroy)
+
 size_t tdmi_onednn_scratch_bytes(const_dnnl_primitive_desc_t plan);
 
 /* Primitives are for as many threads as there are when they are made: one, between these two. */

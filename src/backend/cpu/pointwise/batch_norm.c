@@ -24,10 +24,8 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
            (desc->is_training || !asked->is_virtual);
 }
 
-static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                           const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(reduce_forward)
 {
-    (void)stream;
     int channels = desc->out.c;
     memset(call->norm.sums, 0, 2 * sizeof(double) * (size_t)channels);
     struct tdmi_forward_sums sums = {call->norm.centre, call->norm.sums,
@@ -49,11 +47,9 @@ static struct tdmi_read_form frozen_form(const struct tdmi_op_desc *desc,
     return (struct tdmi_read_form){scale, shift, TDMI_ACT_NONE};
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(forward)
 {
     struct tdmi_read_form form = {call->norm.scale, call->norm.shift, TDMI_ACT_NONE};
-    (void)stream;
     if (desc->is_training && desc->keeps_statistics)
         tdmi_ref_norm_keep(desc, call);
     else if (desc->is_training)
@@ -64,10 +60,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_carry_read(&form, call->x[0], pixels_of(desc, call->n), desc->out.c, call->y);
 }
 
-static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(reduce_backward)
 {
-    (void)stream;
     int channels = desc->out.c;
     memset(call->norm.sums, 0, 2 * sizeof(double) * (size_t)channels);
     struct tdmi_backward_sums sums = {call->norm.mean, call->norm.sums, call->norm.sums + channels};
@@ -78,14 +72,12 @@ static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc
  * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel, which is the gradient
  * form. The gradients of scale and shift are this shard's part; dx needs the sums over all that
  * share statistics. Where mean and s are kept they do not depend on x, and dx = scale · s · dy. */
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(backward)
 {
     const struct tdmi_norm *norm = &call->norm;
     int channels = desc->out.c;
     double m = (double)pixels_of(desc, norm->total_images);
     const bool is_fixed = desc->keeps_statistics;
-    (void)stream;
     for (int c = 0; c < channels; c++) {
         double rstd = (double)norm->rstd[c], scale = (double)norm->scale[c];
         double slope = is_fixed ? 0.0 : norm->total[channels + c] * rstd * rstd / m;

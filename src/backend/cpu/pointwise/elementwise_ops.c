@@ -6,6 +6,12 @@
 #include "backend/cpu/pointwise/elementwise.h"
 #include "backend/cpu/op_forms.h"
 
+const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa isa)
+{
+    static const struct tdmi_elementwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_elementwise);
+    return kernels[isa];
+}
+
 static const struct tdmi_elementwise_kernels *kernels(void)
 {
     return tdmi_elementwise_kernels(tdmi_isa_best());
@@ -40,10 +46,8 @@ static void backward_of_input(const struct tdmi_op_desc *desc, const struct tdmi
 /* ---- add --------------------------------------------------------------------------------------
  */
 
-static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                        const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(add_forward)
 {
-    (void)stream;
     kernels()->combine(&(struct tdmi_combine){
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
@@ -54,10 +58,8 @@ static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     });
 }
 
-static void add_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                         const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(add_backward)
 {
-    (void)stream;
     backward_of_input(desc, call, 0, TDMI_ACT_NONE);
     backward_of_input(desc, call, 1, TDMI_ACT_NONE);
 }
@@ -77,10 +79,8 @@ static enum tdmi_act act_of(const struct tdmi_op_desc *desc)
     return desc->kind == TDMI_OP_RELU6 ? TDMI_ACT_RELU6 : TDMI_ACT_RELU;
 }
 
-static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                               const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(activation_forward)
 {
-    (void)stream;
     kernels()->combine(&(struct tdmi_combine){
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
@@ -91,10 +91,8 @@ static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *d
     });
 }
 
-static void activation_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(activation_backward)
 {
-    (void)stream;
     backward_of_input(desc, call, 0, act_of(desc));
 }
 
@@ -123,19 +121,15 @@ static struct tdmi_global_pool pool_of(const struct tdmi_op_desc *desc,
                                      .sums = tdmi_cpu_sums_of(desc, call, 0)};
 }
 
-static void global_pool_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(global_pool_forward)
 {
     const struct tdmi_global_pool work = pool_of(desc, call);
-    (void)stream;
     kernels()->global_pool(&work);
 }
 
-static void global_pool_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                                 const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(global_pool_backward)
 {
     const struct tdmi_global_pool work = pool_of(desc, call);
-    (void)stream;
     if (work.dx)
         kernels()->global_pool_backward(&work);
 }

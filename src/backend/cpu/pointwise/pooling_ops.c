@@ -6,6 +6,18 @@
 #include "backend/cpu/op_forms.h"
 #include "backend/cpu/pointwise/pooling.h"
 
+size_t tdmi_pooling_winner_bytes(const struct tdmi_pooling *pool, int n)
+{
+    size_t values = (size_t)n * (size_t)pool->out_h * (size_t)pool->out_w * (size_t)pool->channels;
+    return (values + 63) / 64 * 64 + 64;
+}
+
+const struct tdmi_pooling_kernels *tdmi_pooling_kernels(enum tdmi_isa isa)
+{
+    static const struct tdmi_pooling_kernels *const kernels[] = TDMI_PER_ISA(tdmi_pooling);
+    return kernels[isa];
+}
+
 static const struct tdmi_pooling_kernels *kernels(void)
 {
     return tdmi_pooling_kernels(tdmi_isa_best());
@@ -54,22 +66,18 @@ static void needs_winners(const struct tdmi_op_desc *desc, struct tdmi_kernel_ne
         needs->saved_bytes = tdmi_pooling_winner_bytes(&pool, desc->max_images);
 }
 
-static void max_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                        const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(max_forward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
     struct tdmi_pooling_forward work = forward_of(desc, call);
-    (void)stream;
     work.winners = desc->is_training ? call->saved : NULL;
     kernels()->max(&pool, &work);
 }
 
-static void max_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                         const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(max_backward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
     struct tdmi_pooling_backward work = backward_of(desc, call);
-    (void)stream;
     work.winners = call->saved;
     if (work.dx)
         kernels()->max_backward(&pool, &work);
@@ -86,21 +94,17 @@ const struct tdmi_kernel tdmi_cpu_max_pool = {
 /* ---- average ----------------------------------------------------------------------------------
  */
 
-static void average_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(average_forward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
     const struct tdmi_pooling_forward work = forward_of(desc, call);
-    (void)stream;
     kernels()->average(&pool, &work);
 }
 
-static void average_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call)
+TDMI_KERNEL_RUN(average_backward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
     const struct tdmi_pooling_backward work = backward_of(desc, call);
-    (void)stream;
     if (work.dx)
         kernels()->average_backward(&pool, &work);
 }

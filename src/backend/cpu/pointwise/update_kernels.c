@@ -17,6 +17,18 @@
             BLOCK(i, ACCESS_PART, (int)((total)-i)); \
     } while (0)
 
+/* The step `name` of a call, made of name_block. */
+#define STEP(name)                                                             \
+    static void name(tdmi_stream *stream, const struct tdmi_update_call *call) \
+    {                                                                          \
+        (void)stream;                                                          \
+        int64_t i = 0;                                                         \
+        for (; i + LANES <= call->n; i += LANES)                               \
+            name##_block(call, i, ACCESS_WHOLE, LANES);                        \
+        if (i < call->n)                                                       \
+            name##_block(call, i, ACCESS_PART, (int)(call->n - i));            \
+    }
+
 /* ---- descent ---------------------------------------------------------------------------------
  */
 
@@ -46,13 +58,7 @@ LANES_INLINE void sgd_block(const struct tdmi_update_call *call, int64_t i,
     put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), access, n);
 }
 
-static void sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    (void)stream;
-#define BLOCK(i, access, n) sgd_block(call, i, access, n)
-    ALL_BLOCKS(call->n, BLOCK);
-#undef BLOCK
-}
+STEP(sgd)
 
 /* ---- steps divided by the root of a mean of squares -------------------------------------------
  */
@@ -79,13 +85,7 @@ LANES_INLINE void rmsprop_block(const struct tdmi_update_call *call, int64_t i,
     put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), v)), access, n);
 }
 
-static void rmsprop(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    (void)stream;
-#define BLOCK(i, access, n) rmsprop_block(call, i, access, n)
-    ALL_BLOCKS(call->n, BLOCK);
-#undef BLOCK
-}
+STEP(rmsprop)
 
 LANES_INLINE lanes mean_moved(const struct tdmi_moments *moments, lanes mean, lanes g)
 {
@@ -116,13 +116,7 @@ LANES_INLINE void adam_block(const struct tdmi_update_call *call, int64_t i,
     put(params, lanes_sub(lanes_multiply(lanes_all(moments->keep), w), step), access, n);
 }
 
-static void adam(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    (void)stream;
-#define BLOCK(i, access, n) adam_block(call, i, access, n)
-    ALL_BLOCKS(call->n, BLOCK);
-#undef BLOCK
-}
+STEP(adam)
 
 /* ---- lengths -----------------------------------------------------------------------------------
  * In ref's partial sums; zeros behind the last value change none of them. */
@@ -193,13 +187,7 @@ LANES_INLINE void lamb_step_block(const struct tdmi_update_call *call, int64_t i
         access, n);
 }
 
-static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    (void)stream;
-#define BLOCK(i, access, n) lamb_step_block(call, i, access, n)
-    ALL_BLOCKS(call->n, BLOCK);
-#undef BLOCK
-}
+STEP(lamb_step)
 
 /* ---- averages and sums ------------------------------------------------------------------------
  */

@@ -1,4 +1,4 @@
-/* hswish and sigmoid, forward and backward: formulas of backend/ref/hswish.c and sigmoid.c, in f32.
+/* hswish and sigmoid, forward and backward: formulas of backend/ref/activations.c, in f32.
  */
 #include "backend/cuda/kernels/curves.h"
 #include "backend/cuda/kernels/vectors.cuh"

@@ -5,27 +5,19 @@
  */
 #include "tandem_features.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "backend/cpu/onednn/twice.h"
 
 #if TDM_HAVE_ONEDNN
 
 #include "backend/conv_probe.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/onednn/conv.h"
 #include "base/thread.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const struct tdmi_kernel *const onednn = &tdmi_conv_by_onednn;
 
-static void random_convolutions_match_their_formula(void **state)
+TEST(random_convolutions_match_their_formula)
 {
-    (void)state;
     for (int i = 0; i < 200; i++) {
         check_conv_case(onednn, i, true);
         check_conv_case(onednn, i, false);
@@ -50,13 +42,89 @@ static struct tdmi_op_desc square(int size, int in, int out, int kernel, int str
 }
 
 /* Padding that the last window does not reach is no part of the convolution. */
-static void rows_that_no_window_reaches_are_left_out(void **state)
+TEST(rows_that_no_window_reaches_are_left_out)
 {
-    (void)state;
     for (int size = 5; size <= 8; size++) {
         struct tdmi_op_desc desc = square(size, 3, 20, 3, 3, 0);
         desc.is_training = desc.wants_dx = true;
         check_conv(onednn, &desc, 2, true);
+    }
+}
+
+/* ---- rectangular windows, which no op has: by the primitives alone --------------------------- */
+
+static void check_rectangle(const struct tdmi_onednn_conv_desc *d)
+{
+    const int n_x = (int)tdmi_shape_values(d->in), n_y = (int)tdmi_shape_values(d->out);
+    const int n_w = d->kernel_h * d->kernel_w * d->in.c * d->out.c;
+    float *x = conv_filled(n_x, 1, -1.0f, 1.0f), *w = conv_filled(n_w, 2, -1.0f, 1.0f);
+    float *dy = conv_filled(n_y, 3, -1.0f, 1.0f), *y = conv_unwritten(n_y);
+    float *dx = conv_unwritten(n_x), *dw = conv_unwritten(n_w), *packed[TDMI_ONEDNN_PASSES];
+    double *sums = tdmi_alloc((size_t)(n_x + n_y + n_w), sizeof *sums);
+    double *y_sum = sums, *dx_sum = y_sum + n_y, *dw_sum = dx_sum + n_x;
+    tdmi_onednn_conv *conv;
+    tdm_error err = {0};
+    assert_non_null(sums);
+    assert_ok(tdmi_onednn_conv_open(d, &conv, &err), &err);
+    for (int i = 0; i < TDMI_ONEDNN_PASSES; i++) {
+        const enum tdmi_onednn_pass pass = (enum tdmi_onednn_pass)i;
+        packed[i] = tdmi_alloc_aligned(tdmi_onednn_conv_packed_bytes(conv, pass) + 64);
+        tdmi_onednn_conv_pack(conv, NULL, pass, w, NULL, packed[i]);
+    }
+    struct tdmi_onednn_conv_call call = {.n = 1, .x = x, .y = y, .dy = dy, .dx = dx, .dw = dw};
+    call.workspace = tdmi_alloc_aligned(tdmi_onednn_conv_workspace_bytes(conv) + 64);
+    call.packed = packed[TDMI_ONEDNN_FORWARD];
+    tdmi_onednn_conv_forward(conv, &call);
+    tdmi_onednn_conv_backward_weights(conv, &call);
+    call.packed = packed[TDMI_ONEDNN_BACKWARD_DATA];
+    tdmi_onednn_conv_backward_data(conv, &call);
+    for (int at_y = 0; at_y < n_y; at_y++)
+        for (int at_w = at_y % d->out.c; at_w < n_w; at_w += d->out.c) {
+            const int tap = at_w / d->out.c / d->in.c, pixel = at_y / d->out.c;
+            const int row = pixel / d->out.w * d->stride_h + tap / d->kernel_w - d->pad_top;
+            const int column = pixel % d->out.w * d->stride_w + tap % d->kernel_w - d->pad_left;
+            if (row < 0 || row >= d->in.h || column < 0 || column >= d->in.w)
+                continue;
+            const int at_x = (row * d->in.w + column) * d->in.c + at_w / d->out.c % d->in.c;
+            y_sum[at_y] += (double)x[at_x] * (double)w[at_w];
+            dx_sum[at_x] += (double)dy[at_y] * (double)w[at_w];
+            dw_sum[at_w] += (double)dy[at_y] * (double)x[at_x];
+        }
+    for (int i = 0; i < n_y; i++)
+        assert_true(fabs((double)y[i] - y_sum[i]) <= 1e-4);
+    for (int i = 0; i < n_x; i++)
+        assert_true(fabs((double)dx[i] - dx_sum[i]) <= 1e-4);
+    for (int i = 0; i < n_w; i++)
+        assert_true(fabs((double)dw[i] - dw_sum[i]) <= 1e-4);
+    tdmi_onednn_conv_close(conv);
+    void *all[] = {x, w, dy, y, dx, dw, packed[0], packed[1], call.workspace, sums};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        tdmi_free(all[i]);
+}
+
+TEST(rectangular_windows_and_strides_match_their_formula)
+{
+    static const int cases[][6] = {/* kernel, stride and padding, of rows and columns */
+                                   {1, 3, 1, 1, 0, 1}, {3, 1, 1, 2, 1, 0}, {5, 2, 2, 1, 2, 1},
+                                   {2, 7, 3, 2, 0, 3}, {3, 3, 2, 1, 1, 1}, {1, 1, 1, 3, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int *c = cases[i];
+        struct tdmi_onednn_conv_desc desc = {.max_images = 1,
+                                             .in = {11, 9, 5},
+                                             .kernel_h = c[0],
+                                             .kernel_w = c[1],
+                                             .stride_h = c[2],
+                                             .stride_w = c[3],
+                                             .dilation_h = 1,
+                                             .dilation_w = 1,
+                                             .groups = 1,
+                                             .pad_top = c[4],
+                                             .pad_left = c[5],
+                                             .has_backward = true,
+                                             .wants_dx = true};
+        desc.out = (struct tdmi_shape){(11 + 2 * c[4] - c[0]) / c[2] + 1,
+                                       (9 + 2 * c[5] - c[1]) / c[3] + 1, 7};
+        check_rectangle(&desc);
     }
 }
 
@@ -79,14 +147,13 @@ static tdm_status forward_task(void *self, int index, int worker, tdm_error *err
 }
 
 /* More tasks than threads: each gives the same bits and allocates nothing. */
-static void many_threads_share_one_convolution(void **state)
+TEST(many_threads_share_one_convolution)
 {
     const struct tdmi_op_desc desc = square(9, 17, 33, 3, 1, 1);
     struct shared shared;
     struct conv_probe *p = &shared.probe;
     tdm_error err = {0};
     tdmi_pool *pool;
-    (void)state;
     conv_begin(p, onednn, &desc, 2, false);
     conv_run(p, 2);
     conv_check(p);
@@ -112,14 +179,13 @@ static void many_threads_share_one_convolution(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void running_without_memory_fails_at_the_next_wait(void **state)
+TEST(running_without_memory_fails_at_the_next_wait)
 {
     const struct tdmi_stream_table *streams = &tdmi_backend_cpu.stream;
     struct tdmi_op_desc desc = square(6, 3, 5, 1, 1, 0);
     struct conv_probe p;
     tdm_error err = {0};
     tdmi_stream *stream = NULL;
-    (void)state;
     desc.is_training = desc.wants_dx = true;
     conv_begin(&p, onednn, &desc, 2, false);
     assert_int_equal(streams->open(NULL, &stream, &err), TDM_OK);
@@ -142,10 +208,9 @@ static void running_without_memory_fails_at_the_next_wait(void **state)
 }
 
 /* Each allocation of ours fails once: prepare reports it and leaves nothing behind. */
-static void preparing_without_memory_is_an_error(void **state)
+TEST(preparing_without_memory_is_an_error)
 {
     tdm_status status = TDM_E_MEMORY;
-    (void)state;
     for (int64_t n = 1; status != TDM_OK; n++) {
         struct tdmi_op_desc desc = square(6, 3, 5, 1, 1, 0);
         tdm_error err = {0};
@@ -160,33 +225,7 @@ static void preparing_without_memory_is_an_error(void **state)
     }
 }
 
-static int run_all(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_convolutions_match_their_formula),
-        cmocka_unit_test(rows_that_no_window_reaches_are_left_out),
-        cmocka_unit_test(many_threads_share_one_convolution),
-        cmocka_unit_test(preparing_without_memory_is_an_error),
-        cmocka_unit_test(running_without_memory_fails_at_the_next_wait),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-/* oneDNN reads the limit once, so the second run is another process, and comes first. */
-int main(void)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
-        return run_all();
-    }
-    int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
-        fprintf(stderr, "the tests failed with DNNL_MAX_CPU_ISA=AVX2\n");
-        return 1;
-    }
-    return run_all();
-}
+ONEDNN_TEST_MAIN
 
 #else
 

@@ -4,13 +4,7 @@
  */
 #include "tandem_features.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "backend/cpu/onednn/twice.h"
 
 #if TDM_HAVE_ONEDNN
 
@@ -20,8 +14,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { guard = 16 };
 
@@ -68,11 +60,10 @@ static void check(int rows, int columns, int depth, bool is_a_transposed, bool i
     free(before);
 }
 
-static void products_follow_their_formula(void **state)
+TEST(products_follow_their_formula)
 {
     static const int sizes[] = {1, 2, 3, 7, 8, 10, 16, 17, 33, 100};
     enum { n_sizes = sizeof sizes / sizeof sizes[0] };
-    (void)state;
     for (int i = 0; i < n_sizes * n_sizes * n_sizes; i++)
         check(sizes[i % n_sizes], sizes[i / n_sizes % n_sizes], sizes[i / n_sizes / n_sizes],
               i % 2 == 0, i % 3 == 0, i % 5 == 0);
@@ -82,13 +73,12 @@ static void products_follow_their_formula(void **state)
 }
 
 /* NaN, and what waits for the stream hears of it, once. */
-static void a_product_without_memory_is_told_by_the_stream(void **state)
+TEST(a_product_without_memory_is_told_by_the_stream)
 {
     const struct tdmi_stream_table *streams = &tdmi_backend_cpu.stream;
     float *a = filled(16 * 8, 1), *b = filled(8 * 10, 2), *c = filled(16 * 10, 3);
     tdmi_stream *stream = NULL;
     tdm_error err = {0};
-    (void)state;
     assert_int_equal(streams->open(NULL, &stream, &err), TDM_OK);
     _Atomic int64_t made_for = 0;
     const struct tdmi_onednn_product p = {16,    10, 8, false, false,  false,
@@ -111,29 +101,7 @@ static void a_product_without_memory_is_told_by_the_stream(void **state)
     free(c);
 }
 
-static int run_all(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_follow_their_formula),
-        cmocka_unit_test(a_product_without_memory_is_told_by_the_stream)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-/* oneDNN reads the limit once, so the second run is another process, and comes first. */
-int main(void)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
-        return run_all();
-    }
-    int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
-        fprintf(stderr, "the tests failed with DNNL_MAX_CPU_ISA=AVX2\n");
-        return 1;
-    }
-    return run_all();
-}
+ONEDNN_TEST_MAIN
 
 #else
 

@@ -1,5 +1,5 @@
 /*
- * The logistic function and its binary cross-entropy, on a GPU; formulas: backend/ref/logistic.c.
+ * The logistic function and its binary cross-entropy, on a GPU; formulas: backend/ref/losses.c.
  */
 #ifndef TANDEM_BACKEND_CUDA_LOGISTIC_H
 #define TANDEM_BACKEND_CUDA_LOGISTIC_H

@@ -1,5 +1,5 @@
 /*
- * Softmax and its cross-entropy, on a GPU; formulas and targets: backend/ref/softmax.c.
+ * Softmax and its cross-entropy, on a GPU; formulas and targets: backend/ref/losses.c.
  */
 #ifndef TANDEM_BACKEND_CUDA_SOFTMAX_H
 #define TANDEM_BACKEND_CUDA_SOFTMAX_H

@@ -1,4 +1,4 @@
-/* Targets of the losses, as in backend/ref/target.c. */
+/* Targets of the losses, as in backend/ref/losses.c. */
 #ifndef TANDEM_BACKEND_CUDA_TARGETS_CUH
 #define TANDEM_BACKEND_CUDA_TARGETS_CUH
 
