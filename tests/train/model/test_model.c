@@ -166,7 +166,7 @@ TEST(evaluations_that_make_no_sense_are_refused)
         {"nowhere", TDM_PART_ALL, 8, TDM_E_INPUT, "nowhere"},
         {"pictures", TDM_PART_ALL, 0, TDM_E_USAGE, "1 to 256"},
         {"pictures", TDM_PART_ALL, 257, TDM_E_USAGE, "1 to 256"},
-        {"pictures", TDM_PART_TEST, 8, TDM_E_INPUT, "the run kept no pictures of"},
+        {"pictures", TDM_PART_TEST, 8, TDM_E_INPUT, "the run kept no images of"},
         {"strange", TDM_PART_ALL, 8, TDM_E_INPUT, "none is one of the model's 3"},
         {"flat", TDM_PART_ALL, 8, TDM_E_INPUT, "no class folders"},
     };
