@@ -230,7 +230,7 @@ static tdm_status measure(struct ceiling *it, const tdmi_plan *plan, double seco
     it->seconds = seconds / n_shapes;
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const int n_alike = count_alike(plan, i);
-        double took;
+        double took = 0.0;
         if (n_alike == 0)
             continue;
         TDM_TRY(measure_shape(it, plan, i, &took, err), err, "measuring the ceiling");
