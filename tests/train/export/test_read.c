@@ -177,7 +177,7 @@ static void forget(const char *from, const char *to)
     static const char *const kept[] = {"model_config", "classes"};
     tdmi_weights *weights = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_weights_open(from, &weights, &err), TDM_OK);
+    assert_ok(tdmi_weights_open(from, &weights, &err), &err);
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     for (size_t i = 0; i < 2; i++)
         tdmi_safetensors_note(writer, kept[i], tdmi_weights_fact(weights, kept[i]));
@@ -186,7 +186,7 @@ static void forget(const char *from, const char *to)
         tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
                              tensor->data);
     }
-    assert_int_equal(tdmi_safetensors_finish(writer, to, &err), TDM_OK);
+    assert_ok(tdmi_safetensors_finish(writer, to, &err), &err);
     tdmi_safetensors_writer_free(writer);
     tdmi_weights_close(weights);
 }

@@ -157,7 +157,7 @@ TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_t
         assert_false(c.is_comparable);
         assert_string_equal(c.verdict, "not comparable");
         assert_int_equal(c.n + c.both + c.only_a + c.only_b + c.neither, 0);
-        assert_non_null(strstr(c.reason, "different pictures"));
+        assert_non_null(strstr(c.reason, "different images"));
     }
 }
 
