@@ -3,7 +3,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 #include "unit.h"
 
 #include <math.h>
@@ -162,12 +162,12 @@ TEST(json_has_a_row_of_counts_for_every_class)
 {
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
-    tdm_json_document *document;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text;
     size_t n_bytes;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
-    tdm_json_writer *writer = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_metrics_to_json(&metrics, writer);
     tdm_json_object_end(writer);
@@ -184,8 +184,6 @@ TEST(json_has_a_row_of_counts_for_every_class)
     assert_int_equal(tdm_json_kind_of(tdm_json_member(c, "recall")), TDM_JSON_NULL);
     assert_true(tdm_json_as_number(tdm_json_member(c, "precision"), -1.0) == 0.0);
     assert_int_equal(tdm_json_kind_of(tdm_json_member(root, "top5")), TDM_JSON_NULL);
-    tdm_json_document_free(document);
-    tdm_json_writer_free(writer);
 }
 
 /* ---- the file --------------------------------------------------------------------------- */
@@ -254,18 +252,17 @@ TEST(a_file_that_would_count_wrongly_is_refused)
 
 TEST(another_safetensors_file_is_named_as_such)
 {
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     tdmi_outcomes read;
     tdm_error err = {0};
     char text[2000];
-    void *bytes;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t n_bytes;
     assert_int_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, NULL), TDM_OK);
     assert_int_equal(tdmi_outcomes_read(bytes, n_bytes, "x", &read, &err), TDM_E_INPUT);
     tdm_error_format(&err, text, sizeof text);
     assert_non_null(strstr(text, "it holds no outcomes"));
-    tdmi_free(bytes);
-    tdmi_safetensors_writer_free(writer);
 }
 
 TEST_MAIN(NULL, NULL)
