@@ -1,5 +1,6 @@
 /* The list of transports, and `self`: one process, nothing to send. */
 #include "dist/comm.h"
+#include "base/scope.h"
 #include "base/text/choice.h"
 
 static const char the_world = 0;
@@ -65,8 +66,7 @@ enum { n_transports = sizeof transports / sizeof transports[0] };
 tdm_status tdmi_comm_find(const char *name, const struct tdmi_comm_table **table, tdm_error *err)
 {
     int index;
-    tdm_status status = tdmi_choice_find("transport", name, names, n_transports, &index, err);
-    if (status == TDM_OK)
-        *table = transports[index];
-    return status;
+    TDMI_TRY(tdmi_choice_find("transport", name, names, n_transports, &index, err));
+    *table = transports[index];
+    return TDM_OK;
 }

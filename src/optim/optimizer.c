@@ -1,5 +1,6 @@
 /* The list of optimisers, and how a learning rate follows the batch. */
 #include "optim/optimizer.h"
+#include "base/scope.h"
 #include "base/text/choice.h"
 
 #include <math.h>
@@ -32,10 +33,9 @@ tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **o
                                tdm_error *err)
 {
     int index;
-    tdm_status status = tdmi_choice_find("optimizer", name, names, n_optimizers, &index, err);
-    if (status == TDM_OK)
-        *optimizer = optimizers[index];
-    return status;
+    TDMI_TRY(tdmi_choice_find("optimizer", name, names, n_optimizers, &index, err));
+    *optimizer = optimizers[index];
+    return TDM_OK;
 }
 
 tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *choice,
@@ -44,13 +44,10 @@ tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *c
     char name[64];
     const struct tdmi_optimizer *optimizer = NULL;
     snprintf(name, sizeof name, "%.*s", (int)tdmi_parameters_name_length(text), text);
-    tdm_status status = tdmi_optimizer_find(name, &optimizer, err);
-    if (status == TDM_OK)
-        status =
-            tdmi_parameters_read("optimizer", text, optimizer->parameters, choice->values, err);
-    if (status == TDM_OK)
-        choice->optimizer = optimizer;
-    return status;
+    TDMI_TRY(tdmi_optimizer_find(name, &optimizer, err));
+    TDMI_TRY(tdmi_parameters_read("optimizer", text, optimizer->parameters, choice->values, err));
+    choice->optimizer = optimizer;
+    return TDM_OK;
 }
 
 void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
@@ -82,23 +79,17 @@ const char *tdmi_scaling_word(int scaling)
 tdm_status tdmi_scaling_find(const char *word, enum tdmi_scaling *scaling, tdm_error *err)
 {
     int index;
-    tdm_status status = tdmi_choice_find("scaling rule", word, scalings, n_scalings, &index, err);
-    if (status == TDM_OK)
-        *scaling = (enum tdmi_scaling)index;
-    return status;
+    TDMI_TRY(tdmi_choice_find("scaling rule", word, scalings, n_scalings, &index, err));
+    *scaling = (enum tdmi_scaling)index;
+    return TDM_OK;
 }
 
 double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double reference_batch)
 {
-    switch (scaling) {
-    case TDMI_SCALING_NONE:
-        return 1.0;
-    case TDMI_SCALING_LINEAR:
-        return batch / reference_batch;
-    case TDMI_SCALING_SQRT:
-        return sqrt(batch / reference_batch);
-    }
-    return 1.0;
+    const double ratio = batch / reference_batch;
+    return scaling == TDMI_SCALING_LINEAR ? ratio
+           : scaling == TDMI_SCALING_SQRT ? sqrt(ratio)
+                                          : 1.0;
 }
 
 void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,

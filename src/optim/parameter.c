@@ -1,5 +1,6 @@
 /* Names with parameters, and the sentences that refuse them. */
 #include "optim/parameter.h"
+#include "base/scope.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,13 +38,10 @@ static void list_parameters(const struct tdmi_parameter *parameters, tdmi_text *
 static tdm_status refuse(const char *what, const char *text,
                          const struct tdmi_parameter *parameters, const char *why, tdm_error *err)
 {
-    tdmi_text known = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text known = {0};
     list_parameters(parameters, &known);
-    tdm_status status =
-        TDM_FAIL(err, TDM_E_USAGE, "the %s '%s': %s; %.*s takes %s", what, text, why,
-                 (int)tdmi_parameters_name_length(text), text, tdmi_text_string(&known));
-    tdmi_text_release(&known);
-    return status;
+    return TDM_FAIL(err, TDM_E_USAGE, "the %s '%s': %s; %.*s takes %s", what, text, why,
+                    (int)tdmi_parameters_name_length(text), text, tdmi_text_string(&known));
 }
 
 static bool is_accepted(const struct tdmi_parameter *parameter, double value)
@@ -52,14 +50,13 @@ static bool is_accepted(const struct tdmi_parameter *parameter, double value)
            (!parameter->is_whole || !(fabs(value - floor(value)) > 0.0));
 }
 
-static const struct tdmi_parameter *find(const struct tdmi_parameter *parameters, const char *name,
-                                         size_t length, int *index)
+/* Index of the parameter of that name, below 0: there is none. */
+static int find(const struct tdmi_parameter *parameters, const char *name, size_t length)
 {
-    for (*index = 0; parameters[*index].name; (*index)++)
-        if (strlen(parameters[*index].name) == length &&
-            memcmp(parameters[*index].name, name, length) == 0)
-            return &parameters[*index];
-    return NULL;
+    for (int i = 0; parameters[i].name; i++)
+        if (strlen(parameters[i].name) == length && memcmp(parameters[i].name, name, length) == 0)
+            return i;
+    return -1;
 }
 
 tdm_status tdmi_parameters_read(const char *what, const char *text,
@@ -75,22 +72,21 @@ tdm_status tdmi_parameters_read(const char *what, const char *text,
         const char *equals = memchr(at, '=', length);
         const size_t name = equals ? (size_t)(equals - at) : length;
         const size_t value = equals ? length - name - 1 : 0;
-        int index;
+        const int index = find(parameters, at, name);
         double number = 0.0;
-        const struct tdmi_parameter *parameter = find(parameters, at, name, &index);
         why[0] = '\0';
         if (!equals)
             snprintf(why, sizeof why, "'%.*s' is no key=value", (int)(length < 80 ? length : 80),
                      at);
-        else if (!parameter)
+        else if (index < 0)
             snprintf(why, sizeof why, "it has no '%.*s'", (int)(name < 80 ? name : 80), at);
         else if (is_set[index])
-            snprintf(why, sizeof why, "%s is there twice", parameter->name);
+            snprintf(why, sizeof why, "%s is there twice", parameters[index].name);
         if (!why[0]) {
             snprintf(word, sizeof word, "%.*s", (int)(value <= longest_word ? value : 0),
                      equals + 1);
-            if (!tdmi_number_read(word, &number) || !is_accepted(parameter, number))
-                snprintf(why, sizeof why, "%s is '%s'", parameter->name, word);
+            if (!tdmi_number_read(word, &number) || !is_accepted(&parameters[index], number))
+                snprintf(why, sizeof why, "%s is '%s'", parameters[index].name, word);
         }
         if (why[0])
             return refuse(what, text, parameters, why, err);

@@ -1,5 +1,6 @@
 /* The schedules, each a line or two of mathematics, and the warm-up before any of them. */
 #include "optim/schedule.h"
+#include "base/scope.h"
 #include "base/text/choice.h"
 
 #include <math.h>
@@ -90,13 +91,11 @@ tdm_status tdmi_schedule_read(const char *text, struct tdmi_schedule_choice *cho
     char name[64];
     int index = 0;
     snprintf(name, sizeof name, "%.*s", (int)tdmi_parameters_name_length(text), text);
-    tdm_status status = tdmi_choice_find("schedule", name, names, n_schedules, &index, err);
-    if (status == TDM_OK)
-        status = tdmi_parameters_read("schedule", text, schedules[index].parameters, choice->values,
-                                      err);
-    if (status == TDM_OK)
-        choice->schedule = &schedules[index];
-    return status;
+    TDMI_TRY(tdmi_choice_find("schedule", name, names, n_schedules, &index, err));
+    TDMI_TRY(
+        tdmi_parameters_read("schedule", text, schedules[index].parameters, choice->values, err));
+    choice->schedule = &schedules[index];
+    return TDM_OK;
 }
 
 double tdmi_schedule_factor(const struct tdmi_schedule_choice *choice, struct tdmi_schedule_at at)

@@ -4,14 +4,14 @@
  */
 #include "tune/bench_ceiling.h"
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 
 #include <float.h>
 #include <string.h>
 
-/* What one thread works with, all on the device. */
+/* The memory of one thread, on the device. */
 struct hand {
     tdmi_stream *stream;
     struct tdmi_op_call call;
@@ -24,7 +24,7 @@ struct ceiling {
     tdmi_pool *pool;
     int images;
 
-    /* of the shape at hand */
+    /* of the current shape */
     struct tdmi_op_desc desc;
     const struct tdmi_kernel *kernel;
     bool has_backward;
@@ -56,79 +56,88 @@ static bool is_same(const struct tdmi_node_plan *a, const struct tdmi_node_plan 
 
 /* ---- memory of one shape ------------------------------------------------------------------- */
 
-static void *block(struct ceiling *it, size_t bytes)
+static tdm_status block(struct ceiling *it, size_t bytes, void **memory, tdm_error *err)
 {
-    void *memory = it->backend->memory.alloc(it->device, bytes ? bytes : 1);
-    if (memory)
-        it->memory[it->n_memory++] = memory;
-    return memory;
+    *memory = it->backend->memory.alloc(it->device, bytes ? bytes : 1);
+    if (!*memory)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes on the device", bytes);
+    it->memory[it->n_memory++] = *memory;
+    return TDM_OK;
+}
+
+static tdm_status floats(struct ceiling *it, int64_t n, float **values, tdm_error *err)
+{
+    void *memory;
+    TDMI_TRY(block(it, sizeof(float) * (size_t)n, &memory, err));
+    *values = memory;
+    return TDM_OK;
 }
 
 /* Values around 0 without pattern: denormals and zeros would time something else. */
-static float *noise(struct ceiling *it, tdmi_stream *stream, int64_t n, tdm_error *err)
+static tdm_status noise(struct ceiling *it, tdmi_stream *stream, int64_t n, float **values,
+                        tdm_error *err)
 {
-    size_t bytes = sizeof(float) * (size_t)n;
-    float *host = tdmi_alloc((size_t)n, sizeof *host), *values = host ? block(it, bytes) : NULL;
+    TDMI_AT_END(tdmi_free_at) float *host = NULL;
     tdmi_rng rng = tdmi_rng_at(1, TDMI_RNG_INIT, 0, (uint64_t)n);
-    for (int64_t i = 0; host && i < n; i++)
+    TDMI_TRY(TDMI_NEW(host, n, err));
+    TDMI_TRY(floats(it, n, values, err));
+    for (int64_t i = 0; i < n; i++)
         host[i] = tdmi_rng_uniform(&rng, -0.5f, 0.5f);
-    if (!values || it->backend->memory.upload(stream, values, host, bytes, err) != TDM_OK ||
-        it->backend->stream.wait(stream, err) != TDM_OK)
-        values = NULL;
-    tdmi_free(host);
-    return values;
+    TDMI_TRY(it->backend->memory.upload(stream, *values, host, sizeof(float) * (size_t)n, err));
+    return it->backend->stream.wait(stream, err);
 }
 
-static bool reserve_hand(struct ceiling *it, struct hand *hand, struct tdmi_kernel_needs needs,
-                         const int64_t *n_params, tdm_error *err)
+static tdm_status reserve_hand(struct ceiling *it, struct hand *hand,
+                               struct tdmi_kernel_needs needs, const int64_t *n_params,
+                               tdm_error *err)
 {
     struct tdmi_op_call *call = &hand->call;
-    int64_t in = it->images * tdmi_shape_values(it->desc.in[0]);
-    int64_t out = it->images * tdmi_shape_values(it->desc.out);
-    call->n = it->images;
-    call->x[0] = noise(it, hand->stream, in, err);
-    call->y = block(it, sizeof(float) * (size_t)out);
-    call->saved = block(it, needs.saved_bytes);
-    call->workspace = block(it, needs.workspace_bytes);
-    call->packed = it->packed;
-    bool is_complete = call->x[0] && call->y && call->saved && call->workspace;
-    if (it->has_backward) {
-        call->dy = noise(it, hand->stream, out, err);
-        is_complete = is_complete && call->dy;
-        if (it->desc.wants_dx)
-            is_complete = (call->dx[0] = block(it, sizeof(float) * (size_t)in)) && is_complete;
-    }
+    const int64_t in = it->images * tdmi_shape_values(it->desc.in[0]);
+    const int64_t out = it->images * tdmi_shape_values(it->desc.out);
+    float *x, *y, *dy = NULL, *dx = NULL;
+    TDMI_TRY(noise(it, hand->stream, in, &x, err));
+    TDMI_TRY(floats(it, out, &y, err));
+    TDMI_TRY(block(it, needs.saved_bytes, &call->saved, err));
+    TDMI_TRY(block(it, needs.workspace_bytes, &call->workspace, err));
+    if (it->has_backward)
+        TDMI_TRY(noise(it, hand->stream, out, &dy, err));
+    if (it->has_backward && it->desc.wants_dx)
+        TDMI_TRY(floats(it, in, &dx, err));
     for (int i = 0; i < TDMI_OP_PARAMS && n_params[i]; i++) {
         call->params[i] = it->params[i];
-        call->dparams[i] = block(it, sizeof(float) * (size_t)n_params[i]);
-        is_complete = is_complete && call->dparams[i];
+        TDMI_TRY(floats(it, n_params[i], &call->dparams[i], err));
     }
-    return is_complete;
+    call->n = it->images;
+    call->x[0] = x;
+    call->y = y;
+    call->dy = dy;
+    call->dx[0] = dx;
+    call->packed = it->packed;
+    return TDM_OK;
 }
 
-static bool reserve(struct ceiling *it, const tdmi_graph *graph, const struct tdmi_node *node,
-                    tdm_error *err)
+static tdm_status reserve(struct ceiling *it, const tdmi_graph *graph, const struct tdmi_node *node,
+                          tdm_error *err)
 {
     const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(it->kernel, &it->desc);
     struct tdmi_pack_call pack = {0};
     int64_t n_params[TDMI_OP_PARAMS] = {0};
     tdmi_stream *stream = it->hands[0].stream;
-    bool is_complete = true;
     for (int i = 0; i < node->n_params; i++) {
+        float *values;
         n_params[i] = graph->params[node->first_param + i].n;
-        it->params[i] = pack.params[i] = noise(it, stream, n_params[i], err);
-        is_complete = is_complete && it->params[i];
+        TDMI_TRY(noise(it, stream, n_params[i], &values, err));
+        it->params[i] = pack.params[i] = values;
     }
     it->packed = NULL;
-    if (needs.packed_bytes && is_complete) {
-        it->packed = pack.packed = block(it, needs.packed_bytes);
-        if (it->packed)
-            it->kernel->pack(stream, &it->desc, &pack);
-        is_complete = it->packed != NULL;
+    if (needs.packed_bytes) {
+        TDMI_TRY(block(it, needs.packed_bytes, &it->packed, err));
+        pack.packed = it->packed;
+        it->kernel->pack(stream, &it->desc, &pack);
     }
-    for (int i = 0; i < tdmi_pool_threads(it->pool) && is_complete; i++)
-        is_complete = reserve_hand(it, &it->hands[i], needs, n_params, err);
-    return is_complete;
+    for (int i = 0; i < tdmi_pool_threads(it->pool); i++)
+        TDMI_TRY(reserve_hand(it, &it->hands[i], needs, n_params, err));
+    return TDM_OK;
 }
 
 /* ---- running it ---------------------------------------------------------------------------- */
@@ -183,10 +192,8 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     if (it->kernel->prepare)
         TDM_TRY(it->kernel->prepare(&it->desc, &it->desc.prepared, err), err, "preparing %s",
                 node->name);
-    tdm_status status = TDM_OK;
-    if (!reserve(it, plan->graph, node, err))
-        status = TDM_FAIL(err, TDM_E_MEMORY, "measuring %s alone on %d threads: out of memory",
-                          node->name, threads);
+    tdm_status status = TDM_WRAP(err, reserve(it, plan->graph, node, err),
+                                 "measuring %s alone on %d threads", node->name, threads);
     if (status == TDM_OK)
         status = tdmi_pool_run(it->pool, threads, run_hand, it, err);
     *took = 0.0;
@@ -201,58 +208,58 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     return status;
 }
 
+/* How many nodes of the plan have the shape of node i; 0 unless i is the first of them. */
+static int count_alike(const tdmi_plan *plan, int i)
+{
+    int n_alike = 0;
+    for (int j = 0; j < plan->graph->n_nodes; j++) {
+        const bool is_alike = is_same(&plan->nodes[i], &plan->nodes[j]);
+        if (is_alike && j < i)
+            return 0;
+        n_alike += is_alike;
+    }
+    return is_counted(plan->graph->nodes[i].kind) ? n_alike : 0;
+}
+
 static tdm_status measure(struct ceiling *it, const tdmi_plan *plan, double seconds, double *sum,
                           tdm_error *err)
 {
     int n_shapes = 0;
-    for (int round = 0; round < 2; round++) { /* count the shapes, then run them */
-        for (int i = 0; i < plan->graph->n_nodes; i++) {
-            if (!is_counted(plan->graph->nodes[i].kind))
-                continue;
-            int alike = 0;
-            bool is_first = true;
-            for (int j = 0; j < plan->graph->n_nodes; j++) {
-                bool is_alike = is_same(&plan->nodes[i], &plan->nodes[j]);
-                alike += is_alike;
-                is_first = is_first && !(is_alike && j < i);
-            }
-            if (!is_first)
-                continue;
-            if (round == 0) {
-                n_shapes++;
-                continue;
-            }
-            double took = 0.0;
-            it->seconds = seconds / n_shapes;
-            TDM_TRY(measure_shape(it, plan, i, &took, err), err, "measuring the ceiling");
-            *sum += alike * took;
-            if (tdm_stop_is_requested())
-                return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
-        }
+    for (int i = 0; i < plan->graph->n_nodes; i++)
+        n_shapes += count_alike(plan, i) > 0;
+    it->seconds = seconds / n_shapes;
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        const int n_alike = count_alike(plan, i);
+        double took = 0.0;
+        if (n_alike == 0)
+            continue;
+        TDM_TRY(measure_shape(it, plan, i, &took, err), err, "measuring the ceiling");
+        *sum += n_alike * took;
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
     }
     return TDM_OK;
+}
+
+static void release(struct ceiling *it)
+{
+    for (int i = 0; it->hands && i < tdmi_pool_threads(it->pool); i++)
+        it->backend->stream.close(it->hands[i].stream);
+    tdmi_free(it->hands);
+    tdmi_free(it->memory);
 }
 
 tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                                 int images, double seconds, double *shard_seconds, tdm_error *err)
 {
-    int threads = tdmi_pool_threads(pool);
+    const int threads = tdmi_pool_threads(pool);
+    TDMI_AT_END(release)
     struct ceiling it = {
         .backend = plan->backend, .device = device, .pool = pool, .images = images};
     *shard_seconds = 0.0;
-    it.hands = tdmi_alloc((size_t)threads, sizeof *it.hands);
-    it.memory = tdmi_alloc(most_blocks * ((size_t)threads + 1), sizeof *it.memory);
-    tdm_status status = TDM_OK;
-    if (!it.hands || !it.memory)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "measuring the ceiling: out of memory");
-    for (int i = 0; i < threads && status == TDM_OK; i++)
-        status = it.backend->stream.open(device, &it.hands[i].stream, err);
-    if (status == TDM_OK)
-        status = measure(&it, plan, seconds, shard_seconds, err);
-    for (int i = 0; it.hands && i < threads; i++)
-        if (it.hands[i].stream)
-            it.backend->stream.close(it.hands[i].stream);
-    tdmi_free(it.hands);
-    tdmi_free(it.memory);
-    return status;
+    TDMI_TRY(TDMI_NEW(it.hands, threads, err));
+    TDMI_TRY(TDMI_NEW(it.memory, most_blocks * (threads + 1), err));
+    for (int i = 0; i < threads; i++)
+        TDMI_TRY(it.backend->stream.open(device, &it.hands[i].stream, err));
+    return measure(&it, plan, seconds, shard_seconds, err);
 }

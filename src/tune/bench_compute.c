@@ -1,11 +1,11 @@
 /*
- * A network's rate without a loader: batches of noise in memory go through the same step that
- * training takes, or the same lanes that judge pictures. The head of a feature extractor has two
- * classes, which cost nothing, so the whole inference graph stands for its features.
+ * A network's rate without a loader: a batch of noise in memory goes through the training step, or
+ * through the evaluator. The head of a feature extractor has two classes, which cost nothing, so
+ * the whole inference graph stands for its features.
  */
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "models/network.h"
 #include "optim/optimizer.h"
@@ -89,8 +89,8 @@ static tdm_status read_precision(struct bench *it, tdm_error *err)
     const bool is_bf16 = strcmp(precision, "bf16") == 0;
     if (strcmp(precision, "f32") != 0 && strcmp(precision, "auto") != 0 && !(is_bf16 && has_bf16))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "measuring in the precision '%s': the device %s computes in f32%s, so "
-                        "f32%s or auto is wanted",
+                        "measuring in the precision '%s': the device %s computes in f32%s; "
+                        "f32%s or auto is accepted",
                         precision, it->options->device, has_bf16 ? " and bf16" : "",
                         has_bf16 ? ", bf16" : "");
     it->storage = is_bf16 ? TDMI_DTYPE_BF16 : TDMI_DTYPE_F32;
@@ -102,25 +102,19 @@ static tdm_status read_precision(struct bench *it, tdm_error *err)
 static tdm_status choose(struct bench *it, tdm_error *err)
 {
     const struct tdm_bench_compute_options *o = it->options;
-    int card, most;
-    tdm_status status = tdmi_network_find(o->model, &it->network, err);
-    if (status == TDM_OK)
-        status = tdmi_backend_find(o->device, &it->backend, &card, err);
-    if (status == TDM_OK)
-        status = read_precision(it, err);
-    if (status == TDM_OK)
-        status = tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err);
-    if (status != TDM_OK)
-        return status;
-    TDM_TRY(it->backend->device.open(card, &it->device, err), err, "opening the device %s",
+    int gpu, most = o->batch;
+    TDMI_TRY(tdmi_network_find(o->model, &it->network, err));
+    TDMI_TRY(tdmi_backend_find(o->device, &it->backend, &gpu, err));
+    TDMI_TRY(read_precision(it, err));
+    TDMI_TRY(tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err));
+    TDM_TRY(it->backend->device.open(gpu, &it->device, err), err, "opening the device %s",
             o->device);
     TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "opening the device %s",
             o->device);
     TDM_TRY(tdmi_pool_new(o->threads, o->threads == 0, &it->pool, err), err, "starting threads");
     it->shard = o->shard                      ? o->shard
                 : it->backend->device.is_host ? it->network.shard
-                                              : o->batch; /* as training does */
-    most = o->batch;
+                                              : o->batch;               /* as training does */
     if (!it->is_training && !o->shard && it->backend->device.is_host) { /* all threads have work */
         int threads = tdmi_pool_threads(it->pool);
         most = (o->batch + threads - 1) / threads;
@@ -151,38 +145,31 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
                     "planning");
 }
 
-static float *device_values(struct bench *it, int64_t n)
+static tdm_status device_values(struct bench *it, int64_t n, float **values, tdm_error *err)
 {
-    return it->backend->memory.alloc(it->device, sizeof(float) * (size_t)(n + 1));
+    *values = it->backend->memory.alloc(it->device, sizeof(float) * (size_t)(n + 1));
+    return *values ? TDM_OK
+                   : TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values on the device",
+                              (long long)n);
 }
 
 static tdm_status open_values(struct bench *it, tdm_error *err)
 {
     const tdmi_graph *graph = it->graph;
     const struct tdmi_memory_table *memory = &it->backend->memory;
-    size_t n_params = (size_t)graph->param_values, n_states = (size_t)graph->state_values;
-    float *params = tdmi_alloc(n_params + 1, sizeof *params);
-    float *states = tdmi_alloc(n_states + 1, sizeof *states);
-    it->params = device_values(it, graph->param_values);
-    it->states = device_values(it, graph->state_values);
-    bool is_complete = params && states && it->params && it->states;
-    for (int i = 0; i < it->optimizer->n_slots && it->is_training && is_complete; i++)
-        is_complete = (it->slots[i] = device_values(it, graph->param_values)) != NULL;
-    tdm_status status = TDM_OK;
-    if (!is_complete)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "reserving %lld parameters: out of memory",
-                          (long long)graph->parameters);
-    if (status == TDM_OK) {
-        tdmi_graph_init_values(graph, 1, params, states);
-        status = memory->upload(it->stream, it->params, params, sizeof(float) * n_params, err);
-    }
-    if (status == TDM_OK)
-        status = memory->upload(it->stream, it->states, states, sizeof(float) * n_states, err);
-    if (status == TDM_OK)
-        status = it->backend->stream.wait(it->stream, err);
-    tdmi_free(params);
-    tdmi_free(states);
-    return status;
+    const int64_t n_params = graph->param_values, n_states = graph->state_values;
+    TDMI_AT_END(tdmi_free_at) float *params = NULL;
+    TDMI_AT_END(tdmi_free_at) float *states = NULL;
+    TDMI_TRY(TDMI_NEW(params, n_params + 1, err));
+    TDMI_TRY(TDMI_NEW(states, n_states + 1, err));
+    TDMI_TRY(device_values(it, n_params, &it->params, err));
+    TDMI_TRY(device_values(it, n_states, &it->states, err));
+    for (int i = 0; i < it->optimizer->n_slots && it->is_training; i++)
+        TDMI_TRY(device_values(it, n_params, &it->slots[i], err));
+    tdmi_graph_init_values(graph, 1, params, states);
+    TDMI_TRY(memory->upload(it->stream, it->params, params, sizeof(float) * (size_t)n_params, err));
+    TDMI_TRY(memory->upload(it->stream, it->states, states, sizeof(float) * (size_t)n_states, err));
+    return it->backend->stream.wait(it->stream, err);
 }
 
 static tdm_status open_runs(struct bench *it, tdm_error *err)
@@ -214,13 +201,11 @@ static tdm_status make_batch(struct bench *it, tdm_error *err)
 {
     int n = it->options->batch, classes = tdmi_graph_classes(it->graph);
     int64_t image = tdmi_shape_values(it->graph->nodes[0].out);
-    it->pixels = tdmi_alloc((size_t)n, (size_t)image);
-    it->labels = tdmi_alloc((size_t)n, sizeof *it->labels);
-    it->items = tdmi_alloc((size_t)n, sizeof *it->items);
-    it->judgements = tdmi_alloc((size_t)n, sizeof *it->judgements);
-    it->rates = tdmi_alloc(most_steps, sizeof *it->rates);
-    if (!it->pixels || !it->labels || !it->items || !it->judgements || !it->rates)
-        return TDM_FAIL(err, TDM_E_MEMORY, "making a batch of %d images: out of memory", n);
+    TDMI_TRY(TDMI_NEW(it->pixels, n * image, err));
+    TDMI_TRY(TDMI_NEW(it->labels, n, err));
+    TDMI_TRY(TDMI_NEW(it->items, n, err));
+    TDMI_TRY(TDMI_NEW(it->judgements, n, err));
+    TDMI_TRY(TDMI_NEW(it->rates, most_steps, err));
     for (int i = 0; i < n; i++) {
         tdmi_rng rng = tdmi_rng_at(1, TDMI_RNG_SYNTH, 0, (uint64_t)i);
         for (int64_t p = 0; p < image; p++)
@@ -423,26 +408,19 @@ tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
 {
     TDMI_OPTIONS(tdm_bench_compute_options, options, tdm_bench_compute_options_default(), err);
     TDMI_RESULT(tdm_bench_compute, result, err);
+    TDMI_AT_END(release)
     struct bench it = {.options = options,
                        .train = tdm_train_options_default(),
                        .is_training = options->mode == TDM_BENCH_TRAIN};
-    int64_t begin = tdmi_clock_ns();
-    tdm_status status = check(options, err);
-    if (status == TDM_OK)
-        status = choose(&it, err);
-    if (status == TDM_OK)
-        status = open_graph(&it, err);
-    if (status == TDM_OK)
-        status = open_values(&it, err);
-    if (status == TDM_OK)
-        status = open_runs(&it, err);
+    const int64_t begin = tdmi_clock_ns();
+    TDMI_TRY(check(options, err));
+    TDMI_TRY(choose(&it, err));
+    TDMI_TRY(open_graph(&it, err));
+    TDMI_TRY(open_values(&it, err));
+    TDMI_TRY(open_runs(&it, err));
     result->start_milliseconds = 1e3 * tdmi_clock_seconds_since(begin);
-    if (status == TDM_OK)
-        status = make_batch(&it, err);
-    if (status == TDM_OK)
-        status = measure(&it, result, err);
-    release(&it);
-    return status;
+    TDMI_TRY(make_batch(&it, err));
+    return measure(&it, result, err);
 }
 
 void tdm_bench_compute_release(struct tdm_bench_compute *result)

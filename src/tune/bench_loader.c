@@ -1,12 +1,11 @@
 /*
- * The rate of the loader and, in turn with it, the rate of what it cannot do without. Every round
- * of the loader begins with an empty ring and ends when the last batch is taken, and its threads
- * rest while the ceiling is measured, so neither lives on the other's time.
+ * The rate of the loader and, interleaved with it, its ceiling: the rate of decoding alone. Every
+ * round of the loader begins with an empty ring and ends when the last batch is taken, and its
+ * threads rest while the ceiling is measured, so neither slows the other.
  */
 #include "base/clock.h"
-#include "base/memory.h"
-#include "base/thread.h"
 #include "base/sized.h"
+#include "base/thread.h"
 #include "data/loader/loader.h"
 #include "data/order/order.h"
 #include "tandem/bench.h"
@@ -108,11 +107,8 @@ static tdm_status make_order(struct bench *it, tdm_error *err)
     int64_t repeats =
         has_groups || it->n_items >= EPOCH_AT_LEAST ? 1 : EPOCH_AT_LEAST / it->n_items + 1;
     it->n_positions = repeats * it->n_items;
-    it->items = tdmi_alloc((size_t)it->n_positions, sizeof *it->items);
-    it->is_bad = tdmi_alloc((size_t)it->n_items, sizeof *it->is_bad);
-    if (it->items == NULL || it->is_bad == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the order of %lld pictures",
-                        (long long)it->n_positions);
+    TDMI_TRY(TDMI_NEW(it->items, it->n_positions, err));
+    TDMI_TRY(TDMI_NEW(it->is_bad, it->n_items, err));
     for (int64_t i = 0; i < it->n_positions; i++)
         it->items[i] = i % it->n_items;
     it->order = (tdmi_order){.seed = it->options->seed, .n = it->n_positions, .is_shuffled = true};
@@ -147,41 +143,37 @@ static tdm_status open_loader(struct bench *it, tdm_error *err)
 static tdm_status preload(struct bench *it, tdm_error *err)
 {
     int64_t held = 0;
-    bool *is_here = tdmi_alloc((size_t)it->n_items, sizeof *is_here);
-    it->files = tdmi_alloc((size_t)it->n_items, sizeof *it->files);
-    it->file_items = tdmi_alloc((size_t)it->n_items, sizeof *it->file_items);
-    tdm_status status = TDM_OK;
-    if (is_here == NULL || it->files == NULL || it->file_items == NULL)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the files of %lld pictures",
-                          (long long)it->n_items);
-    for (int64_t p = 0; status == TDM_OK && p < it->n_positions && held < preload_bytes; p++) {
-        int64_t item = it->items[tdmi_order_at(&it->order, 0, p)];
+    TDMI_AT_END(tdmi_free_at) bool *is_here = NULL;
+    TDMI_TRY(TDMI_NEW(is_here, it->n_items, err));
+    TDMI_TRY(TDMI_NEW(it->files, it->n_items, err));
+    TDMI_TRY(TDMI_NEW(it->file_items, it->n_items, err));
+    for (int64_t p = 0; p < it->n_positions && held < preload_bytes; p++) {
+        const int64_t item = it->items[tdmi_order_at(&it->order, 0, p)];
         if (is_here[item])
             continue;
         if (tdm_stop_is_requested())
-            status = TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while reading pictures");
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while reading images");
         is_here[item] = true;
         tdmi_text *file = &it->files[it->n_files];
-        if (status != TDM_OK || tdmi_source_read(it->source, item, file, NULL) != TDM_OK) {
+        if (tdmi_source_read(it->source, item, file, NULL) != TDM_OK) {
             it->is_bad[item] = true;
             continue;
         }
         it->file_items[it->n_files++] = item;
         held += (int64_t)file->length_bytes;
     }
-    tdmi_free(is_here);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status make_hands(struct bench *it, tdm_error *err)
 {
-    size_t threads = (size_t)tdmi_pool_threads(it->pool);
-    size_t bytes = (size_t)it->preprocess.width * (size_t)it->preprocess.height * 3;
-    it->hands = tdmi_alloc(threads, sizeof *it->hands);
-    for (size_t i = 0; it->hands != NULL && i < threads; i++)
+    const int threads = tdmi_pool_threads(it->pool);
+    const size_t bytes = (size_t)it->preprocess.width * (size_t)it->preprocess.height * 3;
+    TDMI_TRY(TDMI_NEW(it->hands, threads, err));
+    for (int i = 0; i < threads; i++)
         if ((it->hands[i].pixels = tdmi_alloc_aligned(bytes)) == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu pictures", threads);
-    return it->hands != NULL ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "no memory for threads");
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d images", threads);
+    return TDM_OK;
 }
 
 static void release(struct bench *it)
@@ -240,18 +232,16 @@ static tdm_status run_loader(struct bench *it, double seconds, int round, int64_
 static tdm_status decode(const struct bench *it, struct hand *hand, int64_t item,
                          const tdmi_text *file)
 {
-    const char *path = tdmi_source_item(it->source, item).path;
-    if (it->geometry.width == 0)
-        return tdmi_preprocess_file(&it->preprocess, tdmi_text_string(file), file->length_bytes,
-                                    path, &hand->scratch, hand->pixels, NULL);
-    tdm_status status =
-        tdmi_image_reshape(&hand->shown, it->geometry.width, it->geometry.height, NULL);
-    if (status == TDM_OK)
-        status = tdmi_preprocess_file(&it->geometry, tdmi_text_string(file), file->length_bytes,
-                                      path, &hand->scratch, hand->shown.pixels, NULL);
-    return status == TDM_OK ? tdmi_preprocess_image(&it->preprocess, &hand->shown, &hand->scratch,
-                                                    hand->pixels, NULL)
-                            : status;
+    const bool has_table = it->geometry.width > 0;
+    if (has_table)
+        TDMI_TRY(tdmi_image_reshape(&hand->shown, it->geometry.width, it->geometry.height, NULL));
+    TDMI_TRY(tdmi_preprocess_file(has_table ? &it->geometry : &it->preprocess,
+                                  tdmi_text_string(file), file->length_bytes,
+                                  tdmi_source_item(it->source, item).path, &hand->scratch,
+                                  has_table ? hand->shown.pixels : hand->pixels, NULL));
+    return has_table ? tdmi_preprocess_image(&it->preprocess, &hand->shown, &hand->scratch,
+                                             hand->pixels, NULL)
+                     : TDM_OK;
 }
 
 /* A thread of the ceiling: one picture after the other until the time is over. */
@@ -344,26 +334,23 @@ static tdm_status measure(struct bench *it, struct tdm_bench_loader *result, tdm
     return TDM_OK;
 }
 
+static tdm_status bench(struct bench *it, struct tdm_bench_loader *result, tdm_error *err)
+{
+    TDMI_TRY(check(it->options, err));
+    TDMI_TRY(open_source(it, err));
+    TDMI_TRY(make_order(it, err));
+    TDMI_TRY(open_loader(it, err));
+    TDMI_TRY(preload(it, err));
+    TDMI_TRY(make_hands(it, err));
+    return measure(it, result, err);
+}
+
 tdm_status tdm_bench_loader(const struct tdm_bench_loader_options *options,
                             struct tdm_bench_loader *result, tdm_error *err)
 {
     TDMI_OPTIONS(tdm_bench_loader_options, options, tdm_bench_loader_options_default(), err);
     TDMI_RESULT(tdm_bench_loader, result, err);
-    struct bench it = {.options = options};
-    tdm_status status = check(options, err);
-    if (status == TDM_OK)
-        status = open_source(&it, err);
-    if (status == TDM_OK)
-        status = make_order(&it, err);
-    if (status == TDM_OK)
-        status = open_loader(&it, err);
-    if (status == TDM_OK)
-        status = preload(&it, err);
-    if (status == TDM_OK)
-        status = make_hands(&it, err);
-    if (status == TDM_OK)
-        status = measure(&it, result, err);
-    release(&it);
-    return TDM_WRAP(err, status, "cannot measure how fast %s is loaded",
+    TDMI_AT_END(release) struct bench it = {.options = options};
+    return TDM_WRAP(err, bench(&it, result, err), "cannot measure how fast %s is loaded",
                     options->source ? options->source : "nothing");
 }

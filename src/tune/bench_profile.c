@@ -1,9 +1,9 @@
 /*
- * The lanes' clock: all threads run a shard each, a few times over, and the best time of each node
- * counts.
+ * All threads run a group each, a few times over, on executors that time each node; the best time
+ * of each node counts.
  */
 #include "tune/bench_profile.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "graph/packed.h"
 
 #include <stdio.h>
@@ -60,31 +60,25 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
 static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
 {
     const struct tdmi_profiled *it = profiler->of;
-    size_t lanes = (size_t)it->n_lanes, n_nodes = (size_t)it->plan->graph->n_nodes;
-    size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->plan->graph);
-    int64_t image = tdmi_shape_values(it->plan->graph->nodes[0].out);
-    profiler->lanes = tdmi_alloc(lanes, sizeof *profiler->lanes);
-    profiler->sums = tdmi_alloc(lanes, sizeof *profiler->sums);
-    profiler->seconds = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->seconds);
-    profiler->best = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->best);
-    profiler->pixels = tdmi_alloc((size_t)it->batch->n, sizeof *profiler->pixels);
-    if (!profiler->lanes || !profiler->sums || !profiler->seconds || !profiler->best ||
-        !profiler->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    const int lanes = it->n_lanes, n_nodes = it->plan->graph->n_nodes;
+    const size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->plan->graph);
+    const int64_t image = tdmi_shape_values(it->plan->graph->nodes[0].out);
+    TDMI_TRY(TDMI_NEW(profiler->lanes, lanes, err));
+    TDMI_TRY(TDMI_NEW(profiler->sums, lanes, err));
+    TDMI_TRY(TDMI_NEW(profiler->seconds, lanes * 2 * n_nodes, err));
+    TDMI_TRY(TDMI_NEW(profiler->best, lanes * 2 * n_nodes, err));
+    TDMI_TRY(TDMI_NEW(profiler->pixels, it->batch->n, err));
     for (int i = 0; i < it->batch->n; i++)
         profiler->pixels[i] = it->batch->pixels + i * image;
-    TDM_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err), err,
-            "measuring node by node");
-    TDM_TRY(tdmi_packed_fill(profiler->packed, it->values, 0, it->pool, err), err,
-            "measuring node by node");
-    for (size_t i = 0; i < lanes; i++) {
-        TDM_TRY(tdmi_executor_open(it->plan, it->device, &profiler->lanes[i], err), err,
-                "measuring node by node");
+    TDMI_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err));
+    TDMI_TRY(tdmi_packed_fill(profiler->packed, it->values, 0, it->pool, err));
+    for (int i = 0; i < lanes; i++) {
+        TDMI_TRY(tdmi_executor_open(it->plan, it->device, &profiler->lanes[i], err));
         tdmi_executor_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
         if (!(profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums)))
-            return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes on the device", sums);
     }
-    return tdmi_pool_run(it->pool, it->n_lanes, profile_task, profiler, err);
+    return tdmi_pool_run(it->pool, lanes, profile_task, profiler, err);
 }
 
 static void profiler_release(struct profiler *profiler)
@@ -195,13 +189,10 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
 tdm_status tdmi_profile_nodes(const struct tdmi_profiled *profiled,
                               struct tdm_bench_compute *result, tdm_error *err)
 {
-    struct profiler profiler = {.of = profiled};
-    result->nodes = tdmi_alloc((size_t)profiled->plan->graph->n_nodes, sizeof *result->nodes);
-    if (!result->nodes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
-    tdm_status status = run_profile(&profiler, err);
-    if (status == TDM_OK)
-        fill_nodes(&profiler, result);
-    profiler_release(&profiler);
-    return status;
+    TDMI_AT_END(profiler_release) struct profiler profiler = {.of = profiled};
+    TDM_TRY(TDMI_NEW(result->nodes, profiled->plan->graph->n_nodes, err), err,
+            "measuring node by node");
+    TDM_TRY(run_profile(&profiler, err), err, "measuring node by node");
+    fill_nodes(&profiler, result);
+    return TDM_OK;
 }

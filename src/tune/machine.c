@@ -1,5 +1,5 @@
 /*
- * What this build and this machine can do: base's description of the CPU, the cards that NVML sees,
+ * What this build and this machine can do: base's description of the CPU, the gpus that NVML sees,
  * the libraries found at run time, the optional parts of the build, and the probes' timings.
  */
 #include "tandem/machine.h"
@@ -78,11 +78,11 @@ static void describe_gpus(struct tdm_machine_gpus *gpus)
 
 static void describe_gpu_libraries(struct tdm_machine *machine)
 {
-    const struct tdmi_backend *cards;
+    const struct tdmi_backend *backend;
     struct tdmi_backend_library found;
-    if (tdmi_cuda_backend(&cards, NULL) != TDM_OK || !cards->device.library)
+    if (tdmi_cuda_backend(&backend, NULL) != TDM_OK || !backend->device.library)
         return;
-    for (int i = 0; i < TDM_MACHINE_GPU_LIBRARIES_MAX && cards->device.library(i, &found); i++) {
+    for (int i = 0; i < TDM_MACHINE_GPU_LIBRARIES_MAX && backend->device.library(i, &found); i++) {
         struct tdm_machine_gpu_library *library =
             &machine->gpu_libraries[machine->n_gpu_libraries++];
         library->is_found = found.is_found;
@@ -110,14 +110,14 @@ static void describe_library(void (*probe)(struct tdmi_library *),
 static bool can_open(const char *name, tdm_error *why)
 {
     const void *table;
-    const struct tdmi_backend *cards;
+    const struct tdmi_backend *backend;
     if (strcmp(name, "arrow") == 0)
         return tdmi_arrow_require(why) == TDM_OK;
     if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
         return tdmi_plugin_open("http", "the part of tandem that answers over HTTP", 0, 0, &table,
                                 why) == TDM_OK;
     if (strcmp(name, "cuda") == 0)
-        return tdmi_cuda_backend(&cards, why) == TDM_OK;
+        return tdmi_cuda_backend(&backend, why) == TDM_OK;
     return true;
 }
 
@@ -180,38 +180,28 @@ static tdm_status check(const struct tdm_measure_options *options, tdm_error *er
 
 static tdm_status check_stop(tdm_error *err)
 {
-    if (tdm_stop_is_requested())
-        return TDM_FAIL(err, TDM_E_STOPPED, "the measurements were stopped on request");
-    return TDM_OK;
+    return tdm_stop_is_requested()
+               ? TDM_FAIL(err, TDM_E_STOPPED, "the measurements were stopped on request")
+               : TDM_OK;
 }
 
-/* The memory that buffers may be a part of: the limit of a container counts when it is lower. */
-static int64_t spendable_memory(void)
-{
-    struct tdmi_cpu cpu;
-    tdmi_cpu_describe(&cpu);
-    int64_t bytes = cpu.memory_available_bytes;
-    if (cpu.cgroup_memory_bytes > 0 && cpu.cgroup_memory_bytes < bytes)
-        bytes = cpu.cgroup_memory_bytes;
-    return bytes;
-}
-
-/* A fifth for memory, half for arithmetic, a quarter for the disk; the rest is what setting up and
- * the last repetitions take. */
+/* A fifth for memory, half for arithmetic, a quarter for the disk; setting up and the last
+ * repetitions take the rest. Buffers may be a part of the free memory, or of the limit of the
+ * container where it is lower. */
 static tdm_status measure(tdmi_pool *pool, const struct tdm_measure_options *options,
                           struct tdm_machine_rates *rates, tdm_error *err)
 {
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
-    TDM_TRY(
-        tdmi_probe_copy(pool, options->seconds * 0.2, cpu.l3_bytes, spendable_memory(), rates, err),
-        err, "memory could not be measured");
-    if (check_stop(err) != TDM_OK)
-        return TDM_E_STOPPED;
+    int64_t memory = cpu.memory_available_bytes;
+    if (cpu.cgroup_memory_bytes > 0 && cpu.cgroup_memory_bytes < memory)
+        memory = cpu.cgroup_memory_bytes;
+    TDM_TRY(tdmi_probe_copy(pool, options->seconds * 0.2, cpu.l3_bytes, memory, rates, err), err,
+            "memory could not be measured");
+    TDMI_TRY(check_stop(err));
     TDM_TRY(tdmi_probe_matmul(pool, tdmi_matmul_method_best(), options->seconds * 0.5, rates, err),
             err, "arithmetic could not be measured");
-    if (check_stop(err) != TDM_OK)
-        return TDM_E_STOPPED;
+    TDMI_TRY(check_stop(err));
     tdmi_probe_disk(options->folder ? options->folder : ".", options->seconds * 0.25,
                     options->disk_bytes, rates);
     return check_stop(err);
@@ -222,15 +212,12 @@ tdm_status tdm_machine_measure(const struct tdm_measure_options *options,
 {
     TDMI_OPTIONS(tdm_measure_options, options, tdm_measure_options_default(), err);
     TDMI_RESULT(tdm_machine_rates, rates, err);
-    tdmi_pool *pool = NULL;
-    int64_t start = tdmi_clock_ns();
-    tdm_status status = check(options, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
+    const int64_t start = tdmi_clock_ns();
+    TDMI_TRY(check(options, err));
     TDM_TRY(tdmi_pool_new(0, true, &pool, err), err, "the machine could not be measured");
     rates->threads = tdmi_pool_threads(pool);
-    status = measure(pool, options, rates, err);
+    const tdm_status status = measure(pool, options, rates, err);
     rates->seconds = tdmi_clock_seconds_since(start);
-    tdmi_pool_free(pool);
     return status;
 }

@@ -1,70 +1,62 @@
 /*
  * Memory bandwidth. Buffers are four times a thread's last cache and touched before the clock
- * starts; memcpy is what the rest of the program uses, so memcpy is what is timed.
+ * starts; memcpy is what the rest of the program uses, so memcpy is timed.
  */
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 #include "tune/probe.h"
 
 #include <string.h>
 
-struct lane { /* of one thread */
-    char *from, *to;
-    double bytes_per_s;
-};
-
 struct copy {
     size_t buffer_bytes;
     double seconds; /* for each pass */
-    struct lane *lanes;
+    int n_threads;
+    char **buffers; /* one a thread: to copy from, then to */
+    double *rates;
 };
 
-/* Each thread takes its own buffers, so that their pages come from its own part of memory. */
+/* Each thread touches its own buffers, so that their pages come from its own part of memory. */
 static tdm_status take_task(void *self, int index, int worker, tdm_error *err)
 {
     struct copy *copy = self;
-    struct lane *lane = &copy->lanes[index];
     (void)worker;
-    lane->from = tdmi_alloc_aligned(copy->buffer_bytes);
-    lane->to = tdmi_alloc_aligned(copy->buffer_bytes);
-    if (!lane->from || !lane->to)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for two buffers of %zu bytes",
+    copy->buffers[index] = tdmi_alloc_aligned(2 * copy->buffer_bytes);
+    if (!copy->buffers[index])
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for two buffers of %zu bytes",
                         copy->buffer_bytes);
-    memset(lane->from, 1, copy->buffer_bytes);
-    memset(lane->to, 2, copy->buffer_bytes);
+    memset(copy->buffers[index], 1, 2 * copy->buffer_bytes);
     return TDM_OK;
 }
 
 static tdm_status copy_task(void *self, int index, int worker, tdm_error *err)
 {
-    struct copy *copy = self;
-    struct lane *lane = &copy->lanes[index];
-    int64_t start = tdmi_clock_ns();
+    const struct copy *copy = self;
+    char *from = copy->buffers[index], *to = from + copy->buffer_bytes;
+    const int64_t start = tdmi_clock_ns();
     double passed, bytes = 0;
     (void)worker;
     (void)err;
     do {
-        memcpy(lane->to, lane->from, copy->buffer_bytes);
+        memcpy(to, from, copy->buffer_bytes);
         bytes += 2.0 * (double)copy->buffer_bytes;
         passed = tdmi_clock_seconds_since(start);
     } while (passed < copy->seconds && !tdm_stop_is_requested());
-    lane->bytes_per_s = bytes / passed;
+    copy->rates[index] = bytes / passed;
     return TDM_OK;
 }
 
-/* The sum over threads that copy at the same time. A worker that starts late only makes the sum
- * less true, so the better of two passes counts. */
-static tdm_status time_threads(struct copy *copy, tdmi_pool *pool, int n_threads, double *rate,
-                               tdm_error *err)
+tdm_status tdmi_probe_threads(tdmi_pool *pool, int n_threads, tdmi_task task, void *self,
+                              const double *rates, double *rate, tdm_error *err)
 {
     *rate = 0;
     for (int pass = 0; pass < 2; pass++) {
         double sum = 0;
-        TDM_TRY(tdmi_pool_run(pool, n_threads, copy_task, copy, err), err,
-                "copies on %d threads could not be timed", n_threads);
+        TDM_TRY(tdmi_pool_run(pool, n_threads, task, self, err), err, "measuring on %d threads",
+                n_threads);
         for (int i = 0; i < n_threads; i++)
-            sum += copy->lanes[i].bytes_per_s;
+            sum += rates[i];
         if (sum > *rate)
             *rate = sum;
     }
@@ -83,27 +75,27 @@ static size_t choose_buffer_bytes(int n_threads, int64_t l3_bytes, int64_t memor
     return (size_t)bytes / 4096 * 4096 + 4096;
 }
 
+static void release(struct copy *copy)
+{
+    for (int i = 0; copy->buffers && i < copy->n_threads; i++)
+        tdmi_free(copy->buffers[i]);
+    tdmi_free(copy->buffers);
+    tdmi_free(copy->rates);
+}
+
 tdm_status tdmi_probe_copy(tdmi_pool *pool, double seconds, int64_t l3_bytes, int64_t memory_bytes,
                            struct tdm_machine_rates *rates, tdm_error *err)
 {
-    int n_threads = tdmi_pool_threads(pool);
+    const int n = tdmi_pool_threads(pool);
+    struct tdm_machine_rate *rate = &rates->copy_bytes_per_s;
+    TDMI_AT_END(release)
     struct copy copy = {.seconds = seconds / 4,
-                        .buffer_bytes = choose_buffer_bytes(n_threads, l3_bytes, memory_bytes)};
-    tdm_status status;
-    copy.lanes = tdmi_alloc((size_t)n_threads, sizeof *copy.lanes);
-    if (!copy.lanes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a list of %d threads",
-                        n_threads);
+                        .n_threads = n,
+                        .buffer_bytes = choose_buffer_bytes(n, l3_bytes, memory_bytes)};
+    TDMI_TRY(TDMI_NEW(copy.buffers, n, err));
+    TDMI_TRY(TDMI_NEW(copy.rates, n, err));
     rates->copy_buffer_bytes = (int64_t)copy.buffer_bytes;
-    status = tdmi_pool_run(pool, n_threads, take_task, &copy, err);
-    if (status == TDM_OK)
-        status = time_threads(&copy, pool, 1, &rates->copy_bytes_per_s.one_thread, err);
-    if (status == TDM_OK)
-        status = time_threads(&copy, pool, n_threads, &rates->copy_bytes_per_s.all_threads, err);
-    for (int i = 0; i < n_threads; i++) {
-        tdmi_free(copy.lanes[i].from);
-        tdmi_free(copy.lanes[i].to);
-    }
-    tdmi_free(copy.lanes);
-    return status;
+    TDMI_TRY(tdmi_pool_run(pool, n, take_task, &copy, err));
+    TDMI_TRY(tdmi_probe_threads(pool, 1, copy_task, &copy, copy.rates, &rate->one_thread, err));
+    return tdmi_probe_threads(pool, n, copy_task, &copy, copy.rates, &rate->all_threads, err);
 }

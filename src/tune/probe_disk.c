@@ -6,8 +6,8 @@
  * The file has lost its name before anything is written: even kill -9 leaves nothing behind.
  */
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 #include "tune/probe.h"
 
@@ -112,27 +112,30 @@ static double read_file(int fd, char *chunk, double seconds, int64_t bytes)
     return best;
 }
 
+static void close_file(const int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
 void tdmi_probe_disk(const char *folder, double seconds, int64_t bytes,
                      struct tdm_machine_rates *rates)
 {
-    char *chunk = tdmi_alloc_aligned(chunk_bytes + 4096);
-    int fd = open_nameless(folder);
-    if (!chunk) {
-        snprintf(rates->disk_problem, sizeof rates->disk_problem,
-                 "there is no memory for a buffer");
-        goto out;
-    }
-    if (fd < 0) {
+    TDMI_AT_END(tdmi_free_at) char *chunk = tdmi_alloc_aligned(chunk_bytes + 4096);
+    TDMI_AT_END(close_file) const int fd = open_nameless(folder);
+    if (!chunk)
+        errno = ENOMEM;
+    if (!chunk || fd < 0) {
         note(rates, "no file could be made", folder);
-        goto out;
+        return;
     }
-    /* O_DIRECT wants memory aligned to a page; the allocator promises a cache line. */
+    /* O_DIRECT needs memory aligned to a page; the allocator promises a cache line. */
     char *aligned = chunk + (4096 - (uintptr_t)chunk % 4096) % 4096;
     fill((uint32_t *)(void *)aligned, chunk_bytes / sizeof(uint32_t));
     int64_t written = write_file(fd, aligned, seconds / 2, bytes);
     if (written < 0) {
         note(rates, "the file could not be written", folder);
-        goto out;
+        return;
     }
     rates->disk_bytes = written;
     rates->disk_method = keep_cache_out(fd, written);
@@ -141,8 +144,4 @@ void tdmi_probe_disk(const char *folder, double seconds, int64_t bytes,
         note(rates, "the file could not be read back", folder);
     else
         rates->disk_read_bytes_per_s = rate;
-out:
-    if (fd >= 0)
-        close(fd);
-    tdmi_free(chunk);
 }

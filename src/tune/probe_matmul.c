@@ -3,7 +3,7 @@
  * number is about arithmetic and not about memory.
  */
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 #include "tune/probe.h"
 
@@ -17,6 +17,7 @@ struct products {
     const struct tdmi_matmul_method *method;
     bool is_bf16;
     double seconds;
+    int n_threads;
     void **of;     /* one a thread */
     double *rates; /* of each thread */
 };
@@ -47,49 +48,31 @@ static tdm_status run_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status time_threads(struct products *products, tdmi_pool *pool, int n_threads,
-                               double *rate, tdm_error *err)
+static void release(struct products *products)
 {
-    *rate = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        double sum = 0;
-        TDM_TRY(tdmi_pool_run(pool, n_threads, run_task, products, err), err,
-                "products on %d threads could not be timed", n_threads);
-        for (int i = 0; i < n_threads; i++)
-            sum += products->rates[i];
-        if (sum > *rate)
-            *rate = sum;
-    }
-    return TDM_OK;
+    for (int i = 0; products->of && i < products->n_threads; i++)
+        products->method->release(products->of[i]);
+    tdmi_free(products->of);
+    tdmi_free(products->rates);
 }
 
 static tdm_status measure(tdmi_pool *pool, const struct tdmi_matmul_method *method, bool is_bf16,
                           double seconds, struct tdm_machine_rate *rate, tdm_error *err)
 {
-    int n_threads = tdmi_pool_threads(pool);
-    struct products products = {.method = method, .is_bf16 = is_bf16, .seconds = seconds / 4};
-    tdm_status status;
-    products.of = tdmi_alloc((size_t)n_threads, sizeof *products.of);
-    products.rates = tdmi_alloc((size_t)n_threads, sizeof *products.rates);
-    if (!products.of || !products.rates) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the products of %d threads",
-                          n_threads);
-        goto out;
-    }
-    status = tdmi_pool_run(pool, n_threads, make_task, &products, err);
-    if (status == TDM_OK)
-        status = time_threads(&products, pool, 1, &rate->one_thread, err);
-    if (status == TDM_OK)
-        status = time_threads(&products, pool, n_threads, &rate->all_threads, err);
-out:
-    for (int i = 0; products.of && i < n_threads; i++)
-        method->release(products.of[i]);
-    tdmi_free(products.of);
-    tdmi_free(products.rates);
-    return status;
+    const int n = tdmi_pool_threads(pool);
+    TDMI_AT_END(release)
+    struct products products = {
+        .method = method, .is_bf16 = is_bf16, .seconds = seconds / 4, .n_threads = n};
+    TDMI_TRY(TDMI_NEW(products.of, n, err));
+    TDMI_TRY(TDMI_NEW(products.rates, n, err));
+    TDMI_TRY(tdmi_pool_run(pool, n, make_task, &products, err));
+    TDMI_TRY(
+        tdmi_probe_threads(pool, 1, run_task, &products, products.rates, &rate->one_thread, err));
+    return tdmi_probe_threads(pool, n, run_task, &products, products.rates, &rate->all_threads,
+                              err);
 }
 
-/* A tenth apart is the least that is worth a word; closer is a matter of the day. */
+/* Closer than a tenth, the two take turns from day to day. */
 static const char *faster(const struct tdm_machine_rates *rates)
 {
     double f32 = rates->f32_flop_per_s.all_threads, bf16 = rates->bf16_flop_per_s.all_threads;

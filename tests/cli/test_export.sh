@@ -42,6 +42,11 @@ expect_exit 0 "$TANDEM" export run -o model.h5
 expect_exit 0 "$TANDEM" weights inspect model.h5 --json
 expect_json weights
 
+# An exported file holds no split.
+expect_exit 3 "$TANDEM" evaluate model.safetensors pictures --part val
+expect_stderr_matches "does not record which images of pictures are of the part 'val': exported files .*--part all$"
+expect_exit 0 "$TANDEM" evaluate model.safetensors pictures --part all
+
 # ---- refusals ------------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" export run
 expect_stderr_matches 'no file to write was given'

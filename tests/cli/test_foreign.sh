@@ -89,7 +89,7 @@ for i in range(11):
 END
 expect_exit 0 "$TANDEM" evaluate colour.safetensors numbers --scale tf --json
 expect_same 24 "$(json_value correct)" "numbers are the outputs'"
-expect_stderr_matches 'do not name their 3 classes and those of .*numbers are numbers: 0 is taken for the first'
+expect_stderr_matches 'do not name their 3 classes and those of .*numbers are numbers: 0 means the first'
 expect_exit 3 "$TANDEM" evaluate colour.safetensors some
 expect_stderr_matches "none is one of the model's 3"
 expect_exit 3 "$TANDEM" evaluate colour.safetensors numbers --classes plain.txt

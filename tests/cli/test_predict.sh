@@ -143,9 +143,9 @@ assert [a["path"] for a in answers] == ["gone.ppm", "nowhere"] and all("problem"
 END
 mkdir -p empty/below
 expect_exit 3 "$TANDEM" predict run empty "$picture" --csv --top 1
-expect_stdout_matches '^empty,,,,,no pictures were found in empty'
+expect_stdout_matches '^empty,,,,,no images were found in empty'
 expect_stdout_matches "^$picture,1,"
-expect_stderr_matches '1 of the 2 paths given cannot be predicted; no pictures were found in empty'
+expect_stderr_matches '1 of the 2 paths given cannot be predicted; no images were found in empty'
 expect_exit 3 "$TANDEM" predict run empty
-expect_stderr_matches 'no pictures were found in empty'
+expect_stderr_matches 'no images were found in empty'
 finish

@@ -108,7 +108,7 @@ expect_same "False None" "$(json_value comparable) $(json_value p)" "other pictu
 expect_same "not comparable" "$(json_value verdict)" "and it is told"
 expect_same runs/later/other "$(json_value runs.1.run)" "they are shown side by side"
 expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other
-expect_stdout_matches '^not comparable: they were judged on different pictures'
+expect_stdout_matches '^not comparable: they were evaluated on different images'
 
 # ---- what was damaged ----------------------------------------------------------------------
 cp -r runs/a damaged

@@ -37,7 +37,7 @@ TEST(measures_within_the_time_given)
     tdm_error err = {0};
     options.seconds = 1;
     options.disk_bytes = (int64_t)4 << 20;
-    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_OK);
+    assert_ok(tdm_machine_measure(&options, &rates, &err), &err);
     assert_true(rates.threads >= 1);
     /* Rates of a machine that works at all: 10 MB/s, 1 MFLOP/s; and of none that exists. */
     assert_true(rates.copy_bytes_per_s.one_thread > 1e7);
@@ -76,8 +76,8 @@ TEST(the_plain_product_is_timed_and_has_no_bf16)
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(2, false, &pool, &err), TDM_OK);
-    assert_int_equal(tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.2, &rates, &err), TDM_OK);
+    assert_ok(tdmi_pool_new(2, false, &pool, &err), &err);
+    assert_ok(tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.2, &rates, &err), &err);
     tdmi_pool_free(pool);
     assert_string_equal(rates.matmul_method, "plain C loop");
     assert_true(rates.f32_flop_per_s.one_thread > 1e6);

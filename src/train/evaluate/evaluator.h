@@ -1,9 +1,6 @@
-/*
- * Judging pictures: forward passes without training, every position judged exactly once and counted
- * in whole numbers.
- */
-#ifndef TANDEM_TRAIN_JUDGE_H
-#define TANDEM_TRAIN_JUDGE_H
+/* Forward passes without training: every position is evaluated exactly once. */
+#ifndef TANDEM_TRAIN_EVALUATOR_H
+#define TANDEM_TRAIN_EVALUATOR_H
 
 #include "base/thread.h"
 #include "graph/executor.h"
@@ -11,7 +8,7 @@
 
 typedef struct tdmi_evaluator tdmi_evaluator;
 
-/* What judging on so many threads reserves, in bytes. */
+/* Bytes that an evaluator on so many threads reserves. */
 int64_t tdmi_evaluator_needs(const tdmi_plan *plan, int max_batch, int n_threads);
 
 /* plan is for inference. */
@@ -19,25 +16,25 @@ tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_
                                int max_batch, tdmi_evaluator **evaluator,
                                tdm_error *err) TDM_MUST_USE;
 void tdmi_evaluator_close(tdmi_evaluator *evaluator);
-/* Lent, from now on and before the first batch that names rows by number: where those are. */
+/* The feature rows that batches name by number, lent; before the first such batch. */
 void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_feature_table *kept);
 
-/* The values to judge with from now on, lent; again whenever they have changed. */
+/* The values to evaluate, lent; again whenever they have changed. */
 tdm_status tdmi_evaluator_take(tdmi_evaluator *evaluator, struct tdmi_values values,
                                tdm_error *err) TDM_MUST_USE;
 /* Fill judgements (where the label is not -1) and, unless NULL, probabilities and logits (each
- * (n, classes)) of a batch; all by position. A network with one logit for two classes gives its
- * negative and it. Of a base (tdmi_graph_base) probabilities are its features, and there is nothing
+ * (n, classes)) of a batch, by position. A network with one logit for two classes gives its
+ * negative and it. A backbone (tdmi_graph_base) gives its features as probabilities, and nothing
  * else. */
 tdm_status tdmi_evaluator_batch(tdmi_evaluator *evaluator, const struct tdmi_batch *batch,
                                 struct tdmi_judgement *judgements, float *probabilities,
                                 float *logits, tdm_error *err) TDM_MUST_USE;
-/* The same, but for logits, of the batch that this feed handed out last. Where memory is not the
- * host's the next one is asked for, and begins to be brought, while this one is computed. */
+/* The same, but for logits, of the batch that this feed returned last. On a device with memory of
+ * its own, the next batch is requested and its upload begins while this one is computed. */
 tdm_status tdmi_evaluator_feed(tdmi_evaluator *evaluator, tdmi_feed *feed,
                                const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
                                float *probabilities, tdm_error *err) TDM_MUST_USE;
-/* When no more of a feed is judged: nothing is copied from its pictures any more. */
+/* After the last batch of a feed: wait until nothing is copied from its images any more. */
 tdm_status tdmi_evaluator_settle(tdmi_evaluator *evaluator, tdm_error *err) TDM_MUST_USE;
 
 #endif

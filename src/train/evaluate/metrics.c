@@ -5,10 +5,11 @@
  */
 #include "train/evaluate/metrics.h"
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "train/model/model_file.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What is no number is no confidence. */
 static int bin_of(float confidence)
@@ -82,45 +83,34 @@ static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *met
 {
     const int64_t n = outcomes->n;
     int64_t n_pairs = 0;
-    uint64_t *pairs = tdmi_alloc((size_t)n, sizeof *pairs);
-    if (!pairs)
-        goto out;
+    TDMI_AT_END(tdmi_free_at) uint64_t *pairs = NULL;
+    TDMI_TRY(TDMI_NEW(pairs, n, err));
     for (int64_t i = 0; i < n; i++)
         pairs[i] = (uint64_t)outcomes->labels[i] << 32 | (uint64_t)outcomes->predicted[i];
     tdmi_hashes_sort(pairs, n);
     for (int64_t i = 0; i < n; i++)
         n_pairs += i == 0 || pairs[i] != pairs[i - 1];
-    metrics->confusion = tdmi_alloc((size_t)n_pairs, sizeof *metrics->confusion);
-    if (!metrics->confusion)
-        goto out;
+    TDMI_TRY(TDMI_NEW(metrics->confusion, n_pairs, err));
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || pairs[i] != pairs[i - 1])
             metrics->confusion[metrics->n_confusion++] =
                 (struct tdm_confusion){(int)(pairs[i] >> 32), (int)(pairs[i] & 0xffffffff), 0};
         metrics->confusion[metrics->n_confusion - 1].n++;
     }
-
-out:
-    tdmi_free(pairs);
-    return metrics->confusion
-               ? TDM_OK
-               : TDM_FAIL(err, TDM_E_MEMORY, "counting %lld pictures: out of memory", (long long)n);
+    return TDM_OK;
 }
 
 tdm_status tdmi_metrics_of(const tdmi_outcomes *outcomes, const char *const *classes,
                            struct tdm_metrics *metrics, tdm_error *err)
 {
     *metrics = (struct tdm_metrics){.n_classes = outcomes->n_classes};
-    metrics->per_class = tdmi_alloc((size_t)metrics->n_classes, sizeof *metrics->per_class);
-    if (!metrics->per_class)
-        return TDM_FAIL(err, TDM_E_MEMORY, "counting %d classes: out of memory",
-                        metrics->n_classes);
+    TDMI_TRY(TDMI_NEW(metrics->per_class, metrics->n_classes, err));
     for (int c = 0; c < metrics->n_classes; c++)
         metrics->per_class[c].label = classes[c];
     count(outcomes, metrics);
     calibrate(metrics);
     balance(metrics);
-    tdm_status status = pair_up(outcomes, metrics, err);
+    const tdm_status status = pair_up(outcomes, metrics, err);
     if (status != TDM_OK)
         tdm_metrics_release(metrics);
     return status;
@@ -131,4 +121,54 @@ void tdm_metrics_release(struct tdm_metrics *metrics)
     tdmi_free(metrics->confusion);
     tdmi_free(metrics->per_class);
     *metrics = (struct tdm_metrics){0};
+}
+
+/* ---- what is wrong most often: found in one walk, in arrays of the caller
+ * ------------------------ */
+
+/* Less often right first; among equals more pictures first, then the order of the classes. */
+static bool class_is_worse(const struct tdm_class_score *a, const struct tdm_class_score *b)
+{
+    const double left = (double)a->correct * (double)b->n,
+                 right = (double)b->correct * (double)a->n;
+    return left != right ? left < right : a->n > b->n;
+}
+
+int tdm_metrics_worst_classes(const struct tdm_metrics *metrics, int most, int *classes)
+{
+    int kept = 0;
+    for (int c = 0; c < metrics->n_classes; c++) {
+        const struct tdm_class_score *class = &metrics->per_class[c];
+        int at = kept;
+        if (class->n == 0)
+            continue;
+        while (at > 0 && class_is_worse(class, &metrics->per_class[classes[at - 1]]))
+            at--;
+        if (at == most)
+            continue;
+        kept += kept < most;
+        memmove(classes + at + 1, classes + at, sizeof *classes * (size_t)(kept - 1 - at));
+        classes[at] = c;
+    }
+    return kept;
+}
+
+int tdm_metrics_worst_confusions(const struct tdm_metrics *metrics, int most,
+                                 struct tdm_confusion *confusions)
+{
+    int kept = 0;
+    for (int64_t i = 0; i < metrics->n_confusion; i++) {
+        const struct tdm_confusion pair = metrics->confusion[i];
+        int at = kept;
+        if (pair.label == pair.predicted)
+            continue;
+        while (at > 0 && pair.n > confusions[at - 1].n)
+            at--;
+        if (at == most)
+            continue;
+        kept += kept < most;
+        memmove(confusions + at + 1, confusions + at, sizeof pair * (size_t)(kept - 1 - at));
+        confusions[at] = pair;
+    }
+    return kept;
 }

@@ -1,34 +1,54 @@
 /*
- * Gathering outcomes, and their file. A file is believed only as far as it was checked: whoever
- * counts afterwards uses labels as indices.
+ * Gathering outcomes, and their file. Every value of a file is checked: metrics use labels as
+ * indices.
  */
 #include "train/evaluate/outcomes.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+
+/* The arrays of outcomes, by the names of their tensors. */
+static const struct column {
+    const char *name;
+    enum tdmi_dtype dtype;
+    size_t at; /* of the pointer in the object */
+} columns[] = {
+    {"content", TDMI_DTYPE_U64, offsetof(tdmi_outcomes, contents)},
+    {"label", TDMI_DTYPE_I32, offsetof(tdmi_outcomes, labels)},
+    {"predicted", TDMI_DTYPE_I32, offsetof(tdmi_outcomes, predicted)},
+    {"rank", TDMI_DTYPE_I32, offsetof(tdmi_outcomes, ranks)},
+    {"probability", TDMI_DTYPE_F32, offsetof(tdmi_outcomes, probabilities)},
+    {"confidence", TDMI_DTYPE_F32, offsetof(tdmi_outcomes, confidences)},
+    {"loss", TDMI_DTYPE_F32, offsetof(tdmi_outcomes, losses)},
+};
+
+enum { n_columns = sizeof columns / sizeof columns[0] };
+
+static void *array_of(const tdmi_outcomes *outcomes, int column)
+{
+    void *array;
+    memcpy(&array, (const char *)outcomes + columns[column].at, sizeof array);
+    return array;
+}
 
 tdm_status tdmi_outcomes_open(tdmi_outcomes *outcomes, int n_classes, int64_t capacity,
                               tdm_error *err)
 {
-    const size_t room = (size_t)capacity + 1;
     *outcomes = (tdmi_outcomes){.n_classes = n_classes, .capacity = capacity};
-    tdmi_arena *arena = &outcomes->arena;
-    tdmi_arena_init(arena, 0);
-    outcomes->contents = tdmi_arena_alloc(arena, room, sizeof *outcomes->contents);
-    outcomes->labels = tdmi_arena_alloc(arena, room, sizeof *outcomes->labels);
-    outcomes->predicted = tdmi_arena_alloc(arena, room, sizeof *outcomes->predicted);
-    outcomes->ranks = tdmi_arena_alloc(arena, room, sizeof *outcomes->ranks);
-    outcomes->probabilities = tdmi_arena_alloc(arena, room, sizeof *outcomes->probabilities);
-    outcomes->confidences = tdmi_arena_alloc(arena, room, sizeof *outcomes->confidences);
-    outcomes->losses = tdmi_arena_alloc(arena, room, sizeof *outcomes->losses);
-    if (outcomes->contents && outcomes->labels && outcomes->predicted && outcomes->ranks &&
-        outcomes->probabilities && outcomes->confidences && outcomes->losses)
-        return TDM_OK;
-    tdmi_outcomes_release(outcomes);
-    return TDM_FAIL(err, TDM_E_MEMORY, "remembering what becomes of %lld pictures: out of memory",
-                    (long long)capacity);
+    for (int c = 0; c < n_columns; c++) {
+        void *array = tdmi_arena_alloc(&outcomes->arena, (size_t)capacity + 1,
+                                       tdmi_dtype_bytes(columns[c].dtype));
+        if (!array) {
+            tdmi_outcomes_release(outcomes);
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the outcomes of %lld images",
+                            (long long)capacity);
+        }
+        memcpy((char *)outcomes + columns[c].at, &array, sizeof array);
+    }
+    return TDM_OK;
 }
 
 void tdmi_outcomes_release(tdmi_outcomes *outcomes)
@@ -39,33 +59,26 @@ void tdmi_outcomes_release(tdmi_outcomes *outcomes)
 
 tdm_status tdmi_outcomes_copy(const tdmi_outcomes *from, tdmi_outcomes *to, tdm_error *err)
 {
-    const size_t n = (size_t)from->n;
     if (to->capacity < from->n) {
         tdmi_outcomes_release(to);
         TDM_TRY(tdmi_outcomes_open(to, from->n_classes, from->capacity, err), err,
-                "keeping what became of the pictures");
+                "keeping the outcomes");
     }
     to->classes = from->classes;
     to->network = from->network;
     to->epoch = from->epoch;
     to->step = from->step;
     to->n = from->n;
-    if (n == 0)
-        return TDM_OK;
-    memcpy(to->contents, from->contents, n * sizeof *to->contents);
-    memcpy(to->labels, from->labels, n * sizeof *to->labels);
-    memcpy(to->predicted, from->predicted, n * sizeof *to->predicted);
-    memcpy(to->ranks, from->ranks, n * sizeof *to->ranks);
-    memcpy(to->probabilities, from->probabilities, n * sizeof *to->probabilities);
-    memcpy(to->confidences, from->confidences, n * sizeof *to->confidences);
-    memcpy(to->losses, from->losses, n * sizeof *to->losses);
+    for (int c = 0; c < n_columns && from->n > 0; c++)
+        memcpy(array_of(to, c), array_of(from, c),
+               (size_t)from->n * tdmi_dtype_bytes(columns[c].dtype));
     return TDM_OK;
 }
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
-/* Equal ones stand in the order of the classes, as for whoever says what is predicted. Only what is
- * right has rank 0, also where large logits make equal probabilities. */
+/* Equal probabilities rank in the order of the classes, as in the choice of the prediction. Only a
+ * right prediction has rank 0, also where large logits make equal probabilities. */
 static int rank_of(const float *probabilities, int n, int label, int predicted)
 {
     int rank = 0;
@@ -102,9 +115,8 @@ void tdmi_outcomes_add_batch(tdmi_outcomes *outcomes, const struct tdmi_batch *b
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-static tdm_json_writer *describe(const tdmi_outcomes *outcomes)
+static void describe(const tdmi_outcomes *outcomes, tdm_json_writer *writer)
 {
-    tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_integer(writer, "format_version", TDMI_OUTCOMES_FORMAT_VERSION);
     tdm_json_string(writer, "tandem", tdm_version());
@@ -116,35 +128,27 @@ static tdm_json_writer *describe(const tdmi_outcomes *outcomes)
         tdm_json_string(writer, NULL, outcomes->classes[c]);
     tdm_json_array_end(writer);
     tdm_json_object_end(writer);
-    return writer;
 }
 
 tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path, tdm_error *err)
 {
-    tdm_json_writer *description = describe(outcomes);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *description = tdm_json_writer_new(0);
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     const char *text;
-    const int64_t *n = &outcomes->n;
-    tdm_status status = tdm_json_finish(description, &text, NULL, err);
-    if (status == TDM_OK) {
-        tdmi_safetensors_note(writer, "format", "tandem.outcomes");
-        tdmi_safetensors_note(writer, "tandem", text);
-        tdmi_safetensors_add(writer, "content", TDMI_DTYPE_U64, 1, n, outcomes->contents);
-        tdmi_safetensors_add(writer, "label", TDMI_DTYPE_I32, 1, n, outcomes->labels);
-        tdmi_safetensors_add(writer, "predicted", TDMI_DTYPE_I32, 1, n, outcomes->predicted);
-        tdmi_safetensors_add(writer, "rank", TDMI_DTYPE_I32, 1, n, outcomes->ranks);
-        tdmi_safetensors_add(writer, "probability", TDMI_DTYPE_F32, 1, n, outcomes->probabilities);
-        tdmi_safetensors_add(writer, "confidence", TDMI_DTYPE_F32, 1, n, outcomes->confidences);
-        tdmi_safetensors_add(writer, "loss", TDMI_DTYPE_F32, 1, n, outcomes->losses);
-        status = tdmi_safetensors_finish(writer, path, err);
-    }
-    tdmi_safetensors_writer_free(writer);
-    tdm_json_writer_free(description);
-    return TDM_WRAP(err, status, "writing what became of the pictures to %s", path);
+    describe(outcomes, description);
+    TDM_TRY(tdm_json_finish(description, &text, NULL, err), err, "writing the outcomes to %s",
+            path);
+    tdmi_safetensors_note(writer, "format", "tandem.outcomes");
+    tdmi_safetensors_note(writer, "tandem", text);
+    for (int c = 0; c < n_columns; c++)
+        tdmi_safetensors_add(writer, columns[c].name, columns[c].dtype, 1, &outcomes->n,
+                             array_of(outcomes, c));
+    return TDM_WRAP(err, tdmi_safetensors_finish(writer, path, err), "writing the outcomes to %s",
+                    path);
 }
 
-static tdm_status read_description(const tdm_json_value *root, tdmi_outcomes *made, int *n_classes,
-                                   tdm_error *err)
+static tdm_status read_description(const tdm_json_value *root, tdmi_outcomes *made, tdm_error *err)
 {
     const int64_t version = tdm_json_as_integer(tdm_json_member(root, "format_version"), 0);
     if (version < 1 || version > TDMI_OUTCOMES_FORMAT_VERSION)
@@ -158,28 +162,17 @@ static tdm_status read_description(const tdm_json_value *root, tdmi_outcomes *ma
     const char **names = tdmi_arena_alloc(&made->arena, n, sizeof *names);
     made->network =
         tdmi_arena_copy(&made->arena, tdm_json_as_string(tdm_json_member(root, "network"), ""));
-    if (!names || !made->network)
-        return TDM_FAIL(err, TDM_E_MEMORY, "%zu classes: out of memory", n);
-    for (size_t c = 0; c < n; c++) {
+    bool is_complete = names && made->network;
+    for (size_t c = 0; c < n && is_complete; c++) {
         names[c] = tdmi_arena_copy(&made->arena, tdm_json_as_string(tdm_json_at(classes, c), ""));
-        if (!names[c])
-            return TDM_FAIL(err, TDM_E_MEMORY, "%zu classes: out of memory", n);
+        is_complete = names[c] != NULL;
     }
+    if (!is_complete)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the names of %zu classes", n);
     made->classes = names;
     made->epoch = (int)tdm_json_as_integer(tdm_json_member(root, "epoch"), 0);
     made->step = tdm_json_as_integer(tdm_json_member(root, "step"), 0);
-    *n_classes = (int)n;
-    return TDM_OK;
-}
-
-static tdm_status copy_tensor(const tdmi_safetensors *file, const char *name, enum tdmi_dtype dtype,
-                              int64_t n, void *to, tdm_error *err)
-{
-    const void *data;
-    TDM_TRY(tdmi_safetensors_need(file, name, dtype, 1, &n, &data, err), err,
-            "%lld pictures were judged", (long long)n);
-    if (n > 0)
-        memcpy(to, data, (size_t)n * (dtype == TDMI_DTYPE_U64 ? 8 : 4));
+    made->n_classes = (int)n;
     return TDM_OK;
 }
 
@@ -197,7 +190,7 @@ static tdm_status check(const tdmi_outcomes *made, tdm_error *err)
             !is_probability(made->probabilities[i]) || !is_probability(made->confidences[i]) ||
             !isfinite(made->losses[i]))
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "picture %lld of %lld: label %d, predicted %d, rank %d do not fit "
+                            "image %lld of %lld: label %d, predicted %d, rank %d do not fit "
                             "together or to %d classes and probabilities",
                             (long long)i, (long long)made->n, label, said, rank, made->n_classes);
     }
@@ -207,65 +200,56 @@ static tdm_status check(const tdmi_outcomes *made, tdm_error *err)
 static tdm_status read_tensors(const tdmi_safetensors *file, tdmi_outcomes *made, tdm_error *err)
 {
     const int64_t n = made->capacity;
-    tdm_status status = copy_tensor(file, "content", TDMI_DTYPE_U64, n, made->contents, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "label", TDMI_DTYPE_I32, n, made->labels, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "predicted", TDMI_DTYPE_I32, n, made->predicted, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "rank", TDMI_DTYPE_I32, n, made->ranks, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "probability", TDMI_DTYPE_F32, n, made->probabilities, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "confidence", TDMI_DTYPE_F32, n, made->confidences, err);
-    if (status == TDM_OK)
-        status = copy_tensor(file, "loss", TDMI_DTYPE_F32, n, made->losses, err);
+    for (int c = 0; c < n_columns; c++) {
+        const enum tdmi_dtype dtype = columns[c].dtype;
+        const void *data;
+        TDM_TRY(tdmi_safetensors_need(file, columns[c].name, dtype, 1, &n, &data, err), err,
+                "%lld images were evaluated", (long long)n);
+        if (n > 0)
+            memcpy(array_of(made, c), data, (size_t)n * tdmi_dtype_bytes(dtype));
+    }
     made->n = n;
-    return status == TDM_OK ? check(made, err) : status;
+    return check(made, err);
 }
 
-static tdm_status take(const tdmi_safetensors *file, tdmi_outcomes *outcomes, tdm_error *err)
+static tdm_status fill(const tdmi_safetensors *file, tdmi_outcomes *outcomes, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text = tdmi_safetensors_metadata(file, "tandem");
     const char *format = tdmi_safetensors_metadata(file, "format");
     const struct tdmi_safetensors_tensor *content = tdmi_safetensors_find(file, "content");
-    tdm_json_document *document = NULL;
-    int n_classes = 0;
     if (!text || !format || strcmp(format, "tandem.outcomes") != 0 || !content)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "it holds no outcomes; a file that tandem train wrote is wanted");
+                        "it holds no outcomes; a file that tandem train wrote is needed");
     TDM_TRY(tdmi_outcomes_open(outcomes, 1, content->n_values, err), err, "reading outcomes");
-    tdm_status status =
-        tdm_json_read(text, strlen(text), "metadata entry 'tandem'", &document, err);
-    if (status == TDM_OK)
-        status = read_description(tdm_json_root(document), outcomes, &n_classes, err);
-    outcomes->n_classes = n_classes;
-    if (status == TDM_OK)
-        status = read_tensors(file, outcomes, err);
-    tdm_json_document_free(document);
+    TDMI_TRY(tdm_json_read(text, strlen(text), "metadata entry 'tandem'", &document, err));
+    TDMI_TRY(read_description(tdm_json_root(document), outcomes, err));
+    return read_tensors(file, outcomes, err);
+}
+
+/* The outcomes of a file that was opened with this status. */
+static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, const char *name,
+                            tdmi_outcomes *outcomes, tdm_error *err)
+{
+    *outcomes = (tdmi_outcomes){0};
+    TDM_TRY(opened, err, "reading outcomes");
+    const tdm_status status = fill(file, outcomes, err);
     if (status != TDM_OK)
         tdmi_outcomes_release(outcomes);
-    return status;
+    return TDM_WRAP(err, status, "reading %s", name);
 }
 
 tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes, tdm_error *err)
 {
-    tdmi_safetensors *file = NULL;
-    *outcomes = (tdmi_outcomes){0};
-    TDM_TRY(tdmi_safetensors_open(path, &file, err), err, "reading outcomes");
-    tdm_status status = take(file, outcomes, err);
-    tdmi_safetensors_close(file);
-    return TDM_WRAP(err, status, "reading %s", path);
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    const tdm_status opened = tdmi_safetensors_open(path, &file, err);
+    return read_file(opened, file, path, outcomes, err);
 }
 
 tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
                               tdmi_outcomes *outcomes, tdm_error *err)
 {
-    tdmi_safetensors *file = NULL;
-    *outcomes = (tdmi_outcomes){0};
-    TDM_TRY(tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err), err,
-            "reading outcomes");
-    tdm_status status = take(file, outcomes, err);
-    tdmi_safetensors_close(file);
-    return TDM_WRAP(err, status, "reading %s", name);
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    const tdm_status opened = tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err);
+    return read_file(opened, file, name, outcomes, err);
 }

@@ -1,5 +1,5 @@
 /*
- * What became of every picture that was judged, one entry each, in the order in which they came.
+ * The outcome of every evaluated image, one entry each, in the order of evaluation.
  * Every metric is a function of these (train/evaluate/metrics.h), and two runs are compared by
  * them. Kept as a .safetensors file; docs/reference/files.md has its form.
  */
@@ -17,15 +17,15 @@ typedef struct tdmi_outcomes { /* start from a zeroed object */
     int n_classes;
     const char *const *classes; /* lent; after load the arena's */
     const char *network;        /* likewise */
-    int epoch;                  /* whose weights judged */
+    int epoch;                  /* of the weights that were evaluated */
     int64_t step;
     int64_t n, capacity;
-    uint64_t *contents;   /* hash of the picture; 0: unknown */
-    int32_t *labels;      /* what is right */
-    int32_t *predicted;   /* what was said */
-    int32_t *ranks;       /* classes that were found likelier than the label: 0 is right */
+    uint64_t *contents; /* hash of the picture; 0: unknown */
+    int32_t *labels;
+    int32_t *predicted;
+    int32_t *ranks;       /* number of classes more probable than the label: 0 is right */
     float *probabilities; /* of the label */
-    float *confidences;   /* of what was said */
+    float *confidences;   /* of the prediction */
     float *losses;
     tdmi_arena arena;
 } tdmi_outcomes;

@@ -1,37 +1,131 @@
 /*
- * Prediction: pictures in, the likeliest classes out, in the order asked. A picture that cannot be
- * read is answered too, with the reason.
+ * Prediction: images in, the most probable classes out, in the order given. Files are taken as they
+ * are, folders are searched as a data set is; an image that is missing or cannot be read gets a
+ * result too, with the reason.
  */
-#include "base/memory.h"
+#include "train/evaluate/predict.h"
+#include "base/scope.h"
 #include "base/text/text.h"
+#include "data/source/class_tree.h"
 #include "io/storage/storage.h"
 #include "tandem/event.h"
 #include "train/model/model_internal.h"
-#include "train/evaluate/predict.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { most_guesses = 1000, file_limit_bytes = 1 << 30, scratch_kept_bytes = 64 << 20 };
 
+struct picture {
+    const char *path;    /* to open; unused where there are bytes */
+    const char *shown;   /* as given, or relative to the folder given */
+    const char *missing; /* NULL, or why there is nothing to open */
+    const void *bytes;   /* NULL, or the encoded image */
+    size_t length_bytes;
+};
+
 struct prediction {
     tdm_model *model;
-    struct tdmi_pictures pictures;
     struct tdmi_predicting how;
     int top;
+
+    struct picture *pictures;
+    size_t n;
+    int64_t capacity;
+    size_t n_missing;
+    const char *first_missing; /* the sentence about it */
+    tdmi_arena arena;          /* names and sentences */
+
     uint8_t *pixels;
     int32_t *labels;      /* -1: unreadable … */
-    tdm_status *statuses; /* … and what kind of problem it is */
+    tdm_status *statuses; /* … and the kind of problem */
     float *probabilities, *logits;
     char (*problems)[TDM_ERROR_TEXT_BYTES]; /* by position */
     struct tdm_guess *guesses;
-    size_t first; /* of the batch at hand */
+    size_t first; /* of the current batch */
     size_t n_starved;
     const char *starved; /* the name of the first */
     char starved_problem[TDM_ERROR_TEXT_BYTES];
 };
 
-/* ---- a batch ---------------------------------------------------------------------------- */
+/* ---- the list of images ---------------------------------------------------------------------- */
+
+static tdm_status add(struct prediction *it, struct picture picture, tdm_error *err)
+{
+    TDMI_TRY(TDMI_MAKE_ROOM(it->pictures, it->capacity, it->n, err));
+    it->pictures[it->n++] = picture;
+    return TDM_OK;
+}
+
+/* The images that the folder source would find, at any depth. With one folder given they are shown
+ * by their paths below it, with several by paths that name the folder. */
+static tdm_status add_folder(struct prediction *it, const char *folder, bool is_alone,
+                             tdm_error *err)
+{
+    TDMI_AT_END(tdmi_tree_release) struct tdmi_tree tree;
+    TDMI_AT_END(tdmi_listing_release) struct tdmi_listing listing;
+    tdmi_tree_init(&tree, folder);
+    tdmi_listing_init(&listing);
+    TDMI_TRY(tdmi_tree_walk(&tree, err));
+    TDMI_TRY(tdmi_tree_pictures(&tree, &listing, err));
+    if (listing.n_items == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "no images were found in %s", folder);
+    for (int64_t i = 0; i < listing.n_items; i++) {
+        const char *below = tdmi_arena_copy(&it->arena, listing.items[i].path);
+        const char *path = below ? tdmi_path_join(&it->arena, folder, below) : NULL;
+        if (!path)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the paths in %s", folder);
+        TDMI_TRY(add(it, (struct picture){.path = path, .shown = is_alone ? below : path}, err));
+    }
+    return TDM_OK;
+}
+
+static tdm_status add_path(struct prediction *it, const char *path, bool is_alone, tdm_error *err)
+{
+    struct tdmi_place place;
+    TDM_TRY(tdmi_storage_look(path, &place, err), err, "looking at %s", path);
+    const char *plain = tdmi_storage_plain(path, &it->arena);
+    if (!plain)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);
+    if (place.kind == TDMI_FILE_FOLDER)
+        return TDM_WRAP(err, add_folder(it, plain, is_alone, err), "searching %s for images", path);
+    if (place.kind == TDMI_FILE_REGULAR)
+        return add(it, (struct picture){.path = plain, .shown = plain}, err);
+    return tdmi_storage_refuse(path, place.kind, "a picture or a folder of pictures", err);
+}
+
+static tdm_status add_missing(struct prediction *it, const char *path, const tdm_error *problem,
+                              tdm_error *err)
+{
+    const char *reason = tdmi_arena_copy(&it->arena, tdm_error_sentence(problem, 0));
+    const char *shown = tdmi_arena_copy(&it->arena, path);
+    if (!reason || !shown)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);
+    if (it->n_missing++ == 0)
+        it->first_missing = reason;
+    return add(it, (struct picture){.shown = shown, .missing = reason}, err);
+}
+
+/* A missing path, or a folder without images, does not keep the others from being predicted. */
+static tdm_status list_paths(struct prediction *it, const char *const *paths, size_t n_paths,
+                             tdm_error *err)
+{
+    size_t n_folders = 0;
+    for (size_t i = 0; i < n_paths; i++)
+        n_folders += tdmi_storage_kind(paths[i]) == TDMI_FILE_FOLDER;
+    for (size_t i = 0; i < n_paths; i++) {
+        tdm_error problem = {0};
+        tdm_status status = add_path(it, paths[i], n_folders == 1, &problem);
+        if (status == TDM_E_INPUT)
+            status = add_missing(it, paths[i], &problem, &problem);
+        if (status != TDM_OK && err)
+            *err = problem;
+        TDMI_TRY(status);
+    }
+    return it->n > 0 ? TDM_OK : TDM_FAIL(err, TDM_E_INPUT, "no path of an image was given");
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
 
 static size_t picture_bytes(const struct prediction *it)
 {
@@ -40,46 +134,39 @@ static size_t picture_bytes(const struct prediction *it)
 
 static tdm_status read_picture(struct prediction *it, int index, int worker, tdm_error *err)
 {
-    const struct tdmi_picture *picture = &it->pictures.items[it->first + (size_t)index];
+    const struct picture *picture = &it->pictures[it->first + (size_t)index];
     struct tdmi_preprocess_scratch *scratch = &it->model->scratches[worker];
     const void *bytes = picture->bytes;
     size_t length_bytes = picture->length_bytes;
-    tdm_status status = TDM_OK;
-    tdmi_text file = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text file = {0};
+    if (picture->missing)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s", picture->missing);
     if (!bytes) {
-        status = TDM_WRAP(err, tdmi_storage_read_file(picture->path, file_limit_bytes, &file, err),
-                          "reading %s", picture->path);
+        TDM_TRY(tdmi_storage_read_file(picture->path, file_limit_bytes, &file, err), err,
+                "reading %s", picture->path);
         bytes = tdmi_text_string(&file);
         length_bytes = file.length_bytes;
     }
     scratch->limits = (struct tdmi_image_limits){0};
-    if (status == TDM_OK && it->how.allow &&
-        !it->how.allow(it->how.self, it->first + (size_t)index, &scratch->limits))
-        status = TDM_FAIL(err, TDM_E_STOPPED, "it was left out");
-    if (status == TDM_OK)
-        status =
-            tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes, length_bytes,
-                                 bytes == picture->bytes ? picture->shown : picture->path, scratch,
-                                 it->pixels + (size_t)index * picture_bytes(it), err);
-    tdmi_text_release(&file);
-    return status;
+    if (it->how.allow && !it->how.allow(it->how.self, it->first + (size_t)index, &scratch->limits))
+        return TDM_FAIL(err, TDM_E_STOPPED, "it was left out");
+    return tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes, length_bytes,
+                                picture->bytes ? picture->shown : picture->path, scratch,
+                                it->pixels + (size_t)index * picture_bytes(it), err);
 }
 
-/* A picture that lacks memory is one picture's problem: others are smaller. */
+/* Lack of memory is a problem of one image: others are smaller. */
 static tdm_status read_task(void *self, int index, int worker, tdm_error *err)
 {
     struct prediction *it = self;
-    const char *missing = it->pictures.items[it->first + (size_t)index].missing;
     tdm_error problem = {0};
-    tdm_status status = missing ? TDM_FAIL(&problem, TDM_E_INPUT, "%s", missing)
-                                : read_picture(it, index, worker, &problem);
+    const tdm_status status = read_picture(it, index, worker, &problem);
     it->labels[index] = status == TDM_OK ? 0 : -1;
     it->statuses[index] = status;
     if (status == TDM_E_BUG)
         return TDM_FAIL(err, status, "%s", tdm_error_sentence(&problem, 0));
-    if (status != TDM_OK)
-        snprintf(it->problems[index], sizeof it->problems[index], "%s",
-                 tdm_error_sentence(&problem, 0));
+    snprintf(it->problems[index], sizeof it->problems[index], "%s",
+             tdm_error_sentence(&problem, 0));
     return TDM_OK;
 }
 
@@ -91,7 +178,7 @@ static bool has_picture(const struct prediction *it, int n)
     return i < n;
 }
 
-/* The `top` likeliest, largest first, equals by index: a selection, for top is small. */
+/* Select the `top` most probable classes, largest first, equals by index. */
 static int choose(struct prediction *it, const float *probabilities)
 {
     int classes = it->model->file.n_classes, n = 0;
@@ -108,10 +195,10 @@ static int choose(struct prediction *it, const float *probabilities)
     return n;
 }
 
-static tdm_status answer(struct prediction *it, int n, tdm_prediction_sink sink, tdm_error *err)
+static tdm_status deliver(struct prediction *it, int n, tdm_prediction_sink sink, tdm_error *err)
 {
     for (int i = 0; i < n; i++) {
-        const char *shown = it->pictures.items[it->first + (size_t)i].shown;
+        const char *shown = it->pictures[it->first + (size_t)i].shown;
         struct tdm_prediction prediction = {.path = shown};
         if (it->labels[i] < 0) {
             prediction.problem = it->problems[i];
@@ -133,50 +220,47 @@ static tdm_status answer(struct prediction *it, int n, tdm_prediction_sink sink,
     return TDM_OK;
 }
 
+/* Memory for no more images than were given: a single image does not pay for a full batch. The
+ * buffers of decoding stay with the model, for the next call. */
+static tdm_status reserve(struct prediction *it, tdm_error *err)
+{
+    const size_t classes = (size_t)it->model->file.n_classes;
+    const size_t batch = it->n < TDMI_MODEL_BATCH ? it->n : TDMI_MODEL_BATCH;
+    TDMI_TRY(TDMI_NEW(it->pixels, batch * picture_bytes(it), err));
+    TDMI_TRY(TDMI_NEW(it->labels, batch, err));
+    TDMI_TRY(TDMI_NEW(it->statuses, batch, err));
+    TDMI_TRY(TDMI_NEW(it->probabilities, batch * classes, err));
+    TDMI_TRY(TDMI_NEW(it->logits, batch * classes, err));
+    TDMI_TRY(TDMI_NEW(it->problems, batch, err));
+    TDMI_TRY(TDMI_NEW(it->guesses, it->top, err));
+    if (it->model->scratches)
+        return TDM_OK;
+    return TDMI_NEW(it->model->scratches, tdmi_pool_threads(it->model->pool), err);
+}
+
 static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_error *err)
 {
-    for (it->first = 0; it->first < it->pictures.n; it->first += TDMI_MODEL_BATCH) {
-        size_t rest = it->pictures.n - it->first;
+    TDMI_TRY(reserve(it, err));
+    for (it->first = 0; it->first < it->n; it->first += TDMI_MODEL_BATCH) {
+        size_t rest = it->n - it->first;
         int n = rest < TDMI_MODEL_BATCH ? (int)rest : TDMI_MODEL_BATCH;
         struct tdmi_batch batch = {.n = n, .pixels = it->pixels, .labels = it->labels};
         if (tdm_stop_is_requested() && !it->how.is_finished)
-            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
-                            it->first, it->pictures.n);
-        TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu images",
+                            it->first, it->n);
+        TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading images");
         if (has_picture(it, n))
-            TDM_TRY(tdmi_evaluator_batch(it->model->evaluator, &batch, NULL, it->probabilities,
-                                         it->logits, err),
-                    err, "predicting");
-        TDM_TRY(answer(it, n, sink, err), err, "predicting");
+            TDMI_TRY(tdmi_evaluator_batch(it->model->evaluator, &batch, NULL, it->probabilities,
+                                          it->logits, err));
+        TDMI_TRY(deliver(it, n, sink, err));
     }
     if (it->n_starved > 0 && !it->how.is_finished)
-        return TDM_FAIL(err, TDM_E_MEMORY, "%zu of %zu pictures lack memory; the first is %s: %s",
-                        it->n_starved, it->pictures.n, it->starved, it->starved_problem);
+        return TDM_FAIL(err, TDM_E_MEMORY, "%zu of %zu images lack memory; the first is %s: %s",
+                        it->n_starved, it->n, it->starved, it->starved_problem);
     return TDM_OK;
 }
 
-/* Memory for the pictures at hand: one picture asked for alone does not pay for a full batch. What
- * decoding works in stays with the model, for the next call. */
-static tdm_status reserve(struct prediction *it, tdm_error *err)
-{
-    size_t classes = (size_t)it->model->file.n_classes, batch = TDMI_MODEL_BATCH;
-    if (batch > it->pictures.n)
-        batch = it->pictures.n;
-    it->pixels = tdmi_alloc(batch, picture_bytes(it));
-    it->labels = tdmi_alloc(batch, sizeof *it->labels);
-    it->statuses = tdmi_alloc(batch, sizeof *it->statuses);
-    it->probabilities = tdmi_alloc(batch * classes, sizeof *it->probabilities);
-    it->logits = tdmi_alloc(batch * classes, sizeof *it->logits);
-    it->problems = tdmi_alloc(batch, sizeof *it->problems);
-    it->guesses = tdmi_alloc((size_t)it->top, sizeof *it->guesses);
-    if (!it->model->scratches)
-        it->model->scratches =
-            tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->model->scratches);
-    if (!it->pixels || !it->labels || !it->statuses || !it->probabilities || !it->logits ||
-        !it->problems || !it->guesses || !it->model->scratches)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to predict: out of memory");
-    return TDM_OK;
-}
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void release(struct prediction *it)
 {
@@ -188,50 +272,43 @@ static void release(struct prediction *it)
     tdmi_free(it->statuses);
     tdmi_free(it->labels);
     tdmi_free(it->pixels);
-    tdmi_pictures_release(&it->pictures);
+    tdmi_free(it->pictures);
+    tdmi_arena_release(&it->arena);
 }
 
-static tdm_status begin(struct prediction *it, tdm_model *model, int top, tdm_error *err)
+static tdm_status begin(struct prediction *it, tdm_error *err)
 {
-    *it = (struct prediction){.model = model, .top = top};
-    tdmi_pictures_init(&it->pictures);
-    if (top < 1 || top > most_guesses)
+    if (it->top < 1 || it->top > most_guesses)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "predicting: the %d likeliest classes; 1 to %d is accepted", top,
+                        "predicting: the %d most probable classes; 1 to %d is accepted", it->top,
                         most_guesses);
-    if (it->top > model->file.n_classes)
-        it->top = model->file.n_classes;
+    if (it->top > it->model->file.n_classes)
+        it->top = it->model->file.n_classes;
     return TDM_OK;
 }
 
-/* At the end, when the others are answered. */
-static tdm_status refuse_missing(const struct tdmi_pictures *pictures, size_t n_paths,
-                                 tdm_error *err)
+/* Missing paths are an error at the end, after the results of the others. */
+static tdm_status refuse_missing(const struct prediction *it, size_t n_paths, tdm_error *err)
 {
+    if (it->n_missing == 0)
+        return TDM_OK;
     if (n_paths == 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s", pictures->first_missing);
-    if (pictures->n_missing == n_paths)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s", it->first_missing);
+    if (it->n_missing == n_paths)
         return TDM_FAIL(err, TDM_E_INPUT, "none of the %zu paths given can be predicted; %s",
-                        n_paths, pictures->first_missing);
+                        n_paths, it->first_missing);
     return TDM_FAIL(err, TDM_E_INPUT, "%zu of the %zu paths given cannot be predicted; %s",
-                    pictures->n_missing, n_paths, pictures->first_missing);
+                    it->n_missing, n_paths, it->first_missing);
 }
 
 tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths, int top,
                              tdm_prediction_sink sink, tdm_error *err)
 {
-    struct prediction it;
-    tdm_status status = begin(&it, model, top, err);
-    if (status == TDM_OK)
-        status = tdmi_pictures_list(&it.pictures, paths, n_paths, err);
-    if (status == TDM_OK)
-        status = reserve(&it, err);
-    if (status == TDM_OK)
-        status = predict(&it, sink, err);
-    if (status == TDM_OK && it.pictures.n_missing > 0)
-        status = refuse_missing(&it.pictures, n_paths, err);
-    release(&it);
-    return TDM_WRAP(err, status, "predicting");
+    TDMI_AT_END(release) struct prediction it = {.model = model, .top = top};
+    TDM_TRY(begin(&it, err), err, "predicting");
+    TDM_TRY(list_paths(&it, paths, n_paths, err), err, "predicting");
+    TDM_TRY(predict(&it, sink, err), err, "predicting");
+    return TDM_WRAP(err, refuse_missing(&it, n_paths, err), "predicting");
 }
 
 tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,
@@ -239,17 +316,15 @@ tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_pictur
                                        const struct tdmi_predicting *how, tdm_prediction_sink sink,
                                        tdm_error *err)
 {
-    struct prediction it;
-    tdm_status status = begin(&it, model, top, err);
-    it.how = *how;
-    for (size_t i = 0; i < n_pictures && status == TDM_OK; i++)
-        status = tdmi_pictures_add_bytes(&it.pictures, &pictures[i], err);
-    if (status == TDM_OK)
-        status = reserve(&it, err);
-    if (status == TDM_OK)
-        status = predict(&it, sink, err);
-    release(&it);
-    return TDM_WRAP(err, status, "predicting");
+    TDMI_AT_END(release) struct prediction it = {.model = model, .top = top, .how = *how};
+    TDM_TRY(begin(&it, err), err, "predicting");
+    for (size_t i = 0; i < n_pictures; i++) {
+        const struct picture picture = {.shown = pictures[i].name,
+                                        .bytes = pictures[i].bytes ? pictures[i].bytes : "",
+                                        .length_bytes = pictures[i].length_bytes};
+        TDM_TRY(add(&it, picture, err), err, "predicting");
+    }
+    return TDM_WRAP(err, predict(&it, sink, err), "predicting");
 }
 
 tdm_status tdm_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,

@@ -4,7 +4,7 @@
  */
 #include "train/evaluate/samples.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 
 #include <string.h>
 
@@ -65,9 +65,8 @@ void tdmi_samples_release(tdmi_samples *samples)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-static tdm_json_writer *describe(const tdmi_samples *samples)
+static void describe(const tdmi_samples *samples, tdm_json_writer *writer)
 {
-    tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_integer(writer, "format_version", TDMI_SAMPLES_FORMAT_VERSION);
     tdm_json_string(writer, "tandem", tdm_version());
@@ -84,38 +83,34 @@ static tdm_json_writer *describe(const tdmi_samples *samples)
     }
     tdm_json_array_end(writer);
     tdm_json_object_end(writer);
-    return writer;
+}
+
+static tdm_status save(const tdmi_samples *samples, const char *path, tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *description = tdm_json_writer_new(0);
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    const char *text;
+    for (int i = 0; i < samples->n; i++)
+        tdmi_text_add(&bytes, samples->samples[i].jpeg, (size_t)samples->samples[i].jpeg_bytes);
+    const int64_t n = (int64_t)bytes.length_bytes;
+    TDMI_TRY(tdmi_text_status(&bytes, err));
+    describe(samples, description);
+    TDMI_TRY(tdm_json_finish(description, &text, NULL, err));
+    tdmi_safetensors_note(writer, "format", "tandem.samples");
+    tdmi_safetensors_note(writer, "tandem", text);
+    tdmi_safetensors_add(writer, "jpeg", TDMI_DTYPE_U8, 1, &n, bytes.bytes);
+    return tdmi_safetensors_finish(writer, path, err);
 }
 
 tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path, tdm_error *err)
 {
-    tdmi_text bytes = {0};
-    for (int i = 0; i < samples->n; i++)
-        tdmi_text_add(&bytes, (const char *)samples->samples[i].jpeg,
-                      (size_t)samples->samples[i].jpeg_bytes);
-    const int64_t n = (int64_t)bytes.length_bytes;
-    tdm_json_writer *description = describe(samples);
-    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
-    const char *text;
-    tdm_status status = bytes.is_broken ? TDM_FAIL(err, TDM_E_MEMORY,
-                                                   "keeping %d pictures: out of "
-                                                   "memory",
-                                                   samples->n)
-                                        : tdm_json_finish(description, &text, NULL, err);
-    if (status == TDM_OK) {
-        tdmi_safetensors_note(writer, "format", "tandem.samples");
-        tdmi_safetensors_note(writer, "tandem", text);
-        tdmi_safetensors_add(writer, "jpeg", TDMI_DTYPE_U8, 1, &n, bytes.bytes);
-        status = tdmi_safetensors_finish(writer, path, err);
-    }
-    tdmi_safetensors_writer_free(writer);
-    tdm_json_writer_free(description);
-    tdmi_text_release(&bytes);
-    return TDM_WRAP(err, status, "writing sample pictures to %s", path);
+    return TDM_WRAP(err, save(samples, path, err), "writing sample images to %s", path);
 }
 
 /* One picture's description; first is where its bytes begin among the n. */
-static tdm_status take_sample(const tdm_json_value *object, const tdmi_outcomes *outcomes,
+static tdm_status read_sample(const tdm_json_value *object, const tdmi_outcomes *outcomes,
                               const uint8_t *bytes, int64_t first, int64_t n, tdmi_samples *samples,
                               tdm_error *err)
 {
@@ -142,7 +137,7 @@ static tdm_status take_sample(const tdm_json_value *object, const tdmi_outcomes 
     return TDM_OK;
 }
 
-static tdm_status take_samples(const tdm_json_value *root, const tdmi_outcomes *outcomes,
+static tdm_status read_samples(const tdm_json_value *root, const tdmi_outcomes *outcomes,
                                const uint8_t *bytes, int64_t n, tdmi_samples *samples,
                                tdm_error *err)
 {
@@ -151,69 +146,65 @@ static tdm_status take_samples(const tdm_json_value *root, const tdmi_outcomes *
     samples->step = tdm_json_as_integer(tdm_json_member(root, "step"), -1);
     if (version < 1 || version > TDMI_SAMPLES_FORMAT_VERSION)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "format %lld of sample pictures; this version of tandem reads 1 to %d",
+                        "format %lld of sample images; this version of tandem reads 1 to %d",
                         (long long)version, TDMI_SAMPLES_FORMAT_VERSION);
     if (tdm_json_count(list) > TDMI_SAMPLES_MOST)
-        return TDM_FAIL(err, TDM_E_INPUT, "%zu sample pictures; at most %d are accepted",
+        return TDM_FAIL(err, TDM_E_INPUT, "%zu sample images; at most %d are accepted",
                         tdm_json_count(list), TDMI_SAMPLES_MOST);
     if (samples->step != outcomes->step)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the pictures are of step %lld, and the outcomes beside them of step %lld",
+                        "the images are of step %lld, and the outcomes beside them of step %lld",
                         (long long)samples->step, (long long)outcomes->step);
     int64_t first = 0;
     for (size_t i = 0; i < tdm_json_count(list); i++) {
-        TDM_TRY(take_sample(tdm_json_at(list, i), outcomes, bytes, first, n, samples, err), err,
-                "reading sample pictures");
+        TDM_TRY(read_sample(tdm_json_at(list, i), outcomes, bytes, first, n, samples, err), err,
+                "reading sample images");
         first += samples->samples[i].jpeg_bytes;
     }
     return TDM_OK;
 }
 
-static tdm_status take(const tdmi_safetensors *file, const tdmi_outcomes *outcomes,
+static tdm_status fill(const tdmi_safetensors *file, const tdmi_outcomes *outcomes,
                        tdmi_samples *samples, tdm_error *err)
 {
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text = tdmi_safetensors_metadata(file, "tandem");
     const char *format = tdmi_safetensors_metadata(file, "format");
     const struct tdmi_safetensors_tensor *jpeg = tdmi_safetensors_find(file, "jpeg");
-    tdm_json_document *document = NULL;
     const void *bytes = NULL;
-    tdmi_arena_init(&samples->arena, 0);
     if (!text || !format || strcmp(format, "tandem.samples") != 0 || !jpeg)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "it holds no sample pictures; a file that tandem train wrote is wanted");
+                        "it holds no sample images; a file that tandem train wrote is needed");
     const int64_t n = jpeg->n_values;
-    tdm_status status = tdmi_safetensors_need(file, "jpeg", TDMI_DTYPE_U8, 1, &n, &bytes, err);
-    if (status == TDM_OK)
-        status = tdm_json_read(text, strlen(text), "metadata entry 'tandem'", &document, err);
-    if (status == TDM_OK)
-        status = take_samples(tdm_json_root(document), outcomes, bytes, n, samples, err);
-    tdm_json_document_free(document);
-    return status;
+    TDMI_TRY(tdmi_safetensors_need(file, "jpeg", TDMI_DTYPE_U8, 1, &n, &bytes, err));
+    TDMI_TRY(tdm_json_read(text, strlen(text), "metadata entry 'tandem'", &document, err));
+    return read_samples(tdm_json_root(document), outcomes, bytes, n, samples, err);
+}
+
+/* The samples of a file that was opened with this status. */
+static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, const char *name,
+                            const tdmi_outcomes *outcomes, tdmi_samples *samples, tdm_error *err)
+{
+    *samples = (tdmi_samples){0};
+    TDM_TRY(opened, err, "reading sample images");
+    const tdm_status status = fill(file, outcomes, samples, err);
+    if (status != TDM_OK)
+        tdmi_samples_release(samples);
+    return TDM_WRAP(err, status, "reading %s", name);
 }
 
 tdm_status tdmi_samples_load(const char *path, const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err)
 {
-    tdmi_safetensors *file = NULL;
-    *samples = (tdmi_samples){0};
-    TDM_TRY(tdmi_safetensors_open(path, &file, err), err, "reading sample pictures");
-    tdm_status status = take(file, outcomes, samples, err);
-    tdmi_safetensors_close(file);
-    if (status != TDM_OK)
-        tdmi_samples_release(samples);
-    return TDM_WRAP(err, status, "reading %s", path);
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    const tdm_status opened = tdmi_safetensors_open(path, &file, err);
+    return read_file(opened, file, path, outcomes, samples, err);
 }
 
 tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char *name,
                              const tdmi_outcomes *outcomes, tdmi_samples *samples, tdm_error *err)
 {
-    tdmi_safetensors *file = NULL;
-    *samples = (tdmi_samples){0};
-    TDM_TRY(tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err), err,
-            "reading sample pictures");
-    tdm_status status = take(file, outcomes, samples, err);
-    tdmi_safetensors_close(file);
-    if (status != TDM_OK)
-        tdmi_samples_release(samples);
-    return TDM_WRAP(err, status, "reading %s", name);
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
+    const tdm_status opened = tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err);
+    return read_file(opened, file, name, outcomes, samples, err);
 }

@@ -1,5 +1,5 @@
 /*
- * Which form a file gets, and what all forms ask of a model.
+ * The choice of a file's form, and what all forms need of a model.
  */
 #include "train/export/export.h"
 #include "base/text/choice.h"
@@ -9,8 +9,6 @@
 #include "train/model/model_internal.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
 static const struct {
     const char *name, *ending;
@@ -28,12 +26,6 @@ const char *tdm_export_form(int index)
     return index >= 0 && index < n_forms ? forms[index].name : NULL;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcasecmp(path + length - tail, ending) == 0;
-}
-
 static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
 {
     const char *names[n_forms];
@@ -48,7 +40,7 @@ static tdm_status choose(const struct tdm_export_options *options, int *chosen, 
     if (options->form)
         return tdmi_choice_find("form", options->form, names, n_forms, chosen, err);
     for (int i = 0; i < n_forms; i++) {
-        if (has_ending(options->path, forms[i].ending)) {
+        if (tdmi_has_ending(options->path, (const char *const[]){forms[i].ending, NULL})) {
             *chosen = i;
             return TDM_OK;
         }
@@ -78,8 +70,7 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
                                  .path = options->path,
                                  .has_preprocess = options->preprocess,
                                  .said = result};
-    tdmi_arena_init(&export.arena, 0);
-    tdm_status status = form->write(&export, err);
+    const tdm_status status = form->write(&export, err);
     tdmi_arena_release(&export.arena);
     result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
     return TDM_WRAP(err, status, "exporting the model as %s", result->form);
@@ -119,7 +110,7 @@ const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *wr
     return copy;
 }
 
-const char *tdmi_export_classes(struct tdmi_export *export)
+static const char *classes_of(struct tdmi_export *export)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_array_begin(writer, NULL);
@@ -129,14 +120,15 @@ const char *tdmi_export_classes(struct tdmi_export *export)
     return tdmi_export_finished(export, writer);
 }
 
-const char *tdmi_export_preprocess(struct tdmi_export *export)
+static const char *preprocess_of(struct tdmi_export *export)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_preprocess_to_json(tdmi_graph_preprocess(export->graph), writer, NULL);
     return tdmi_export_finished(export, writer);
 }
 
-/* As far as the built one's head: a model that was read does not know where its own begins. */
+/* Compares up to the head of the built graph: a model that was read does not know where its own
+ * begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
     for (int i = 0; i < built->head; i++) {
@@ -150,8 +142,9 @@ static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
     return true;
 }
 
-/* Found by building the network with each. */
-const char *tdmi_export_padding(const struct tdmi_export *export)
+/* How a network of ours pads, in a word; "" where all paddings give the same network, or it is none
+ * of ours. Found by building the network with each. */
+static const char *padding_of(const struct tdmi_export *export)
 {
     enum { paddings = TDMI_PADDING_NONE + 1 };
     struct tdmi_network network;
@@ -162,25 +155,40 @@ const char *tdmi_export_padding(const struct tdmi_export *export)
     struct tdmi_build what = tdmi_network_defaults(&network, export->model->n_classes);
     what.preprocess = *tdmi_graph_preprocess(export->graph);
     for (int i = paddings - 1; i >= 0; i--) {
-        tdmi_graph *graph = NULL;
+        TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
         what.padding = (enum tdmi_padding)i;
-        tdm_status status = tdmi_network_make(&network, &what, &graph, NULL);
+        const tdm_status status = tdmi_network_make(&network, &what, &graph, NULL);
         if (status == TDM_E_MEMORY)
             return NULL;
         if (status == TDM_OK && pads_alike(export->graph, graph)) {
             word = tdmi_padding_word(what.padding);
             n_fitting++;
         }
-        tdmi_graph_free(graph);
     }
     return n_fitting == paddings ? "" : word;
 }
 
-const char *tdmi_export_lineage(struct tdmi_export *export)
+static const char *lineage_of(struct tdmi_export *export)
 {
     if (!export->model->lineage.file)
         return "";
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_lineage_to_json(&export->model->lineage, writer, NULL);
     return tdmi_export_finished(export, writer);
+}
+
+tdm_status tdmi_export_notes(struct tdmi_export *export,
+                             struct tdmi_export_note notes[TDMI_EXPORT_NOTES], tdm_error *err)
+{
+    const struct tdmi_export_note all[TDMI_EXPORT_NOTES] = {
+        {"network", export->model->network},   {"classes", classes_of(export)},
+        {"preprocess", preprocess_of(export)}, {"padding", padding_of(export)},
+        {"lineage", lineage_of(export)},
+    };
+    for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {
+        if (!all[i].text)
+            return tdmi_export_no_memory(export, err);
+        notes[i] = all[i];
+    }
+    return TDM_OK;
 }

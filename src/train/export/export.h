@@ -37,14 +37,15 @@ const float *tdmi_export_torch_values(struct tdmi_export *export, const struct t
 
 /* What a writer was given, in the arena; the writer is freed. NULL when out of memory. */
 const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer);
-/* JSON texts in the arena, NULL when out of memory: the list of classes, the preprocessing. */
-const char *tdmi_export_classes(struct tdmi_export *export);
-const char *tdmi_export_preprocess(struct tdmi_export *export);
-/* How a network of ours pads, in a word; "" where nobody asks: its form has one padding, or it is
- * none of ours. */
-const char *tdmi_export_padding(const struct tdmi_export *export);
-/* Where the weights came from; "" of a model from scratch. */
-const char *tdmi_export_lineage(struct tdmi_export *export);
+/* What a file records beside the weights, in texts that live in the arena, "" where there is
+ * nothing to record: network, classes, preprocess, padding, lineage. */
+struct tdmi_export_note {
+    const char *key, *text;
+};
+enum { TDMI_EXPORT_PADDING = 3, TDMI_EXPORT_NOTES = 5 };
+tdm_status tdmi_export_notes(struct tdmi_export *export,
+                             struct tdmi_export_note notes[TDMI_EXPORT_NOTES],
+                             tdm_error *err) TDM_MUST_USE;
 
 tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;
 

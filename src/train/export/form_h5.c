@@ -2,13 +2,14 @@
  * Keras' .h5: the whole model, as load_model takes it, with the names of keras.applications where
  * the network is one of theirs; load_weights takes the same file for a model that is there already.
  */
+#include "base/scope.h"
 #include "weights/keras/h5_write.h"
 #include "weights/names.h"
 #include "train/export/keras.h"
 
 #include <string.h>
 
-/* Whose ways names and configuration follow. */
+/* The version whose names and configuration are written. */
 static const char keras_version[] = "2.15.0";
 
 enum { most_weights = 4 };
@@ -67,34 +68,23 @@ static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_
 static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
 {
     struct tdmi_keras_network network;
-    tdm_status status = tdmi_keras_plan_layers(export, &network, err);
-    if (status != TDM_OK)
-        return status;
-    size_t n = (size_t)network.n_layers;
+    TDMI_TRY(tdmi_keras_plan_layers(export, &network, err));
+    const size_t n = (size_t)network.n_layers;
     int *order = tdmi_arena_alloc(&export->arena, n, sizeof *order);
     struct tdmi_keras_h5_layer *layers = tdmi_arena_alloc(&export->arena, n, sizeof *layers);
     const char *config = tdmi_keras_config(&network);
-    const struct tdmi_keras_note texts[] = {{"network", export->model->network},
-                                            {"classes", tdmi_export_classes(export)},
-                                            {"preprocess", tdmi_export_preprocess(export)},
-                                            {"padding", tdmi_export_padding(export)},
-                                            {"lineage", tdmi_export_lineage(export)}};
-    enum { most_notes = sizeof texts / sizeof texts[0] };
-    struct tdmi_keras_note notes[most_notes];
+    struct tdmi_export_note texts[TDMI_EXPORT_NOTES];
+    struct tdmi_keras_note notes[TDMI_EXPORT_NOTES];
     size_t n_notes = 0;
-    bool is_complete = order && layers && config;
-    for (int i = 0; i < most_notes; i++) {
-        is_complete = is_complete && texts[i].text;
-        if (is_complete && *texts[i].text)
-            notes[n_notes++] = texts[i];
-    }
-    if (!is_complete)
+    if (!order || !layers || !config)
         return tdmi_export_no_memory(export, err);
+    TDMI_TRY(tdmi_export_notes(export, texts, err));
+    for (int i = 0; i < TDMI_EXPORT_NOTES; i++)
+        if (*texts[i].text)
+            notes[n_notes++] = (struct tdmi_keras_note){texts[i].key, texts[i].text};
     tdmi_keras_order(&network, order);
-    for (size_t i = 0; i < n && status == TDM_OK; i++)
-        status = add_layer(export, &network.layers[order[i]], &layers[i], err);
-    if (status != TDM_OK)
-        return status;
+    for (size_t i = 0; i < n; i++)
+        TDMI_TRY(add_layer(export, &network.layers[order[i]], &layers[i], err));
     const struct tdmi_keras_file file = {.layers = layers,
                                          .n_layers = n,
                                          .keras_version = keras_version,

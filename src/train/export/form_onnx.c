@@ -6,6 +6,7 @@
  * The form is a Protocol Buffers message, which holds at most 2 GB.
  */
 #include "train/export/onnx.h"
+#include "base/scope.h"
 
 #include <inttypes.h>
 
@@ -120,77 +121,71 @@ static tdm_status add_graph(struct tdmi_onnx *onnx, tdm_error *err)
 {
     const tdmi_graph *graph = onnx->export->graph;
     const struct tdmi_node *last = &graph->nodes[graph->n_nodes - 1];
-    tdm_status status = TDM_OK;
     tdmi_protobuf_begin(&onnx->out, ONNX_MODEL_GRAPH);
     tdmi_protobuf_string(&onnx->out, ONNX_GRAPH_NAME, onnx->export->model->network);
     add_input(onnx);
-    for (int i = 1; i < graph->n_nodes && status == TDM_OK; i++)
+    for (int i = 1; i < graph->n_nodes; i++)
         if (onnx->makers[i] == i)
-            status = tdmi_onnx_node(onnx, i, err);
+            TDMI_TRY(tdmi_onnx_node(onnx, i, err));
     describe_value(onnx, ONNX_GRAPH_OUTPUT, "logits", ONNX_FLOAT,
                    (struct tdmi_layout){1, {last->in[0].c}});
     describe_value(onnx, ONNX_GRAPH_OUTPUT, "probabilities", ONNX_FLOAT,
                    (struct tdmi_layout){1, {last->out.c}});
     tdmi_protobuf_end(&onnx->out);
-    return status;
-}
-
-static void add_metadata(struct tdmi_onnx *onnx, const char *key, const char *value)
-{
-    onnx->is_broken |= !value;
-    tdmi_protobuf_begin(&onnx->out, ONNX_MODEL_METADATA);
-    tdmi_protobuf_string(&onnx->out, ONNX_ENTRY_KEY, key);
-    tdmi_protobuf_string(&onnx->out, ONNX_ENTRY_VALUE, value ? value : "");
-    tdmi_protobuf_end(&onnx->out);
+    return TDM_OK;
 }
 
 static tdm_status add_model(struct tdmi_onnx *onnx, tdm_error *err)
 {
-    tdmi_protobuf_integer(&onnx->out, ONNX_MODEL_IR_VERSION, IR_VERSION);
-    tdmi_protobuf_string(&onnx->out, ONNX_MODEL_PRODUCER, "tandem");
-    tdmi_protobuf_string(&onnx->out, ONNX_MODEL_PRODUCER_VERSION, tdm_version());
-    tdmi_protobuf_begin(&onnx->out, ONNX_MODEL_OPSET);
-    tdmi_protobuf_integer(&onnx->out, ONNX_OPSET_VERSION, OPERATOR_SET);
-    tdmi_protobuf_end(&onnx->out);
-    tdm_status status = add_graph(onnx, err);
-    if (status != TDM_OK)
-        return status;
-    const char *lineage = tdmi_export_lineage(onnx->export);
-    add_metadata(onnx, "network", onnx->export->model->network);
-    add_metadata(onnx, "classes", tdmi_export_classes(onnx->export));
-    add_metadata(onnx, "preprocess", tdmi_export_preprocess(onnx->export));
-    if (!lineage || *lineage)
-        add_metadata(onnx, "lineage", lineage);
+    tdmi_protobuf *out = &onnx->out;
+    struct tdmi_export_note notes[TDMI_EXPORT_NOTES];
+    tdmi_protobuf_integer(out, ONNX_MODEL_IR_VERSION, IR_VERSION);
+    tdmi_protobuf_string(out, ONNX_MODEL_PRODUCER, "tandem");
+    tdmi_protobuf_string(out, ONNX_MODEL_PRODUCER_VERSION, tdm_version());
+    tdmi_protobuf_begin(out, ONNX_MODEL_OPSET);
+    tdmi_protobuf_integer(out, ONNX_OPSET_VERSION, OPERATOR_SET);
+    tdmi_protobuf_end(out);
+    TDMI_TRY(add_graph(onnx, err));
+    TDMI_TRY(tdmi_export_notes(onnx->export, notes, err));
+    for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {
+        if (i == TDMI_EXPORT_PADDING || !*notes[i].text)
+            continue; /* ONNX's nodes say how they pad */
+        tdmi_protobuf_begin(out, ONNX_MODEL_METADATA);
+        tdmi_protobuf_string(out, ONNX_ENTRY_KEY, notes[i].key);
+        tdmi_protobuf_string(out, ONNX_ENTRY_VALUE, notes[i].text);
+        tdmi_protobuf_end(out);
+    }
     return TDM_OK;
 }
 
-static tdm_status refuse_size(const struct tdmi_export *export, int64_t bytes, tdm_error *err)
+static tdm_status check_size(const struct tdmi_export *export, int64_t bytes, tdm_error *err)
 {
+    if (bytes <= INT32_MAX)
+        return TDM_OK;
     return TDM_FAIL(err, TDM_E_INPUT,
                     "writing %s: the network has %" PRId64
                     " bytes, and an ONNX file holds at most %d; safetensors holds it",
                     export->path, bytes, INT32_MAX);
 }
 
+static void release(struct tdmi_onnx *onnx)
+{
+    tdmi_protobuf_release(&onnx->out);
+}
+
 static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
 {
     const tdmi_graph *graph = export->graph;
-    struct tdmi_onnx onnx = {.export = export};
-    int64_t bytes = (int64_t)sizeof(float) * (graph->param_values + graph->state_values);
-    if (bytes > INT32_MAX) /* before anything is laid out anew */
-        return refuse_size(export, bytes, err);
-    tdm_status status = find_makers(&onnx, err);
-    if (status == TDM_OK)
-        status = add_model(&onnx, err);
-    bytes = (int64_t)tdmi_protobuf_length(&onnx.out);
-    if (status == TDM_OK && (onnx.is_broken || onnx.out.is_broken))
-        status = tdmi_export_no_memory(export, err);
-    else if (status == TDM_OK && bytes > INT32_MAX)
-        status = refuse_size(export, bytes, err);
-    if (status == TDM_OK)
-        status = tdmi_protobuf_write(&onnx.out, export->path, err);
-    tdmi_protobuf_release(&onnx.out);
-    return status;
+    const int64_t values = graph->param_values + graph->state_values;
+    TDMI_AT_END(release) struct tdmi_onnx onnx = {.export = export};
+    /* before any value is copied */
+    TDMI_TRY(check_size(export, (int64_t)sizeof(float) * values, err));
+    TDMI_TRY(find_makers(&onnx, err));
+    TDMI_TRY(add_model(&onnx, err));
+    if (onnx.is_broken || onnx.out.is_broken)
+        return tdmi_export_no_memory(export, err);
+    TDMI_TRY(check_size(export, (int64_t)tdmi_protobuf_length(&onnx.out), err));
+    return tdmi_protobuf_write(&onnx.out, export->path, err);
 }
 
 const struct tdmi_export_form tdmi_export_onnx = {.takes_preprocess = true, .write = write_model};

@@ -72,14 +72,11 @@ static tdm_status add_node(const struct writing *writing, const struct tdmi_node
                            tdm_error *err)
 {
     const tdmi_graph *graph = writing->export->graph;
-    tdm_status status = TDM_OK;
-    for (int i = 0; i < node->n_params && status == TDM_OK; i++)
-        status = add_tensor(writing, node, &graph->params[node->first_param + i], false, err);
-    for (int i = 0; i < node->n_states && status == TDM_OK; i++)
-        status = add_tensor(writing, node, &graph->states[node->first_state + i], true, err);
-    if (status == TDM_OK && node->kind == TDMI_OP_BATCH_NORM)
-        status = add_counter(writing, node, err);
-    return status;
+    for (int i = 0; i < node->n_params; i++)
+        TDMI_TRY(add_tensor(writing, node, &graph->params[node->first_param + i], false, err));
+    for (int i = 0; i < node->n_states; i++)
+        TDMI_TRY(add_tensor(writing, node, &graph->states[node->first_state + i], true, err));
+    return node->kind == TDMI_OP_BATCH_NORM ? add_counter(writing, node, err) : TDM_OK;
 }
 
 /* ---- is it the network that torchvision builds? ------------------------------------------- */
@@ -167,9 +164,9 @@ static bool is_torchvisions(struct tdmi_export *export)
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* Node by node, with the epsilon that its variances go with: what this library reads it back by.
- * NULL without memory. */
-static const char *told(const struct writing *writing)
+/* The graph node by node, with the epsilon that its variances are shifted for: the library's reader
+ * builds the network from it. NULL without memory. */
+static const char *describe_graph(const struct writing *writing)
 {
     struct tdmi_export *export = writing->export;
     tdmi_graph *graph = tdmi_graph_begun(export->graph, export->graph->n_nodes);
@@ -187,38 +184,31 @@ static const char *told(const struct writing *writing)
 static tdm_status add_all(struct writing *writing, tdm_error *err)
 {
     struct tdmi_export *export = writing->export;
-    const char *classes = tdmi_export_classes(export);
-    const char *preprocess = tdmi_export_preprocess(export);
-    tdm_status status = TDM_OK;
-    const char *lineage = tdmi_export_lineage(export);
-    const char *padding = tdmi_export_padding(export);
-    const char *graph = told(writing);
-    if (!classes || !preprocess || !lineage || !padding || !graph)
+    struct tdmi_export_note notes[TDMI_EXPORT_NOTES];
+    const char *graph = describe_graph(writing);
+    if (!graph)
         return tdmi_export_no_memory(export, err);
+    TDMI_TRY(tdmi_export_notes(export, notes, err));
     tdmi_safetensors_note(writing->writer, "format", "pt");
-    tdmi_safetensors_note(writing->writer, "network", export->model->network);
-    tdmi_safetensors_note(writing->writer, "classes", classes);
-    tdmi_safetensors_note(writing->writer, "preprocess", preprocess);
-    tdmi_safetensors_note(writing->writer, "graph", graph);
-    if (*padding)
-        tdmi_safetensors_note(writing->writer, "padding", padding);
-    if (*lineage)
-        tdmi_safetensors_note(writing->writer, "lineage", lineage);
-    for (int i = 0; i < export->graph->n_nodes && status == TDM_OK; i++)
-        status = add_node(writing, &export->graph->nodes[i], err);
-    return status;
+    for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {
+        if (i == TDMI_EXPORT_PADDING)
+            tdmi_safetensors_note(writing->writer, "graph", graph);
+        if (*notes[i].text)
+            tdmi_safetensors_note(writing->writer, notes[i].key, notes[i].text);
+    }
+    for (int i = 0; i < export->graph->n_nodes; i++)
+        TDMI_TRY(add_node(writing, &export->graph->nodes[i], err));
+    return TDM_OK;
 }
 
 static tdm_status write_tensors(struct tdmi_export *export, tdm_error *err)
 {
-    struct writing writing = {.export = export,
-                              .writer = tdmi_safetensors_writer_new(),
-                              .is_torchvision = is_torchvisions(export)};
-    tdm_status status = add_all(&writing, err);
-    if (status == TDM_OK)
-        status = tdmi_safetensors_finish(writing.writer, export->path, err);
-    tdmi_safetensors_writer_free(writing.writer);
-    return status;
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    struct writing writing = {
+        .export = export, .writer = writer, .is_torchvision = is_torchvisions(export)};
+    TDMI_TRY(add_all(&writing, err));
+    return tdmi_safetensors_finish(writer, export->path, err);
 }
 
 const struct tdmi_export_form tdmi_export_safetensors = {.write = write_tensors};

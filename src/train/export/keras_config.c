@@ -99,55 +99,52 @@ static void write_members(tdm_json_writer *writer, const struct tdmi_keras_plan 
     switch (layer->class) {
     case TDMI_KERAS_INPUT:
         write_input(writer, layer->in);
-        return;
+        break;
     case TDMI_KERAS_CONV:
     case TDMI_KERAS_DEPTHWISE_CONV:
     case TDMI_KERAS_SEPARABLE_CONV:
         write_conv(writer, layer);
-        return;
+        break;
     case TDMI_KERAS_NORM:
         write_norm(writer, &layer->attrs);
-        return;
+        break;
     case TDMI_KERAS_RELU:
         if (layer->most > 0.0)
             tdm_json_number(writer, "max_value", layer->most);
-        return;
+        break;
     case TDMI_KERAS_ACTIVATION:
         tdm_json_string(writer, "activation", layer->function);
-        return;
+        break;
     case TDMI_KERAS_CONCATENATE:
         tdm_json_integer(writer, "axis", -1);
-        return;
+        break;
     case TDMI_KERAS_MAX_POOL:
     case TDMI_KERAS_AVERAGE_POOL:
         write_window(writer, layer, "pool_size");
-        return;
+        break;
     case TDMI_KERAS_ZERO_PADDING:
         write_zeros(writer, &layer->attrs);
-        return;
+        break;
     case TDMI_KERAS_PERMUTE: /* columns and channels change places */
         integers(writer, "dims", (const int[]){1, 3, 2}, 3);
-        return;
+        break;
     case TDMI_KERAS_RESCALING:
         tdm_json_number(writer, "scale", layer->scale);
         tdm_json_number(writer, "offset", layer->offset);
-        return;
+        break;
     case TDMI_KERAS_RESHAPE:
         integers(writer, "target_shape", (const int[]){layer->in.h, layer->in.w, layer->in.c}, 3);
-        return;
+        break;
     case TDMI_KERAS_DROPOUT:
         tdm_json_number(writer, "rate", layer->attrs.rate);
-        return;
+        break;
     case TDMI_KERAS_DENSE:
         tdm_json_integer(writer, "units", layer->attrs.channels);
         tdm_json_string(writer, "activation", "linear");
         tdm_json_bool(writer, "use_bias", layer->attrs.has_bias);
-        return;
-    case TDMI_KERAS_ADD:
-    case TDMI_KERAS_MULTIPLY:
-    case TDMI_KERAS_GLOBAL_POOL:
-    case TDMI_KERAS_FLATTEN:
-        return;
+        break;
+    default: /* no members */
+        break;
     }
 }
 
@@ -197,7 +194,6 @@ static void write_ends(tdm_json_writer *writer, const char *key, const char *nam
 const char *tdmi_keras_config(const struct tdmi_keras_network *network)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
-    const char *text, *copy = NULL;
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "class_name", "Functional");
     tdm_json_object_begin(writer, "config");
@@ -211,8 +207,5 @@ const char *tdmi_keras_config(const struct tdmi_keras_network *network)
     write_ends(writer, "output_layers", network->layers[network->n_layers - 1].name);
     tdm_json_object_end(writer);
     tdm_json_object_end(writer);
-    if (tdm_json_finish(writer, &text, NULL, NULL) == TDM_OK)
-        copy = tdmi_arena_copy(&network->export->arena, text);
-    tdm_json_writer_free(writer);
-    return copy;
+    return tdmi_export_finished(network->export, writer);
 }

@@ -16,26 +16,33 @@ static const char *spelled(struct tdmi_keras_network *network, const char *name)
     return copy ? copy : "";
 }
 
-/* name of the node's layer, with what behind it when it is one beside. */
-static const char *name_of(struct tdmi_keras_network *network, const struct tdmi_node *node,
-                           const char *what)
+/* A layer of the node's class; `what` is appended to the name of a layer beside the node's own. */
+static struct tdmi_keras_plan layer_of(struct tdmi_keras_network *network,
+                                       const struct tdmi_node *node, enum tdmi_keras_class class,
+                                       const char *what)
 {
+    struct tdmi_keras_plan plan = {.class = class, .attrs = node->attrs};
     char layer[TDMI_NAME_BYTES];
-    if (!tdmi_keras_layer(network->export->model->network, node->name, layer))
-        return spelled(network, node->name);
-    if (!what)
-        return spelled(network, layer);
-    const char *name = tdmi_arena_printf(&network->export->arena, "%s.%s", layer, what);
-    network->is_broken |= !name;
-    return spelled(network, name ? name : "");
+    const char *name = node->name;
+    if (tdmi_keras_layer(network->export->model->network, node->name, layer)) {
+        name = what ? tdmi_arena_printf(&network->export->arena, "%s.%s", layer, what) : layer;
+        network->is_broken |= !name;
+    }
+    plan.name = spelled(network, name ? name : "");
+    return plan;
 }
 
+/* Dense layers and the like get and give flat values: all but the layers that change it are as flat
+ * as their input. */
 static int add(struct tdmi_keras_network *network, struct tdmi_keras_plan layer)
 {
     if (network->n_layers == network->room || network->is_broken) {
         network->is_broken = true;
         return 0;
     }
+    layer.is_flat = layer.class == TDMI_KERAS_FLATTEN || layer.class == TDMI_KERAS_GLOBAL_POOL ||
+                    (layer.class != TDMI_KERAS_RESHAPE && layer.n_inputs > 0 &&
+                     network->layers[layer.inputs[0]].is_flat);
     network->layers[network->n_layers] = layer;
     return network->n_layers++;
 }
@@ -47,6 +54,15 @@ static int add_after(struct tdmi_keras_network *network, int input, struct tdmi_
     return add(network, layer);
 }
 
+static int add_joining(struct tdmi_keras_network *network, int first, int second,
+                       struct tdmi_keras_plan layer)
+{
+    layer.inputs[0] = first;
+    layer.inputs[1] = second;
+    layer.n_inputs = 2;
+    return add(network, layer);
+}
+
 static int value(const struct tdmi_keras_network *network, const struct tdmi_node *node, int k)
 {
     return network->values[node->inputs[k]];
@@ -54,22 +70,18 @@ static int value(const struct tdmi_keras_network *network, const struct tdmi_nod
 
 static int as_flat(struct tdmi_keras_network *network, const struct tdmi_node *node, int layer)
 {
-    if (network->layers[layer].is_flat)
-        return layer;
-    return add_after(network, layer,
-                     (struct tdmi_keras_plan){.class = TDMI_KERAS_FLATTEN,
-                                              .name = name_of(network, node, "flatten"),
-                                              .is_flat = true});
+    return network->layers[layer].is_flat
+               ? layer
+               : add_after(network, layer, layer_of(network, node, TDMI_KERAS_FLATTEN, "flatten"));
 }
 
 static int as_picture(struct tdmi_keras_network *network, const struct tdmi_node *node, int layer)
 {
     if (!network->layers[layer].is_flat)
         return layer;
-    return add_after(network, layer,
-                     (struct tdmi_keras_plan){.class = TDMI_KERAS_RESHAPE,
-                                              .name = name_of(network, node, "picture"),
-                                              .in = node->in[0]});
+    struct tdmi_keras_plan reshape = layer_of(network, node, TDMI_KERAS_RESHAPE, "picture");
+    reshape.in = node->in[0];
+    return add_after(network, layer, reshape);
 }
 
 /* ---- padding ------------------------------------------------------------------------------ */
@@ -98,10 +110,7 @@ static bool pads_same(const struct tdmi_node *node)
 
 static int add_zeros(struct tdmi_keras_network *network, const struct tdmi_node *node, int x)
 {
-    return add_after(network, x,
-                     (struct tdmi_keras_plan){.class = TDMI_KERAS_ZERO_PADDING,
-                                              .name = name_of(network, node, "zeros"),
-                                              .attrs = node->attrs});
+    return add_after(network, x, layer_of(network, node, TDMI_KERAS_ZERO_PADDING, "zeros"));
 }
 
 /* Zeros before a largest value are as good as none only where nothing is negative. */
@@ -166,14 +175,11 @@ static tdm_status conv(struct tdmi_keras_network *network, int index, tdm_error 
         return no_layer(node, "a depthwise convolution with both stride and dilation", err);
     if (has_pads(&node->attrs) && !is_same)
         x = add_zeros(network, node, x);
-    network->values[index] =
-        add_after(network, x,
-                  (struct tdmi_keras_plan){.class = is_depthwise(node) ? TDMI_KERAS_DEPTHWISE_CONV
-                                                                       : TDMI_KERAS_CONV,
-                                           .name = name_of(network, node, NULL),
-                                           .nodes = {node},
-                                           .attrs = node->attrs,
-                                           .is_same = is_same});
+    struct tdmi_keras_plan layer = layer_of(
+        network, node, is_depthwise(node) ? TDMI_KERAS_DEPTHWISE_CONV : TDMI_KERAS_CONV, NULL);
+    layer.nodes[0] = node;
+    layer.is_same = is_same;
+    network->values[index] = add_after(network, x, layer);
     return TDM_OK;
 }
 
@@ -191,149 +197,112 @@ static tdm_status pool(struct tdmi_keras_network *network, int index, tdm_error 
             return no_layer(node, "the mean of padded windows of this shape", err);
         x = add_zeros(network, node, x);
     }
-    network->values[index] = add_after(
-        network, x,
-        (struct tdmi_keras_plan){.class = is_max ? TDMI_KERAS_MAX_POOL : TDMI_KERAS_AVERAGE_POOL,
-                                 .name = name_of(network, node, NULL),
-                                 .attrs = node->attrs,
-                                 .is_same = is_same});
+    struct tdmi_keras_plan layer =
+        layer_of(network, node, is_max ? TDMI_KERAS_MAX_POOL : TDMI_KERAS_AVERAGE_POOL, NULL);
+    layer.is_same = is_same;
+    network->values[index] = add_after(network, x, layer);
     return TDM_OK;
 }
 
-/* Channels are padded where Keras takes them for columns. */
-static void pad(struct tdmi_keras_network *network, int index)
+/* Channels are padded while they are transposed into the place of columns. */
+static int pad(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    const struct tdmi_node *node = &network->export->graph->nodes[index];
     int x = as_picture(network, node, value(network, node, 0));
     if (has_pads(&node->attrs))
         x = add_zeros(network, node, x);
     if (node->attrs.pad_front || node->attrs.pad_back) {
-        x = add_after(network, x,
-                      (struct tdmi_keras_plan){.class = TDMI_KERAS_PERMUTE,
-                                               .name = name_of(network, node, "turn")});
-        x = add_after(network, x,
-                      (struct tdmi_keras_plan){.class = TDMI_KERAS_ZERO_PADDING,
-                                               .name = name_of(network, node, "channels"),
-                                               .attrs = {.pad_left = node->attrs.pad_front,
-                                                         .pad_right = node->attrs.pad_back}});
-        x = add_after(network, x,
-                      (struct tdmi_keras_plan){.class = TDMI_KERAS_PERMUTE,
-                                               .name = name_of(network, node, "turn_back")});
+        struct tdmi_keras_plan zeros = layer_of(network, node, TDMI_KERAS_ZERO_PADDING, "channels");
+        zeros.attrs = (struct tdmi_op_attrs){.pad_left = node->attrs.pad_front,
+                                             .pad_right = node->attrs.pad_back};
+        x = add_after(network, x, layer_of(network, node, TDMI_KERAS_PERMUTE, "turn"));
+        x = add_after(network, x, zeros);
+        x = add_after(network, x, layer_of(network, node, TDMI_KERAS_PERMUTE, "turn_back"));
     }
-    network->values[index] = x;
-}
-
-/* Value by value: what it gives is flat where its input is. */
-static int simple(struct tdmi_keras_network *network, const struct tdmi_node *node,
-                  struct tdmi_keras_plan layer)
-{
-    int x = value(network, node, 0);
-    layer.name = layer.name ? layer.name : name_of(network, node, NULL);
-    layer.is_flat = network->layers[x].is_flat;
-    return add_after(network, x, layer);
+    return x;
 }
 
 /* x times (x / 6 + 1/2, held between 0 and 1). */
 static int hswish(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    int x = value(network, node, 0);
-    int gate = simple(network, node,
-                      (struct tdmi_keras_plan){.class = TDMI_KERAS_RESCALING,
-                                               .name = name_of(network, node, "scale"),
-                                               .scale = 1.0 / 6.0,
-                                               .offset = 0.5});
-    bool flat = network->layers[x].is_flat;
-    gate = add_after(network, gate,
-                     (struct tdmi_keras_plan){.class = TDMI_KERAS_RELU,
-                                              .name = name_of(network, node, "gate"),
-                                              .most = 1.0,
-                                              .is_flat = flat});
-    return add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_MULTIPLY,
-                                                 .name = name_of(network, node, NULL),
-                                                 .inputs = {x, gate},
-                                                 .n_inputs = 2,
-                                                 .is_flat = flat});
+    const int x = value(network, node, 0);
+    struct tdmi_keras_plan scale = layer_of(network, node, TDMI_KERAS_RESCALING, "scale");
+    scale.scale = 1.0 / 6.0;
+    scale.offset = 0.5;
+    const int scaled = add_after(network, x, scale);
+    struct tdmi_keras_plan gate = layer_of(network, node, TDMI_KERAS_RELU, "gate");
+    gate.most = 1.0;
+    return add_joining(network, x, add_after(network, scaled, gate),
+                       layer_of(network, node, TDMI_KERAS_MULTIPLY, NULL));
 }
 
 static int join(struct tdmi_keras_network *network, const struct tdmi_node *node,
                 enum tdmi_keras_class class)
 {
     int first = value(network, node, 0), second = value(network, node, 1);
-    bool flat = network->layers[first].is_flat || network->layers[second].is_flat;
-    if (flat && !network->layers[first].is_flat)
-        first = as_flat(network, node, first);
-    else if (flat)
+    if (network->layers[first].is_flat)
         second = as_flat(network, node, second);
-    return add(network, (struct tdmi_keras_plan){.class = class,
-                                                 .name = name_of(network, node, NULL),
-                                                 .inputs = {first, second},
-                                                 .n_inputs = 2,
-                                                 .is_flat = flat});
+    else if (network->layers[second].is_flat)
+        first = as_flat(network, node, first);
+    return add_joining(network, first, second, layer_of(network, node, class, NULL));
 }
 
-static int evaluator(struct tdmi_keras_network *network, const struct tdmi_node *node)
+/* One logit gives the probability of the second of two classes, its negative that of the first. */
+static int output(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
     int x = as_flat(network, node, value(network, node, 0));
     if (node->kind == TDMI_OP_LOGISTIC && node->in[0].c == 1) {
-        int negative = add_after(network, x,
-                                 (struct tdmi_keras_plan){.class = TDMI_KERAS_RESCALING,
-                                                          .name = name_of(network, node, "first"),
-                                                          .scale = -1.0,
-                                                          .is_flat = true});
-        x = add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_CONCATENATE,
-                                                  .name = name_of(network, node, "both"),
-                                                  .inputs = {negative, x},
-                                                  .n_inputs = 2,
-                                                  .is_flat = true});
+        struct tdmi_keras_plan first = layer_of(network, node, TDMI_KERAS_RESCALING, "first");
+        first.scale = -1.0;
+        x = add_joining(network, add_after(network, x, first), x,
+                        layer_of(network, node, TDMI_KERAS_CONCATENATE, "both"));
     }
-    return add_after(
-        network, x,
-        (struct tdmi_keras_plan){.class = TDMI_KERAS_ACTIVATION,
-                                 .name = name_of(network, node, NULL),
-                                 .function = node->kind == TDMI_OP_SOFTMAX ? "softmax" : "sigmoid",
-                                 .is_flat = true});
+    struct tdmi_keras_plan layer = layer_of(network, node, TDMI_KERAS_ACTIVATION, NULL);
+    layer.function = node->kind == TDMI_OP_SOFTMAX ? "softmax" : "sigmoid";
+    return add_after(network, x, layer);
 }
 
-static int dense(struct tdmi_keras_network *network, const struct tdmi_node *node)
+/* Ops that are one layer with the flatness of its input. */
+static const enum tdmi_keras_class simple_classes[TDMI_OP_KINDS] = {
+    [TDMI_OP_BATCH_NORM] = TDMI_KERAS_NORM,
+    [TDMI_OP_RELU] = TDMI_KERAS_RELU,
+    [TDMI_OP_RELU6] = TDMI_KERAS_RELU,
+    [TDMI_OP_SIGMOID] = TDMI_KERAS_ACTIVATION,
+    [TDMI_OP_DROPOUT] = TDMI_KERAS_DROPOUT,
+    [TDMI_OP_DENSE] = TDMI_KERAS_DENSE,
+    [TDMI_OP_GLOBAL_POOL] = TDMI_KERAS_GLOBAL_POOL,
+};
+
+static int simple(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    int x = as_flat(network, node, value(network, node, 0));
-    return add_after(network, x,
-                     (struct tdmi_keras_plan){.class = TDMI_KERAS_DENSE,
-                                              .name = name_of(network, node, NULL),
-                                              .nodes = {node},
-                                              .attrs = node->attrs,
-                                              .is_flat = true});
+    int x = value(network, node, 0);
+    if (node->kind == TDMI_OP_DENSE)
+        x = as_flat(network, node, x);
+    if (node->kind == TDMI_OP_GLOBAL_POOL)
+        x = as_picture(network, node, x);
+    struct tdmi_keras_plan layer = layer_of(network, node, simple_classes[node->kind], NULL);
+    if (node->kind == TDMI_OP_BATCH_NORM || node->kind == TDMI_OP_DENSE)
+        layer.nodes[0] = node;
+    layer.most = node->kind == TDMI_OP_RELU6 ? 6.0 : 0.0;
+    layer.function = "sigmoid";
+    return add_after(network, x, layer);
 }
 
 static tdm_status plan_node(struct tdmi_keras_network *network, int index, tdm_error *err)
 {
     const struct tdmi_node *node = &network->export->graph->nodes[index];
     int *given = &network->values[index];
-    struct tdmi_keras_plan layer = {.attrs = node->attrs};
     switch (node->kind) {
-    case TDMI_OP_INPUT:
-        *given = add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_INPUT,
-                                                       .name = name_of(network, node, NULL),
-                                                       .in = node->out});
+    case TDMI_OP_INPUT: {
+        struct tdmi_keras_plan layer = layer_of(network, node, TDMI_KERAS_INPUT, NULL);
+        layer.in = node->out;
+        *given = add(network, layer);
         return TDM_OK;
+    }
     case TDMI_OP_CONV:
         return conv(network, index, err);
-    case TDMI_OP_BATCH_NORM:
-        layer.class = TDMI_KERAS_NORM;
-        layer.nodes[0] = node;
-        break;
-    case TDMI_OP_RELU:
-    case TDMI_OP_RELU6:
-        layer.class = TDMI_KERAS_RELU;
-        layer.most = node->kind == TDMI_OP_RELU6 ? 6.0 : 0.0;
-        break;
-    case TDMI_OP_SIGMOID:
-        layer.class = TDMI_KERAS_ACTIVATION;
-        layer.function = "sigmoid";
-        break;
-    case TDMI_OP_DROPOUT:
-        layer.class = TDMI_KERAS_DROPOUT;
-        break;
+    case TDMI_OP_MAX_POOL:
+    case TDMI_OP_AVG_POOL:
+        return pool(network, index, err);
     case TDMI_OP_HSWISH:
         *given = hswish(network, node);
         return TDM_OK;
@@ -343,30 +312,19 @@ static tdm_status plan_node(struct tdmi_keras_network *network, int index, tdm_e
     case TDMI_OP_CONCAT:
         *given = join(network, node, TDMI_KERAS_CONCATENATE);
         return TDM_OK;
-    case TDMI_OP_MAX_POOL:
-    case TDMI_OP_AVG_POOL:
-        return pool(network, index, err);
     case TDMI_OP_PAD:
-        pad(network, index);
-        return TDM_OK;
-    case TDMI_OP_GLOBAL_POOL:
-        *given = add_after(network, as_picture(network, node, value(network, node, 0)),
-                           (struct tdmi_keras_plan){.class = TDMI_KERAS_GLOBAL_POOL,
-                                                    .name = name_of(network, node, NULL),
-                                                    .is_flat = true});
-        return TDM_OK;
-    case TDMI_OP_DENSE:
-        *given = dense(network, node);
+        *given = pad(network, node);
         return TDM_OK;
     case TDMI_OP_SOFTMAX:
     case TDMI_OP_LOGISTIC:
-        *given = evaluator(network, node);
+        *given = output(network, node);
         return TDM_OK;
     default:
-        return no_layer(node, tdmi_op_name(node->kind), err);
+        if (simple_classes[node->kind] == TDMI_KERAS_INPUT) /* the zero of the table */
+            return no_layer(node, tdmi_op_name(node->kind), err);
+        *given = simple(network, node);
+        return TDM_OK;
     }
-    *given = simple(network, node, layer);
-    return TDM_OK;
 }
 
 tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_network *network,

@@ -58,7 +58,7 @@ enum { ONNX_IS_FLOAT = 1, ONNX_IS_INT = 2, ONNX_IS_INTS = 7 };
 struct tdmi_onnx_value {
     const char *name;
     bool is_flat;
-    const char *turned; /* the same, flat of a picture or the other way; NULL: nobody asked yet */
+    const char *reshaped; /* the same, flat of an image or the reverse; NULL: not needed yet */
 };
 
 struct tdmi_onnx {

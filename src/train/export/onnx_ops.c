@@ -12,14 +12,14 @@ static const char *as_flat(struct tdmi_onnx *onnx, int node)
     const char *name = onnx->export->graph->nodes[maker].name;
     if (value->is_flat)
         return value->name;
-    if (!value->turned) {
-        value->turned = maker == onnx->logits ? "logits" : tdmi_onnx_name(onnx, name, "flat");
+    if (!value->reshaped) {
+        value->reshaped = maker == onnx->logits ? "logits" : tdmi_onnx_name(onnx, name, "flat");
         tdmi_onnx_begin(onnx, "Flatten", tdmi_onnx_name(onnx, name, "flatten"),
-                        (const char *[]){value->name, NULL}, value->turned);
+                        (const char *[]){value->name, NULL}, value->reshaped);
         tdmi_onnx_int(onnx, "axis", 1);
         tdmi_onnx_end(onnx);
     }
-    return value->turned;
+    return value->reshaped;
 }
 
 static const char *as_picture(struct tdmi_onnx *onnx, int node)
@@ -30,15 +30,15 @@ static const char *as_picture(struct tdmi_onnx *onnx, int node)
     const char *name = onnx->export->graph->nodes[maker].name;
     if (!value->is_flat)
         return value->name;
-    if (!value->turned) {
+    if (!value->reshaped) {
         const char *constant =
             tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, name, "picture_axes"), axes, 2);
-        value->turned = tdmi_onnx_name(onnx, name, "picture");
+        value->reshaped = tdmi_onnx_name(onnx, name, "picture");
         tdmi_onnx_begin(onnx, "Unsqueeze", tdmi_onnx_name(onnx, name, "unsqueeze"),
-                        (const char *[]){value->name, constant, NULL}, value->turned);
+                        (const char *[]){value->name, constant, NULL}, value->reshaped);
         tdmi_onnx_end(onnx);
     }
-    return value->turned;
+    return value->reshaped;
 }
 
 static bool is_flat(const struct tdmi_onnx *onnx, int node)
@@ -97,40 +97,49 @@ static void window_of(struct tdmi_onnx *onnx, const struct tdmi_op_attrs *attrs)
     tdmi_onnx_ints(onnx, "pads", pads, 4);
 }
 
-static void conv(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+static void conv(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     const int64_t dilations[] = {node->attrs.dilation, node->attrs.dilation};
     const char *x = as_picture(onnx, node->inputs[0]), *weight = param(onnx, node, 0);
     const char *const inputs[] = {x, weight, param(onnx, node, 1), NULL};
-    tdmi_onnx_begin(onnx, "Conv", node->name, inputs, gives(onnx, index, false));
+    tdmi_onnx_begin(onnx, word, node->name, inputs, gives(onnx, index, false));
     window_of(onnx, &node->attrs);
     tdmi_onnx_ints(onnx, "dilations", dilations, 2);
     tdmi_onnx_int(onnx, "group", node->attrs.groups);
     tdmi_onnx_end(onnx);
 }
 
-static void batch_norm(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+static void batch_norm(struct tdmi_onnx *onnx, const char *word, int index,
+                       const struct tdmi_node *node)
 {
     const char *scale = param(onnx, node, 0), *shift = param(onnx, node, 1);
     const char *mean = state(onnx, node, 0), *variance = state(onnx, node, 1);
     const char *const inputs[] = {
         as_it_is(onnx, node->inputs[0]), scale, shift, mean, variance, NULL};
-    tdmi_onnx_begin(onnx, "BatchNormalization", node->name, inputs,
+    tdmi_onnx_begin(onnx, word, node->name, inputs,
                     gives(onnx, index, is_flat(onnx, node->inputs[0])));
     tdmi_onnx_float(onnx, "epsilon", node->attrs.epsilon);
     tdmi_onnx_end(onnx);
 }
 
-/* Value by value, without attributes. */
-static void simple(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+/* A node with one input, open for attributes. */
+static void begin(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node,
+                  const char *input, bool flat)
 {
-    const char *const inputs[] = {as_it_is(onnx, node->inputs[0]), NULL};
-    tdmi_onnx_begin(onnx, op, node->name, inputs,
-                    gives(onnx, index, is_flat(onnx, node->inputs[0])));
+    tdmi_onnx_begin(onnx, word, node->name, (const char *[]){input, NULL},
+                    gives(onnx, index, flat));
+}
+
+/* Value by value, without attributes. */
+static void simple(struct tdmi_onnx *onnx, const char *word, int index,
+                   const struct tdmi_node *node)
+{
+    const int x = node->inputs[0];
+    begin(onnx, word, index, node, as_it_is(onnx, x), is_flat(onnx, x));
     tdmi_onnx_end(onnx);
 }
 
-static void relu6(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+static void relu6(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     static const float low = 0.0f, high = 6.0f;
     const struct tdmi_layout scalar = {0};
@@ -139,17 +148,17 @@ static void relu6(struct tdmi_onnx *onnx, int index, const struct tdmi_node *nod
     const char *most =
         tdmi_onnx_floats(onnx, tdmi_onnx_name(onnx, node->name, "max"), scalar, &high);
     const char *const inputs[] = {as_it_is(onnx, node->inputs[0]), least, most, NULL};
-    tdmi_onnx_begin(onnx, "Clip", node->name, inputs,
+    tdmi_onnx_begin(onnx, word, node->name, inputs,
                     gives(onnx, index, is_flat(onnx, node->inputs[0])));
     tdmi_onnx_end(onnx);
 }
 
-static void join(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+static void join(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     bool flat = is_flat(onnx, node->inputs[0]) || is_flat(onnx, node->inputs[1]);
     const char *first = flat ? as_flat(onnx, node->inputs[0]) : as_it_is(onnx, node->inputs[0]);
     const char *second = flat ? as_flat(onnx, node->inputs[1]) : as_it_is(onnx, node->inputs[1]);
-    tdmi_onnx_begin(onnx, op, node->name, (const char *[]){first, second, NULL},
+    tdmi_onnx_begin(onnx, word, node->name, (const char *[]){first, second, NULL},
                     gives(onnx, index, flat));
     if (node->kind == TDMI_OP_CONCAT)
         tdmi_onnx_int(onnx, "axis", 1);
@@ -157,10 +166,9 @@ static void join(struct tdmi_onnx *onnx, const char *op, int index, const struct
 }
 
 /* ONNX, too, lets padding never win a maximum and counts it in a mean only where asked to. */
-static void pool(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+static void pool(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
-    const char *const inputs[] = {as_picture(onnx, node->inputs[0]), NULL};
-    tdmi_onnx_begin(onnx, op, node->name, inputs, gives(onnx, index, false));
+    begin(onnx, word, index, node, as_picture(onnx, node->inputs[0]), false);
     if (node->kind != TDMI_OP_GLOBAL_POOL)
         window_of(onnx, &node->attrs);
     if (node->kind == TDMI_OP_AVG_POOL)
@@ -168,57 +176,52 @@ static void pool(struct tdmi_onnx *onnx, const char *op, int index, const struct
     tdmi_onnx_end(onnx);
 }
 
-static void pad(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+static void pad(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     const struct tdmi_op_attrs *attrs = &node->attrs;
     const int64_t pads[] = {0, attrs->pad_front, attrs->pad_top,    attrs->pad_left,
                             0, attrs->pad_back,  attrs->pad_bottom, attrs->pad_right};
     const char *constant = tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, node->name, "pads"), pads, 8);
     const char *const inputs[] = {as_picture(onnx, node->inputs[0]), constant, NULL};
-    tdmi_onnx_begin(onnx, "Pad", node->name, inputs, gives(onnx, index, false));
+    tdmi_onnx_begin(onnx, word, node->name, inputs, gives(onnx, index, false));
     tdmi_onnx_end(onnx);
 }
 
-/* Of an even window ours has the odd channel before, theirs behind. */
-static tdm_status lrn(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node,
-                      tdm_error *err)
+static void lrn(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
-    if (node->attrs.kernel % 2 == 0)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "node '%s' normalises over %d channels, one more before than behind; ONNX "
-                        "can say odd numbers only",
-                        node->name, node->attrs.kernel);
-    const char *const inputs[] = {as_picture(onnx, node->inputs[0]), NULL};
-    tdmi_onnx_begin(onnx, "LRN", node->name, inputs, gives(onnx, index, false));
+    begin(onnx, word, index, node, as_picture(onnx, node->inputs[0]), false);
     tdmi_onnx_float(onnx, "alpha", node->attrs.alpha);
     tdmi_onnx_float(onnx, "beta", node->attrs.beta);
     tdmi_onnx_float(onnx, "bias", node->attrs.offset);
     tdmi_onnx_int(onnx, "size", node->attrs.kernel);
     tdmi_onnx_end(onnx);
-    return TDM_OK;
 }
 
 /* Its weights read (channel, y, x), the order in which theirs are flattened. */
-static void dense(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+static void dense(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     const char *x = as_flat(onnx, node->inputs[0]), *weight = param(onnx, node, 0);
     const char *const inputs[] = {x, weight, param(onnx, node, 1), NULL};
-    tdmi_onnx_begin(onnx, "Gemm", node->name, inputs, gives(onnx, index, true));
+    tdmi_onnx_begin(onnx, word, node->name, inputs, gives(onnx, index, true));
     tdmi_onnx_int(onnx, "transB", 1);
     tdmi_onnx_end(onnx);
 }
 
-static void softmax(struct tdmi_onnx *onnx, const struct tdmi_node *node)
+static void softmax(struct tdmi_onnx *onnx, const char *word, int index,
+                    const struct tdmi_node *node)
 {
-    const char *const inputs[] = {as_flat(onnx, node->inputs[0]), NULL};
-    tdmi_onnx_begin(onnx, "Softmax", node->name, inputs, "probabilities");
+    (void)index;
+    tdmi_onnx_begin(onnx, word, node->name, (const char *[]){as_flat(onnx, node->inputs[0]), NULL},
+                    "probabilities");
     tdmi_onnx_int(onnx, "axis", 1);
     tdmi_onnx_end(onnx);
 }
 
 /* One logit speaks for the second of two classes, and its negative for the first. */
-static void logistic(struct tdmi_onnx *onnx, const struct tdmi_node *node)
+static void logistic(struct tdmi_onnx *onnx, const char *word, int index,
+                     const struct tdmi_node *node)
 {
+    (void)index;
     const char *logits = as_flat(onnx, node->inputs[0]);
     if (node->in[0].c == 1) {
         const char *negative = tdmi_onnx_name(onnx, node->name, "negative");
@@ -232,66 +235,45 @@ static void logistic(struct tdmi_onnx *onnx, const struct tdmi_node *node)
         tdmi_onnx_end(onnx);
         logits = both;
     }
-    tdmi_onnx_begin(onnx, "Sigmoid", node->name, (const char *[]){logits, NULL}, "probabilities");
+    tdmi_onnx_begin(onnx, word, node->name, (const char *[]){logits, NULL}, "probabilities");
     tdmi_onnx_end(onnx);
 }
+
+/* Their word for each op, and the function that adds it; all else is no concern of nodes. */
+static const struct {
+    const char *word;
+    void (*add)(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node);
+} ops[TDMI_OP_KINDS] = {
+    [TDMI_OP_CONV] = {"Conv", conv},
+    [TDMI_OP_BATCH_NORM] = {"BatchNormalization", batch_norm},
+    [TDMI_OP_RELU] = {"Relu", simple},
+    [TDMI_OP_RELU6] = {"Clip", relu6},
+    [TDMI_OP_HSWISH] = {"HardSwish", simple},
+    [TDMI_OP_SIGMOID] = {"Sigmoid", simple},
+    [TDMI_OP_ADD] = {"Add", join},
+    [TDMI_OP_CONCAT] = {"Concat", join},
+    [TDMI_OP_MAX_POOL] = {"MaxPool", pool},
+    [TDMI_OP_AVG_POOL] = {"AveragePool", pool},
+    [TDMI_OP_GLOBAL_POOL] = {"GlobalAveragePool", pool},
+    [TDMI_OP_PAD] = {"Pad", pad},
+    [TDMI_OP_LRN] = {"LRN", lrn},
+    [TDMI_OP_DENSE] = {"Gemm", dense},
+    [TDMI_OP_SOFTMAX] = {"Softmax", softmax},
+    [TDMI_OP_LOGISTIC] = {"Sigmoid", logistic},
+};
 
 tdm_status tdmi_onnx_node(struct tdmi_onnx *onnx, int index, tdm_error *err)
 {
     const struct tdmi_node *node = &onnx->export->graph->nodes[index];
-    switch (node->kind) {
-    case TDMI_OP_CONV:
-        conv(onnx, index, node);
-        return TDM_OK;
-    case TDMI_OP_BATCH_NORM:
-        batch_norm(onnx, index, node);
-        return TDM_OK;
-    case TDMI_OP_RELU:
-        simple(onnx, "Relu", index, node);
-        return TDM_OK;
-    case TDMI_OP_RELU6:
-        relu6(onnx, index, node);
-        return TDM_OK;
-    case TDMI_OP_HSWISH:
-        simple(onnx, "HardSwish", index, node);
-        return TDM_OK;
-    case TDMI_OP_SIGMOID:
-        simple(onnx, "Sigmoid", index, node);
-        return TDM_OK;
-    case TDMI_OP_ADD:
-        join(onnx, "Add", index, node);
-        return TDM_OK;
-    case TDMI_OP_CONCAT:
-        join(onnx, "Concat", index, node);
-        return TDM_OK;
-    case TDMI_OP_MAX_POOL:
-        pool(onnx, "MaxPool", index, node);
-        return TDM_OK;
-    case TDMI_OP_AVG_POOL:
-        pool(onnx, "AveragePool", index, node);
-        return TDM_OK;
-    case TDMI_OP_GLOBAL_POOL:
-        pool(onnx, "GlobalAveragePool", index, node);
-        return TDM_OK;
-    case TDMI_OP_PAD:
-        pad(onnx, index, node);
-        return TDM_OK;
-    case TDMI_OP_LRN:
-        return lrn(onnx, index, node, err);
-    case TDMI_OP_DENSE:
-        dense(onnx, index, node);
-        return TDM_OK;
-    case TDMI_OP_SOFTMAX:
-        softmax(onnx, node);
-        return TDM_OK;
-    case TDMI_OP_LOGISTIC:
-        logistic(onnx, node);
-        return TDM_OK;
-    case TDMI_OP_INPUT:
-    case TDMI_OP_DROPOUT: /* the form's own business */
-    case TDMI_OP_KINDS:
-        break;
-    }
-    return TDM_FAIL(err, TDM_E_BUG, "node '%s' is a %s, which has no words in ONNX", node->name,
-                    tdmi_op_name(node->kind));
+    /* Of an even window ours has the odd channel before, theirs behind. */
+    if (node->kind == TDMI_OP_LRN && node->attrs.kernel % 2 == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "node '%s' normalises over %d channels, one more before than behind; ONNX "
+                        "can say odd numbers only",
+                        node->name, node->attrs.kernel);
+    if (!ops[node->kind].add)
+        return TDM_FAIL(err, TDM_E_BUG, "node '%s' is a %s, which has no words in ONNX", node->name,
+                        tdmi_op_name(node->kind));
+    ops[node->kind].add(onnx, ops[node->kind].word, index, node);
+    return TDM_OK;
 }

@@ -1,7 +1,7 @@
 /* Wire types 0 (varint), 2 (length and bytes) and 5 (four bytes) are all that models need. */
 #include "train/export/protobuf.h"
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <string.h>
 
@@ -110,31 +110,25 @@ uint64_t tdmi_protobuf_length(const tdmi_protobuf *message)
 static tdm_status stream(const tdmi_protobuf *message, tdmi_atomic_file *file, tdm_error *err)
 {
     size_t at = 0;
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; i < message->n_lent && status == TDM_OK; i++) {
+    for (size_t i = 0; i < message->n_lent; i++) {
         const struct tdmi_protobuf_lent *lent = &message->lent[i];
-        status = tdmi_atomic_write(file, message->text.bytes + at, lent->at - at, err);
-        if (status == TDM_OK)
-            status = tdmi_atomic_write(file, lent->bytes, lent->length_bytes, err);
+        TDMI_TRY(tdmi_atomic_write(file, message->text.bytes + at, lent->at - at, err));
+        TDMI_TRY(tdmi_atomic_write(file, lent->bytes, lent->length_bytes, err));
         at = lent->at;
     }
-    if (status == TDM_OK)
-        status = tdmi_atomic_write(file, tdmi_text_string(&message->text) + at,
-                                   message->text.length_bytes - at, err);
-    return status;
+    return tdmi_atomic_write(file, tdmi_text_string(&message->text) + at,
+                             message->text.length_bytes - at, err);
 }
 
 tdm_status tdmi_protobuf_write(const tdmi_protobuf *message, const char *path, tdm_error *err)
 {
     tdmi_atomic_file *file = NULL;
     if (message->is_broken || message->text.is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "writing %s: out of memory", path);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write %s", path);
     if (message->is_misnested)
         return TDM_FAIL(err, TDM_E_BUG, "writing %s: a message that is begun and not ended", path);
-    tdm_status status = tdmi_atomic_open(path, &file, err);
-    if (status != TDM_OK)
-        return status;
-    status = stream(message, file, err);
+    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    const tdm_status status = stream(message, file, err);
     if (status == TDM_OK)
         return tdmi_atomic_commit(file, err);
     tdmi_atomic_abort(file);

@@ -4,7 +4,7 @@
  */
 #include "train/model/model_internal.h"
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "tandem/log.h"
 #include "train/model/model_import.h"
@@ -13,103 +13,94 @@
 #include <math.h>
 #include <string.h>
 
-static tdm_status find_file(const char *path, tdmi_arena *arena, const char **file, tdm_error *err)
+static tdm_status find_in_folder(const char *path, tdmi_arena *arena, const char **file,
+                                 tdm_error *err)
 {
     static const char *const names[] = {"best.safetensors", "last.safetensors"};
-    switch (tdmi_file_kind_of(path)) {
-    case TDMI_FILE_REGULAR:
-        *file = path;
+    for (int i = 0; i < 2; i++) {
+        *file = tdmi_path_join(arena, path, names[i]);
+        if (!*file)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path of the model %s", path);
+        if (tdmi_file_kind_of(*file) != TDMI_FILE_REGULAR)
+            continue;
+        if (i > 0)
+            tdm_log(TDM_LOG_WARNING,
+                    "%s has no best.safetensors, the weights of its best epoch: it was "
+                    "removed, or training ended before the first validation; "
+                    "last.safetensors, those of its last step, is used",
+                    path);
         return TDM_OK;
-    case TDMI_FILE_FOLDER:
-        if (tdmi_model_is_foreign_folder(path)) {
-            *file = path;
-            return TDM_OK;
-        }
-        for (int i = 0; i < 2; i++) {
-            *file = tdmi_path_join(arena, path, names[i]);
-            if (!*file)
-                return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
-            if (tdmi_file_kind_of(*file) != TDMI_FILE_REGULAR)
-                continue;
-            if (i > 0)
-                tdm_log(TDM_LOG_WARNING,
-                        "%s has no best.safetensors, the weights of its best epoch: it was "
-                        "removed, or training ended before the first validation; "
-                        "last.safetensors, those of its last step, is taken",
-                        path);
-            return TDM_OK;
-        }
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "opening the model %s: the folder has neither best.safetensors nor "
-                        "last.safetensors; a run folder, a model file or weights of another "
-                        "program are wanted",
-                        path);
-    case TDMI_FILE_MISSING:
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "opening the model %s: there is no such file or folder; a run folder or a "
-                        "model file is wanted",
-                        path);
-    case TDMI_FILE_FORBIDDEN:
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "opening the model %s: it may not be looked at: it, or a folder above it, "
-                        "is closed to this user",
-                        path);
-    case TDMI_FILE_OTHER:
-        break;
     }
-    return TDM_FAIL(
-        err, TDM_E_INPUT,
-        "opening the model %s: it is neither a file nor a folder; a run folder or a model "
-        "file is wanted",
-        path);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "opening the model %s: the folder has neither best.safetensors nor "
+                    "last.safetensors; a run folder, a model file or weights of another "
+                    "program are needed",
+                    path);
+}
+
+static tdm_status find_file(const char *path, tdmi_arena *arena, const char **file, tdm_error *err)
+{
+    const enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    *file = path;
+    if (kind == TDMI_FILE_REGULAR ||
+        (kind == TDMI_FILE_FOLDER && tdmi_model_is_foreign_folder(path)))
+        return TDM_OK;
+    if (kind == TDMI_FILE_FOLDER)
+        return find_in_folder(path, arena, file, err);
+    return TDM_FAIL(err, TDM_E_INPUT, "opening the model %s: %s", path,
+                    kind == TDMI_FILE_MISSING
+                        ? "there is no such file or folder; a run folder or a model file is needed"
+                    : kind == TDMI_FILE_FORBIDDEN
+                        ? "permission denied: it, or a folder above it, is closed to this user"
+                        : "it is neither a file nor a folder; a run folder or a model file is "
+                          "needed");
+}
+
+static tdm_status place(tdm_model *model, const float *from, int64_t n, float **to, tdm_error *err)
+{
+    const struct tdmi_memory_table *memory = &model->backend->memory;
+    const size_t bytes = sizeof(float) * (size_t)n;
+    *to = memory->alloc(model->device, bytes + sizeof(float));
+    return *to ? memory->upload(model->stream, *to, from, bytes, err)
+               : TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes on the device", bytes);
 }
 
 static tdm_status place_values(tdm_model *model, tdm_error *err)
 {
-    const tdmi_graph *graph = model->file.graph;
-    const struct tdmi_memory_table *memory = &model->backend->memory;
-    size_t params = sizeof(float) * (size_t)graph->param_values;
-    size_t states = sizeof(float) * (size_t)graph->state_values;
-    model->params = memory->alloc(model->device, params + sizeof(float));
-    model->states = memory->alloc(model->device, states + sizeof(float));
-    if (!model->params || !model->states)
-        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld weights: out of memory",
-                        (long long)graph->parameters);
-    TDM_TRY(memory->upload(model->stream, model->params, model->file.params, params, err), err,
+    const struct tdmi_model_file *file = &model->file;
+    TDM_TRY(place(model, file->params, file->graph->param_values, &model->params, err), err,
             "placing weights");
-    TDM_TRY(memory->upload(model->stream, model->states, model->file.states, states, err), err,
+    TDM_TRY(place(model, file->states, file->graph->state_values, &model->states, err), err,
             "placing running statistics");
     return model->backend->stream.wait(model->stream, err);
 }
 
-/* The stored picture must give the stored logits, or whatever this model says is worth nothing. */
+/* The stored image must give the stored logits, or no result of this model can be trusted. */
 static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *err)
 {
     const int32_t label = 0;
     const int64_t item = 0;
     const struct tdmi_batch picture = {
         .n = 1, .pixels = model->file.test_pixels, .labels = &label, .items = &item};
-    float *logits =
-        tdmi_arena_alloc(&model->file.arena, (size_t)model->file.n_classes, sizeof *logits);
-    if (!logits)
-        return TDM_FAIL(err, TDM_E_MEMORY, "its self-test: out of memory");
+    TDMI_AT_END(tdmi_free_at) float *logits = NULL;
+    TDM_TRY(TDMI_NEW(logits, model->file.n_classes, err), err, "its self-test");
     TDM_TRY(tdmi_evaluator_batch(model->evaluator, &picture, NULL, NULL, logits, err), err,
             "its self-test");
     for (int c = 0; c < model->file.n_classes; c++) {
-        double wanted = (double)model->file.test_logits[c], got = (double)logits[c];
-        if (!(fabs(got - wanted) <= 1e-3 * (1.0 + fabs(wanted))))
+        double stored = (double)model->file.test_logits[c], got = (double)logits[c];
+        if (!(fabs(got - stored) <= 1e-3 * (1.0 + fabs(stored))))
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the model %s fails its own self-test: class %d of the stored picture "
                             "gives %g, and %g is stored; the file was changed, or this build "
                             "computes wrongly (see tandem selftest)",
-                            path, c, got, wanted);
+                            path, c, got, stored);
     }
     return TDM_OK;
 }
 
-/* Memory is given page by page as it is written to, and who has too little is killed in the middle,
- * without a sentence. So nothing is refused that might do: the least is what the self-test's one
- * picture takes. */
+/* Refuse a model that cannot fit: the kernel kills a process that writes beyond its limit, without
+ * a sentence. The bound is the least that works, one image for the self-test on one thread, so that
+ * nothing is refused that might run. */
 static tdm_status check_memory(const tdm_model *model, const char *path, tdm_error *err)
 {
     const tdmi_graph *graph = model->file.graph;
@@ -120,14 +111,13 @@ static tdm_status check_memory(const tdm_model *model, const char *path, tdm_err
         .evaluating = tdmi_evaluator_needs(model->plan, TDMI_MODEL_BATCH, threads),
         .others = tdmi_memory_resident(),
     };
-    tdmi_plan *plan;
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
     if (!model->backend->device.is_host || limit.bytes == 0 ||
         tdmi_needs_total(&needs) <= limit.bytes)
         return TDM_OK;
     TDM_TRY(tdmi_plan_new(graph, model->backend, 1, false, &plan, err), err, "counting memory");
     needs.evaluating = tdmi_evaluator_needs(plan, 1, 1);
     needs.others = tdmi_memory_own();
-    tdmi_plan_free(plan);
     if (tdmi_needs_total(&needs) <= limit.bytes)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_MEMORY,
@@ -138,43 +128,43 @@ static tdm_status check_memory(const tdm_model *model, const char *path, tdm_err
                     (long long)(needs.others >> 20), limit.what, (long long)(limit.bytes >> 20));
 }
 
+static tdm_status load(tdm_model *model, const char *file, bool is_ours,
+                       const struct tdm_model_options *options, tdm_error *err)
+{
+    if (!is_ours)
+        return tdmi_model_import(file, options, &model->file, err);
+    TDMI_TRY(tdmi_model_check_ours(options, err));
+    return tdmi_model_file_load(file, &model->file, err);
+}
+
+static tdm_status place_on_device(tdm_model *model, const char *path,
+                                  const struct tdm_model_options *options, tdm_error *err)
+{
+    const char *device = options->device && *options->device ? options->device : "cpu";
+    int gpu;
+    TDMI_TRY(tdmi_backend_find(device, &model->backend, &gpu, err));
+    TDMI_TRY(model->backend->device.open(gpu, &model->device, err));
+    TDMI_TRY(model->backend->stream.open(model->device, &model->stream, err));
+    TDMI_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err));
+    const struct tdmi_plan_options request = {.max_images = TDMI_MODEL_PIECE,
+                                              .device = model->device};
+    TDMI_TRY(tdmi_plan_make(model->file.graph, model->backend, &request, &model->plan, err));
+    TDMI_TRY(check_memory(model, path, err));
+    TDMI_TRY(tdmi_evaluator_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
+                                 &model->evaluator, err));
+    TDMI_TRY(place_values(model, err));
+    return tdmi_evaluator_take(model->evaluator, (struct tdmi_values){model->params, model->states},
+                               err);
+}
+
 static tdm_status open_model(const char *path, const struct tdm_model_options *options,
                              tdm_model *model, tdm_error *err)
 {
-    const char *file = NULL, *device = options->device;
-    int card;
-    tdm_status status = find_file(path, &model->arena, &file, err);
-    if (status != TDM_OK)
-        return status;
+    const char *file = NULL;
+    TDMI_TRY(find_file(path, &model->arena, &file, err));
     const bool is_ours = tdmi_model_is_ours(file);
-    if (is_ours)
-        status = tdmi_model_check_ours(options, err);
-    if (is_ours && status == TDM_OK)
-        status = tdmi_model_file_load(file, &model->file, err);
-    else if (!is_ours)
-        status = tdmi_model_import(file, options, &model->file, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "opening the model %s", path);
-    TDM_TRY(tdmi_backend_find(device && *device ? device : "cpu", &model->backend, &card, err), err,
-            "opening the model %s", path);
-    TDM_TRY(model->backend->device.open(card, &model->device, err), err, "opening the model %s",
-            path);
-    TDM_TRY(model->backend->stream.open(model->device, &model->stream, err), err,
-            "opening the model %s", path);
-    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err), err,
-            "opening the model %s", path);
-    const struct tdmi_plan_options request = {.max_images = TDMI_MODEL_PIECE,
-                                              .device = model->device};
-    TDM_TRY(tdmi_plan_make(model->file.graph, model->backend, &request, &model->plan, err), err,
-            "opening the model %s", path);
-    TDM_TRY(check_memory(model, path, err), err, "opening the model %s", path);
-    TDM_TRY(tdmi_evaluator_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
-                                &model->evaluator, err),
-            err, "opening the model %s", path);
-    TDM_TRY(place_values(model, err), err, "opening the model %s", path);
-    TDM_TRY(tdmi_evaluator_take(model->evaluator,
-                                (struct tdmi_values){model->params, model->states}, err),
-            err, "opening the model %s", path);
+    TDM_TRY(load(model, file, is_ours, options, err), err, "opening the model %s", path);
+    TDM_TRY(place_on_device(model, path, options, err), err, "opening the model %s", path);
     return is_ours ? run_selftest(model, path, err) : TDM_OK;
 }
 
@@ -182,18 +172,14 @@ tdm_status tdm_model_open(const char *path, const struct tdm_model_options *opti
                           tdm_model **model, tdm_error *err)
 {
     TDMI_OPTIONS(tdm_model_options, options, {0}, err);
-    tdm_model *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
-    tdmi_arena_init(&made->arena, 0);
-    tdmi_arena_init(&made->file.arena, 0);
-    tdm_status status = open_model(path, options, made, err);
-    if (status != TDM_OK) {
+    tdm_model *made;
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "opening the model %s", path);
+    const tdm_status status = open_model(path, options, made, err);
+    if (status == TDM_OK)
+        *model = made;
+    else
         tdm_model_close(made);
-        return status;
-    }
-    *model = made;
-    return TDM_OK;
+    return status;
 }
 
 void tdmi_model_trim(tdm_model *model, size_t kept_bytes)

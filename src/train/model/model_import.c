@@ -1,7 +1,7 @@
 /* Opening weights of another program, and the names of their classes. */
 #include "train/model/model_import.h"
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "weights/import/import.h"
 #include "tandem/log.h"
@@ -51,7 +51,7 @@ tdm_status tdmi_model_check_ours(const struct tdm_model_options *options, tdm_er
         if (rows[i].is_given)
             return TDM_FAIL(err, TDM_E_USAGE,
                             "--%s is for weights of other programs; this is a model of tandem's, "
-                            "which is asked as it was trained",
+                            "which is used as it was trained",
                             rows[i].name);
     return TDM_OK;
 }
@@ -72,7 +72,7 @@ static tdm_status cut(char *text, const char *path, tdmi_arena *arena, const cha
                         path, lines, most_classes);
     const char **made = tdmi_arena_alloc(arena, (size_t)lines + 1, sizeof *made);
     if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "reading %s: out of memory", path);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %d lines of %s", lines, path);
     *n = 0;
     for (char *line = text, *next; line; line = next) {
         next = strchr(line, '\n');
@@ -85,7 +85,7 @@ static tdm_status cut(char *text, const char *path, tdmi_arena *arena, const cha
         --*n;
     for (int i = 0; i < *n; i++)
         if (made[i][0] == '\0')
-            return TDM_FAIL(err, TDM_E_INPUT, "%s, line %d is empty; a class's name is wanted",
+            return TDM_FAIL(err, TDM_E_INPUT, "%s, line %d is empty; write a class name there",
                             path, i + 1);
     *names = made;
     return TDM_OK;
@@ -106,21 +106,18 @@ static const char *after_number(const char *line, int number)
 static tdm_status read_class_names(const char *path, tdmi_arena *arena, const char ***names, int *n,
                                    tdm_error *err)
 {
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t length = 0;
-    TDM_TRY(tdmi_file_read(path, most_names_bytes, &bytes, &length, err), err,
-            "reading the names of the classes");
+    TDMI_TRY(tdmi_file_read(path, most_names_bytes, &bytes, &length, err));
     char *text = tdmi_arena_copy(arena, bytes);
-    bool is_text = text && strlen(text) == length;
+    if (!text)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of %s", length, path);
+    bool is_text = strlen(text) == length;
     for (size_t i = 0, step = 1; is_text && i < length; i += step)
         is_text = (step = tdmi_utf8_length(text + i, length - i)) > 0;
-    tdmi_free(bytes);
-    if (!text)
-        return TDM_FAIL(err, TDM_E_MEMORY, "reading %s: out of memory", path);
     if (!is_text)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is no UTF-8 text; one class's name a line is wanted",
-                        path);
-    TDM_TRY(cut(text, path, arena, names, n, err), err, "reading the names of the classes");
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is no UTF-8 text; write one class name a line", path);
+    TDMI_TRY(cut(text, path, arena, names, n, err));
     bool is_numbered = true;
     for (int i = 0; i < *n && is_numbered; i++)
         is_numbered = after_number((*names)[i], i) != NULL;
@@ -131,27 +128,12 @@ static tdm_status read_class_names(const char *path, tdmi_arena *arena, const ch
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Everything but the graph lies in the importer's arena, which the model takes over. */
-static void take(struct tdmi_import *import, struct tdmi_model_file *model)
+/* All but the graph lies in the importer's arena, which the model takes over. */
+tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *options,
+                             struct tdmi_model_file *model, tdm_error *err)
 {
-    *model = (struct tdmi_model_file){
-        .network = import->network,
-        .graph = import->graph,
-        .shard = import->shard,
-        .n_classes = import->n_classes,
-        .classes = import->classes,
-        .is_unnamed = import->is_unnamed,
-        .params = import->params,
-        .states = import->states,
-        .optimizer = "",
-        .lineage = import->lineage,
-        .arena = import->arena,
-    };
-}
-
-static tdm_status import(const tdmi_weights *weights, const struct tdm_model_options *options,
-                         tdmi_arena *arena, struct tdmi_model_file *model, tdm_error *err)
-{
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_import_request request = {.network = options->network,
                                           .input = {.fit = options->fit,
                                                     .filter = options->resample,
@@ -159,32 +141,28 @@ static tdm_status import(const tdmi_weights *weights, const struct tdm_model_opt
                                                     .padding = options->padding,
                                                     .crop_fraction = options->crop_fraction,
                                                     .size = options->size}};
-    struct tdmi_import imported;
+    struct tdmi_import import;
     const char **names = NULL;
+    TDMI_TRY(tdmi_weights_open(file, &weights, err));
     if (options->classes)
-        TDM_TRY(read_class_names(options->classes, arena, &names, &request.n_classes, err), err,
-                "naming the classes");
+        TDM_TRY(read_class_names(options->classes, &arena, &names, &request.n_classes, err), err,
+                "reading the names of the classes");
     request.classes = names;
-    tdm_status status = tdmi_import(weights, &request, &imported, err);
-    if (status != TDM_OK)
-        return status;
-    for (int i = 0; i < imported.n_notes; i++)
-        tdm_log(TDM_LOG_INFO, "%s", imported.notes[i]);
-    take(&imported, model);
+    TDMI_TRY(tdmi_import(weights, &request, &import, err));
+    for (int i = 0; i < import.n_notes; i++)
+        tdm_log(TDM_LOG_INFO, "%s", import.notes[i]);
+    *model = (struct tdmi_model_file){
+        .network = import.network,
+        .graph = import.graph,
+        .shard = import.shard,
+        .n_classes = import.n_classes,
+        .classes = import.classes,
+        .is_unnamed = import.is_unnamed,
+        .params = import.params,
+        .states = import.states,
+        .optimizer = "",
+        .lineage = import.lineage,
+        .arena = import.arena,
+    };
     return TDM_OK;
-}
-
-tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *options,
-                             struct tdmi_model_file *model, tdm_error *err)
-{
-    tdmi_weights *weights = NULL;
-    tdmi_arena arena;
-    tdm_status status = tdmi_weights_open(file, &weights, err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_arena_init(&arena, 0);
-    status = import(weights, options, &arena, model, err);
-    tdmi_arena_release(&arena);
-    tdmi_weights_close(weights);
-    return status;
 }

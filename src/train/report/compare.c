@@ -1,9 +1,9 @@
 /*
- * B against A on the same pictures. Pictures are the same when content and class are; both lists
- * are sorted by these and must be equal to the last entry, or no test is computed: a test on the
- * part that two runs share would silently be one of other pictures than either run was chosen by.
+ * B against A on the same images. Images are the same when content and class are; both lists are
+ * sorted by these and must be equal to the last entry, or no test is computed: a test on the part
+ * that two runs share would be one of other images than either run was chosen by.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "train/report/review.h"
 
@@ -77,7 +77,7 @@ static bool pair_up(const struct evaluated *a, const struct evaluated *b, int64_
     for (int64_t i = 0; i < n; i++) {
         if (a[i].content == 0 || a[i].content != b[i].content || a[i].label != b[i].label) {
             snprintf(comparison->reason, sizeof comparison->reason,
-                     "they were judged on different pictures");
+                     "they were evaluated on different images");
             return false;
         }
         comparison->both += a[i].is_right && b[i].is_right;
@@ -97,7 +97,7 @@ static void conclude(struct tdm_comparison *comparison)
     comparison->verdict = "cannot tell";
     if (n < TDM_COMPARE_LEAST) {
         snprintf(comparison->reason, sizeof comparison->reason,
-                 "%lld pictures are fewer than the %d that a verdict needs", (long long)n,
+                 "%lld images are fewer than the %d that a verdict needs", (long long)n,
                  TDM_COMPARE_LEAST);
         return;
     }
@@ -111,25 +111,23 @@ static void conclude(struct tdm_comparison *comparison)
     else if (comparison->is_no_loss)
         comparison->verdict = "no loss";
     else
-        snprintf(
-            comparison->reason, sizeof comparison->reason,
-            "the test does not separate them, and a loss of more than %g of 100 pictures is not "
-            "excluded",
-            100.0 * TDM_COMPARE_MARGIN);
+        snprintf(comparison->reason, sizeof comparison->reason,
+                 "the test does not separate them, and a loss of more than %g of 100 images is not "
+                 "excluded",
+                 100.0 * TDM_COMPARE_MARGIN);
 }
 
 static tdm_status compare(const tdmi_outcomes *a, const tdmi_outcomes *b,
                           struct tdm_comparison *comparison, tdm_error *err)
 {
-    const size_t n = (size_t)a->n;
-    struct evaluated *left = tdmi_alloc(n, sizeof *left), *right = tdmi_alloc(n, sizeof *right);
-    struct named *sorted = tdmi_alloc((size_t)a->n_classes, sizeof *sorted);
-    int *map = tdmi_alloc((size_t)b->n_classes, sizeof *map);
-    tdm_status status = TDM_OK;
-    if (!left || !right || !sorted || !map) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "comparing %zu pictures: out of memory", n);
-        goto out;
-    }
+    TDMI_AT_END(tdmi_free_at) struct evaluated *left = NULL;
+    TDMI_AT_END(tdmi_free_at) struct evaluated *right = NULL;
+    TDMI_AT_END(tdmi_free_at) struct named *sorted = NULL;
+    TDMI_AT_END(tdmi_free_at) int *map = NULL;
+    TDMI_TRY(TDMI_NEW(left, a->n, err));
+    TDMI_TRY(TDMI_NEW(right, b->n, err));
+    TDMI_TRY(TDMI_NEW(sorted, a->n_classes, err));
+    TDMI_TRY(TDMI_NEW(map, b->n_classes, err));
     match_classes(a, b, sorted, map);
     sort_pictures(a, NULL, left);
     sort_pictures(b, map, right);
@@ -140,13 +138,7 @@ static tdm_status compare(const tdmi_outcomes *a, const tdmi_outcomes *b,
     else
         comparison->n = comparison->both = comparison->only_a = comparison->only_b =
             comparison->neither = 0;
-
-out:
-    tdmi_free(map);
-    tdmi_free(sorted);
-    tdmi_free(right);
-    tdmi_free(left);
-    return status;
+    return TDM_OK;
 }
 
 tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
@@ -157,18 +149,18 @@ tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
     if (a >= runs->n || b >= runs->n)
         return TDM_FAIL(err, TDM_E_BUG, "comparing run %zu with run %zu of %zu", a, b, runs->n);
     const struct tdmi_review_run *left = &runs->runs[a], *right = &runs->runs[b];
-    if (!left->told.metrics || !right->told.metrics || left->outcomes.n == 0) {
+    if (!left->summary.metrics || !right->summary.metrics || left->outcomes.n == 0) {
         snprintf(comparison->reason, sizeof comparison->reason,
-                 "%s run has no record of what became of its pictures",
-                 left->told.metrics && left->outcomes.n > 0 ? "the second" : "the first");
+                 "%s run has no record of the outcomes of its images",
+                 left->summary.metrics && left->outcomes.n > 0 ? "the second" : "the first");
         return TDM_OK;
     }
     if (left->outcomes.n != right->outcomes.n) {
         snprintf(comparison->reason, sizeof comparison->reason,
-                 "they were judged on different pictures: %lld and %lld",
+                 "they were evaluated on different images: %lld and %lld",
                  (long long)left->outcomes.n, (long long)right->outcomes.n);
         return TDM_OK;
     }
     return TDM_WRAP(err, compare(&left->outcomes, &right->outcomes, comparison, err),
-                    "comparing %s with %s", left->told.path, right->told.path);
+                    "comparing %s with %s", left->summary.path, right->summary.path);
 }

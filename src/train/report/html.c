@@ -1,4 +1,4 @@
-/* Names come from folders and files of anybody: none of their bytes may become markup. */
+/* Names come from folders and files of other people: none of their bytes may become markup. */
 #include "train/report/html.h"
 #include "base/text/quote.h"
 
@@ -8,21 +8,17 @@
 /* Returns its bytes. */
 static size_t put_character(tdmi_text *out, const char *at, size_t room_bytes)
 {
+    static const struct {
+        char character;
+        const char *entity;
+    } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
     char spelled[TDMI_SPELLED_BYTES];
     const size_t length_bytes = tdmi_spell(at, room_bytes, spelled);
-    const unsigned char byte = (unsigned char)*at;
-    if (byte == '&')
-        tdmi_text_add(out, "&amp;", 5);
-    else if (byte == '<')
-        tdmi_text_add(out, "&lt;", 4);
-    else if (byte == '>')
-        tdmi_text_add(out, "&gt;", 4);
-    else if (byte == '"')
-        tdmi_text_add(out, "&quot;", 6);
-    else if (byte == '\'')
-        tdmi_text_add(out, "&#39;", 5);
-    else
-        tdmi_text_add(out, spelled, strlen(spelled));
+    const char *text = spelled;
+    for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
+        if (*at == entities[i].character)
+            text = entities[i].entity;
+    tdmi_text_add(out, text, strlen(text));
     return length_bytes;
 }
 
@@ -43,6 +39,13 @@ void tdmi_html_short(tdmi_text *out, const char *text, int most)
 void tdmi_html_text(tdmi_text *out, const char *text)
 {
     tdmi_html_short(out, text, INT_MAX);
+}
+
+void tdmi_html_put(tdmi_text *out, const char *before, const char *text, const char *after)
+{
+    tdmi_text_add(out, before, strlen(before));
+    tdmi_html_text(out, text);
+    tdmi_text_add(out, after, strlen(after));
 }
 
 void tdmi_html_base64(tdmi_text *out, const uint8_t *bytes, int64_t n_bytes)

@@ -14,6 +14,9 @@ void tdmi_html_text(tdmi_text *out, const char *text);
 /* The same, at most so many characters of it, with … where it is cut. */
 void tdmi_html_short(tdmi_text *out, const char *text, int most);
 
+/* before and after are markup, text is escaped. */
+void tdmi_html_put(tdmi_text *out, const char *before, const char *text, const char *after);
+
 /* As the value of a data: address. */
 void tdmi_html_base64(tdmi_text *out, const uint8_t *bytes, int64_t n_bytes);
 

@@ -1,8 +1,9 @@
 /*
- * One page for one or several runs. What is on it follows from the run folders alone, no time and
- * no chance, so the same runs give the same bytes.
+ * One page for one or several runs, a function of the run folders alone: the same runs give the
+ * same bytes.
  */
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "train/config/options.h"
 #include "train/report/html.h"
 #include "train/report/review.h"
@@ -47,15 +48,18 @@ static const char style[] =
     ".c4{fill:var(--c4);stroke:var(--c4)}.c5{fill:var(--c5);stroke:var(--c5)}"
     "rect.c0,rect.c1,circle{stroke:none}\n";
 
+static void put_percent(tdmi_text *out, double value, tdm_interval interval)
+{
+    tdmi_text_printf(out, "%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)", 100.0 * value,
+                     100.0 * interval.low, 100.0 * interval.high);
+}
+
 static void put_share(tdmi_text *out, int64_t part, int64_t n)
 {
-    const tdm_interval interval = tdm_wilson(part, n);
     if (n <= 0)
-        tdmi_text_printf(out, "<td>–</td>");
+        tdmi_text_printf(out, "–");
     else
-        tdmi_text_printf(out, "<td>%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)</td>",
-                         100.0 * (double)part / (double)n, 100.0 * interval.low,
-                         100.0 * interval.high);
+        put_percent(out, (double)part / (double)n, tdm_wilson(part, n));
 }
 
 /* ---- all runs ----------------------------------------------------------------------------- */
@@ -69,46 +73,41 @@ static void put_top5(tdmi_text *out, const struct tdm_run *run)
 
 static void put_balanced(tdmi_text *out, const struct tdm_run *run)
 {
-    const struct tdm_metrics *metrics = run->metrics;
-    if (metrics)
-        tdmi_text_printf(out, "<td>%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)</td>",
-                         100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
-                         100.0 * metrics->balanced.high);
+    if (run->metrics)
+        put_percent(out, run->metrics->balanced_accuracy, run->metrics->balanced);
     else
-        tdmi_text_printf(out, "<td>–</td>");
+        tdmi_text_printf(out, "–");
 }
 
 static void put_calibration(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->metrics)
-        tdmi_text_printf(out, "<td>%.2f points</td>", 100.0 * run->metrics->calibration_error);
+        tdmi_text_printf(out, "%.2f points", 100.0 * run->metrics->calibration_error);
     else
-        tdmi_text_printf(out, "<td>–</td>");
+        tdmi_text_printf(out, "–");
 }
 
 static void put_state(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "<td>%s</td>", run->state);
+    tdmi_html_text(out, run->state);
 }
 
 static void put_network(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "<td>");
     tdmi_html_text(out, run->network);
-    tdmi_text_printf(out, "</td>");
 }
 
 static void put_epochs(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->best_epoch > run->epochs)
-        tdmi_text_printf(out, "<td>%d (best within the next one)</td>", run->epochs);
+        tdmi_text_printf(out, "%d (best within the next one)", run->epochs);
     else
-        tdmi_text_printf(out, "<td>%d (best %d)</td>", run->epochs, run->best_epoch);
+        tdmi_text_printf(out, "%d (best %d)", run->epochs, run->best_epoch);
 }
 
 static void put_time(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "<td>%.1f s</td>", run->seconds);
+    tdmi_text_printf(out, "%.1f s", run->seconds);
 }
 
 static void put_right(tdmi_text *out, const struct tdm_run *run)
@@ -118,8 +117,7 @@ static void put_right(tdmi_text *out, const struct tdm_run *run)
 
 static void put_pictures(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "<td>%lld of %lld</td>", (long long)run->val.correct,
-                     (long long)run->val.n);
+    tdmi_text_printf(out, "%lld of %lld", (long long)run->val.correct, (long long)run->val.n);
 }
 
 static void put_test(tdmi_text *out, const struct tdm_run *run)
@@ -130,14 +128,15 @@ static void put_test(tdmi_text *out, const struct tdm_run *run)
 static void put_times_tested(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->test.n == 0)
-        tdmi_text_printf(out, "<td>–</td>");
+        tdmi_text_printf(out, "–");
     else if (run->tests_before == 0)
-        tdmi_text_printf(out, "<td>once</td>");
+        tdmi_text_printf(out, "once");
     else
-        tdmi_text_printf(out, "<td>%d times, so it may be chosen by</td>", run->tests_before + 1);
+        tdmi_text_printf(out, "%d times, so the choice may have followed it",
+                         run->tests_before + 1);
 }
 
-/* A column a run, so that more of them can be told side by side. */
+/* One column a run, so that several can be compared side by side. */
 static void put_summary(tdmi_text *out, const tdm_runs *runs)
 {
     static const struct {
@@ -148,29 +147,29 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"network", put_network},
         {"epochs", put_epochs},
         {"time", put_time},
-        {"validation right (95&nbsp;%)", put_right},
-        {"pictures right", put_pictures},
-        {"test right (95&nbsp;%)", put_test},
-        {"test judged", put_times_tested},
-        {"among the five likeliest (95&nbsp;%)", put_top5},
+        {"validation accuracy (95&nbsp;%)", put_right},
+        {"images right", put_pictures},
+        {"test accuracy (95&nbsp;%)", put_test},
+        {"test evaluated", put_times_tested},
+        {"among the five most probable (95&nbsp;%)", put_top5},
         {"balanced accuracy (95&nbsp;%)", put_balanced},
         {"calibration error", put_calibration},
     };
     tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th></th>");
-    for (size_t i = 0; i < runs->n; i++) {
-        tdmi_text_printf(out, "<th class=\"run\">");
-        tdmi_html_text(out, runs->runs[i].told.path);
-        tdmi_text_printf(out, "</th>");
-    }
+    for (size_t i = 0; i < runs->n; i++)
+        tdmi_html_put(out, "<th class=\"run\">", runs->runs[i].summary.path, "</th>");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         tdmi_text_printf(out, "</tr>\n<tr><td>%s</td>", rows[r].name);
-        for (size_t i = 0; i < runs->n; i++)
-            rows[r].put(out, &runs->runs[i].told);
+        for (size_t i = 0; i < runs->n; i++) {
+            tdmi_text_printf(out, "<td>");
+            rows[r].put(out, &runs->runs[i].summary);
+            tdmi_text_printf(out, "</td>");
+        }
     }
     tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
                           "Wilson's. The validation chose the best epoch, so its accuracy is a "
-                          "little better than on new pictures; a test (--split 0.8,0.1,0.1) is "
-                          "judged when everything is chosen, and again by a run that goes on and "
+                          "little better than on new images; a test (--split 0.8,0.1,0.1) is "
+                          "evaluated when everything is chosen, and again by a resumed run that "
                           "finds a better epoch.</p>\n");
 }
 
@@ -179,13 +178,12 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
     tdmi_text_printf(out,
                      "<h2>Against the first run</h2>\n<div class=\"wide\"><table><tr><th>run</th>"
                      "<th>verdict</th><th>difference (95&nbsp;%%)</th><th>p</th><th>right only in "
-                     "the first</th><th>only in this</th><th>pictures</th><th></th></tr>\n");
+                     "the first</th><th>only in this</th><th>images</th><th></th></tr>\n");
     for (size_t i = 1; i < runs->n; i++) {
         struct tdm_comparison c = {.struct_bytes = sizeof c};
         TDM_TRY(tdm_runs_compare(runs, 0, i, &c, err), err, "comparing runs");
-        tdmi_text_printf(out, "<tr><td>");
-        tdmi_html_text(out, runs->runs[i].told.path);
-        tdmi_text_printf(out, "</td><td><b>%s</b></td>", c.verdict);
+        tdmi_html_put(out, "<tr><td>", runs->runs[i].summary.path, "</td>");
+        tdmi_text_printf(out, "<td><b>%s</b></td>", c.verdict);
         if (c.is_comparable)
             tdmi_text_printf(out,
                              "<td>%+.2f points (%+.2f to %+.2f)</td><td>%.4g</td><td>%lld</td>"
@@ -199,9 +197,9 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
     tdmi_text_printf(
         out,
         "</table></div>\n<p class=\"soft\">p: McNemar's exact test on the same "
-        "pictures; interval of the paired difference: Tango's. Better and worse: p "
-        "below 0.05. No loss: the interval excludes a loss of more than %g of 100 pictures. "
-        "Below %d pictures there is no verdict.</p>\n",
+        "images; interval of the paired difference: Tango's. Better and worse: p "
+        "below 0.05. No loss: the interval excludes a loss of more than %g of 100 images. "
+        "Below %d images there is no verdict.</p>\n",
         100.0 * TDM_COMPARE_MARGIN, TDM_COMPARE_LEAST);
     return TDM_OK;
 }
@@ -210,71 +208,65 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
 
 static tdm_status put_curves(tdmi_text *out, const struct tdm_run *run, tdm_error *err)
 {
+    enum { X, TRAIN_LOSS, VAL_LOSS, TRAIN, VAL, RATE, SERIES };
     struct tdmi_review_epoch *epochs;
     size_t n;
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_review_epochs(run->path, &arena, &epochs, &n, err);
-    double *values = status == TDM_OK ? tdmi_arena_alloc(&arena, n * 6 + 1, sizeof *values) : NULL;
-    if (status == TDM_OK && !values)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "drawing %zu epochs: out of memory", n);
-    if (status == TDM_OK && n > 0) {
-        double *x = values, *of_train = x + n, *of_val = of_train + n, *train = of_val + n;
-        double *val = train + n, *rate = val + n;
-        for (size_t i = 0; i < n; i++) {
-            const struct tdmi_review_epoch *at = &epochs[i];
-            x[i] = at->epoch;
-            of_train[i] = at->train.n > 0 ? at->train.loss : (double)NAN;
-            of_val[i] = at->val.n > 0 ? at->val.loss : (double)NAN;
-            train[i] = at->train.n > 0 ? 100.0 * at->train.accuracy : (double)NAN;
-            val[i] = at->val.n > 0 ? 100.0 * at->val.accuracy : (double)NAN;
-            rate[i] = at->learning_rate;
-        }
-        const double best = run->best_epoch > 0 ? run->best_epoch : (double)NAN;
-        const struct tdmi_series loss[] = {{"train", x, of_train, n}, {"validation", x, of_val, n}};
-        const struct tdmi_series right[] = {{"train", x, train, n}, {"validation", x, val, n}};
-        const struct tdmi_series rates[] = {{"learning rate", x, rate, n}};
-        tdmi_chart_lines(out, "Loss", "", loss, 2, best);
-        tdmi_chart_lines(out, "Right", " %", right, 2, best);
-        tdmi_chart_lines(out, "Learning rate", "", rates, 1, best);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_free_at) double *values = NULL;
+    TDMI_TRY(tdmi_review_epochs(run->path, &arena, &epochs, &n, err));
+    TDMI_TRY(TDMI_NEW(values, n * SERIES, err));
+    const double none = (double)NAN, best = run->best_epoch > 0 ? run->best_epoch : none;
+    const double *of[SERIES];
+    for (size_t k = 0; k < SERIES; k++)
+        of[k] = values + k * n;
+    for (size_t i = 0; i < n; i++) {
+        const struct tdmi_review_epoch *at = &epochs[i];
+        const bool has_train = at->train.n > 0, has_val = at->val.n > 0;
+        values[X * n + i] = at->epoch;
+        values[TRAIN_LOSS * n + i] = has_train ? at->train.loss : none;
+        values[VAL_LOSS * n + i] = has_val ? at->val.loss : none;
+        values[TRAIN * n + i] = has_train ? 100.0 * at->train.accuracy : none;
+        values[VAL * n + i] = has_val ? 100.0 * at->val.accuracy : none;
+        values[RATE * n + i] = at->learning_rate;
     }
-    tdmi_arena_release(&arena);
-    return status;
+    const struct tdmi_series loss[] = {{"train", of[X], of[TRAIN_LOSS], n},
+                                       {"validation", of[X], of[VAL_LOSS], n}};
+    const struct tdmi_series right[] = {{"train", of[X], of[TRAIN], n},
+                                        {"validation", of[X], of[VAL], n}};
+    const struct tdmi_series rates[] = {{"learning rate", of[X], of[RATE], n}};
+    tdmi_chart_lines(out, "Loss", "", loss, 2, best);
+    tdmi_chart_lines(out, "Accuracy", " %", right, 2, best);
+    tdmi_chart_lines(out, "Learning rate", "", rates, 1, best);
+    return TDM_OK;
 }
 
 static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
 {
-    tdmi_text_printf(out, "<tr><td>");
-    tdmi_html_text(out, class->label);
-    tdmi_text_printf(out, "</td><td>%lld</td><td>%lld</td>", (long long)class->n,
+    tdmi_html_put(out, "<tr><td>", class->label, "</td>");
+    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n,
                      (long long)class->correct);
     put_share(out, class->correct, class->n);
+    tdmi_text_printf(out, "</td><td>");
     put_share(out, class->correct, class->predicted);
-    tdmi_text_printf(out, "</tr>\n");
+    tdmi_text_printf(out, "</td></tr>\n");
 }
 
 static void put_class_head(tdmi_text *out)
 {
     tdmi_text_printf(out,
-                     "<div class=\"wide\"><table><tr><th>class</th><th>pictures</th><th>right"
+                     "<div class=\"wide\"><table><tr><th>class</th><th>images</th><th>right"
                      "</th><th>recall (95&nbsp;%%)</th><th>precision (95&nbsp;%%)</th></tr>\n");
 }
 
 static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics, tdm_error *err)
 {
-    int worst[TDMI_HEAT_MOST], shown[TDMI_HEAT_MOST];
-    const int n_worst = tdm_metrics_worst_classes(metrics, TDMI_HEAT_MOST, worst);
+    int shown[TDMI_HEAT_MOST];
+    const int n_shown = tdm_metrics_worst_classes(metrics, TDMI_HEAT_MOST, shown);
     const bool is_part = metrics->n_classes > TDMI_HEAT_MOST;
-    int n_shown = 0;
-    if (!is_part)
-        while (n_shown < metrics->n_classes) {
-            shown[n_shown] = n_shown;
-            n_shown++;
-        }
     tdmi_text_printf(out, "<h3>Classes, least often right first</h3>\n");
     put_class_head(out);
-    for (int i = 0; i < n_worst; i++)
-        put_class_row(out, &metrics->per_class[worst[i]]);
+    for (int i = 0; i < n_shown; i++)
+        put_class_row(out, &metrics->per_class[shown[i]]);
     tdmi_text_printf(out, "</table></div>\n");
     if (is_part) {
         tdmi_text_printf(out, "<details><summary>all %d classes</summary>\n", metrics->n_classes);
@@ -284,11 +276,14 @@ static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics,
         tdmi_text_printf(out, "</table></div></details>\n");
     }
     tdmi_text_printf(out,
-                     "<h3>Confusions%s</h3>\n<p class=\"soft\">A row is a class, a column what "
-                     "its pictures were taken for; shades are parts of the row.</p>\n",
+                     "<h3>Confusions%s</h3>\n<p class=\"soft\">A row is a class, a column the "
+                     "prediction for its images; shades are parts of the row.</p>\n",
                      is_part ? " of the 20 classes that are least often right" : "");
-    return is_part ? tdmi_chart_confusion(out, metrics, worst, n_worst, err)
-                   : tdmi_chart_confusion(out, metrics, shown, n_shown, err);
+    if (is_part)
+        return tdmi_chart_confusion(out, metrics, shown, n_shown, err);
+    for (int c = 0; c < metrics->n_classes; c++)
+        shown[c] = c;
+    return tdmi_chart_confusion(out, metrics, shown, metrics->n_classes, err);
 }
 
 static void put_members(tdmi_text *out, const tdm_json_value *object);
@@ -332,25 +327,71 @@ static void put_members(tdmi_text *out, const tdm_json_value *object)
     }
 }
 
-/* A row a member, below `above: ` where that is no empty string. */
-static void put_rows(tdmi_text *out, const tdm_json_value *object, const char *above,
-                     bool is_options)
+/* Words for the keys of a run's record; "": internal, not shown. A key that is not in the list is
+ * shown as it is. */
+static const struct {
+    const char *key, *words;
+} record_words[] = {
+    {"source", "data set"},
+    {"kind", "form of the data set"},
+    {"train", "training images"},
+    {"val", "validation images"},
+    {"test", "test images"},
+    {"copies", "duplicate images"},
+    {"torn", "images that occur in several classes"},
+    {"order", "shuffling"},
+    {"decoder", "images are decoded on"},
+    {"unreadable", "unreadable images"},
+    {"parameters", "weights"},
+    {"first_trained", ""},
+    {"thaws_to", ""},
+    {"head", ""},
+    {"views", "views of each image"},
+    {"batch", "batch size"},
+    {"batch_reason", "reason of the batch size"},
+    {"shard", "images per batch-norm group"},
+    {"bn", "batch-norm statistics over a"},
+    {"learning_rate", "learning rate"},
+    {"thawed_rate", "learning rate after unfreezing"},
+    {"scaling", "learning rate follows the batch size"},
+    {"weight_decay", "weight decay"},
+    {"warmup", "epochs of warm-up"},
+    {"cpu", "CPU"},
+    {"isa", "instruction sets"},
+    {"planned_bytes", "planned memory"},
+    {"recorded_bytes", "memory of recorded steps"},
+    {"kept_rows_bytes", "memory of features on the device"},
+    {"world", "processes"},
+};
+
+static const char *words_of(const char *key)
+{
+    for (size_t i = 0; i < sizeof record_words / sizeof record_words[0]; i++)
+        if (strcmp(record_words[i].key, key) == 0)
+            return record_words[i].words;
+    return key;
+}
+
+/* A row a member. A member of the record that is an object gives rows of its own, but for the
+ * learning rate, which is there already; objects further inside are one row. */
+static void put_rows(tdmi_text *out, const tdm_json_value *object, bool is_options, bool is_inner)
 {
     for (size_t i = 0; i < tdm_json_count(object); i++) {
-        const char *name = tdm_json_key_at(object, i);
+        const char *key = tdm_json_key_at(object, i);
         const tdm_json_value *value = tdm_json_at(object, i);
-        const char *words = is_options ? tdmi_options_words(name, value) : NULL;
-        if (!*above && tdm_json_kind_of(value) == TDM_JSON_OBJECT) {
-            put_rows(out, value, name, false);
+        const char *name = is_options ? key : words_of(key);
+        const char *words = is_options ? tdmi_options_words(key, value) : NULL;
+        if (!is_inner && tdm_json_kind_of(value) == TDM_JSON_OBJECT) {
+            put_rows(out, value, is_options, true);
             continue;
         }
-        tdmi_text_printf(out, "<tr><td>");
-        tdmi_html_text(out, above);
-        tdmi_text_printf(out, "%s", *above ? ": " : "");
-        tdmi_html_text(out, name);
-        tdmi_text_printf(out, "</td><td>");
+        if (!*name || (is_inner && strcmp(key, "learning_rate") == 0))
+            continue;
+        tdmi_html_put(out, "<tr><td>", name, "</td><td>");
         if (words)
             tdmi_html_text(out, words);
+        else if (tdmi_ends_with(key, "_bytes"))
+            tdmi_text_printf(out, "%.1f MiB", tdm_json_as_number(value, 0.0) / (1 << 20));
         else
             put_value(out, value);
         tdmi_text_printf(out, "</td></tr>\n");
@@ -363,86 +404,71 @@ static void put_section(tdmi_text *out, const tdm_json_value *section, const cha
     if (tdm_json_count(section) == 0)
         return;
     tdmi_text_printf(out, "<details><summary>%s</summary><table class=\"left\">\n", title);
-    put_rows(out, section, "", is_options);
+    put_rows(out, section, is_options, false);
     tdmi_text_printf(out, "</table></details>\n");
-}
-
-static void put_next(tdmi_text *out, const struct tdm_run *told)
-{
-    if (!*told->next_step)
-        return;
-    tdmi_text_printf(out, "<p>next: <b>");
-    tdmi_html_text(out, told->next_step);
-    tdmi_text_printf(out, "</b>; ");
-    tdmi_html_text(out, told->next_evidence);
-    tdmi_text_printf(out, "</p>\n");
 }
 
 static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(run->record);
-    const struct tdm_run *told = &run->told;
-    tdmi_text_printf(out, "<h2>");
-    tdmi_html_text(out, told->path);
-    tdmi_text_printf(out, "</h2>\n<p>");
-    tdmi_html_text(out, *told->network ? told->network : "a network");
-    tdmi_text_printf(out, " on ");
-    tdmi_html_text(out, *told->source ? told->source : "pictures");
-    tdmi_text_printf(out, "; begun ");
-    tdmi_html_text(out, *told->started ? told->started : "some time");
-    tdmi_text_printf(out, ", %s.</p>\n", told->state);
-    put_next(out, told);
-    put_section(out, tdm_json_member(root, "data"), "pictures and network", false);
+    const struct tdm_run *summary = &run->summary;
+    tdmi_html_put(out, "<h2>", summary->path, "</h2>\n<p>");
+    tdmi_html_put(out, "", *summary->network ? summary->network : "a network", " on ");
+    tdmi_html_put(out, "", *summary->source ? summary->source : "images", "; started ");
+    tdmi_html_put(out, "", *summary->started ? summary->started : "some time", ", ");
+    tdmi_html_put(out, "", summary->state, ".</p>\n");
+    if (*summary->next_step) {
+        tdmi_html_put(out, "<p>next: <b>", summary->next_step, "</b>; ");
+        tdmi_html_put(out, "", summary->next_evidence, "</p>\n");
+    }
+    put_section(out, tdm_json_member(root, "data"), "images and network", false);
     put_section(out, tdm_json_member(root, "options"), "options", true);
     put_section(out, tdm_json_member(root, "machine"), "machine", false);
     tdmi_text_printf(out, "<div class=\"charts\">\n");
-    tdm_status status = put_curves(out, told, err);
-    if (status != TDM_OK)
-        return status;
-    if (told->metrics)
-        tdmi_chart_calibration(out, told->metrics);
-    tdmi_text_printf(out, "</div>\n<p class=\"soft\">Train is counted while training, each picture "
+    TDMI_TRY(put_curves(out, summary, err));
+    if (summary->metrics)
+        tdmi_chart_calibration(out, summary->metrics);
+    tdmi_text_printf(out, "</div>\n<p class=\"soft\">Train is counted while training, each image "
                           "before the update it caused; the dashed line is the best epoch. "
-                          "Calibration: of what was said with a probability, how much was right; "
-                          "the best lies on the dashed line.</p>\n");
-    if (!told->metrics) {
-        tdmi_text_printf(out, "<p>What became of each picture was not kept.</p>\n");
+                          "Calibration: of the predictions with a probability, the share that was "
+                          "right; the best lies on the dashed line.</p>\n");
+    if (!summary->metrics) {
+        tdmi_text_printf(out, "<p>The outcome of each image was not kept.</p>\n");
         return TDM_OK;
     }
-    TDM_TRY(tdmi_review_pictures(out, run, err), err, "showing pictures");
-    return put_classes(out, told->metrics, err);
+    TDM_TRY(tdmi_review_pictures(out, run, err), err, "showing images");
+    return put_classes(out, summary->metrics, err);
 }
 
 /* ---- the page ----------------------------------------------------------------------------- */
 
 static tdm_status write_page(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
 {
-    tdmi_text_printf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                          "<meta name=\"viewport\" content=\"width=device-width\">"
-                          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-                          "'none'; img-src data:; style-src 'unsafe-inline'\"><title>");
-    tdmi_html_text(out, runs->runs[0].told.path);
-    tdmi_text_printf(out, " – tandem</title><style>");
+    tdmi_html_put(out,
+                  "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                  "<meta name=\"viewport\" content=\"width=device-width\">"
+                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                  "'none'; img-src data:; style-src 'unsafe-inline'\"><title>",
+                  runs->runs[0].summary.path, " – tandem</title><style>");
     tdmi_text_add(out, style, sizeof style - 1);
     tdmi_text_printf(out, "</style></head><body>\n<h1>%s</h1>\n",
                      runs->n == 1 ? "A training" : "Trainings");
     put_summary(out, runs);
     if (runs->n > 1)
-        TDM_TRY(put_comparisons(out, runs, err), err, "writing the page");
+        TDMI_TRY(put_comparisons(out, runs, err));
     for (size_t i = 0; i < runs->n; i++)
-        TDM_TRY(put_run(out, &runs->runs[i], err), err, "writing of %s", runs->runs[i].told.path);
+        TDM_TRY(put_run(out, &runs->runs[i], err), err, "writing of %s",
+                runs->runs[i].summary.path);
     tdmi_text_printf(out, "<p class=\"soft\">tandem %s</p>\n</body></html>\n", tdm_version());
-    return out->is_broken ? TDM_FAIL(err, TDM_E_MEMORY, "writing the page: out of memory") : TDM_OK;
+    return tdmi_text_status(out, err);
 }
 
 tdm_status tdm_runs_report(const tdm_runs *runs, const char *path, tdm_error *err)
 {
-    tdmi_text page = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text page = {0};
     if (runs->n == 0)
-        return TDM_FAIL(err, TDM_E_USAGE, "a report of no run; at least one is wanted");
-    tdm_status status = write_page(&page, runs, err);
-    if (status == TDM_OK)
-        status = tdmi_file_write(path, page.bytes, page.length_bytes, err);
-    tdmi_text_release(&page);
-    return TDM_WRAP(err, status, "writing the report %s", path);
+        return TDM_FAIL(err, TDM_E_USAGE, "a report of no run; give at least one");
+    TDM_TRY(write_page(&page, runs, err), err, "writing the report %s", path);
+    return TDM_WRAP(err, tdmi_file_write(path, page.bytes, page.length_bytes, err),
+                    "writing the report %s", path);
 }

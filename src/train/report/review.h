@@ -1,4 +1,4 @@
-/* What is read of a run folder, for the files that look back. */
+/* The parts of a run folder that report and runs read. */
 #ifndef TANDEM_TRAIN_REVIEW_REVIEW_H
 #define TANDEM_TRAIN_REVIEW_REVIEW_H
 
@@ -6,7 +6,7 @@
 #include "train/evaluate/outcomes.h"
 
 struct tdmi_review_run {
-    struct tdm_run told;
+    struct tdm_run summary;
     tdm_json_document *record; /* run.json */
     tdmi_outcomes outcomes;    /* n is 0 where none were kept */
     struct tdm_metrics metrics;
@@ -36,14 +36,12 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
                                    struct tdmi_review_epoch **epochs, size_t *n_epochs,
                                    tdm_error *err) TDM_MUST_USE;
 
-/* How many epochs are complete; a run that went back to a checkpoint counts from there. */
-tdm_status tdmi_review_last_epoch(const char *run, int *epoch, tdm_error *err) TDM_MUST_USE;
-
-/* The sample pictures of a run, with what was said of them; nothing where none were kept, a
- * sentence where they cannot be read. */
+/* The sample images of a run, with their predictions; nothing where none were kept, a sentence
+ * where they cannot be read. */
 tdm_status tdmi_review_pictures(tdmi_text *out, const struct tdmi_review_run *run,
                                 tdm_error *err) TDM_MUST_USE;
 
+/* A score of a record; zeros where it is none. */
 tdm_score tdmi_review_score(const tdm_json_value *object);
 
 #endif

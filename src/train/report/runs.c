@@ -3,7 +3,7 @@
  * what came of it; a run that is young or of an older version lacks either.
  */
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
 #include "track/lock.h"
 #include "track/run.h"
@@ -13,24 +13,36 @@
 
 #include <string.h>
 
-enum { deepest = 4 }; /* folders below the one that is searched */
+enum {
+    deepest = 4, /* folders below the one that is searched */
+    most_metrics_bytes = 1 << 28
+};
 
 /* ---- one run ----------------------------------------------------------------------------- */
-
-tdm_score tdmi_review_score(const tdm_json_value *object)
-{
-    const int64_t n = tdm_json_as_integer(tdm_json_member(object, "n"), 0);
-    const int64_t correct = tdm_json_as_integer(tdm_json_member(object, "correct"), 0);
-    if (n <= 0 || correct < 0 || correct > n)
-        return (tdm_score){0};
-    tdm_score score = tdmi_score_of(n, correct, 0.0);
-    score.loss = tdm_json_as_number(tdm_json_member(object, "loss"), 0.0);
-    return score;
-}
 
 static const char *text_of(const tdm_json_value *object, const char *key)
 {
     return tdm_json_as_string(tdm_json_member(object, key), "");
+}
+
+static int64_t integer_of(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_integer(tdm_json_member(object, key), 0);
+}
+
+static double number_of(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_number(tdm_json_member(object, key), 0.0);
+}
+
+tdm_score tdmi_review_score(const tdm_json_value *object)
+{
+    const int64_t n = integer_of(object, "n"), correct = integer_of(object, "correct");
+    if (n <= 0 || correct < 0 || correct > n)
+        return (tdm_score){0};
+    tdm_score score = tdmi_score_of(n, correct, 0.0);
+    score.loss = number_of(object, "loss");
+    return score;
 }
 
 static const char *state_of(const char *path, enum tdmi_run_status status, tdmi_arena *arena)
@@ -47,66 +59,136 @@ static bool has_best(const char *path, tdmi_arena *arena)
     return best && tdmi_file_kind_of(best) != TDMI_FILE_MISSING;
 }
 
-/* Of a run that has not ended: where it is while it runs, and where --resume goes on from when it
- * does not. Lines after the newest checkpoint are made again then, so they are not counted; an
- * older version recorded no epochs with it, and the curve is what there is. */
-static tdm_status report_progress(struct tdm_run *told, const tdm_json_value *clock, tdm_error *err)
+/* ---- its curve --------------------------------------------------------------------------- */
+
+static bool read_line(const char *line, size_t length_bytes, struct tdmi_review_epoch *epoch)
 {
-    told->steps = tdm_json_as_integer(tdm_json_member(clock, "steps"), 0);
-    if (strcmp(told->state, "running") == 0 || !tdm_json_member(clock, "epochs"))
-        return tdmi_review_last_epoch(told->path, &told->epochs, err);
-    told->epochs = (int)tdm_json_as_integer(tdm_json_member(clock, "epochs"), 0);
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    if (tdm_json_read(line, length_bytes, "a line of metrics.jsonl", &document, NULL) != TDM_OK)
+        return false;
+    const tdm_json_value *root = tdm_json_root(document);
+    *epoch = (struct tdmi_review_epoch){
+        .epoch = (int)integer_of(root, "epoch"),
+        .is_best = tdm_json_as_bool(tdm_json_member(root, "best"), false),
+        .learning_rate = number_of(root, "learning_rate"),
+        .train = tdmi_review_score(tdm_json_member(root, "train")),
+        .val = tdmi_review_score(tdm_json_member(root, "val")),
+    };
+    return strcmp(text_of(root, "event"), "epoch") == 0 && epoch->epoch > 0;
+}
+
+tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_arena *arena,
+                                   struct tdmi_review_epoch **epochs, size_t *n_epochs,
+                                   tdm_error *err)
+{
+    size_t n_lines = 0;
+    const char *end = text + length_bytes;
+    *n_epochs = 0;
+    for (const char *at = text; at < end; at++)
+        n_lines += *at == '\n';
+    *epochs = tdmi_arena_alloc(arena, n_lines + 1, sizeof **epochs);
+    if (!*epochs)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu epochs", n_lines);
+    /* A last line without its end is being written. */
+    for (const char *at = text, *stop; at < end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop)
+            break;
+        *n_epochs += read_line(at, (size_t)(stop - at), &(*epochs)[*n_epochs]);
+    }
     return TDM_OK;
 }
 
-/* From the record, whose document stays the run's; what it does not say yet from the curve. */
-static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
+tdm_status tdmi_review_epochs(const char *run, tdmi_arena *arena, struct tdmi_review_epoch **epochs,
+                              size_t *n_epochs, tdm_error *err)
+{
+    const char *path = tdmi_path_join(arena, run, "metrics.jsonl");
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    size_t length_bytes = 0;
+    *epochs = NULL;
+    *n_epochs = 0;
+    if (!path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", run);
+    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+        return TDM_OK;
+    TDM_TRY(tdmi_file_read(path, most_metrics_bytes, &bytes, &length_bytes, err), err,
+            "reading the curve of %s", run);
+    return TDM_WRAP(err, tdmi_review_read_epochs(bytes, length_bytes, arena, epochs, n_epochs, err),
+                    "reading the curve of %s", run);
+}
+
+/* Set how many epochs are complete; a run that went back to a checkpoint counts from there. */
+static tdm_status count_epochs(const char *run, int *epoch, tdm_error *err)
+{
+    struct tdmi_review_epoch *epochs;
+    size_t n;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    *epoch = 0;
+    TDMI_TRY(tdmi_review_epochs(run, &arena, &epochs, &n, err));
+    *epoch = n > 0 ? epochs[n - 1].epoch : 0;
+    return TDM_OK;
+}
+
+/* Progress of a run that has not ended: its place while it runs, and the place where --resume
+ * continues when it does not. Epochs after the newest checkpoint are computed again then, so they
+ * are not counted; an older version recorded no epochs with it, and only the curve has them. */
+static tdm_status read_progress(struct tdm_run *summary, const tdm_json_value *clock,
+                                tdm_error *err)
+{
+    summary->steps = integer_of(clock, "steps");
+    if (strcmp(summary->state, "running") == 0 || !tdm_json_member(clock, "epochs"))
+        return count_epochs(summary->path, &summary->epochs, err);
+    summary->epochs = (int)integer_of(clock, "epochs");
+    return TDM_OK;
+}
+
+/* Summarize the record; what it does not have yet comes from the curve. */
+static tdm_status summarize(struct tdmi_review_run *run, tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(run->record);
     const tdm_json_value *data = tdm_json_member(root, "data");
     const tdm_json_value *result = tdm_json_member(root, "result");
     const tdm_json_value *best = tdm_json_member(root, "validation");
     const tdm_json_value *clock = tdm_json_member(root, "clock");
-    struct tdm_run *told = &run->told;
-    told->network = text_of(data, "network");
-    if (!*told->network) /* of a version that did not record it there */
-        told->network = text_of(tdm_json_member(root, "options"), "model");
-    told->source = text_of(data, "source");
-    if (!*told->source) /* stopped while its pictures were looked at */
-        told->source = text_of(tdm_json_member(root, "asked"), "source");
-    told->started = text_of(root, "started");
-    told->next_step = told->next_evidence = "";
-    told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(best, "epoch"), 0);
-    told->val = tdmi_review_score(best);
-    told->seconds = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
-    if (strcmp(told->state, "finished") != 0 || tdm_json_kind_of(result) != TDM_JSON_OBJECT)
-        return report_progress(told, clock, err);
-    told->epochs = (int)tdm_json_as_integer(tdm_json_member(result, "epochs"), 0);
-    told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(result, "best_epoch"), 0);
-    told->steps = tdm_json_as_integer(tdm_json_member(result, "steps"), 0);
-    told->seconds = tdm_json_as_number(tdm_json_member(result, "seconds"), 0.0);
-    told->train = tdmi_review_score(tdm_json_member(result, "train"));
-    told->val = tdmi_review_score(tdm_json_member(result, "val"));
-    told->test = tdmi_review_score(tdm_json_member(result, "test"));
-    told->tests_before = (int)tdm_json_count(tdm_json_member(result, "tests_before"));
-    told->next_step = text_of(tdm_json_member(result, "next"), "step");
-    told->next_evidence = text_of(tdm_json_member(result, "next"), "evidence");
+    struct tdm_run *summary = &run->summary;
+    summary->network = text_of(data, "network");
+    if (!*summary->network) /* of a version that did not record it there */
+        summary->network = text_of(tdm_json_member(root, "options"), "model");
+    summary->source = text_of(data, "source");
+    if (!*summary->source) /* stopped while its images were being read */
+        summary->source = text_of(tdm_json_member(root, "asked"), "source");
+    summary->started = text_of(root, "started");
+    summary->next_step = summary->next_evidence = "";
+    summary->best_epoch = (int)integer_of(best, "epoch");
+    summary->val = tdmi_review_score(best);
+    summary->seconds = number_of(clock, "seconds");
+    if (strcmp(summary->state, "finished") != 0 || tdm_json_kind_of(result) != TDM_JSON_OBJECT)
+        return read_progress(summary, clock, err);
+    const tdm_json_value *next = tdm_json_member(result, "next");
+    summary->epochs = (int)integer_of(result, "epochs");
+    summary->best_epoch = (int)integer_of(result, "best_epoch");
+    summary->steps = integer_of(result, "steps");
+    summary->seconds = number_of(result, "seconds");
+    summary->train = tdmi_review_score(tdm_json_member(result, "train"));
+    summary->val = tdmi_review_score(tdm_json_member(result, "val"));
+    summary->test = tdmi_review_score(tdm_json_member(result, "test"));
+    summary->tests_before = (int)tdm_json_count(tdm_json_member(result, "tests_before"));
+    summary->next_step = text_of(next, "step");
+    summary->next_evidence = text_of(next, "evidence");
     return TDM_OK;
 }
 
 static tdm_status read_outcomes(struct tdmi_review_run *run, tdmi_arena *arena, tdm_error *err)
 {
-    const char *path = tdmi_path_join(arena, run->told.path, TDMI_OUTCOMES_NAME);
+    const char *path = tdmi_path_join(arena, run->summary.path, TDMI_OUTCOMES_NAME);
     if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "looking at a run: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", run->summary.path);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return TDM_OK;
-    tdm_status status = tdmi_outcomes_load(path, &run->outcomes, err);
-    if (status == TDM_OK)
-        status = tdmi_metrics_of(&run->outcomes, run->outcomes.classes, &run->metrics, err);
-    if (status == TDM_OK)
-        run->told.metrics = &run->metrics;
-    return status;
+    TDMI_TRY(tdmi_outcomes_load(path, &run->outcomes, err));
+    TDMI_TRY(tdmi_metrics_of(&run->outcomes, run->outcomes.classes, &run->metrics, err));
+    run->summary.metrics = &run->metrics;
+    return TDM_OK;
 }
 
 static void release(struct tdmi_review_run *run)
@@ -117,35 +199,32 @@ static void release(struct tdmi_review_run *run)
     *run = (struct tdmi_review_run){0};
 }
 
-/* One more at the end; not where the folder holds no record. */
-static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_error *err)
+/* Add the run of a folder at the end; nothing where the folder holds no record. */
+static tdm_status add(tdm_runs *runs, const char *path, bool needs_metrics, tdm_error *err)
 {
-    struct tdmi_review_run run = {0};
-    enum tdmi_run_status status_found = TDMI_RUN_NONE;
-    tdm_status status = tdmi_run_read(path, &status_found, &run.record, err);
-    if (status != TDM_OK || status_found == TDMI_RUN_NONE) {
-        tdm_json_document_free(run.record);
-        return status;
-    }
-    if (!TDMI_GROW(runs->runs, runs->capacity, runs->n)) {
-        release(&run);
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing more than %zu runs: out of memory", runs->n);
-    }
-    struct tdmi_review_run *kept = &runs->runs[runs->n++];
-    *kept = run;
-    kept->told.path = tdmi_arena_copy(&runs->arena, path);
-    if (!kept->told.path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing runs: out of memory");
-    kept->told.state = state_of(path, status_found, &runs->arena);
-    status = tell(kept, err);
-    if (status == TDM_OK && status_found == TDMI_RUN_FAILED && !has_best(path, &runs->arena))
-        kept->told.best_epoch = 0;
-    return status == TDM_OK && wants_metrics ? read_outcomes(kept, &runs->arena, err) : status;
+    TDMI_AT_END(release) struct tdmi_review_run run = {0};
+    enum tdmi_run_status found = TDMI_RUN_NONE;
+    TDMI_TRY(tdmi_run_read(path, &found, &run.record, err));
+    if (found == TDMI_RUN_NONE)
+        return TDM_OK;
+    run.summary.path = tdmi_arena_copy(&runs->arena, path);
+    if (!run.summary.path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);
+    run.summary.state = state_of(path, found, &runs->arena);
+    TDMI_TRY(summarize(&run, err));
+    if (found == TDMI_RUN_FAILED && !has_best(path, &runs->arena))
+        run.summary.best_epoch = 0;
+    if (needs_metrics)
+        TDMI_TRY(read_outcomes(&run, &runs->arena, err));
+    TDMI_TRY(TDMI_MAKE_ROOM(runs->runs, runs->capacity, runs->n, err));
+    runs->runs[runs->n++] = run;
+    run = (struct tdmi_review_run){0};
+    return TDM_OK;
 }
 
 /* ---- many -------------------------------------------------------------------------------- */
 
-/* One folder that cannot be read does not hide the others. */
+/* A folder that cannot be read does not hide the others. */
 static tdm_status pass_over(tdm_status status, const tdm_error *why, tdm_error *err)
 {
     char text[TDM_ERROR_TEXT_BYTES];
@@ -172,63 +251,52 @@ static tdm_status search(tdm_runs *runs, const char *folder, int depth, tdm_erro
         status = tdmi_folder_list(folder, &runs->arena, &entries, &n_entries, &why);
     if (status != TDM_OK)
         return pass_over(status, &why, err);
-    for (size_t i = 0; i < n_entries && status == TDM_OK; i++) {
+    for (size_t i = 0; i < n_entries; i++) {
         if (entries[i].kind != TDMI_FILE_FOLDER || entries[i].name[0] == '.')
             continue;
         const char *path = tdmi_path_join(&runs->arena, folder, entries[i].name);
-        status = path ? search(runs, path, depth + 1, err)
-                      : TDM_FAIL(err, TDM_E_MEMORY, "listing runs: out of memory");
+        if (!path)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", folder);
+        TDMI_TRY(search(runs, path, depth + 1, err));
     }
-    return status;
-}
-
-static tdm_status made(tdm_runs **runs, tdm_error *err)
-{
-    *runs = tdmi_alloc(1, sizeof **runs);
-    if (!*runs)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing runs: out of memory");
-    tdmi_arena_init(&(*runs)->arena, 0);
     return TDM_OK;
 }
 
+TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
+
 tdm_status tdm_runs_find(const char *folder, tdm_runs **runs, tdm_error *err)
 {
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *made = NULL;
     *runs = NULL;
     if (tdmi_file_kind_of(folder) != TDMI_FILE_FOLDER)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "there is no folder %s to look for runs in; tandem train makes runs in "
                         "runs/ unless -o says where",
                         folder);
-    tdm_status status = made(runs, err);
-    if (status == TDM_OK)
-        status = search(*runs, folder, 0, err);
-    if (status != TDM_OK) {
-        tdm_runs_close(*runs);
-        *runs = NULL;
-    }
-    return TDM_WRAP(err, status, "looking for runs in %s", folder);
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "looking for runs in %s", folder);
+    TDM_TRY(search(made, folder, 0, err), err, "looking for runs in %s", folder);
+    *runs = tdmi_take(&made);
+    return TDM_OK;
 }
 
 tdm_status tdm_runs_read(const char *const *paths, size_t n_paths, tdm_runs **runs, tdm_error *err)
 {
-    tdm_status status = made(runs, err);
-    for (size_t i = 0; i < n_paths && status == TDM_OK; i++) {
-        status = add(*runs, paths[i], true, err);
-        if (status == TDM_OK && (*runs)->n != i + 1)
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *made = NULL;
+    *runs = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    for (size_t i = 0; i < n_paths; i++) {
+        tdm_status status = add(made, paths[i], true, err);
+        if (status == TDM_OK && made->n != i + 1)
             status = TDM_FAIL(err, TDM_E_INPUT,
-                              "%s is no run: it has no run.json; a folder that tandem train made "
-                              "is wanted",
+                              "%s is no run: it has no run.json; give a folder that tandem train "
+                              "made",
                               paths[i]);
-        status = TDM_WRAP(err, status, "looking at the run %s", paths[i]);
-    }
-    if (status != TDM_OK) {
-        tdm_runs_close(*runs);
-        *runs = NULL;
-        return status;
+        TDM_TRY(status, err, "looking at the run %s", paths[i]);
     }
     for (size_t i = 0; i < n_paths; i++) /* the array has stopped moving */
-        if ((*runs)->runs[i].told.metrics)
-            (*runs)->runs[i].told.metrics = &(*runs)->runs[i].metrics;
+        if (made->runs[i].summary.metrics)
+            made->runs[i].summary.metrics = &made->runs[i].metrics;
+    *runs = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -250,5 +318,5 @@ size_t tdm_runs_count(const tdm_runs *runs)
 
 const struct tdm_run *tdm_runs_at(const tdm_runs *runs, size_t index)
 {
-    return index < runs->n ? &runs->runs[index].told : NULL;
+    return index < runs->n ? &runs->runs[index].summary : NULL;
 }

@@ -7,8 +7,7 @@
 
 #include "base/thread.h"
 #include "tandem/bench.h"
-#include "train/selftest/cases.h"
-#include <stdbool.h>
+#include "train/selftest/op_run.h"
 
 struct tdmi_check {
     bool has_passed;

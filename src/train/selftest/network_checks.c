@@ -2,8 +2,8 @@
  * Checks of whole networks: the gradient of everything at once, and a short training whose bits
  * must not depend on the number of threads.
  */
-#include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "models/network.h"
 #include "train/selftest/checks.h"
 #include "train/step/step.h"
@@ -79,15 +79,19 @@ static tdm_status reserve(struct fixture *it, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status upload(struct fixture *it, tdm_error *err)
+/* Copy weights and running statistics to the device (true) or back. */
+static tdm_status move_values(struct fixture *it, bool is_upload, tdm_error *err)
 {
     const struct tdmi_memory_table *memory = &it->backend->memory;
-    TDM_TRY(memory->upload(it->stream, it->params, it->host_params,
-                           sizeof(float) * (size_t)it->graph->param_values, err),
-            err, "placing weights");
-    TDM_TRY(memory->upload(it->stream, it->states, it->host_states,
-                           sizeof(float) * (size_t)it->graph->state_values, err),
-            err, "placing running statistics");
+    const size_t params = sizeof(float) * (size_t)it->graph->param_values;
+    const size_t states = sizeof(float) * (size_t)it->graph->state_values;
+    if (is_upload) {
+        TDMI_TRY(memory->upload(it->stream, it->params, it->host_params, params, err));
+        TDMI_TRY(memory->upload(it->stream, it->states, it->host_states, states, err));
+    } else {
+        TDMI_TRY(memory->download(it->stream, it->host_params, it->params, params, err));
+        TDMI_TRY(memory->download(it->stream, it->host_states, it->states, states, err));
+    }
     return it->backend->stream.wait(it->stream, err);
 }
 
@@ -96,28 +100,24 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
 {
     struct tdmi_network known;
     const struct tdmi_optimizer *optimizer;
-    TDM_TRY(tdmi_network_find(network, &known, err), err, "a small training");
-    TDM_TRY(tdmi_optimizer_find("sgd", &optimizer, err), err, "a small training");
+    TDMI_TRY(tdmi_network_find(network, &known, err));
+    TDMI_TRY(tdmi_optimizer_find("sgd", &optimizer, err));
     struct tdmi_preprocess preprocess = known.preprocess;
     preprocess.width = preprocess.height = size;
-    TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "a small training");
-    TDM_TRY(tdmi_pool_new(threads, false, &it->pool, err), err, "a small training");
-    TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
-            "a small training");
+    TDMI_TRY(it->backend->stream.open(it->device, &it->stream, err));
+    TDMI_TRY(tdmi_pool_new(threads, false, &it->pool, err));
+    TDMI_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err));
     const struct tdmi_plan_options request = {
         .max_images = it->shard, .is_training = true, .storage = it->storage, .device = it->device};
-    TDM_TRY(tdmi_plan_make(it->graph, it->backend, &request, &it->plan, err), err,
-            "a small training");
-    TDM_TRY(reserve(it, err), err, "a small training");
-    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
-                           &(struct tdmi_step_options){.max_batch = batch}, &it->step, err),
-            err, "a small training");
-    TDM_TRY(tdmi_update_open(it->graph, 0, it->backend, it->device, optimizer, it->pool, it->params,
-                             it->states, it->slots, &it->update, err),
-            err, "a small training");
+    TDMI_TRY(tdmi_plan_make(it->graph, it->backend, &request, &it->plan, err));
+    TDMI_TRY(reserve(it, err));
+    TDMI_TRY(tdmi_step_open(it->plan, it->device, it->pool,
+                            &(struct tdmi_step_options){.max_batch = batch}, &it->step, err));
+    TDMI_TRY(tdmi_update_open(it->graph, 0, it->backend, it->device, optimizer, it->pool,
+                              it->params, it->states, it->slots, &it->update, err));
     tdmi_graph_init_values(it->graph, seed, it->host_params, it->host_states);
     paint(it);
-    return upload(it, err);
+    return move_values(it, true, err);
 }
 
 static void close_fixture(struct fixture *it)
@@ -127,29 +127,24 @@ static void close_fixture(struct fixture *it)
     tdmi_plan_free(it->plan);
     tdmi_graph_free(it->graph);
     tdmi_pool_free(it->pool);
-    if (it->params)
-        it->backend->memory.free(it->device, it->params);
-    if (it->states)
-        it->backend->memory.free(it->device, it->states);
-    if (it->slots[0])
-        it->backend->memory.free(it->device, it->slots[0]);
-    if (it->stream)
-        it->backend->stream.close(it->stream);
+    it->backend->memory.free(it->device, it->params);
+    it->backend->memory.free(it->device, it->states);
+    it->backend->memory.free(it->device, it->slots[0]);
+    it->backend->stream.close(it->stream);
     tdmi_arena_release(&it->arena);
 }
 
-/* Forward and backward of the batch; the sums come to the host. */
+/* Forward and backward of the batch; the sums are downloaded. */
 static tdm_status run_step(struct fixture *it, tdm_error *err)
 {
     struct tdmi_batch pictures = {
         .n = batch, .pixels = it->pixels, .labels = it->labels, .items = it->items};
     struct tdmi_values values = {it->params, it->states};
     tdmi_step_begin(it->step, values, &pictures, NULL);
-    TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a small training");
-    TDM_TRY(it->backend->memory.download(it->stream, it->host_sums, tdmi_step_sums(it->step),
-                                         sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph),
-                                         err),
-            err, "fetching sums");
+    TDMI_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err));
+    TDMI_TRY(it->backend->memory.download(it->stream, it->host_sums, tdmi_step_sums(it->step),
+                                          sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph),
+                                          err));
     return it->backend->stream.wait(it->stream, err);
 }
 
@@ -171,8 +166,8 @@ static tdm_status loss_beside(struct fixture *it, const float *centre, float ste
 {
     for (int64_t i = 0; i < it->graph->param_values; i++)
         it->host_params[i] = centre[i] + step * direction((uint64_t)i);
-    TDM_TRY(upload(it, err), err, "moving the weights");
-    TDM_TRY(run_step(it, err), err, "moving the weights");
+    TDMI_TRY(move_values(it, true, err));
+    TDMI_TRY(run_step(it, err));
     *loss = (double)tail_of(it, TDMI_TAIL_LOSS);
     return TDM_OK;
 }
@@ -181,11 +176,10 @@ static tdm_status network_gradient(struct fixture *it, struct tdmi_check *check,
 {
     const float step = 1.0f / 65536;
     double slope = 0.0, size = 0.0, above, below;
-    float *centre = tdmi_arena_alloc(&it->arena, (size_t)it->graph->param_values, sizeof(float));
-    if (!centre)
-        return TDM_FAIL(err, TDM_E_MEMORY, "a small training: out of memory");
+    TDMI_AT_END(tdmi_free_at) float *centre = NULL;
+    TDMI_TRY(TDMI_NEW(centre, it->graph->param_values, err));
     memcpy(centre, it->host_params, sizeof(float) * (size_t)it->graph->param_values);
-    TDM_TRY(run_step(it, err), err, "a small training");
+    TDMI_TRY(run_step(it, err));
     for (int t = 0; t < it->graph->n_params; t++) {
         const struct tdmi_tensor *tensor = &it->graph->params[t];
         for (int64_t i = tensor->offset; i < tensor->offset + tensor->n; i++) {
@@ -193,8 +187,8 @@ static tdm_status network_gradient(struct fixture *it, struct tdmi_check *check,
             size += (double)it->host_sums[i] * (double)it->host_sums[i];
         }
     }
-    TDM_TRY(loss_beside(it, centre, step, &above, err), err, "a small training");
-    TDM_TRY(loss_beside(it, centre, -step, &below, err), err, "a small training");
+    TDMI_TRY(loss_beside(it, centre, step, &above, err));
+    TDMI_TRY(loss_beside(it, centre, -step, &below, err));
     double difference = (above - below) / (2.0 * (double)step);
     double limit = 0.02 * (fabs(slope) + 0.1 * sqrt(size));
     check->has_passed = fabs(difference - slope) <= limit && size > 0.0;
@@ -209,28 +203,14 @@ tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_
                                        const char *network, int size, struct tdmi_check *check,
                                        tdm_error *err)
 {
+    TDMI_AT_END(close_fixture)
     struct fixture it = {.backend = backend, .device = device, .shard = shard};
     *check = (struct tdmi_check){.has_passed = true};
-    tdmi_arena_init(&it.arena, 0);
-    tdm_status status = open_fixture(&it, network, size, 1, err);
-    if (status == TDM_OK)
-        status = network_gradient(&it, check, err);
-    close_fixture(&it);
-    return TDM_WRAP(err, status, "gradient of %s", network);
+    TDM_TRY(open_fixture(&it, network, size, 1, err), err, "gradient of %s", network);
+    return TDM_WRAP(err, network_gradient(&it, check, err), "gradient of %s", network);
 }
 
 /* ---- a short training ------------------------------------------------------------------- */
-
-static tdm_status fetch_values(struct fixture *it, tdm_error *err)
-{
-    TDM_TRY(it->backend->memory.download(it->stream, it->host_params, it->params,
-                                         sizeof(float) * (size_t)it->graph->param_values, err),
-            err, "fetching weights");
-    TDM_TRY(it->backend->memory.download(it->stream, it->host_states, it->states,
-                                         sizeof(float) * (size_t)it->graph->state_values, err),
-            err, "fetching running statistics");
-    return it->backend->stream.wait(it->stream, err);
-}
 
 static tdm_status train(struct fixture *it, int n_steps, float *losses, tdm_error *err)
 {
@@ -241,7 +221,7 @@ static tdm_status train(struct fixture *it, int n_steps, float *losses, tdm_erro
                                 tail_of(it, TDMI_TAIL_SAMPLES), rates, err),
                 err, "step %d", s + 1);
     }
-    return fetch_values(it, err);
+    return move_values(it, false, err);
 }
 
 static bool equal_bits(const float *a, const float *b, int64_t n)
@@ -249,21 +229,28 @@ static bool equal_bits(const float *a, const float *b, int64_t n)
     return memcmp(a, b, sizeof(float) * (size_t)n) == 0;
 }
 
-/* What is wrong with the two trainings, the first thing first. */
-static void evaluator(const struct fixture *one, const struct fixture *three, const float *losses,
-                      const float *again, const double *goldens, struct tdmi_check *check)
+/* Do both trainings end with the same bits? */
+static bool is_same_training(const struct fixture *a, const struct fixture *b, const float *losses,
+                             const float *again, int n_steps)
+{
+    return equal_bits(losses, again, n_steps) &&
+           equal_bits(a->host_params, b->host_params, a->graph->param_values) &&
+           equal_bits(a->host_states, b->host_states, a->graph->state_values);
+}
+
+static void compare_trainings(const struct fixture *one, const struct fixture *three,
+                              const float *losses, const float *again, const double *goldens,
+                              struct tdmi_check *check)
 {
     const double limit =
         one->storage == TDMI_DTYPE_F32 ? TDMI_TOLERANCE_GOLDEN : TDMI_TOLERANCE_GOLDEN_BF16;
-    bool is_equal = equal_bits(losses, again, steps) &&
-                    equal_bits(one->host_params, three->host_params, one->graph->param_values) &&
-                    equal_bits(one->host_states, three->host_states, one->graph->state_values);
+    const bool is_equal = is_same_training(one, three, losses, again, steps);
     check->has_passed = false;
     for (int s = 0; s < TDMI_GOLDENS; s++) {
         double got = (double)losses[s];
         if (!(fabs(got - goldens[s]) <= limit * goldens[s])) {
             snprintf(check->detail, sizeof check->detail,
-                     "the loss of step %d is %.6g, wanted %.6g (within %g of it)", s + 1, got,
+                     "the loss of step %d is %.6g, expected %.6g (within %g of it)", s + 1, got,
                      goldens[s], limit);
             return;
         }
@@ -271,9 +258,22 @@ static void evaluator(const struct fixture *one, const struct fixture *three, co
     check->has_passed = is_equal && losses[steps - 1] < 0.2f * losses[0];
     if (!check->has_passed)
         snprintf(check->detail, sizeof check->detail,
-                 "one and three threads give %s bits; the loss went from %.6g to %.6g (a fifth is "
-                 "wanted)",
+                 "one and three threads give %s bits; the loss went from %.6g to %.6g (expected: "
+                 "to a fifth)",
                  is_equal ? "equal" : "different", (double)losses[0], (double)losses[steps - 1]);
+}
+
+static tdm_status train_twice(struct fixture *one, struct fixture *three, const char *network,
+                              int size, const double *goldens, struct tdmi_check *check,
+                              tdm_error *err)
+{
+    float losses[steps], again[steps];
+    TDMI_TRY(open_fixture(one, network, size, 1, err));
+    TDMI_TRY(open_fixture(three, network, size, 3, err));
+    TDMI_TRY(train(one, steps, losses, err));
+    TDMI_TRY(train(three, steps, again, err));
+    compare_trainings(one, three, losses, again, goldens, check);
+    return TDM_OK;
 }
 
 tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *device,
@@ -281,24 +281,12 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
                                const double goldens[TDMI_GOLDENS], struct tdmi_check *check,
                                tdm_error *err)
 {
+    TDMI_AT_END(close_fixture)
     struct fixture one = {.backend = backend, .device = device, .storage = storage, .shard = shard};
-    struct fixture three = one;
-    float losses[steps], again[steps];
+    TDMI_AT_END(close_fixture) struct fixture three = one;
     *check = (struct tdmi_check){.has_passed = true};
-    tdmi_arena_init(&one.arena, 0);
-    tdmi_arena_init(&three.arena, 0);
-    tdm_status status = open_fixture(&one, network, size, 1, err);
-    if (status == TDM_OK)
-        status = open_fixture(&three, network, size, 3, err);
-    if (status == TDM_OK)
-        status = train(&one, steps, losses, err);
-    if (status == TDM_OK)
-        status = train(&three, steps, again, err);
-    if (status == TDM_OK)
-        evaluator(&one, &three, losses, again, goldens, check);
-    close_fixture(&three);
-    close_fixture(&one);
-    return TDM_WRAP(err, status, "a short training of %s", network);
+    return TDM_WRAP(err, train_twice(&one, &three, network, size, goldens, check, err),
+                    "a short training of %s", network);
 }
 
 /* ---- recorded and replayed -------------------------------------------------------------- */
@@ -324,37 +312,28 @@ static tdm_status train_queued(struct fixture *it, float *losses, tdm_error *err
         TDM_TRY(tdmi_step_run_queued(it->step, &next, tail, err), err, "step %d", s + 1);
         losses[s] = tail[TDMI_TAIL_LOSS] / tail[TDMI_TAIL_SAMPLES];
     }
-    return fetch_values(it, err);
+    return move_values(it, false, err);
 }
 
-static void compare_recorded(const struct fixture *one_by_one, const struct fixture *recorded,
-                             const float *losses, const float *again, struct tdmi_check *check)
+/* The same steps one by one, and recorded and replayed. */
+static tdm_status train_recorded(struct fixture *one_by_one, struct fixture *recorded,
+                                 const char *network, int size, struct tdmi_check *check,
+                                 tdm_error *err)
 {
-    const tdmi_graph *graph = recorded->graph;
+    float losses[recorded_steps], again[recorded_steps];
+    TDMI_TRY(open_fixture(one_by_one, network, size, 1, err));
+    TDMI_TRY(open_fixture(recorded, network, size, 1, err));
+    TDM_TRY(train(one_by_one, recorded_steps, losses, err), err, "steps one by one");
+    TDM_TRY(train_queued(recorded, again, err), err, "steps that are recorded");
     const int64_t replays = tdmi_step_replays(recorded->step);
-    const bool is_equal =
-        equal_bits(losses, again, recorded_steps) &&
-        equal_bits(one_by_one->host_params, recorded->host_params, graph->param_values) &&
-        equal_bits(one_by_one->host_states, recorded->host_states, graph->state_values);
+    const bool is_equal = is_same_training(one_by_one, recorded, losses, again, recorded_steps);
     check->has_passed = is_equal && replays >= recorded_steps - 1;
     if (!check->has_passed)
         snprintf(check->detail, sizeof check->detail,
-                 "shards of %d: %lld of %d steps or more were replayed (%d are wanted), and they "
-                 "give %s bits",
+                 "groups of %d: %lld of %d steps were replayed (expected: %d or more), with %s "
+                 "bits",
                  recorded->shard, (long long)replays, recorded_steps, recorded_steps - 1,
                  is_equal ? "equal" : "different");
-}
-
-static tdm_status check_shards(struct fixture *one_by_one, struct fixture *recorded,
-                               const char *network, int size, struct tdmi_check *check,
-                               tdm_error *err)
-{
-    float losses[recorded_steps], again[recorded_steps];
-    TDM_TRY(open_fixture(one_by_one, network, size, 1, err), err, "steps one by one");
-    TDM_TRY(open_fixture(recorded, network, size, 1, err), err, "steps that are recorded");
-    TDM_TRY(train(one_by_one, recorded_steps, losses, err), err, "steps one by one");
-    TDM_TRY(train_queued(recorded, again, err), err, "steps that are recorded");
-    compare_recorded(one_by_one, recorded, losses, again, check);
     return TDM_OK;
 }
 
@@ -363,16 +342,13 @@ tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device 
                                 tdm_error *err)
 {
     static const int shards[] = {batch, shard};
-    tdm_status status = TDM_OK;
     *check = (struct tdmi_check){.has_passed = true};
-    for (int k = 0; k < 2 && status == TDM_OK && check->has_passed; k++) {
+    for (int k = 0; k < 2 && check->has_passed; k++) {
+        TDMI_AT_END(close_fixture)
         struct fixture one_by_one = {.backend = backend, .device = device, .shard = shards[k]};
-        struct fixture recorded = one_by_one;
-        tdmi_arena_init(&one_by_one.arena, 0);
-        tdmi_arena_init(&recorded.arena, 0);
-        status = check_shards(&one_by_one, &recorded, network, size, check, err);
-        close_fixture(&recorded);
-        close_fixture(&one_by_one);
+        TDMI_AT_END(close_fixture) struct fixture recorded = one_by_one;
+        TDM_TRY(train_recorded(&one_by_one, &recorded, network, size, check, err), err,
+                "recorded steps of %s", network);
     }
-    return TDM_WRAP(err, status, "recorded steps of %s", network);
+    return TDM_OK;
 }

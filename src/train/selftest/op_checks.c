@@ -1,7 +1,7 @@
 /* Checks of single ops. */
+#include "base/scope.h"
 #include "graph/op.h"
 #include "train/selftest/checks.h"
-#include "train/selftest/op_run.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,7 @@ static bool fail(struct tdmi_check *check, const char *tensor, int64_t at, doubl
                  double wanted, double limit)
 {
     check->has_passed = false;
-    snprintf(check->detail, sizeof check->detail, "%s[%lld] is %.9g, wanted %.9g (within %.2g)",
+    snprintf(check->detail, sizeof check->detail, "%s[%lld] is %.9g, expected %.9g (within %.2g)",
              tensor, (long long)at, got, wanted, limit);
     return false;
 }
@@ -61,7 +61,7 @@ static bool is_sum_of_products(const struct tdmi_case *it)
     return it->kind == TDMI_OP_CONV || it->kind == TDMI_OP_DENSE;
 }
 
-/* Every input by its size alone: what comes out is the sum of the sizes of all terms. */
+/* Make every input positive: the output is then the sum of the sizes of all terms. */
 static void drop_signs(struct tdmi_op_values *values)
 {
     static const enum tdmi_op_tensor inputs[] = {TDMI_T_X, TDMI_T_PARAM0, TDMI_T_PARAM1};
@@ -72,25 +72,24 @@ static void drop_signs(struct tdmi_op_values *values)
         values->dy[i] = fabsf(values->dy[i]);
 }
 
-static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *device,
-                           tdmi_device *host, const struct tdmi_case *it, bool is_training,
-                           enum tdmi_dtype storage, tdmi_arena *arena, struct tdmi_check *check,
-                           tdm_error *err)
+static tdm_status match_once(const struct tdmi_backend *backend, tdmi_device *device,
+                             const struct tdmi_case *it, bool is_training, enum tdmi_dtype storage,
+                             struct tdmi_check *check, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_op_values got, wanted, sizes;
     struct tdmi_op_values *const all[] = {&got, &wanted, &sizes};
-    TDM_TRY(tdmi_op_values_make(it, is_training, arena, &got, err), err, "check 'match'");
-    TDM_TRY(tdmi_op_values_make(it, is_training, arena, &wanted, err), err, "check 'match'");
-    TDM_TRY(tdmi_op_values_make(it, is_training, arena, &sizes, err), err, "check 'match'");
-    for (int k = 0; k < 3 && storage != TDMI_DTYPE_F32; k++)
-        TDM_TRY(tdmi_op_values_round(all[k], storage, arena, err), err, "check 'match'");
+    for (int k = 0; k < 3; k++) {
+        TDMI_TRY(tdmi_op_values_make(it, is_training, &arena, all[k], err));
+        if (storage != TDMI_DTYPE_F32)
+            TDMI_TRY(tdmi_op_values_round(all[k], storage, &arena, err));
+    }
     got.storage = storage;
     drop_signs(&sizes);
-    TDM_TRY(tdmi_op_run(backend, device, it, is_training, &got, err), err, "check 'match'");
-    TDM_TRY(tdmi_op_run(&tdmi_backend_ref, host, it, is_training, &wanted, err), err,
-            "check 'match'");
-    TDM_TRY(tdmi_op_run(&tdmi_backend_ref, host, it, is_training, &sizes, err), err,
-            "check 'match'");
+    TDMI_TRY(tdmi_op_run(backend, device, it, is_training, &got, err));
+    /* The reference computes on the host and needs no device. */
+    TDMI_TRY(tdmi_op_run(&tdmi_backend_ref, NULL, it, is_training, &wanted, err));
+    TDMI_TRY(tdmi_op_run(&tdmi_backend_ref, NULL, it, is_training, &sizes, err));
     if (!compare(&got, &wanted, is_sum_of_products(it) ? &sizes : NULL, check))
         return TDM_OK;
     for (int i = 0; tdmi_op_of(it->kind)->is_output && i < it->n; i++)
@@ -103,18 +102,11 @@ tdm_status tdmi_check_match_stored(const struct tdmi_backend *backend, tdmi_devi
                                    const struct tdmi_case *it, enum tdmi_dtype storage,
                                    struct tdmi_check *check, tdm_error *err)
 {
-    tdmi_device *host;
     *check = (struct tdmi_check){.has_passed = true};
-    TDM_TRY(tdmi_backend_ref.device.open(0, &host, err), err, "check 'match'");
-    tdm_status status = TDM_OK;
-    for (int training = 0; training < 2 && status == TDM_OK && check->has_passed; training++) {
-        tdmi_arena arena;
-        tdmi_arena_init(&arena, 0);
-        status = match_in(backend, device, host, it, training, storage, &arena, check, err);
-        tdmi_arena_release(&arena);
-    }
-    tdmi_backend_ref.device.close(host);
-    return status;
+    for (int training = 0; training < 2 && check->has_passed; training++)
+        TDM_TRY(match_once(backend, device, it, training, storage, check, err), err,
+                "check 'match'");
+    return TDM_OK;
 }
 
 tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *device,
@@ -125,8 +117,7 @@ tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *dev
 
 /* ---- gradients -------------------------------------------------------------------------- */
 
-/* The number whose gradient backward returns: the loss of ops that judge, else y weighted with dy.
- */
+/* The number whose gradient backward returns: the loss of output ops, else y weighted with dy. */
 static double objective(const struct tdmi_case *it, const struct tdmi_op_values *values)
 {
     double sum = 0.0;
@@ -150,17 +141,15 @@ static tdm_status numeric(const struct tdmi_backend *backend, tdmi_device *devic
                           const struct tdmi_case *it, struct tdmi_op_values *values, float *value,
                           double *slope, tdm_error *err)
 {
-    float kept = *value, step = step_of(it->kind);
+    const float kept = *value, step = step_of(it->kind);
     *value = kept + step;
-    tdm_status status = tdmi_op_run(backend, device, it, true, values, err);
-    double above = objective(it, values);
+    TDMI_TRY(tdmi_op_run(backend, device, it, true, values, err));
+    const double above = objective(it, values);
     *value = kept - step;
-    if (status == TDM_OK)
-        status = tdmi_op_run(backend, device, it, true, values, err);
-    double below = objective(it, values);
+    TDMI_TRY(tdmi_op_run(backend, device, it, true, values, err));
     *value = kept;
-    *slope = (above - below) / (2.0 * (double)step);
-    return status;
+    *slope = (above - objective(it, values)) / (2.0 * (double)step);
+    return TDM_OK;
 }
 
 /* At most this many values of a tensor are moved, spread evenly. */
@@ -186,9 +175,8 @@ static tdm_status check_tensor(const struct tdmi_backend *backend, tdmi_device *
     return TDM_OK;
 }
 
-static tdm_status gradient_in(const struct tdmi_backend *backend, tdmi_device *device,
-                              const struct tdmi_case *it, tdmi_arena *arena,
-                              struct tdmi_check *check, tdm_error *err)
+tdm_status tdmi_check_gradient(const struct tdmi_backend *backend, tdmi_device *device,
+                               const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
 {
     static const struct {
         enum tdmi_op_tensor of, gradient;
@@ -196,61 +184,38 @@ static tdm_status gradient_in(const struct tdmi_backend *backend, tdmi_device *d
                  {TDMI_T_SECOND_X, TDMI_T_SECOND_DX},
                  {TDMI_T_PARAM0, TDMI_T_DPARAM0},
                  {TDMI_T_PARAM1, TDMI_T_DPARAM1}};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct tdmi_op_values values, analytic;
-    TDM_TRY(tdmi_op_values_make(it, true, arena, &values, err), err, "check 'gradient'");
-    TDM_TRY(tdmi_op_values_make(it, true, arena, &analytic, err), err, "check 'gradient'");
+    *check = (struct tdmi_check){.has_passed = true};
+    TDM_TRY(tdmi_op_values_make(it, true, &arena, &values, err), err, "check 'gradient'");
+    TDM_TRY(tdmi_op_values_make(it, true, &arena, &analytic, err), err, "check 'gradient'");
     TDM_TRY(tdmi_op_run(backend, device, it, true, &analytic, err), err, "check 'gradient'");
     for (int p = 0; p < 4 && check->has_passed; p++)
         if (analytic.of[pairs[p].gradient])
-            TDM_TRY(check_tensor(backend, device, it, &values, pairs[p].of,
-                                 analytic.of[pairs[p].gradient], check, err),
-                    err, "check 'gradient'");
+            TDMI_TRY(check_tensor(backend, device, it, &values, pairs[p].of,
+                                  analytic.of[pairs[p].gradient], check, err));
     return TDM_OK;
-}
-
-tdm_status tdmi_check_gradient(const struct tdmi_backend *backend, tdmi_device *device,
-                               const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
-{
-    tdmi_arena arena;
-    *check = (struct tdmi_check){.has_passed = true};
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = gradient_in(backend, device, it, &arena, check, err);
-    tdmi_arena_release(&arena);
-    return status;
 }
 
 /* ---- determinism ------------------------------------------------------------------------ */
-
-static tdm_status determinism_in(const struct tdmi_backend *backend, tdmi_device *device,
-                                 const struct tdmi_case *it, tdmi_arena *arena,
-                                 struct tdmi_check *check, tdm_error *err)
-{
-    struct tdmi_op_values first, second;
-    TDM_TRY(tdmi_op_values_make(it, true, arena, &first, err), err, "check 'determinism'");
-    TDM_TRY(tdmi_op_values_make(it, true, arena, &second, err), err, "check 'determinism'");
-    TDM_TRY(tdmi_op_run(backend, device, it, true, &first, err), err, "check 'determinism'");
-    TDM_TRY(tdmi_op_run(backend, device, it, true, &second, err), err, "check 'determinism'");
-    for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
-        if (!first.of[t])
-            continue;
-        for (int64_t i = 0; i < first.n[t]; i++)
-            if (memcmp(&first.of[t][i], &second.of[t][i], sizeof(float)) != 0) {
-                fail(check, tdmi_op_tensor_name((enum tdmi_op_tensor)t), i, (double)second.of[t][i],
-                     (double)first.of[t][i], 0.0);
-                return TDM_OK;
-            }
-    }
-    return TDM_OK;
-}
 
 tdm_status tdmi_check_determinism(const struct tdmi_backend *backend, tdmi_device *device,
                                   const struct tdmi_case *it, struct tdmi_check *check,
                                   tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_op_values runs[2];
     *check = (struct tdmi_check){.has_passed = true};
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = determinism_in(backend, device, it, &arena, check, err);
-    tdmi_arena_release(&arena);
-    return status;
+    for (int k = 0; k < 2; k++) {
+        TDM_TRY(tdmi_op_values_make(it, true, &arena, &runs[k], err), err, "check 'determinism'");
+        TDM_TRY(tdmi_op_run(backend, device, it, true, &runs[k], err), err, "check 'determinism'");
+    }
+    for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
+        const float *first = runs[0].of[t], *second = runs[1].of[t];
+        for (int64_t i = 0; first && i < runs[0].n[t] && check->has_passed; i++)
+            if (memcmp(&first[i], &second[i], sizeof *first) != 0)
+                fail(check, tdmi_op_tensor_name((enum tdmi_op_tensor)t), i, (double)second[i],
+                     (double)first[i], 0.0);
+    }
+    return TDM_OK;
 }

@@ -1,6 +1,7 @@
 /* Running one op alone. */
 #include "train/selftest/op_run.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "graph/op.h"
 #include "tensor/floats.h"
 
@@ -28,6 +29,41 @@ const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor)
         "loss",
     };
     return names[tensor];
+}
+
+/* ---- cases ------------------------------------------------------------------------------- */
+
+/* The same padding on both axes. */
+#define PADS(before, after) \
+    .pad_top = before, .pad_bottom = after, .pad_left = before, .pad_right = after
+#define GROUPED(out, k, s, d, g, before, after)                                                    \
+    {                                                                                              \
+        .channels = out, .kernel = k, .stride = s, PADS(before, after), .dilation = d, .groups = g \
+    }
+#define CONV(out, k, s, before, after, bias)                                              \
+    {                                                                                     \
+        .channels = out, .kernel = k, .stride = s, PADS(before, after), .has_bias = bias, \
+        .dilation = 1, .groups = 1                                                        \
+    }
+#define POOL(k, s, before, after)                     \
+    {                                                 \
+        .kernel = k, .stride = s, PADS(before, after) \
+    }
+#define LRN(channels)                                                 \
+    {                                                                 \
+        .kernel = channels, .alpha = 0.5, .beta = 0.75, .offset = 2.0 \
+    }
+
+static const struct tdmi_case cases[] = {
+#define X(op, name, height, width, channels, n, max_images, ...) \
+    {name, TDMI_OP_##op, __VA_ARGS__, {height, width, channels}, n, max_images},
+#include "train/selftest/cases.def"
+#undef X
+};
+
+const struct tdmi_case *tdmi_case_at(int index)
+{
+    return index >= 0 && index < (int)(sizeof cases / sizeof cases[0]) ? &cases[index] : NULL;
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
@@ -161,60 +197,63 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
 tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype storage,
                                 tdmi_arena *arena, tdm_error *err)
 {
-    const struct {
-        float *of;
-        int64_t n;
-    } all[] = {{values->of[TDMI_T_X], values->n[TDMI_T_X]},
-               {values->of[TDMI_T_SECOND_X], values->n[TDMI_T_SECOND_X]},
-               {values->dy, values->n_dy}};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-        void *stored = tdmi_arena_alloc(arena, (size_t)all[k].n + 1, sizeof(float));
+    float *const all[] = {values->of[TDMI_T_X], values->of[TDMI_T_SECOND_X], values->dy};
+    const int64_t n[] = {values->n[TDMI_T_X], values->n[TDMI_T_SECOND_X], values->n_dy};
+    for (int k = 0; k < 3; k++) {
+        void *stored = tdmi_arena_alloc(arena, (size_t)n[k] + 1, sizeof(float));
         if (!stored)
-            return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
-        if (!all[k].of)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n[k]);
+        if (!all[k])
             continue;
-        tdmi_floats_store(storage, stored, all[k].of, all[k].n);
-        tdmi_floats_load(storage, all[k].of, stored, all[k].n);
+        tdmi_floats_store(storage, stored, all[k], n[k]);
+        tdmi_floats_load(storage, all[k], stored, n[k]);
     }
     return TDM_OK;
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-enum staged { LABELS, MIXED, JUDGEMENTS, CLASS_WEIGHTS, SAMPLES, DRAWS, PICTURES, PIXELS, STAGED };
+/* What a call points to beside its tensors. */
+enum {
+    DY,
+    SAVED,
+    WORKSPACE,
+    NORM,
+    PACKED,
+    LABELS,
+    MIXED,
+    JUDGEMENTS,
+    CLASS_WEIGHTS,
+    SAMPLES,
+    DRAWS,
+    PICTURES,
+    PIXELS,
+    ARRAYS
+};
 
 /* Of the draws. */
 static const struct tdmi_draw_key key = {.seed = seed, .epoch = 3};
 
 struct device_run {
     const struct tdmi_backend *backend;
-    tdmi_device *device;
+    const struct tdmi_case *it;
+    struct tdmi_op_desc desc;
+    const struct tdmi_kernel *kernel;
     tdmi_stream *stream;
-    void *of[TDMI_T_TENSORS];
-    void *dy, *saved, *workspace, *norm, *packed;
-    void *staged[STAGED]; /* what else a call points to */
+    void *of[TDMI_T_TENSORS], *arrays[ARRAYS]; /* on the device */
+    tdmi_arena arena;                          /* of the host's copies */
 };
 
 static void release(struct device_run *run)
 {
     for (int t = 0; t < TDMI_T_TENSORS; t++)
-        if (run->of[t])
-            run->backend->memory.free(run->device, run->of[t]);
-    for (int k = 0; k < STAGED; k++)
-        if (run->staged[k])
-            run->backend->memory.free(run->device, run->staged[k]);
-    if (run->dy)
-        run->backend->memory.free(run->device, run->dy);
-    if (run->saved)
-        run->backend->memory.free(run->device, run->saved);
-    if (run->workspace)
-        run->backend->memory.free(run->device, run->workspace);
-    if (run->norm)
-        run->backend->memory.free(run->device, run->norm);
-    if (run->packed)
-        run->backend->memory.free(run->device, run->packed);
-    if (run->stream)
-        run->backend->stream.close(run->stream);
+        run->backend->memory.free(run->desc.device, run->of[t]);
+    for (int k = 0; k < ARRAYS; k++)
+        run->backend->memory.free(run->desc.device, run->arrays[k]);
+    run->backend->stream.close(run->stream);
+    if (run->desc.prepared)
+        run->kernel->release(run->desc.prepared);
+    tdmi_arena_release(&run->arena);
 }
 
 static bool is_input(int tensor)
@@ -222,7 +261,7 @@ static bool is_input(int tensor)
     return tensor <= TDMI_T_STATE1;
 }
 
-/* Of a run's tensors: op.h, tdmi_op_desc.storage. */
+/* Type in which a tensor of the run is stored: see tdmi_op_desc.storage in op.h. */
 static enum tdmi_dtype storage_of(const struct tdmi_op_desc *desc, int tensor)
 {
     const bool is_stored = tensor == TDMI_T_X || tensor == TDMI_T_SECOND_X || tensor == TDMI_T_DX ||
@@ -234,163 +273,161 @@ static enum tdmi_dtype storage_of(const struct tdmi_op_desc *desc, int tensor)
 static tdm_status place(struct device_run *run, void **to, const void *from, size_t bytes,
                         tdm_error *err)
 {
-    *to = run->backend->memory.alloc(run->device, bytes + 1);
+    *to = run->backend->memory.alloc(run->desc.device, bytes + 1);
     if (!*to)
-        return TDM_FAIL(err, TDM_E_MEMORY, "placing %zu bytes: out of memory", bytes);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes on the device", bytes);
     return run->backend->memory.upload(run->stream, *to, from, bytes, err);
 }
 
 /* Memory that no kernel may read before writing it. */
-static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, tdmi_arena *arena,
-                               tdm_error *err)
+static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, tdm_error *err)
 {
-    uint8_t *poison = tdmi_arena_alloc(arena, bytes + 1, 1);
+    uint8_t *poison = tdmi_arena_alloc(&run->arena, bytes + 1, 1);
     if (!poison)
-        return TDM_FAIL(err, TDM_E_MEMORY, "placing %zu bytes: out of memory", bytes);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", bytes);
     memset(poison, 0xff, bytes); /* a NaN in every float */
     return place(run, to, poison, bytes, err);
 }
 
-/* Pictures, labels and their like: a call finds them on its device, too. */
-static tdm_status stage(struct device_run *run, const struct tdmi_case *it,
-                        const struct tdmi_op_desc *desc, const struct tdmi_op_values *values,
-                        tdmi_arena *arena, tdm_error *err)
+/* Images, labels and the like, which a call finds on its device, too. */
+static tdm_status place_samples(struct device_run *run, const struct tdmi_op_values *values,
+                                tdm_error *err)
 {
-    const size_t n = (size_t)it->n, picture = (size_t)tdmi_shape_values(desc->out);
-    const uint8_t **pixels = tdmi_arena_alloc(arena, n, sizeof *pixels);
+    const size_t n = (size_t)run->it->n, picture = (size_t)tdmi_shape_values(run->desc.out);
+    const uint8_t **pixels = tdmi_arena_alloc(&run->arena, n, sizeof *pixels);
     const struct {
         const void *from;
         size_t bytes;
-    } what[STAGED] = {
+    } what[ARRAYS] = {
         [LABELS] = {values->labels, n * sizeof *values->labels},
         [MIXED] = {values->mixed, n * sizeof *values->mixed},
-        [CLASS_WEIGHTS] = {values->class_weights, (size_t)desc->out.c * sizeof(float)},
+        [CLASS_WEIGHTS] = {values->class_weights, (size_t)run->desc.out.c * sizeof(float)},
         [SAMPLES] = {values->samples, n * sizeof *values->samples},
         [DRAWS] = {&key, sizeof key},
         [PICTURES] = {values->pixels, n * picture},
     };
     if (!pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
-    for (int k = 0; k < STAGED; k++)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu pointers", n);
+    for (int k = 0; k < ARRAYS; k++)
         if (what[k].from)
-            TDM_TRY(place(run, &run->staged[k], what[k].from, what[k].bytes, err), err, "samples");
-    TDM_TRY(
-        place_poison(run, &run->staged[JUDGEMENTS], n * sizeof(struct tdmi_judgement), arena, err),
-        err, "judgements");
+            TDM_TRY(place(run, &run->arrays[k], what[k].from, what[k].bytes, err), err, "samples");
+    TDM_TRY(place_poison(run, &run->arrays[JUDGEMENTS], n * sizeof(struct tdmi_judgement), err),
+            err, "judgements");
     for (size_t i = 0; i < n; i++)
-        pixels[i] = (const uint8_t *)run->staged[PICTURES] + i * picture;
-    return place(run, &run->staged[PIXELS], pixels, n * sizeof *pixels, err);
+        pixels[i] = (const uint8_t *)run->arrays[PICTURES] + i * picture;
+    return place(run, &run->arrays[PIXELS], pixels, n * sizeof *pixels, err);
 }
 
-/* n values with room for those of max_images, as a plan has it, whatever that holds; from NULL: all
- * of it. */
+/* n values with room for those of max_images, as in a plan, filled with NaN except for the values
+ * of `from`, which may be NULL. */
 static tdm_status place_for_most(struct device_run *run, void **to, const float *from, int64_t n,
-                                 enum tdmi_dtype storage, const struct tdmi_case *it,
-                                 tdmi_arena *arena, tdm_error *err)
+                                 enum tdmi_dtype storage, tdm_error *err)
 {
     const size_t bytes = tdmi_dtype_bytes(storage) * (size_t)n;
-    const size_t most = bytes / (size_t)it->n * (size_t)it->max_images;
-    void *stored = tdmi_arena_alloc(arena, (size_t)n + 1, sizeof(float));
+    const size_t most = bytes / (size_t)run->it->n * (size_t)run->it->max_images;
+    void *stored = tdmi_arena_alloc(&run->arena, (size_t)n + 1, sizeof(float));
     if (!stored)
-        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld values: out of memory", (long long)n);
-    TDM_TRY(place_poison(run, to, most > bytes ? most : bytes, arena, err), err, "room");
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    TDMI_TRY(place_poison(run, to, most > bytes ? most : bytes, err));
     if (!from)
         return TDM_OK;
     tdmi_floats_store(storage, stored, from, n);
     return run->backend->memory.upload(run->stream, *to, stored, bytes, err);
 }
 
-static tdm_status place_all(struct device_run *run, const struct tdmi_case *it,
-                            const struct tdmi_op_desc *desc, const struct tdmi_op_values *values,
-                            tdmi_arena *arena, tdm_error *err)
+static tdm_status place_all(struct device_run *run, const struct tdmi_op_values *values,
+                            tdm_error *err)
 {
-    const struct tdmi_kernel_needs needs =
-        tdmi_kernel_needs_of(run->backend->kernels[desc->kind], desc);
-    for (int t = 0; t < TDMI_T_TENSORS; t++) {
-        const enum tdmi_dtype type = storage_of(desc, t);
-        if (!values->of[t] || t == TDMI_T_LOSS)
-            continue;
-        TDM_TRY(place_for_most(run, &run->of[t], is_input(t) ? values->of[t] : NULL, values->n[t],
-                               type, it, arena, err),
-                err, "%s", tdmi_op_tensor_name((enum tdmi_op_tensor)t));
-    }
-    TDM_TRY(place_for_most(run, &run->dy, values->dy, values->n_dy, desc->storage, it, arena, err),
+    const struct tdmi_op_desc *desc = &run->desc;
+    const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(run->kernel, desc);
+    const struct {
+        int array;
+        size_t bytes;
+    } poisoned[] = {{SAVED, needs.saved_bytes},
+                    {NORM, tdmi_norm_bytes(desc->out.c)},
+                    {PACKED, needs.packed_bytes},
+                    {WORKSPACE, needs.workspace_bytes}};
+    for (int t = 0; t < TDMI_T_TENSORS; t++)
+        if (values->of[t] && t != TDMI_T_LOSS)
+            TDM_TRY(place_for_most(run, &run->of[t], is_input(t) ? values->of[t] : NULL,
+                                   values->n[t], storage_of(desc, t), err),
+                    err, "%s", tdmi_op_tensor_name((enum tdmi_op_tensor)t));
+    TDM_TRY(place_for_most(run, &run->arrays[DY], values->dy, values->n_dy, desc->storage, err),
             err, "output gradient");
-    TDM_TRY(place_poison(run, &run->saved, needs.saved_bytes, arena, err), err, "saved");
-    TDM_TRY(place_poison(run, &run->norm, tdmi_norm_bytes(desc->out.c), arena, err), err, "norm");
-    TDM_TRY(place_poison(run, &run->packed, needs.packed_bytes, arena, err), err, "packed weights");
-    return place_poison(run, &run->workspace, needs.workspace_bytes, arena, err);
+    for (size_t k = 0; k < sizeof poisoned / sizeof *poisoned; k++)
+        TDMI_TRY(place_poison(run, &run->arrays[poisoned[k].array], poisoned[k].bytes, err));
+    return place_samples(run, values, err);
 }
 
-/* As floats, which the stored ones stand at the end of first. */
+/* Download stored values into the end of their floats, then widen them in place. */
 static tdm_status fetch_floats(struct device_run *run, float *to, const void *from, int64_t n,
                                enum tdmi_dtype storage, tdm_error *err)
 {
     const size_t bytes = tdmi_dtype_bytes(storage) * (size_t)n;
     char *stored = (char *)to + sizeof *to * (size_t)n - bytes;
-    TDM_TRY(run->backend->memory.download(run->stream, stored, from, bytes, err), err, "fetching");
-    TDM_TRY(run->backend->stream.wait(run->stream, err), err, "fetching");
+    TDMI_TRY(run->backend->memory.download(run->stream, stored, from, bytes, err));
+    TDMI_TRY(run->backend->stream.wait(run->stream, err));
     tdmi_floats_load(storage, to, stored, n);
     return TDM_OK;
 }
 
-static tdm_status fetch(struct device_run *run, const struct tdmi_op_desc *desc,
-                        const struct tdmi_case *it, struct tdmi_op_values *values,
-                        tdmi_arena *arena, tdm_error *err)
+static tdm_status fetch(struct device_run *run, struct tdmi_op_values *values, tdm_error *err)
 {
-    struct tdmi_judgement *judgements = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *judgements);
+    const int n = run->it->n;
+    struct tdmi_judgement *judgements =
+        tdmi_arena_alloc(&run->arena, (size_t)n, sizeof *judgements);
     if (!judgements)
-        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d judgements", n);
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "running");
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++)
         if (run->of[t])
-            TDM_TRY(fetch_floats(run, values->of[t], run->of[t], values->n[t], storage_of(desc, t),
-                                 err),
+            TDM_TRY(fetch_floats(run, values->of[t], run->of[t], values->n[t],
+                                 storage_of(&run->desc, t), err),
                     err, "fetching");
-    TDM_TRY(run->backend->memory.download(run->stream, judgements, run->staged[JUDGEMENTS],
-                                          (size_t)it->n * sizeof *judgements, err),
+    TDM_TRY(run->backend->memory.download(run->stream, judgements, run->arrays[JUDGEMENTS],
+                                          (size_t)n * sizeof *judgements, err),
             err, "fetching");
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "fetching");
-    for (int i = 0; tdmi_op_of(it->kind)->is_output && i < it->n; i++) {
+    for (int i = 0; tdmi_op_of(run->it->kind)->is_output && i < n; i++) {
         values->of[TDMI_T_LOSS][i] = judgements[i].loss;
         values->predicted[i] = judgements[i].predicted;
     }
     return TDM_OK;
 }
 
-static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *kernel,
-                             const struct tdmi_case *it, const struct tdmi_op_desc *desc,
-                             struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
+static tdm_status run_kernel(struct device_run *run, struct tdmi_op_values *values, tdm_error *err)
 {
+    const struct tdmi_kernel *kernel = run->kernel;
+    const struct tdmi_op_desc *desc = &run->desc;
     struct tdmi_op_call call = {
-        .n = it->n,
+        .n = run->it->n,
         .x = {run->of[TDMI_T_X], run->of[TDMI_T_SECOND_X]},
         .y = run->of[TDMI_T_Y],
-        .dy = run->dy,
+        .dy = run->arrays[DY],
         .dx = {run->of[TDMI_T_DX], run->of[TDMI_T_SECOND_DX]},
         .params = {run->of[TDMI_T_PARAM0], run->of[TDMI_T_PARAM1]},
         .dparams = {run->of[TDMI_T_DPARAM0], run->of[TDMI_T_DPARAM1]},
         .states = {run->of[TDMI_T_STATE0], run->of[TDMI_T_STATE1]},
         .state_sums = {run->of[TDMI_T_STATE_SUM0], run->of[TDMI_T_STATE_SUM1]},
-        .saved = run->saved,
-        .workspace = run->workspace,
-        .pixels = run->staged[PIXELS],
-        .labels = run->staged[LABELS],
-        .mixed = run->staged[MIXED],
-        .judgements = run->staged[JUDGEMENTS],
-        .class_weights = run->staged[CLASS_WEIGHTS],
-        .draws = {.key = run->staged[DRAWS], .samples = run->staged[SAMPLES]},
+        .saved = run->arrays[SAVED],
+        .workspace = run->arrays[WORKSPACE],
+        .pixels = run->arrays[PIXELS],
+        .labels = run->arrays[LABELS],
+        .mixed = run->arrays[MIXED],
+        .judgements = run->arrays[JUDGEMENTS],
+        .class_weights = run->arrays[CLASS_WEIGHTS],
+        .draws = {.key = run->arrays[DRAWS], .samples = run->arrays[SAMPLES]},
     };
     if (kernel->pack)
         kernel->pack(run->stream, desc,
                      &(struct tdmi_pack_call){.params = {call.params[0], call.params[1]},
-                                              .packed = run->packed});
-    call.packed = run->packed;
+                                              .packed = run->arrays[PACKED]});
+    call.packed = run->arrays[PACKED];
     if (kernel->reduce_forward && desc->is_training) {
-        call.norm = tdmi_norm_at(run->norm, desc->out.c);
+        call.norm = tdmi_norm_at(run->arrays[NORM], desc->out.c);
         call.norm.centre = run->of[TDMI_T_STATE0];
         call.norm.total = call.norm.sums;
-        call.norm.total_images = it->n;
+        call.norm.total_images = run->it->n;
         kernel->reduce_forward(run->stream, desc, &call);
     }
     kernel->forward(run->stream, desc, &call);
@@ -399,74 +436,66 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
             kernel->reduce_backward(run->stream, desc, &call);
         kernel->backward(run->stream, desc, &call);
     }
-    return fetch(run, desc, it, values, arena, err);
+    return fetch(run, values, err);
+}
+
+/* The kernel of a case, prepared. */
+static tdm_status prepare(struct device_run *run, tdmi_device *device, bool is_training,
+                          bool wants_dx, enum tdmi_dtype storage, tdm_error *err)
+{
+    const struct tdmi_case *it = run->it;
+    run->desc = (struct tdmi_op_desc){
+        .kind = it->kind,
+        .attrs = it->attrs,
+        .in = {it->in, it->in},
+        .max_images = it->max_images,
+        .is_training = is_training,
+        .wants_dx = wants_dx,
+        .storage = storage,
+        .device = device,
+    };
+    run->kernel = run->backend->kernels[it->kind];
+    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, run->desc.in, &run->desc.out, err), err,
+            "case '%s'", it->name);
+    if (!run->kernel || (run->kernel->can_run && !run->kernel->can_run(&run->desc)))
+        return TDM_FAIL(err, TDM_E_ABSENT, "the backend %s lacks the op %s", run->backend->name,
+                        tdmi_op_name(it->kind));
+    return run->kernel->prepare ? run->kernel->prepare(&run->desc, &run->desc.prepared, err)
+                                : TDM_OK;
+}
+
+static tdm_status run_prepared(struct device_run *run, struct tdmi_op_values *values,
+                               tdm_error *err)
+{
+    TDMI_TRY(run->backend->stream.open(run->desc.device, &run->stream, err));
+    TDMI_TRY(place_all(run, values, err));
+    return run_kernel(run, values, err);
 }
 
 tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
                        const struct tdmi_case *it, bool is_training, struct tdmi_op_values *values,
                        tdm_error *err)
 {
-    struct tdmi_op_desc desc = {
-        .kind = it->kind,
-        .attrs = it->attrs,
-        .in = {it->in, it->in},
-        .max_images = it->max_images,
-        .is_training = is_training,
-        .wants_dx = values->of[TDMI_T_DX] != NULL,
-        .storage = values->storage,
-        .device = device,
-    };
-    const struct tdmi_kernel *kernel = backend->kernels[it->kind];
-    struct device_run run = {.backend = backend, .device = device};
-    tdmi_arena arena;
-    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, desc.in, &desc.out, err), err, "case '%s'",
-            it->name);
-    if (!kernel || (kernel->can_run && !kernel->can_run(&desc)))
-        return TDM_FAIL(err, TDM_E_ABSENT, "the backend %s lacks the op %s", backend->name,
-                        tdmi_op_name(it->kind));
-    if (kernel->prepare)
-        TDM_TRY(kernel->prepare(&desc, &desc.prepared, err), err, "running the op %s, case '%s'",
-                tdmi_op_name(it->kind), it->name);
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = backend->stream.open(device, &run.stream, err);
+    TDMI_AT_END(release) struct device_run run = {.backend = backend, .it = it};
+    tdm_status status =
+        prepare(&run, device, is_training, values->of[TDMI_T_DX] != NULL, values->storage, err);
+    if (status == TDM_E_ABSENT) /* one sentence that says it all */
+        return status;
     if (status == TDM_OK)
-        status = place_all(&run, it, &desc, values, &arena, err);
-    if (status == TDM_OK)
-        status = stage(&run, it, &desc, values, &arena, err);
-    if (status == TDM_OK)
-        status = run_kernel(&run, kernel, it, &desc, values, &arena, err);
-    release(&run);
-    if (desc.prepared)
-        kernel->release(desc.prepared);
-    tdmi_arena_release(&arena);
+        status = run_prepared(&run, values, err);
     return TDM_WRAP(err, status, "running the op %s, case '%s'", tdmi_op_name(it->kind), it->name);
 }
 
 tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_case *it, enum tdmi_dtype storage,
-                            struct tdmi_kernel_algorithms *ways, tdm_error *err)
+                            struct tdmi_kernel_algorithms *algorithms, tdm_error *err)
 {
-    struct tdmi_op_desc desc = {
-        .kind = it->kind,
-        .attrs = it->attrs,
-        .in = {it->in, it->in},
-        .max_images = it->max_images,
-        .is_training = true,
-        .wants_dx = true,
-        .storage = storage,
-        .device = device,
-    };
-    const struct tdmi_kernel *kernel = backend->kernels[it->kind];
-    memset(ways, 0, sizeof *ways);
-    if (!kernel->describe)
+    TDMI_AT_END(release) struct device_run run = {.backend = backend, .it = it};
+    memset(algorithms, 0, sizeof *algorithms);
+    if (!backend->kernels[it->kind]->describe)
         return TDM_OK;
-    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, desc.in, &desc.out, err), err, "case '%s'",
-            it->name);
-    if (kernel->prepare)
-        TDM_TRY(kernel->prepare(&desc, &desc.prepared, err), err, "preparing the op %s, case '%s'",
-                tdmi_op_name(it->kind), it->name);
-    kernel->describe(&desc, ways);
-    if (desc.prepared)
-        kernel->release(desc.prepared);
+    TDM_TRY(prepare(&run, device, true, true, storage, err), err, "preparing the op %s, case '%s'",
+            tdmi_op_name(it->kind), it->name);
+    run.kernel->describe(&run.desc, algorithms);
     return TDM_OK;
 }

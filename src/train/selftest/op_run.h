@@ -1,13 +1,27 @@
 /*
- * One op on one backend with memory of its own: what the checks play with. Host arrays go in and
- * come out; everything a kernel must write is filled with NaN first, so that a value it forgot, or
- * added to instead of writing, shows.
+ * One op on one backend with memory of its own. Host arrays go in and come out; everything a kernel
+ * must write is filled with NaN first, so that a value it forgot, or added to instead of writing,
+ * is noticed.
  */
 #ifndef TANDEM_TRAIN_SELFTEST_OP_RUN_H
 #define TANDEM_TRAIN_SELFTEST_OP_RUN_H
 
+#include "backend/backend.h"
 #include "base/arena.h"
-#include "train/selftest/cases.h"
+
+/* Listed in cases.def: run on every backend against the reference, against central differences, and
+ * twice for equal bits. */
+struct tdmi_case {
+    const char *name; /* "3×3 stride 2, odd picture" */
+    enum tdmi_op_kind kind;
+    struct tdmi_op_attrs attrs;
+    struct tdmi_shape in;
+    int n;          /* images in the call */
+    int max_images; /* of the plan: more than n where a ragged group is meant */
+};
+
+/* NULL past the end. */
+const struct tdmi_case *tdmi_case_at(int index);
 
 /* Tensors of an op, as one list: what a check loops over. */
 enum tdmi_op_tensor {
@@ -57,10 +71,10 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
 tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype storage,
                                 tdmi_arena *arena, tdm_error *err) TDM_MUST_USE;
 
-/* What computes the case in training, its activations stored as the type. */
+/* The algorithms that compute the case in training, its activations stored as the type. */
 tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_case *it, enum tdmi_dtype storage,
-                            struct tdmi_kernel_algorithms *ways, tdm_error *err) TDM_MUST_USE;
+                            struct tdmi_kernel_algorithms *algorithms, tdm_error *err) TDM_MUST_USE;
 
 const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor);
 

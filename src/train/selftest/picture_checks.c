@@ -2,8 +2,8 @@
  * What a backend says that its op input does to pictures (backend.changes), beside what is done to
  * them on the host; the pictures are brought by a stream of their own, as those of a training are.
  */
-#include "base/arena.h"
 #include "base/hash/rng.h"
+#include "base/scope.h"
 #include "image/augment/augment.h"
 #include "train/selftest/checks.h"
 
@@ -47,13 +47,10 @@ static void close_there(struct there *it)
     const struct tdmi_backend *backend = it->backend;
     if (it->is_there)
         backend->stream.event_close(it->is_there);
-    if (it->copies)
-        backend->stream.close(it->copies);
-    if (it->work)
-        backend->stream.close(it->work);
+    backend->stream.close(it->copies);
+    backend->stream.close(it->work);
     for (int k = 0; k < ARRAYS; k++)
-        if (it->arrays[k])
-            backend->memory.free(it->device, it->arrays[k]);
+        backend->memory.free(it->device, it->arrays[k]);
     if (it->pinned)
         backend->memory.free_pinned(it->device, it->pinned);
 }
@@ -186,19 +183,12 @@ static tdm_status check_all(struct there *there, struct pictures *it, struct tdm
 tdm_status tdmi_check_pictures(const struct tdmi_backend *backend, tdmi_device *device,
                                struct tdmi_check *check, tdm_error *err)
 {
-    struct there there = {.backend = backend, .device = device};
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    struct pictures *it = tdmi_arena_alloc(&arena, 1, sizeof *it);
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(close_there) struct there there = {.backend = backend, .device = device};
+    TDMI_AT_END(tdmi_free_at) struct pictures *it = NULL;
+    TDMI_AT_END(tdmi_free_at) char *changes = NULL;
     *check = (struct tdmi_check){.has_passed = true};
-    if (it)
-        it->changes = tdmi_arena_alloc(&arena, n, backend->changes->bytes);
-    if (!it || !it->changes)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "preparing pictures to be changed: out of memory");
-    else
-        status = check_all(&there, it, check, err);
-    close_there(&there);
-    tdmi_arena_release(&arena);
-    return status;
+    TDMI_TRY(TDMI_NEW(it, 1, err));
+    TDMI_TRY(TDMI_NEW(changes, n * backend->changes->bytes, err));
+    it->changes = changes;
+    return check_all(&there, it, check, err);
 }

@@ -2,7 +2,7 @@
  * Rows that stay on a device (graph/feature_table.h): brought by a stream of their own in a few
  * turns, each gathered by number as soon as it is on its way, as a training's are.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "graph/feature_table.h"
 #include "tensor/floats.h"
 #include "train/selftest/checks.h"
@@ -56,14 +56,10 @@ static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, td
 
 static void close_rows(struct rows *it)
 {
-    const struct tdmi_backend *backend = it->backend;
-    if (it->work)
-        backend->stream.close(it->work);
+    it->backend->stream.close(it->work);
     tdmi_feature_table_close(it->kept);
-    if (it->numbers)
-        backend->memory.free(it->device, it->numbers);
-    if (it->place)
-        backend->memory.free(it->device, it->place);
+    it->backend->memory.free(it->device, it->numbers);
+    it->backend->memory.free(it->device, it->place);
     it->work = NULL;
     it->kept = NULL;
     it->numbers = it->place = NULL;
@@ -123,20 +119,16 @@ static tdm_status check_width(struct rows *it, enum tdmi_dtype type, int width,
 tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *device,
                            struct tdmi_check *check, tdm_error *err)
 {
-    struct rows *it = tdmi_alloc(1, sizeof *it);
+    TDMI_AT_END(tdmi_free_at) struct rows *it = NULL;
     tdm_status status = TDM_OK;
     *check = (struct tdmi_check){.has_passed = true};
-    if (!it)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing rows that stay: out of memory");
+    TDMI_TRY(TDMI_NEW(it, 1, err));
     it->backend = backend;
     it->device = device;
-    for (int t = 0; t < n_types && status == TDM_OK; t++)
-        for (int w = 0; w < n_widths && status == TDM_OK; w++) {
-            if (!tdmi_backend_stores(backend, types[t]))
-                continue;
-            status = check_width(it, types[t], widths[w], check, err);
+    for (int k = 0; k < n_types * n_widths && status == TDM_OK; k++)
+        if (tdmi_backend_stores(backend, types[k / n_widths])) {
+            status = check_width(it, types[k / n_widths], widths[k % n_widths], check, err);
             close_rows(it);
         }
-    tdmi_free(it);
     return status;
 }

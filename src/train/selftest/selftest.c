@@ -1,5 +1,5 @@
 /*
- * The self-test: all checks on one device, told one by one.
+ * The self-test: all checks on one device, reported one by one.
  */
 #include "tandem/bench.h"
 #include "base/sized.h"
@@ -23,19 +23,19 @@ static const struct {
 
 enum { n_networks = sizeof networks / sizeof networks[0] };
 
-struct teller {
+struct listener {
     tdm_selftest_sink sink;
     struct tdm_selftest_result *result;
 };
 
-static void tell(struct teller *teller, const char *group, const char *name,
-                 const struct tdmi_check *check)
+static void report(struct listener *listener, const char *group, const char *name,
+                   const struct tdmi_check *check)
 {
-    teller->result->passed += check->has_passed;
-    teller->result->failed += !check->has_passed;
-    if (teller->sink.result)
-        teller->sink.result(teller->sink.self, group, name, check->has_passed,
-                            check->has_passed ? NULL : check->detail);
+    listener->result->passed += check->has_passed;
+    listener->result->failed += !check->has_passed;
+    if (listener->sink.result)
+        listener->sink.result(listener->sink.self, group, name, check->has_passed,
+                              check->has_passed ? NULL : check->detail);
 }
 
 /* What this backend cannot run at all is a failed check; other errors end the self-test. */
@@ -50,34 +50,35 @@ static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_
     return TDM_OK;
 }
 
-static void report_way(const struct teller *teller, const struct tdmi_case *it,
-                       const char *direction, const struct tdmi_kernel_algorithm *way)
+static void report_algorithm(const struct listener *listener, const struct tdmi_case *it,
+                             const char *direction, const struct tdmi_kernel_algorithm *algorithm)
 {
-    if (*way->by)
-        teller->sink.computed(teller->sink.self, tdmi_op_name(it->kind), direction, way->by);
+    if (*algorithm->by)
+        listener->sink.computed(listener->sink.self, tdmi_op_name(it->kind), direction,
+                                algorithm->by);
 }
 
 /* What was chosen for the case, in every type that is checked. */
-static tdm_status report_ways(const struct tdmi_backend *backend, tdmi_device *device,
-                              const struct tdmi_case *it, const struct teller *teller,
-                              tdm_error *err)
+static tdm_status report_algorithms(const struct tdmi_backend *backend, tdmi_device *device,
+                                    const struct tdmi_case *it, const struct listener *listener,
+                                    tdm_error *err)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
-    for (int k = 0; k < 3 && teller->sink.computed; k++) {
-        struct tdmi_kernel_algorithms ways;
+    for (int k = 0; k < 3 && listener->sink.computed; k++) {
+        struct tdmi_kernel_algorithms found;
         if (!tdmi_backend_stores(backend, types[k]))
             continue;
-        TDM_TRY(tdmi_op_describe(backend, device, it, types[k], &ways, err), err,
-                "asking what computes");
-        report_way(teller, it, "forward", &ways.forward);
-        report_way(teller, it, "input gradient", &ways.of_input);
-        report_way(teller, it, "weight gradient", &ways.of_weights);
+        TDM_TRY(tdmi_op_describe(backend, device, it, types[k], &found, err), err,
+                "finding the algorithms");
+        report_algorithm(listener, it, "forward", &found.forward);
+        report_algorithm(listener, it, "input gradient", &found.of_input);
+        report_algorithm(listener, it, "weight gradient", &found.of_weights);
     }
     return TDM_OK;
 }
 
 static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *device,
-                           const struct tdmi_case *it, struct teller *teller, tdm_error *err)
+                           const struct tdmi_case *it, struct listener *listener, tdm_error *err)
 {
     struct tdmi_check check;
     char name[120];
@@ -85,12 +86,12 @@ static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *devi
     if (!backend->kernels[it->kind]) {
         check = (struct tdmi_check){.has_passed = false};
         snprintf(check.detail, sizeof check.detail, "the backend %s lacks this op", backend->name);
-        tell(teller, "op", name, &check);
+        report(listener, "op", name, &check);
         return TDM_OK;
     }
-    if (backend != &tdmi_backend_ref) { /* the law cannot be checked against itself */
+    if (backend != &tdmi_backend_ref) { /* the reference cannot be checked against itself */
         TDM_TRY(tdmi_check_match(backend, device, it, &check, err), err, "op case '%s'", name);
-        tell(teller, "match", name, &check);
+        report(listener, "match", name, &check);
     }
     for (int k = 0; k < 2; k++) {
         const enum tdmi_dtype type = k ? TDMI_DTYPE_F16 : TDMI_DTYPE_BF16;
@@ -98,25 +99,26 @@ static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *devi
             continue;
         TDM_TRY(tdmi_check_match_stored(backend, device, it, type, &check, err), err,
                 "op case '%s'", name);
-        tell(teller, k ? "match, stored as f16" : "match, stored as bf16", name, &check);
+        report(listener, k ? "match, stored as f16" : "match, stored as bf16", name, &check);
     }
     if (it->kind != TDMI_OP_INPUT) {
         TDM_TRY(tdmi_check_gradient(backend, device, it, &check, err), err, "op case '%s'", name);
-        tell(teller, "gradient", name, &check);
+        report(listener, "gradient", name, &check);
     }
     TDM_TRY(tdmi_check_determinism(backend, device, it, &check, err), err, "op case '%s'", name);
-    tell(teller, "determinism", name, &check);
-    return TDM_WRAP(err, report_ways(backend, device, it, teller, err), "op case '%s'", name);
+    report(listener, "determinism", name, &check);
+    return TDM_WRAP(err, report_algorithms(backend, device, it, listener, err), "op case '%s'",
+                    name);
 }
 
 static tdm_status check_network(const struct tdmi_backend *backend, tdmi_device *device, int i,
-                                struct teller *teller, tdm_error *err)
+                                struct listener *listener, tdm_error *err)
 {
     struct tdmi_check check;
     tdm_status status = tdmi_check_network_gradient(backend, device, networks[i].network,
                                                     networks[i].size, &check, err);
     TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
-    tell(teller, "network gradient", networks[i].network, &check);
+    report(listener, "network gradient", networks[i].network, &check);
     for (int k = 0; k < 2; k++) {
         const enum tdmi_dtype type = k ? TDMI_DTYPE_BF16 : TDMI_DTYPE_F32;
         if (!tdmi_backend_stores(backend, type))
@@ -124,15 +126,15 @@ static tdm_status check_network(const struct tdmi_backend *backend, tdmi_device 
         status = tdmi_check_training(backend, device, networks[i].network, networks[i].size, type,
                                      networks[i].goldens, &check, err);
         TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
-        tell(teller, k ? "training, stored as bf16" : "training on one and three threads",
-             networks[i].network, &check);
+        report(listener, k ? "training, stored as bf16" : "training on one and three threads",
+               networks[i].network, &check);
     }
     if (!tdmi_check_can_record(backend))
         return TDM_OK;
     status =
         tdmi_check_recording(backend, device, networks[i].network, networks[i].size, &check, err);
     TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
-    tell(teller, "steps recorded and replayed", networks[i].network, &check);
+    report(listener, "steps recorded and replayed", networks[i].network, &check);
     return TDM_OK;
 }
 
@@ -143,25 +145,25 @@ tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *de
     TDMI_RESULT(tdm_selftest_result, result, err);
     const struct tdmi_case *it;
     struct tdmi_check check;
-    struct teller all = {sink, result}, *teller = &all;
+    struct listener all = {sink, result}, *listener = &all;
     *result = (struct tdm_selftest_result){0};
     for (int i = 0; (it = tdmi_case_at(i)) != NULL; i++)
-        TDM_TRY(check_op(backend, device, it, teller, err), err, "self-test");
+        TDM_TRY(check_op(backend, device, it, listener, err), err, "self-test");
     if (backend->changes) {
         TDM_TRY(tdmi_check_pictures(backend, device, &check, err), err, "self-test");
-        tell(teller, "pictures", "changed on the device as on the host", &check);
+        report(listener, "pictures", "changed on the device as on the host", &check);
     }
     if (backend->memory.gather) {
         TDM_TRY(tdmi_check_rows(backend, device, &check, err), err, "self-test");
-        tell(teller, "rows", "kept on the device and found by number", &check);
+        report(listener, "rows", "kept on the device and found by number", &check);
     }
     if (most_networks < 0)
         return TDM_OK;
     for (int i = 0; i < n_networks && i < most_networks; i++)
-        TDM_TRY(check_network(backend, device, i, teller, err), err, "self-test");
+        TDM_TRY(check_network(backend, device, i, listener, err), err, "self-test");
     TDM_TRY(absent_fails(tdmi_check_memory(backend, device, &check, err), &check, err), err,
             "self-test");
-    tell(teller, "memory", "more than there is is refused, what there is serves", &check);
+    report(listener, "memory", "more than there is is refused, what there is serves", &check);
     return TDM_OK;
 }
 
@@ -170,13 +172,13 @@ tdm_status tdm_selftest(const char *device, const char *part, tdm_selftest_sink 
 {
     const struct tdmi_backend *backend;
     tdmi_device *opened;
-    int card;
+    int gpu;
     const bool is_all = strcmp(part, "all") == 0;
     if (!is_all && strcmp(part, "ops") != 0)
         return TDM_FAIL(err, TDM_E_USAGE, "self-test of %s: part '%s'; all or ops is accepted",
                         device, part);
-    TDM_TRY(tdmi_backend_find(device, &backend, &card, err), err, "self-test of %s", device);
-    TDM_TRY(backend->device.open(card, &opened, err), err, "self-test of %s", device);
+    TDM_TRY(tdmi_backend_find(device, &backend, &gpu, err), err, "self-test of %s", device);
+    TDM_TRY(backend->device.open(gpu, &opened, err), err, "self-test of %s", device);
     tdm_status status =
         tdmi_selftest_all(backend, opened, is_all ? n_networks : -1, sink, result, err);
     backend->device.close(opened);

@@ -125,7 +125,7 @@ else:
     path = os.path.join(folder, names[0])
     got = told(path, "bomb.png", path, "--json", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (250 << 20, 250 << 20)))
     check(got.returncode == 4 and ["problem" in a for a in json.loads(got.stdout)["predictions"]] == [False, True, False]
-          and b"1 of 3 pictures lack memory; the first is bomb.png" in got.stderr, "so it is without a server, with exit 4", got)
+          and b"1 of 3 images lack memory; the first is bomb.png" in got.stderr, "so it is without a server, with exit 4", got)
 check(server.end() == 0, "it ends")
 
 # ---- heads that two programs read in two ways ------------------------------------------------------

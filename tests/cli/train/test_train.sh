@@ -250,10 +250,10 @@ expect_same "$loss" "$(json_value tests_before.0.loss)" "what it said before is 
 expect_exit 0 "$TANDEM" runs show runs/twice-tested
 expect_stdout_matches '^ +tested 2 times$'
 expect_stdout_matches '^  next +[a-z-]+; '
-expect_true "and the page says how often" grep -q '2 times, so it may be chosen by' runs/twice-tested/report.html
+expect_true "and the page says how often" grep -q '2 times, so the choice may have followed it' runs/twice-tested/report.html
 expect_exit 0 "$TANDEM" report runs/tested
-expect_true "once is said, too" grep -q '<td>test judged</td><td>once</td>' runs/tested/report.html
-expect_true "the page has it" grep -q 'test right (95&nbsp;%)' runs/tested/report.html
+expect_true "once is said, too" grep -q '<td>test evaluated</td><td>once</td>' runs/tested/report.html
+expect_true "the page has it" grep -q 'test accuracy (95&nbsp;%)' runs/tested/report.html
 expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25 -o runs/untested
 expect_stdout_matches 'it chose the epoch, so it is a little better than on new images'
 expect_exit 0 "$TANDEM" prepare pictures -o table --size 28 --split 0.5,0.25,0.25

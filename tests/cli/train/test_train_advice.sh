@@ -63,5 +63,5 @@ expect_exit 0 "$TANDEM" predict lenet5 "$one"
 expect_true "with them there is nothing to say" test ! -s "$err"
 rm lenet5/best.safetensors
 expect_exit 0 "$TANDEM" predict lenet5 "$one"
-expect_stderr_matches 'lenet5 has no best.safetensors, .*; last.safetensors, those of its last step, is taken$'
+expect_stderr_matches 'lenet5 has no best.safetensors, .*; last.safetensors, those of its last step, is used$'
 finish

@@ -42,7 +42,7 @@ expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, images co
 expect_exit 4 "$TANDEM" train pictures -o file/run --epochs 1
 expect_stderr_matches 'cannot make the folder file/run: file: is there and is no folder$'
 expect_exit 3 "$TANDEM" evaluate base pictures --part test
-expect_stderr_matches 'the run kept no pictures of pictures for a test, .* --split 0.8,0.1,0.1 keeps some$'
+expect_stderr_matches 'the run kept no images of pictures for a test, .* --split 0.8,0.1,0.1 keeps some$'
 expect_exit 0 "$TANDEM" train pictures -o wide --model mobilenetv2-0.35 --size 32 --steps 1 --quiet
 set -- pictures --weights wide --freeze none --steps 1 --quiet
 expect_exit 2 "$TANDEM" train "$@" -o no --hidden 65536

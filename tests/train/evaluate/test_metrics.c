@@ -3,7 +3,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 #include "unit.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ static void four_classes(tdmi_outcomes *outcomes)
 
 TEST(classes_and_pairs_are_counted)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     static const int64_t n[] = {4, 2, 0, 2}, correct[] = {3, 1, 0, 1}, predicted[] = {4, 2, 1, 1};
@@ -64,8 +64,6 @@ TEST(classes_and_pairs_are_counted)
                                                  {1, 1, 1}, {3, 2, 1}, {3, 3, 1}};
     assert_int_equal(metrics.n_confusion, 6);
     assert_memory_equal(metrics.confusion, pairs, sizeof pairs);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 /* (3/4 + 1/2 + 1/2) / 3; class c has no picture. Of the interval: Wilson of 3 of 4 is 0.300642 to
@@ -73,23 +71,21 @@ TEST(classes_and_pairs_are_counted)
  * over 3, above by that of 0.041785 + 2 · 0.164405. */
 TEST(balanced_accuracy_is_the_mean_of_recalls_that_exist)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_true(fabs(metrics.balanced_accuracy - 1.75 / 3.0) < 1e-15);
     assert_true(fabs(metrics.balanced.low - 0.340495) < 1e-6);
     assert_true(fabs(metrics.balanced.high - 0.786255) < 1e-6);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 /* Bins: 0.90 twice in bin 13 (one right), 0.95 and 0.96 and 1.00 in 14 (two right), 0.50 in 7,
  * 0.40 in 6 (wrong), 0.30 in 4: distances 0.8, 0.91, 0.5, 0.4 and 0.7 of 8 pictures. */
 TEST(calibration_error_is_the_mean_distance_in_15_bins)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     static const int64_t n[] = {0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 2, 3};
@@ -100,14 +96,12 @@ TEST(calibration_error_is_the_mean_distance_in_15_bins)
     }
     assert_true(fabs(metrics.bins[13].confidence - 0.9) < 1e-6);
     assert_true(fabs(metrics.calibration_error - (0.8 + 0.91 + 0.5 + 0.4 + 0.7) / 8.0) < 1e-6);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(a_label_among_the_five_likeliest_counts)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     const float falling[] = {0.4f, 0.2f, 0.15f, 0.1f, 0.08f, 0.05f, 0.02f};
     const float equal[] = {0.5f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.0f};
     opened(&outcomes, 7, 9);
@@ -119,26 +113,23 @@ TEST(a_label_among_the_five_likeliest_counts)
         assert_int_equal(outcomes.ranks[label], label);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_int_equal(metrics.top5_correct, 5 + 1);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(only_what_is_right_has_rank_0)
 {
-    tdmi_outcomes outcomes;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     const float saturated[] = {1.0f, 1.0f, 0.0f};
     opened(&outcomes, 3, 2);
     tdmi_outcomes_add(&outcomes, 1, 0, (struct tdmi_judgement){0.1f, 1}, saturated);
     tdmi_outcomes_add(&outcomes, 1, 1, (struct tdmi_judgement){0.1f, 1}, saturated);
     assert_int_equal(outcomes.ranks[0], 1);
     assert_int_equal(outcomes.ranks[1], 0);
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(the_worst_come_first_and_fit_the_room)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     int classes[4];
     struct tdm_confusion pairs[2];
     four_classes(&outcomes);
@@ -153,34 +144,30 @@ TEST(the_worst_come_first_and_fit_the_room)
     assert_int_equal(tdm_metrics_worst_confusions(&metrics, 2, pairs), 2);
     assert_int_equal(pairs[0].label, 0);
     assert_int_equal(pairs[1].label, 1);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(metrics_of_nothing_are_no_numbers_that_mislead)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
     opened(&outcomes, 3, 0);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
     assert_int_equal(metrics.score.n, 0);
     assert_true(metrics.balanced.low == 0.0 && metrics.balanced.high == 1.0);
     assert_true(metrics.calibration_error == 0.0);
     assert_int_equal(metrics.n_confusion, 0);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(json_has_a_row_of_counts_for_every_class)
 {
-    tdmi_outcomes outcomes;
-    struct tdm_metrics metrics;
-    tdm_json_document *document;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     const char *text;
     size_t n_bytes;
     four_classes(&outcomes);
     assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
-    tdm_json_writer *writer = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_metrics_to_json(&metrics, writer);
     tdm_json_object_end(writer);
@@ -197,10 +184,6 @@ TEST(json_has_a_row_of_counts_for_every_class)
     assert_int_equal(tdm_json_kind_of(tdm_json_member(c, "recall")), TDM_JSON_NULL);
     assert_true(tdm_json_as_number(tdm_json_member(c, "precision"), -1.0) == 0.0);
     assert_int_equal(tdm_json_kind_of(tdm_json_member(root, "top5")), TDM_JSON_NULL);
-    tdm_json_document_free(document);
-    tdm_json_writer_free(writer);
-    tdm_metrics_release(&metrics);
-    tdmi_outcomes_release(&outcomes);
 }
 
 /* ---- the file --------------------------------------------------------------------------- */
@@ -208,7 +191,8 @@ TEST(json_has_a_row_of_counts_for_every_class)
 TEST(a_file_of_outcomes_reads_back)
 {
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
-    tdmi_outcomes outcomes, read;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes read = {0};
     assert_true(close(mkstemp(path)) == 0);
     four_classes(&outcomes);
     outcomes.epoch = 7;
@@ -228,8 +212,6 @@ TEST(a_file_of_outcomes_reads_back)
     assert_memory_equal(read.probabilities, outcomes.probabilities, 8 * sizeof(float));
     assert_memory_equal(read.confidences, outcomes.confidences, 8 * sizeof(float));
     assert_memory_equal(read.losses, outcomes.losses, 8 * sizeof(float));
-    tdmi_outcomes_release(&read);
-    tdmi_outcomes_release(&outcomes);
     remove(path);
 }
 
@@ -238,7 +220,8 @@ TEST(a_file_that_would_count_wrongly_is_refused)
     char path[] = "/tmp/tandem-outcomes-XXXXXX";
     assert_true(close(mkstemp(path)) == 0);
     for (int kind = 0; kind < 6; kind++) {
-        tdmi_outcomes outcomes, read;
+        TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+        TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes read = {0};
         tdm_error err = {0};
         four_classes(&outcomes);
         switch (kind) {
@@ -263,25 +246,23 @@ TEST(a_file_that_would_count_wrongly_is_refused)
         }
         assert_int_equal(tdmi_outcomes_save(&outcomes, path, NULL), TDM_OK);
         assert_int_equal(tdmi_outcomes_load(path, &read, &err), TDM_E_INPUT);
-        tdmi_outcomes_release(&outcomes);
     }
     remove(path);
 }
 
 TEST(another_safetensors_file_is_named_as_such)
 {
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     tdmi_outcomes read;
     tdm_error err = {0};
     char text[2000];
-    void *bytes;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t n_bytes;
     assert_int_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, NULL), TDM_OK);
     assert_int_equal(tdmi_outcomes_read(bytes, n_bytes, "x", &read, &err), TDM_E_INPUT);
     tdm_error_format(&err, text, sizeof text);
     assert_non_null(strstr(text, "it holds no outcomes"));
-    tdmi_free(bytes);
-    tdmi_safetensors_writer_free(writer);
 }
 
 TEST_MAIN(NULL, NULL)

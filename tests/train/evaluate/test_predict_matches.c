@@ -1,18 +1,13 @@
 /*
- * What predict says of a picture is what the validation said of it, bit by bit, for every picture
- * that judged: whatever the batches and shards, the norms, the head, and whether a frozen base was
- * computed or its rows came from the store.
+ * The prediction for an image is the one of the validation, bit by bit, for every validation image:
+ * whatever the batches and groups, the norms, the head, and whether frozen layers were computed or
+ * their features came from the store.
  */
 #include "train/pictures.h"
 #include "data/audit/contents.h"
 #include "tandem/model.h"
 #include "train/evaluate/outcomes.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_classes = 4 };
 
@@ -99,18 +94,17 @@ static void predicts_what_was_validated(const struct tree *tree, struct tdm_trai
     const char *const folder = below(tree, "pictures");
     options.run = below(tree, "run");
     must_train(&options, (tdm_sink){0}, &result);
-    assert_int_equal(tdmi_outcomes_load(below(tree, "run/outcomes.safetensors"), &outcomes, &err),
-                     TDM_OK);
+    assert_ok(tdmi_outcomes_load(below(tree, "run/outcomes.safetensors"), &outcomes, &err), &err);
     assert_int_equal(outcomes.n, result.val.n);
     assert_true(outcomes.n >= 9);
     for (int threads = 1; threads <= 3; threads++) {
         struct comparison comparison = {.tree = tree, .outcomes = &outcomes};
         tdm_model *model = NULL;
         const struct tdm_model_options how = {.threads = threads};
-        assert_int_equal(tdm_model_open(options.run, &how, &model, &err), TDM_OK);
-        assert_int_equal(tdm_model_predict(model, &folder, 1, most_classes,
-                                           (tdm_prediction_sink){&comparison, compare}, &err),
-                         TDM_OK);
+        assert_ok(tdm_model_open(options.run, &how, &model, &err), &err);
+        assert_ok(tdm_model_predict(model, &folder, 1, most_classes,
+                                    (tdm_prediction_sink){&comparison, compare}, &err),
+                  &err);
         assert_int_equal(comparison.n_compared, outcomes.n);
         tdm_model_close(model);
     }
@@ -131,7 +125,7 @@ static struct tdm_train_options of_thirds(struct tdm_train_options options)
 
 /* ---- the cases ------------------------------------------------------------------------------- */
 
-static void batches_that_do_not_divide_into_shards(void **state)
+TEST_WITH(batches_that_do_not_divide_into_shards, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = of_thirds(small_training(tree));
@@ -143,7 +137,7 @@ static void batches_that_do_not_divide_into_shards(void **state)
     }
 }
 
-static void norms_over_shards_and_batches(void **state)
+TEST_WITH(norms_over_shards_and_batches, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = of_thirds(small_norm_training(tree));
@@ -154,7 +148,7 @@ static void norms_over_shards_and_batches(void **state)
     predicts_what_was_validated(tree, options);
 }
 
-static void heads_of_every_kind(void **state)
+TEST_WITH(heads_of_every_kind, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = of_thirds(small_training(tree));
@@ -174,7 +168,7 @@ static void heads_of_every_kind(void **state)
     predicts_what_was_validated(tree, options);
 }
 
-static void frozen_bases_stored_or_computed(void **state)
+TEST_WITH(frozen_bases_stored_or_computed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     static const char *const ways[] = {"f32", "f32", "f16", "none"}; /* made, found, rounded */
@@ -195,14 +189,4 @@ static void frozen_bases_stored_or_computed(void **state)
     predicts_what_was_validated(tree, options);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
-    const struct CMUnitTest tests[] = {
-        CASE(batches_that_do_not_divide_into_shards),
-        CASE(norms_over_shards_and_batches),
-        CASE(heads_of_every_kind),
-        CASE(frozen_bases_stored_or_computed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -26,7 +26,7 @@ static void fill(tdmi_outcomes *outcomes, int64_t n)
 
 TEST(the_surest_mistakes_and_the_smallest_hashes_are_chosen)
 {
-    tdmi_outcomes outcomes;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     tdmi_samples samples = {0};
     fill(&outcomes, many);
     tdmi_samples_choose(&outcomes, &samples);
@@ -41,7 +41,6 @@ TEST(the_surest_mistakes_and_the_smallest_hashes_are_chosen)
         assert_false(samples.samples[TDMI_SAMPLES_MISTAKES + i].is_mistake);
         assert_int_equal(samples.samples[TDMI_SAMPLES_MISTAKES + i].entry, i);
     }
-    tdmi_outcomes_release(&outcomes);
 }
 
 TEST(the_choice_does_not_depend_on_the_order_of_entries)
@@ -70,7 +69,7 @@ TEST(the_choice_does_not_depend_on_the_order_of_entries)
 
 TEST(a_picture_is_shown_once_and_an_unknown_one_never)
 {
-    tdmi_outcomes outcomes;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     tdmi_samples samples = {0};
     fill(&outcomes, 6);
     outcomes.contents[1] = outcomes.contents[3] = outcomes.contents[5] = 9;
@@ -83,7 +82,6 @@ TEST(a_picture_is_shown_once_and_an_unknown_one_never)
     outcomes.n = 0;
     tdmi_samples_choose(&outcomes, &samples);
     assert_int_equal(samples.n, 0);
-    tdmi_outcomes_release(&outcomes);
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -125,8 +123,8 @@ TEST(what_is_kept_comes_back)
 
 TEST(samples_of_other_outcomes_are_refused)
 {
-    struct tree tree = quick_tree_new();
-    tdmi_outcomes outcomes;
+    TDMI_AT_END(tree_free) struct tree tree = quick_tree_new();
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     tdmi_samples samples = {0}, back;
     fill(&outcomes, 4);
     tdmi_samples_choose(&outcomes, &samples);
@@ -141,8 +139,6 @@ TEST(samples_of_other_outcomes_are_refused)
     outcomes.n = 4;
     assert_int_equal(tdmi_outcomes_save(&outcomes, path, NULL), TDM_OK);
     assert_int_equal(tdmi_samples_load(path, &outcomes, &back, NULL), TDM_E_INPUT);
-    tdmi_outcomes_release(&outcomes);
-    tree_free(&tree);
 }
 
 /* ---- base64 ------------------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
+
 enum { CLASSES = 3, PICTURES = 4 };
 
 struct answers {
@@ -79,7 +81,7 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
     options.shard = 8;
     options.learning_rate = 0.01;
     must_train(&options, (tdm_sink){0}, &result);
-    tdm_model *model = must_open(options.run, NULL);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = must_open(options.run, NULL);
     ask(model, tree, &wanted);
     for (int i = 0; i < 2; i++) {
         struct tdm_export_result said = {.struct_bytes = sizeof said};
@@ -90,7 +92,6 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
         answers_alike(tree, path, NULL, &wanted);
         answers_alike(tree, path, network, &wanted);
     }
-    tdm_model_close(model);
 }
 
 TEST(lenet5_comes_back)

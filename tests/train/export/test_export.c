@@ -2,7 +2,7 @@
 #include "base/hash/rng.h"
 #include "models/known_network.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 #include "train/export/export.h"
 #include "train/model/model_internal.h"
 #include "train/export/onnx_walk.h"
@@ -329,14 +329,13 @@ TEST(what_onnx_cannot_say_is_refused)
             "node 'lrn' normalises over 4 channels");
     model_release(&model);
     /* 2.4 GB that nobody has to have: they are refused before a value is read. */
-    tdmi_graph *graph = tdmi_graph_new();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = tdmi_graph_new();
     int x = tdmi_add_dense(graph, "wide", tdmi_add_input(graph, &small), 30000);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 20000));
     assert_int_equal(tdmi_graph_finish(graph, "large", NULL), TDM_OK);
     model = (struct tdm_model){.file = {.network = "large", .graph = graph}};
     refused(&model, (struct tdm_export_options){.path = below(tree, "large.onnx")}, TDM_E_INPUT,
             "at most 2147483647");
-    tdmi_graph_free(graph);
 }
 
 /* ---- safetensors --------------------------------------------------------------------------- */
@@ -436,14 +435,13 @@ TEST(networks_of_ours_keep_their_names_and_values)
 
 static void classes_are(const char *text)
 {
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     assert_non_null(text);
     assert_int_equal(tdm_json_read(text, strlen(text), "classes", &document, NULL), TDM_OK);
     const tdm_json_value *list = tdm_json_root(document);
     assert_int_equal(tdm_json_count(list), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(tdm_json_as_string(tdm_json_at(list, (size_t)i), ""), hostile[i]);
-    tdm_json_document_free(document);
 }
 
 TEST(names_of_classes_come_through_whatever_they_are)

@@ -21,9 +21,9 @@ TEST(numbers_and_strings_are_as_the_form_has_them)
 {
     static const uint8_t wanted[] = {8,   150, 1,  16, 255, 255, 255, 255, 255, 255, 255, 255,
                                      255, 1,   26, 2,  'h', 'i', 37,  0,   0,   192, 63};
-    struct tree tree = tree_new();
-    tdmi_protobuf message = {0};
-    void *bytes;
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_protobuf_release) tdmi_protobuf message = {0};
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     tdmi_protobuf_integer(&message, 1, 150);
     tdmi_protobuf_integer(&message, 2, -1);
     tdmi_protobuf_string(&message, 3, "hi");
@@ -31,18 +31,15 @@ TEST(numbers_and_strings_are_as_the_form_has_them)
     struct message read = written(&tree, &message, &bytes);
     assert_int_equal(read.length, sizeof wanted);
     assert_memory_equal(read.at, wanted, sizeof wanted);
-    tdmi_free(bytes);
-    tdmi_protobuf_release(&message);
-    tree_free(&tree);
 }
 
 /* Lengths of one, two and three bytes, with lent values before, in and behind them. */
 TEST(lengths_count_all_that_lies_between)
 {
     static uint8_t large[20000];
-    struct tree tree = tree_new();
-    tdmi_protobuf message = {0};
-    void *bytes;
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_protobuf_release) tdmi_protobuf message = {0};
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     memset(large, 'x', sizeof large);
     tdmi_protobuf_bytes(&message, 1, large, 3);
     tdmi_protobuf_begin(&message, 2);
@@ -69,9 +66,6 @@ TEST(lengths_count_all_that_lies_between)
     assert_memory_equal(field_of(outer, 9).sub.at, large, sizeof large);
     assert_int_equal(field_of(all, 10).sub.length, 0);
     assert_true(says(field_of(all, 11).sub, "behind"));
-    tdmi_free(bytes);
-    tdmi_protobuf_release(&message);
-    tree_free(&tree);
 }
 
 static tdm_status write_much(tdm_error *err)
@@ -99,15 +93,13 @@ TEST(without_memory_there_is_no_file)
 
 TEST(misnested_messages_are_a_mistake_of_ours)
 {
-    struct tree tree = tree_new();
-    tdmi_protobuf message = {0};
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    TDMI_AT_END(tdmi_protobuf_release) tdmi_protobuf message = {0};
     for (int i = 0; i <= TDMI_PROTOBUF_DEPTH; i++)
         tdmi_protobuf_begin(&message, 1);
     for (int i = 0; i <= TDMI_PROTOBUF_DEPTH; i++)
         tdmi_protobuf_end(&message);
     assert_int_equal(tdmi_protobuf_write(&message, tree_path(&tree, "message"), NULL), TDM_E_BUG);
-    tdmi_protobuf_release(&message);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -56,14 +56,13 @@ struct answers {
 static void ask(const struct tdmi_model_file *file, struct answers *answers)
 {
     const int64_t bytes = PICTURES * tdmi_shape_values(file->graph->nodes[0].out);
-    uint8_t *pixels = tdmi_alloc((size_t)bytes, 1);
+    TDMI_AT_END(tdmi_free_at) uint8_t *pixels = tdmi_alloc((size_t)bytes, 1);
     tdmi_rng rng = tdmi_rng_at(10, TDMI_RNG_TEST, 0, 0);
     for (int64_t i = 0; i < bytes; i++)
         pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
     *answers = (struct answers){{0}, {0}};
     evaluated(file->graph, (struct tdmi_values){file->params, file->states}, pixels, PICTURES,
               answers->probabilities, answers->logits);
-    tdmi_free(pixels);
 }
 
 static void same_numbers(const char *what, const float *found, const float *wanted, int n)
@@ -77,7 +76,7 @@ static void same_numbers(const char *what, const float *found, const float *want
 static void answers_alike(const struct tdm_model *model, const char *path, const char *network)
 {
     struct answers wanted, found;
-    struct tdmi_model_file read;
+    TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file read = {0};
     tdm_error err = {0};
     char text[3000], what[300];
     snprintf(what, sizeof what, "%s, --model %s", path, network ? network : "not given");
@@ -92,7 +91,6 @@ static void answers_alike(const struct tdm_model *model, const char *path, const
     ask(&read, &found);
     same_numbers(what, found.logits, wanted.logits, PICTURES * read.n_classes);
     same_numbers(what, found.probabilities, wanted.probabilities, PICTURES * read.n_classes);
-    tdmi_model_file_release(&read);
 }
 
 /* network is said again where it is one of ours. */
@@ -175,9 +173,10 @@ TEST(both_publishers_mobilenets_come_back)
 static void forget(const char *from, const char *to)
 {
     static const char *const kept[] = {"model_config", "classes"};
-    tdmi_weights *weights = NULL;
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_weights_open(from, &weights, &err), TDM_OK);
+    assert_ok(tdmi_weights_open(from, &weights, &err), &err);
+    TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
     for (size_t i = 0; i < 2; i++)
         tdmi_safetensors_note(writer, kept[i], tdmi_weights_fact(weights, kept[i]));
@@ -186,9 +185,7 @@ static void forget(const char *from, const char *to)
         tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
                              tensor->data);
     }
-    assert_int_equal(tdmi_safetensors_finish(writer, to, &err), TDM_OK);
-    tdmi_safetensors_writer_free(writer);
-    tdmi_weights_close(weights);
+    assert_ok(tdmi_safetensors_finish(writer, to, &err), &err);
 }
 
 /* As Keras saves it again: it keeps no words of ours. Its layers still say epsilon and padding. */

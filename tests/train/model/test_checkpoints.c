@@ -213,7 +213,7 @@ TEST_WITH(the_best_weights_are_kept_when_what_follows_fails, set_up, end_with_tr
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    struct tdmi_model_file best;
+    TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file best = {0};
     struct trap trap = {
         .kind = TDM_EVENT_EPOCH, .at = 4, .spring = take_pictures_away, .tree = tree};
     options.run = below(tree, "run");
@@ -225,7 +225,6 @@ TEST_WITH(the_best_weights_are_kept_when_what_follows_fails, set_up, end_with_tr
     assert_int_equal(tdmi_model_file_load(below(tree, "run/best.safetensors"), &best, NULL),
                      TDM_OK);
     assert_int_equal(best.progress.best_epoch, trap.best_epoch);
-    tdmi_model_file_release(&best);
 }
 
 TEST_MAIN(NULL, NULL)

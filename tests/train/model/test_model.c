@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
+
 static const tdm_sink nobody = {NULL, NULL};
 
 /* One small training for all cases: below(tree, "run") and its pictures. */
@@ -80,7 +82,7 @@ TEST(what_is_no_model_is_refused_in_a_sentence)
 TEST(a_model_that_computes_otherwise_fails_its_own_test)
 {
     struct tree *tree = *state;
-    struct tdmi_model_file file;
+    TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file file = {0};
     const char *path = below(tree, "changed.safetensors");
     assert_int_equal(tdmi_model_file_load(below(tree, "run/best.safetensors"), &file, NULL),
                      TDM_OK);
@@ -91,7 +93,6 @@ TEST(a_model_that_computes_otherwise_fails_its_own_test)
     file.params[file.graph->params[0].offset] = NAN;
     assert_int_equal(tdmi_model_file_save(&file, path, NULL), TDM_OK);
     refused(path, "cpu", TDM_E_INPUT, "fails its own self-test");
-    tdmi_model_file_release(&file);
 }
 
 TEST(a_model_that_lacks_memory_is_not_to_blame)
@@ -155,7 +156,7 @@ TEST(evaluations_that_make_no_sense_are_refused)
 {
     struct tree *tree = *state;
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
-    tdm_model *model = opened(below(tree, "run"), 1);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 1);
     static const struct {
         const char *source;
         enum tdm_part part;
@@ -166,7 +167,7 @@ TEST(evaluations_that_make_no_sense_are_refused)
         {"nowhere", TDM_PART_ALL, 8, TDM_E_INPUT, "nowhere"},
         {"pictures", TDM_PART_ALL, 0, TDM_E_USAGE, "1 to 256"},
         {"pictures", TDM_PART_ALL, 257, TDM_E_USAGE, "1 to 256"},
-        {"pictures", TDM_PART_TEST, 8, TDM_E_INPUT, "the run kept no pictures of"},
+        {"pictures", TDM_PART_TEST, 8, TDM_E_INPUT, "the run kept no images of"},
         {"strange", TDM_PART_ALL, 8, TDM_E_INPUT, "none is one of the model's 3"},
         {"flat", TDM_PART_ALL, 8, TDM_E_INPUT, "no class folders"},
     };
@@ -187,7 +188,6 @@ TEST(evaluations_that_make_no_sense_are_refused)
             fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
         assert_null(evaluation.metrics.per_class);
     }
-    tdm_model_close(model);
 }
 
 /* ---- predict --------------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ TEST(predictions_agree_with_evaluation)
 TEST(every_picture_is_answered_in_the_order_asked)
 {
     struct tree *tree = *state;
-    tdm_model *model = opened(below(tree, "run"), 2);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 2);
     struct answers answers = {.top = 3};
     tree_text(tree, "asked/broken.ppm", "P6\n9 9\n255\nshort");
     tree_text(tree, "asked/notes.txt", "no picture");
@@ -291,14 +291,13 @@ TEST(every_picture_is_answered_in_the_order_asked)
     assert_string_equal(answers.paths[4], paths[3]);
     assert_int_equal(answers.n_problems, 2);
     assert_true(strlen(answers.problems[1]) > 10 && strlen(answers.problems[3]) > 10);
-    tdm_model_close(model);
 }
 
 /* As a source does: by content where the name does not say, without a run, and not in circles. */
 TEST(folders_are_searched_as_a_source_searches_them)
 {
     struct tree *tree = *state;
-    tdm_model *model = opened(below(tree, "run"), 2);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 2);
     struct answers answers = {.top = 3};
     paint_picture(tree, "first/1.ppm", 0, 1);
     paint_picture(tree, "first/noending", 0, 2);
@@ -318,7 +317,6 @@ TEST(folders_are_searched_as_a_source_searches_them)
     assert_string_equal(answers.paths[1], below(tree, "first/deep/3.ppm"));
     assert_string_equal(answers.paths[2], below(tree, "first/noending"));
     assert_string_equal(answers.paths[3], below(tree, "second/1.ppm"));
-    tdm_model_close(model);
 }
 
 /* What a picture gets: the bits of its logits by its place, or that it is none. */
@@ -344,7 +342,7 @@ static tdm_status see(void *self, const struct tdm_prediction *prediction, tdm_e
 TEST(pictures_in_memory_get_the_bits_that_their_files_get)
 {
     struct tree *tree = *state;
-    tdm_model *model = opened(below(tree, "run"), 2);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 2);
     const char *paths[] = {below(tree, "pictures")};
     struct seen files = {0}, together = {0};
     assert_int_equal(
@@ -377,7 +375,6 @@ TEST(pictures_in_memory_get_the_bits_that_their_files_get)
     assert_string_equal(together.names[31], "cut");
     for (int i = 0; i < 30; i++)
         tdmi_free((void *)(uintptr_t)pictures[i].bytes);
-    tdm_model_close(model);
 }
 
 struct allowing {
@@ -405,11 +402,11 @@ static tdm_status take_status(void *self, const struct tdm_prediction *predictio
 TEST(a_server_says_of_each_picture_what_it_may_take)
 {
     struct tree *tree = *state;
-    tdm_model *model = opened(below(tree, "run"), 2);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 2);
     struct allowing allowing = {0};
     const struct tdmi_predicting how = {.allow = allow_all_but_the_second, .is_finished = true};
     struct tdm_picture pictures[4];
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     size_t length = 0;
     assert_int_equal(
         tdmi_file_read(below(tree, "pictures/a/001.ppm"), 1 << 20, &bytes, &length, NULL), TDM_OK);
@@ -426,14 +423,12 @@ TEST(a_server_says_of_each_picture_what_it_may_take)
     assert_int_equal(allowing.statuses[1], TDM_E_STOPPED);
     assert_int_equal(allowing.statuses[2], TDM_E_INPUT);
     assert_int_equal(allowing.statuses[3], TDM_OK);
-    tdmi_free(bytes);
-    tdm_model_close(model);
 }
 
 TEST(predictions_that_make_no_sense_are_refused)
 {
     struct tree *tree = *state;
-    tdm_model *model = opened(below(tree, "run"), 1);
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = opened(below(tree, "run"), 1);
     struct answers answers = {.top = 1};
     tdm_prediction_sink sink = {&answers, take};
     tdm_error err = {0};
@@ -455,7 +450,6 @@ TEST(predictions_that_make_no_sense_are_refused)
     answers.stop_after = 4;
     assert_int_equal(tdm_model_predict(model, all, 1, 1, sink, &err), TDM_E_SYSTEM);
     assert_int_equal(answers.n, 4);
-    tdm_model_close(model);
 }
 
 TEST_MAIN(set_up, end_with_tree)

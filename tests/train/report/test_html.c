@@ -6,10 +6,9 @@
 
 static void becomes(const char *text, int most, const char *wanted)
 {
-    tdmi_text out = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text out = {0};
     tdmi_html_short(&out, text, most);
     assert_string_equal(tdmi_text_string(&out), wanted);
-    tdmi_text_release(&out);
 }
 
 TEST(markup_in_names_is_text)
@@ -70,7 +69,7 @@ TEST(classes_that_are_not_drawn_are_one_column)
     struct tdm_metrics metrics = {
         .n_classes = 30, .per_class = classes, .confusion = pairs, .n_confusion = 5};
     const int drawn[] = {3, 9};
-    tdmi_text out = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text out = {0};
     for (int c = 0; c < 30; c++)
         classes[c] = (struct tdm_class_score){.label = "x", .n = 50};
     assert_int_equal(tdmi_chart_confusion(&out, &metrics, drawn, 2, NULL), TDM_OK);
@@ -80,7 +79,6 @@ TEST(classes_that_are_not_drawn_are_one_column)
     assert_non_null(strstr(text, ">27</text>"));
     assert_non_null(strstr(text, ">15</text>"));
     assert_null(strstr(text, ">13</text>"));
-    tdmi_text_release(&out);
 }
 
 TEST_MAIN(NULL, NULL)

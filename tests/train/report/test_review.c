@@ -5,11 +5,13 @@
 
 #include <math.h>
 
+TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
+
 /* A run whose picture i (content first + i, class i % n_classes) is right where is_right says. */
 static void make_run(const struct tree *tree, const char *name, const char *const *classes,
                      int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
 {
-    tdmi_outcomes outcomes;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     char path[60];
     static const char record[] =
         "{\"format_version\":1,\"tandem\":\"0.1.0\",\"status\":\"finished\","
@@ -34,7 +36,6 @@ static void make_run(const struct tree *tree, const char *name, const char *cons
     }
     snprintf(path, sizeof path, "%s/outcomes.safetensors", name);
     assert_int_equal(tdmi_outcomes_save(&outcomes, below(tree, path), NULL), TDM_OK);
-    tdmi_outcomes_release(&outcomes);
 }
 
 static tdm_runs *read_two(const struct tree *tree, const char *a, const char *b)
@@ -157,7 +158,7 @@ TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_t
         assert_false(c.is_comparable);
         assert_string_equal(c.verdict, "not comparable");
         assert_int_equal(c.n + c.both + c.only_a + c.only_b + c.neither, 0);
-        assert_non_null(strstr(c.reason, "different pictures"));
+        assert_non_null(strstr(c.reason, "different images"));
     }
 }
 
@@ -256,20 +257,19 @@ TEST_WITH(epochs_are_read_and_a_torn_line_is_not, begin_with_tree, end_with_tree
         "{\"event\":\"epoch\",\"epoch\":3}";
     struct tdmi_review_epoch *epochs;
     size_t n;
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     tdmi_arena_init(&arena, 0);
     assert_int_equal(tdmi_review_read_epochs(lines, sizeof lines - 1, &arena, &epochs, &n, NULL),
                      TDM_OK);
     assert_int_equal(n, 2);
     assert_true(epochs[0].is_best && epochs[0].val.n == 2 && epochs[0].train.correct == 4);
     assert_true(epochs[1].epoch == 2 && epochs[1].val.n == 0 && epochs[1].train.loss == 0.5);
-    tdmi_arena_release(&arena);
 }
 
 TEST_WITH(epochs_of_a_run_without_a_result_are_counted, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
-    tdm_runs *runs = NULL;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     static const char record[] = "{\"format_version\":1,\"status\":\"running\","
                                  "\"validation\":{\"epoch\":1,\"n\":10,\"correct\":9}}";
     static const char lines[] = "{\"event\":\"epoch\",\"epoch\":1}\n"
@@ -281,7 +281,6 @@ TEST_WITH(epochs_of_a_run_without_a_result_are_counted, begin_with_tree, end_wit
     assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
     assert_int_equal(tdm_runs_at(runs, 0)->epochs, 2);
     assert_int_equal(tdm_runs_at(runs, 0)->best_epoch, 1);
-    tdm_runs_close(runs);
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
