@@ -121,10 +121,8 @@ struct course {
 
 static void queue_step(struct course *it)
 {
-    tdmi_cuda_note(it->work,
-                   tdmi_cuda_add_act(tdmi_cuda_queue(it->work), TDMI_DTYPE_F32, TDMI_ACT_RELU,
-                                     it->x, NULL, it->y, n_values),
-                   "relu");
+    TDMI_CUDA_LAUNCH(it->work, "relu", tdmi_cuda_act, TDMI_DTYPE_F32, TDMI_ACT_RELU, it->x, it->y,
+                     n_values);
 }
 
 static tdm_status open_course(struct course *it, int index, tdm_error *err)
