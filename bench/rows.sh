@@ -51,7 +51,7 @@ decode() {
 # Rates are per second of CPU time, which other programs on the machine change least (with two free cores the rate
 # is twice that).
 loader() {
-    unit="images for a second of processor time" better=higher figure='"images_per_processor_second": ([0-9.]+)'
+    unit="images for a second of CPU time" better=higher figure='"images_per_processor_second": ([0-9.]+)'
 }
 
 # ---- steps of prepare ----------------------------------------------------------------------

@@ -1,6 +1,6 @@
 /*
  * The arena: a chain of blocks, cut from the front. The newest block is the one being cut; a
- * request that is large beside a block gets one of its own, filed second so that cutting goes on.
+ * request that is large beside a block gets one of its own, filed second so that cutting continues.
  */
 #include "base/arena.h"
 #include "base/memory.h"

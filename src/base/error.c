@@ -6,6 +6,7 @@
 #include "tandem/error.h"
 #include "base/text/quote.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ void tdm_error_clear(tdm_error *err)
 
 _Static_assert(sizeof(tdm_error) <= 1024, "errors lie on many stacks");
 
-/* How much of each sentence fits into the text: the longest ones give way first. */
+/* Bytes of each sentence that fit into the text: the longest ones are cut first. */
 static void share_room(const char *const *sentences, int n, size_t *room_bytes)
 {
     size_t total = 0;
@@ -126,33 +127,32 @@ tdm_status tdm_error_add(tdm_error *err, tdm_status status, const char *file, in
     return status;
 }
 
-size_t tdm_error_format(const tdm_error *err, char *buffer, size_t buffer_bytes)
+/* The sentences, outermost first, in a line or one a line. */
+static size_t join(const tdm_error *err, bool is_line, char *buffer, size_t buffer_bytes)
 {
     size_t length = 0;
     if (buffer_bytes > 0)
         buffer[0] = '\0';
     for (int i = err->n_frames - 1; i >= 0; i--) {
-        size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
-        int depth = err->n_frames - 1 - i;
-        int written = snprintf(room ? buffer + length : NULL, room, "%*s%s%s\n", 2 * depth, "",
-                               depth ? "because: " : "", tdm_error_sentence(err, i));
+        const size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
+        const int depth = is_line ? 0 : err->n_frames - 1 - i;
+        const int written = snprintf(room ? buffer + length : NULL, room, "%*s%s%s%s", 2 * depth,
+                                     "", depth ? "because: " : "", tdm_error_sentence(err, i),
+                                     !is_line ? "\n"
+                                     : i      ? ": "
+                                              : "");
         if (written > 0)
             length += (size_t)written;
     }
     return length;
 }
 
+size_t tdm_error_format(const tdm_error *err, char *buffer, size_t buffer_bytes)
+{
+    return join(err, false, buffer, buffer_bytes);
+}
+
 size_t tdm_error_line(const tdm_error *err, char *buffer, size_t buffer_bytes)
 {
-    size_t length = 0;
-    if (buffer_bytes > 0)
-        buffer[0] = '\0';
-    for (int i = err->n_frames - 1; i >= 0; i--) {
-        size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
-        int written = snprintf(room ? buffer + length : NULL, room, "%s%s",
-                               tdm_error_sentence(err, i), i ? ": " : "");
-        if (written > 0)
-            length += (size_t)written;
-    }
-    return length;
+    return join(err, true, buffer, buffer_bytes);
 }

@@ -152,22 +152,6 @@ void tdmi_free(void *block)
     free(block);
 }
 
-/* memcpy: array is the address of a pointer of any type. */
-bool tdmi_grow(void *array, int64_t *capacity, int64_t n, size_t item_bytes)
-{
-    void *block;
-    if (n < *capacity)
-        return true;
-    memcpy(&block, array, sizeof block);
-    const int64_t grown = *capacity == 0 ? 16 : 2 * *capacity;
-    block = tdmi_realloc(block, (size_t)grown, item_bytes);
-    if (block == NULL)
-        return false;
-    memcpy(array, &block, sizeof block);
-    *capacity = grown;
-    return true;
-}
-
 /* Not counted, but failing where the next allocation is to fail. */
 bool tdmi_memory_has_room(size_t bytes)
 {

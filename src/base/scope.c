@@ -1,5 +1,29 @@
-/* Allocations that fail with a sentence; the rest of scope.h is macros. */
+/* Arrays that grow, and allocations that fail with a sentence; the rest of scope.h is macros. */
 #include "base/scope.h"
+
+#include <unistd.h>
+
+void tdmi_close_at(const int *descriptor)
+{
+    if (*descriptor >= 0)
+        (void)close(*descriptor);
+}
+
+/* memcpy: array is the address of a pointer of any type. */
+bool tdmi_grow(void *array, int64_t *capacity, int64_t n, size_t item_bytes)
+{
+    void *block;
+    if (n < *capacity)
+        return true;
+    memcpy(&block, array, sizeof block);
+    const int64_t grown = *capacity == 0 ? 16 : 2 * *capacity;
+    block = tdmi_realloc(block, (size_t)grown, item_bytes);
+    if (block == NULL)
+        return false;
+    memcpy(array, &block, sizeof block);
+    *capacity = grown;
+    return true;
+}
 
 static tdm_status no_memory(size_t count, size_t item_bytes, const char *file, int line,
                             tdm_error *err)

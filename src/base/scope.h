@@ -44,6 +44,9 @@ static inline void tdmi_free_at(void *pointer)
     tdmi_free(block);
 }
 
+/* close for a variable that is a descriptor, or below 0. */
+void tdmi_close_at(const int *descriptor);
+
 /* The value of a pointer variable, which is NULL afterwards: its scope no longer releases it. */
 static inline void *tdmi_take(void *pointer)
 {

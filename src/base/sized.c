@@ -35,8 +35,8 @@ tdm_status tdmi_options_copy(const char *name, const void *options, void *own, s
                              tdm_error *err)
 {
     /* 0: a zeroed struct of the first version, whose size is that of today's. */
-    const size_t said = options ? size_of(options) : 0;
-    const size_t struct_bytes = said > 0 || !options ? said : own_bytes;
+    const size_t given = options ? size_of(options) : 0;
+    const size_t struct_bytes = given > 0 || !options ? given : own_bytes;
     if (options && !is_size(struct_bytes))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "struct %s: struct_bytes is %zu; it must be the struct's size: initialize "

@@ -23,7 +23,7 @@ tdm_status tdmi_options_copy(const char *name, const void *options, void *own, s
     options = &options##_own
 
 struct tdmi_result {
-    void *result; /* the program's; NULL: it wants none */
+    void *result; /* the program's; NULL: none */
     const void *own;
     size_t own_bytes;
 };

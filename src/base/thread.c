@@ -12,7 +12,6 @@
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
 #include "base/clock.h"
-#include "base/memory.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -197,7 +196,7 @@ static uint64_t wait_for_run(struct worker *worker, uint64_t seen)
     return number;
 }
 
-/* The last one wakes the caller. It may be gone on already: it waits for every thread before it
+/* The last one wakes the caller, which may already run: it waits for every thread before it
  * frees the lock. */
 static void end_work(struct worker *worker)
 {
@@ -276,23 +275,21 @@ tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_er
                         (int)TDMI_CPUS_MAX);
     if (n_threads == 0)
         n_threads = tdmi_cpus_usable();
-    tdmi_pool *made = tdmi_alloc(1, sizeof *made);
-    struct worker *workers = made ? tdmi_alloc((size_t)n_threads, sizeof *workers) : NULL;
-    if (!workers) {
-        tdmi_free(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a pool of %d threads", n_threads);
-    }
+    TDMI_AT_END(tdmi_free_at) struct worker *workers = NULL;
+    tdmi_pool *made = NULL;
+    TDMI_TRY(TDMI_NEW(workers, n_threads, err));
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     /* With default attributes these cannot fail on the systems we build for. */
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->has_work, NULL);
     pthread_cond_init(&made->is_done, NULL);
-    made->workers = workers;
+    made->workers = tdmi_take(&workers);
     made->n_workers = n_threads;
     const bool may_look = n_threads > 1 && n_threads <= tdmi_cpus_usable();
     for (int i = 0; i < n_threads; i++) {
-        workers[i].pool = made;
-        workers[i].number = i;
-        workers[i].waiter.may_look = may_look;
+        made->workers[i].pool = made;
+        made->workers[i].number = i;
+        made->workers[i].waiter.may_look = may_look;
     }
     choose_cpus(made, is_pinned);
     tdm_status status = start_workers(made, err);

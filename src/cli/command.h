@@ -41,6 +41,7 @@ struct tdmi_globals {
 };
 
 struct tdmi_settings;
+struct tdmi_watch;
 
 struct tdmi_call {
     const struct tdmi_globals *globals;
@@ -48,9 +49,10 @@ struct tdmi_call {
     const void *values;           /* the command's struct, filled through its option table */
     const char *const *arguments; /* as many as the argument table allows */
     int n_arguments;
-    struct tdmi_output *out; /* standard output, for people; unused when json is set */
-    tdm_json_writer *json;   /* NULL unless --json: inside the one object that is printed */
-    int exit_status;         /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
+    struct tdmi_watch *watch; /* shows the events of the work (cli/watch.h) */
+    struct tdmi_output *out;  /* standard output, for people; unused when json is set */
+    tdm_json_writer *json;    /* NULL unless --json: inside the one object that is printed */
+    int exit_status;          /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
 };
 
 struct tdmi_command {
@@ -65,9 +67,40 @@ struct tdmi_command {
     tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
 };
 
+/* What a command can do, where its first argument says so; name NULL ends a table. */
+struct tdmi_verb {
+    const char *name, *takes; /* "show", "one RUN" */
+    int least, most;          /* arguments, the verb itself counted */
+    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
+};
+/* The verb of the first argument, by default the first of the table. TDM_E_USAGE: there is none of
+ * that name, or the number of arguments is wrong. */
+tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *verbs,
+                          const struct tdmi_verb **verb, tdm_error *err) TDM_MUST_USE;
+
+/* The command of a cmd_<name>.c, whose parts have these names; the description is last. */
+#define TDMI_COMMAND(name_, summary_, ...)             \
+    const struct tdmi_command tdmi_command_##name_ = { \
+        .name = #name_,                                \
+        .summary = summary_,                           \
+        .description = __VA_ARGS__,                    \
+        .arguments = arguments,                        \
+        .options = options,                            \
+        .examples = examples,                          \
+        .values_bytes = sizeof(struct values),         \
+        .defaults = defaults,                          \
+        .run = run,                                    \
+    }
+
 enum {
     TDMI_VALUES_BYTES = 1024, /* room for any command's struct */
     TDMI_OPTIONS_MAX = 96     /* rows of any option table */
+};
+
+/* Storage for any command's struct. */
+union tdmi_values {
+    unsigned char bytes[TDMI_VALUES_BYTES];
+    max_align_t align;
 };
 
 extern const struct tdmi_option tdmi_global_options[];

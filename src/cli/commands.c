@@ -1,7 +1,7 @@
 /*
  * The table of commands and the options that all of them share.
  */
-#include "cli/command.h"
+#include "cli/settings.h"
 #include "base/text/suggest.h"
 
 #include <string.h>
@@ -17,40 +17,19 @@ const struct tdmi_command *const tdmi_commands[] = {
     NULL,
 };
 
+#define GLOBAL(type, name, member, ...) \
+    TDMI_ROW_OF(struct tdmi_globals, type, name, member, "Every command", __VA_ARGS__)
+
 const struct tdmi_option tdmi_global_options[] = {
-    {.name = "json",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct tdmi_globals, json),
-     .group = "Every command",
-     .help = "print the result as exactly one JSON object"},
-    {.name = "quiet",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct tdmi_globals, quiet),
-     .group = "Every command",
-     .help = "no progress and no messages, only the result and errors"},
-    {.name = "verbose",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct tdmi_globals, verbose),
-     .group = "Every command",
-     .help = "more messages: where each option came from, what the library decides"},
-    {.name = "config",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct tdmi_globals, config),
-     .value_name = "FILE",
-     .group = "Every command",
-     .help = "read options from a file of name = value lines and [command] sections"},
-    {.name = "help",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct tdmi_globals, help),
-     .group = "Every command",
-     .help = "show this help",
-     .is_command_line_only = true},
-    {.name = "version",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct tdmi_globals, version),
-     .group = "Every command",
-     .help = "show the version",
-     .is_command_line_only = true},
+    GLOBAL(FLAG, "json", json, "print the result as exactly one JSON object"),
+    GLOBAL(FLAG, "quiet", quiet, "no progress and no messages, only the result and errors"),
+    GLOBAL(FLAG, "verbose", verbose,
+           "more messages: where each option came from, what the library decides"),
+    GLOBAL(PATH, "config", config,
+           "read options from a file of name = value lines and [command] sections",
+           .value_name = "FILE"),
+    GLOBAL(FLAG, "help", help, "show this help", .is_command_line_only = true),
+    GLOBAL(FLAG, "version", version, "show the version", .is_command_line_only = true),
     {.name = NULL},
 };
 
@@ -68,4 +47,25 @@ tdm_status tdmi_command_find(const char *name, const struct tdmi_command **comma
     tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
     return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
                     *words ? words : "; 'tandem help' lists them all");
+}
+
+tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *verbs,
+                          const struct tdmi_verb **verb, tdm_error *err)
+{
+    const int n = call->n_arguments > 0 ? call->n_arguments : 1;
+    const char *command = call->settings->command->name, *name = verbs->name;
+    char names[100] = "";
+    if (call->n_arguments > 0)
+        name = call->arguments[0];
+    for (; verbs->name && strcmp(verbs->name, name) != 0; verbs++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", verbs->name);
+    }
+    if (!verbs->name)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s can: %s; found '%s'", command, names, name);
+    if (n < verbs->least || n > verbs->most)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s %s takes %s; found %d argument%s", command,
+                        name, verbs->takes, n - 1, n == 2 ? "" : "s");
+    *verb = verbs;
+    return TDM_OK;
 }

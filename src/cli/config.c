@@ -3,6 +3,7 @@
  * setting that is silently dropped costs its owner more than one that is complained about.
  */
 #include "cli/config.h"
+#include "base/scope.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -171,9 +172,7 @@ tdm_status tdmi_config_read(char *text, size_t length, const char *name,
         *line_end = '\0';
         if (line_end > line && line_end[-1] == '\r')
             line_end[-1] = '\0';
-        tdm_status status = read_line(&reader, line, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(read_line(&reader, line, err));
         line = next;
     }
     return TDM_OK;

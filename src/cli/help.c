@@ -10,11 +10,6 @@
 
 enum { option_column_max = 30 };
 
-union values {
-    unsigned char bytes[TDMI_VALUES_BYTES];
-    max_align_t align;
-};
-
 static void spell_option(const struct tdmi_option *option, const void *values, char *text,
                          size_t text_bytes)
 {
@@ -112,7 +107,7 @@ static void print_usage(struct tdmi_output *out, const struct tdmi_command *comm
 
 static void print_command(struct tdmi_output *out, const struct tdmi_command *command, int width)
 {
-    union values values = {{0}};
+    union tdmi_values values = {{0}};
     struct tdmi_globals globals = {0};
     int column;
     if (command->defaults)
@@ -163,20 +158,12 @@ void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command
 static void write_option(tdm_json_writer *json, const struct tdmi_option *option,
                          const void *values)
 {
-    static const char *const types[] = {
-        [TDMI_OPTION_FLAG] = "flag",           [TDMI_OPTION_INTEGER] = "integer",
-        [TDMI_OPTION_LONG] = "integer",        [TDMI_OPTION_SEED] = "integer",
-        [TDMI_OPTION_NUMBER] = "number",       [TDMI_OPTION_SIZE] = "size",
-        [TDMI_OPTION_DURATION] = "duration",   [TDMI_OPTION_TEXT] = "text",
-        [TDMI_OPTION_PATH] = "path",           [TDMI_OPTION_CHOICE] = "choice",
-        [TDMI_OPTION_FRACTIONS] = "fractions",
-    };
     char letter[2] = {option->letter, '\0'}, value[240];
     tdm_json_object_begin(json, NULL);
     tdm_json_string(json, "name", option->name);
     if (option->letter)
         tdm_json_string(json, "letter", letter);
-    tdm_json_string(json, "type", types[option->type]);
+    tdm_json_string(json, "type", tdmi_option_type_name(option));
     if (option->low != 0 || option->high != 0) {
         tdm_json_number(json, "low", option->low);
         tdm_json_number(json, "high", option->high); /* null: no upper limit */
@@ -195,7 +182,7 @@ static void write_option(tdm_json_writer *json, const struct tdmi_option *option
 
 static void write_command(tdm_json_writer *json, const struct tdmi_command *command)
 {
-    union values values = {{0}};
+    union tdmi_values values = {{0}};
     if (command->defaults)
         command->defaults(values.bytes);
     tdm_json_object_begin(json, NULL);

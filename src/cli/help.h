@@ -1,5 +1,4 @@
-/* --help in both forms: for people, and as JSON for whatever wants the tables (completion, pages).
- */
+/* --help in both forms: for people, and as JSON for programs (completion, pages). */
 #ifndef TANDEM_CLI_HELP_H
 #define TANDEM_CLI_HELP_H
 

@@ -5,6 +5,8 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/settings.h"
+#include "cli/watch.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
 
@@ -20,10 +22,7 @@
 struct frame {
     struct tdmi_settings settings;
     struct tdmi_globals globals;
-    union {
-        unsigned char bytes[TDMI_VALUES_BYTES];
-        max_align_t align;
-    } values;
+    union tdmi_values values;
     struct tdmi_output out;
     int exit_status; /* of a run without error */
 };
@@ -148,7 +147,7 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 
 /* ---- one run ---------------------------------------------------------------------------- */
 
-/* A wrong argument ends the reading early; the environment may still say that errors are wanted as
+/* A wrong argument ends the reading early; the environment may still ask for errors as
  * JSON. Other mistakes are reported later. */
 static void learn_form(struct frame *frame)
 {
@@ -175,17 +174,19 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     if (globals->help || globals->version)
         return TDM_OK;
 
+    /* Values read before an error are kept: the form of the message depends on them. */
     status = tdmi_settings_read_environment(settings, (const char *const *)environ, err);
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status == TDM_OK && globals->config)
-        status = tdmi_settings_read_config(settings, globals->config, err);
+    TDMI_TRY(status);
+    status = globals->config ? tdmi_settings_read_config(settings, globals->config, err) : TDM_OK;
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status == TDM_OK && settings->command)
-        status = tdmi_settings_check_arguments(settings, err);
-    if (status == TDM_OK && globals->quiet && globals->verbose)
-        status =
-            TDM_FAIL(err, TDM_E_USAGE, "found both --quiet and --verbose; one of them is accepted");
-    return status;
+    TDMI_TRY(status);
+    if (settings->command)
+        TDMI_TRY(tdmi_settings_check_arguments(settings, err));
+    if (globals->quiet && globals->verbose)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "found both --quiet and --verbose; one of them is accepted");
+    return TDM_OK;
 }
 
 static void set_log_level(const struct frame *frame)
@@ -223,47 +224,39 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
 static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_error *err)
 {
     const struct tdmi_settings *settings = &frame->settings;
+    struct tdmi_watch watch = {.is_quiet = frame->globals.quiet, .unit = "images"};
     struct tdmi_call call = {
         .globals = &frame->globals,
         .settings = settings,
         .values = frame->values.bytes,
         .arguments = settings->arguments,
         .n_arguments = settings->n_arguments,
+        .watch = &watch,
         .out = &frame->out,
         .json = json,
     };
     if (!settings->command)
         return TDM_FAIL(err, TDM_E_USAGE, "a command is missing; 'tandem help' lists them all");
     tdm_status status = settings->command->run(&call, err);
+    tdmi_watch_stop(&watch);
     frame->exit_status = call.exit_status;
     return status;
 }
 
 static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err)
 {
-    tdm_json_writer *json = NULL;
-    tdm_status status = gather(frame, argc, argv, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = NULL;
+    TDMI_TRY(gather(frame, argc, argv, err));
     set_log_level(frame);
-    if (frame->globals.json) {
-        json = tdm_json_writer_new(2);
-        if (!json) {
-            status = TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
-            goto out;
-        }
-    }
+    if (frame->globals.json && !(json = tdm_json_writer_new(2)))
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
     tdm_json_object_begin(json, NULL);
     if (!answer_about_tandem(frame, argc, json))
-        status = run_command(frame, json, err);
+        TDMI_TRY(run_command(frame, json, err));
     tdm_json_object_end(json);
-    if (status == TDM_OK && json)
-        status = print_json(json, &frame->out, err);
-    if (status == TDM_OK)
-        status = tdmi_output_check(&frame->out, err);
-out:
-    tdm_json_writer_free(json);
-    return status;
+    if (json)
+        TDMI_TRY(print_json(json, &frame->out, err));
+    return tdmi_output_check(&frame->out, err);
 }
 
 static void report_error(struct frame *frame, bool is_json, const tdm_error *err)

@@ -13,19 +13,27 @@
 
 enum { range_bytes = 240 };
 
-/* Values of each type, before the range: "an integer", "a size such as 512M". */
-static const char *const kinds[] = {
-    [TDMI_OPTION_FLAG] = "true or false",
-    [TDMI_OPTION_INTEGER] = "an integer",
-    [TDMI_OPTION_LONG] = "an integer",
-    [TDMI_OPTION_SEED] = "an integer from 0 to 18446744073709551615",
-    [TDMI_OPTION_NUMBER] = "a number",
-    [TDMI_OPTION_SIZE] = "a size such as 512M or 2G",
-    [TDMI_OPTION_DURATION] = "a duration such as 90s, 5m or 2h",
-    [TDMI_OPTION_TEXT] = "a text that is not empty",
-    [TDMI_OPTION_PATH] = "a path that is not empty",
-    [TDMI_OPTION_CHOICE] = "",
-    [TDMI_OPTION_FRACTIONS] = "fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
+static const struct {
+    const char *name;       /* in help --json */
+    const char *value_name; /* in --help */
+    size_t bytes;           /* of the stored value */
+    const char *accepted;   /* before the range: "an integer", "a size such as 512M" */
+} types[] = {
+    [TDMI_OPTION_FLAG] = {"flag", "", sizeof(bool), "true or false"},
+    [TDMI_OPTION_INTEGER] = {"integer", "N", sizeof(int), "an integer"},
+    [TDMI_OPTION_LONG] = {"integer", "N", sizeof(int64_t), "an integer"},
+    [TDMI_OPTION_SEED] = {"integer", "N", sizeof(uint64_t),
+                          "an integer from 0 to 18446744073709551615"},
+    [TDMI_OPTION_NUMBER] = {"number", "X", sizeof(double), "a number"},
+    [TDMI_OPTION_SIZE] = {"size", "SIZE", sizeof(int64_t), "a size such as 512M or 2G"},
+    [TDMI_OPTION_DURATION] = {"duration", "TIME", sizeof(double),
+                              "a duration such as 90s, 5m or 2h"},
+    [TDMI_OPTION_TEXT] = {"text", "TEXT", sizeof(char *), "a text that is not empty"},
+    [TDMI_OPTION_PATH] = {"path", "PATH", sizeof(char *), "a path that is not empty"},
+    [TDMI_OPTION_CHOICE] = {"choice", "", sizeof(char *), ""},
+    [TDMI_OPTION_FRACTIONS] = {"fractions", "F,F", sizeof(struct tdmi_fractions),
+                               "fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
+                               "1"},
 };
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -151,78 +159,73 @@ static bool read_choice(const char *text, const char *choices)
     return false;
 }
 
-/* Only then is the limit of the type worth telling. */
-static bool is_huge(const char *text)
+static bool read_whole_number(const char *text, double *number)
 {
     const char *end;
-    double number;
-    return read_number(text, &number, &end) && *end == '\0' && number > INT32_MAX;
+    return read_number(text, number, &end) && *end == '\0';
+}
+
+/* Is the text a value of the option's type, and in its range? */
+static bool read_value(const struct tdmi_option *option, const char *text,
+                       struct tdmi_option_value *value)
+{
+    int64_t integer = 0;
+    double number = 0;
+    value->text = text;
+    switch (option->type) {
+    case TDMI_OPTION_FLAG:
+        return read_flag(text, &value->flag);
+    case TDMI_OPTION_INTEGER:
+        if (option->zero && strcmp(text, option->zero) == 0) {
+            value->integer = 0;
+            return true;
+        }
+        if (!read_integer(text, &integer) || integer < INT32_MIN || integer > INT32_MAX)
+            return false;
+        value->integer = (int)integer;
+        return is_in_range(option, (double)integer);
+    case TDMI_OPTION_LONG:
+        return read_integer(text, &value->integer64) &&
+               is_in_range(option, (double)value->integer64);
+    case TDMI_OPTION_SEED:
+        return read_seed(text, &value->seed);
+    case TDMI_OPTION_NUMBER:
+        return read_whole_number(text, &value->number) && is_in_range(option, value->number);
+    case TDMI_OPTION_SIZE:
+        if (!read_scaled(text, size_scales, &number) || number < 0 || number >= 0x1p62)
+            return false;
+        value->integer64 = (int64_t)number;
+        return is_in_range(option, number);
+    case TDMI_OPTION_DURATION:
+        return read_scaled(text, duration_scales, &value->number) && value->number >= 0 &&
+               is_in_range(option, value->number);
+    case TDMI_OPTION_TEXT:
+    case TDMI_OPTION_PATH:
+        return *text != '\0';
+    case TDMI_OPTION_CHOICE:
+        return read_choice(text, option->choices);
+    case TDMI_OPTION_FRACTIONS:
+        return read_fractions(text, &value->fractions);
+    }
+    return false;
 }
 
 tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
                              struct tdmi_option_value *value, tdm_error *err)
 {
-    bool is_right = false;
+    char range[range_bytes];
+    double number;
     memset(value, 0, sizeof *value);
-    switch (option->type) {
-    case TDMI_OPTION_FLAG:
-        is_right = read_flag(text, &value->flag);
-        break;
-    case TDMI_OPTION_INTEGER:
-        if (option->zero && strcmp(text, option->zero) == 0) {
-            is_right = true;
-            break;
-        }
-        is_right = read_integer(text, &value->integer) && value->integer >= INT32_MIN &&
-                   value->integer <= INT32_MAX && is_in_range(option, (double)value->integer);
-        break;
-    case TDMI_OPTION_LONG:
-        is_right =
-            read_integer(text, &value->integer) && is_in_range(option, (double)value->integer);
-        break;
-    case TDMI_OPTION_SEED:
-        is_right = read_seed(text, &value->seed);
-        break;
-    case TDMI_OPTION_NUMBER: {
-        const char *end;
-        is_right = read_number(text, &value->number, &end) && *end == '\0' &&
-                   is_in_range(option, value->number);
-        break;
-    }
-    case TDMI_OPTION_SIZE:
-        is_right = read_scaled(text, size_scales, &value->number) && value->number >= 0 &&
-                   value->number < 0x1p62 && is_in_range(option, value->number);
-        value->integer = is_right ? (int64_t)value->number : 0;
-        break;
-    case TDMI_OPTION_DURATION:
-        is_right = read_scaled(text, duration_scales, &value->number) && value->number >= 0 &&
-                   is_in_range(option, value->number);
-        break;
-    case TDMI_OPTION_TEXT:
-    case TDMI_OPTION_PATH:
-        is_right = *text != '\0';
-        value->text = text;
-        break;
-    case TDMI_OPTION_CHOICE:
-        is_right = read_choice(text, option->choices);
-        value->text = text;
-        break;
-    case TDMI_OPTION_FRACTIONS:
-        is_right = read_fractions(text, &value->fractions);
-        break;
-    }
-    if (!is_right) {
-        char range[range_bytes];
-        const char *kind = tdmi_option_is_one_of(option) ? "" : kinds[option->type];
-        tdmi_option_describe_range(option, range, sizeof range);
-        const char *gap = *kind ? tdmi_option_range_gap(option, range) : "";
-        const char *most = option->type == TDMI_OPTION_INTEGER && isinf(option->high)
-                               ? " and at most 2147483647"
-                               : "";
-        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s%s; found '%.100s'", where, kind, gap,
-                        range, is_huge(text) ? most : "", text);
-    }
-    return TDM_OK;
+    if (read_value(option, text, value))
+        return TDM_OK;
+    const char *accepted = tdmi_option_is_one_of(option) ? "" : types[option->type].accepted;
+    tdmi_option_describe_range(option, range, sizeof range);
+    /* The limit of the type is worth a word only to numbers beyond it. */
+    const bool is_huge = option->type == TDMI_OPTION_INTEGER && isinf(option->high) &&
+                         read_whole_number(text, &number) && number > INT32_MAX;
+    return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s%s; found '%.100s'", where, accepted,
+                    *accepted ? tdmi_option_range_gap(option, range) : "", range,
+                    is_huge ? " and at most 2147483647" : "", text);
 }
 
 /* ---- storing ---------------------------------------------------------------------------- */
@@ -230,42 +233,17 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
 void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
                        void *values)
 {
-    void *field = (char *)values + option->offset;
-    switch (option->type) {
-    case TDMI_OPTION_FLAG:
-        *(bool *)field = value->flag;
-        break;
-    case TDMI_OPTION_INTEGER:
-        *(int *)field = (int)value->integer;
-        break;
-    case TDMI_OPTION_LONG:
-    case TDMI_OPTION_SIZE:
-        *(int64_t *)field = value->integer;
-        break;
-    case TDMI_OPTION_SEED:
-        *(uint64_t *)field = value->seed;
-        break;
-    case TDMI_OPTION_NUMBER:
-    case TDMI_OPTION_DURATION:
-        *(double *)field = value->number;
-        break;
-    case TDMI_OPTION_TEXT:
-    case TDMI_OPTION_PATH:
-    case TDMI_OPTION_CHOICE:
-        *(const char **)field = value->text;
-        break;
-    case TDMI_OPTION_FRACTIONS:
-        *(struct tdmi_fractions *)field = value->fractions;
-        break;
-    }
+    memcpy((char *)values + option->offset, value, types[option->type].bytes);
+}
+
+static struct tdmi_option_value stored_value(const struct tdmi_option *option, const void *values)
+{
+    struct tdmi_option_value value = {0};
+    memcpy(&value, (const char *)values + option->offset, types[option->type].bytes);
+    return value;
 }
 
 /* ---- finding ---------------------------------------------------------------------------- */
-
-bool tdmi_option_takes_value(const struct tdmi_option *option)
-{
-    return option->type != TDMI_OPTION_FLAG;
-}
 
 static bool is_same_name(const char *name, const char *typed)
 {
@@ -285,30 +263,18 @@ const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, cons
     return NULL;
 }
 
-const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter)
-{
-    for (; table->name; table++) {
-        if (table->letter && table->letter == letter)
-            return table;
-    }
-    return NULL;
-}
-
 /* ---- describing ------------------------------------------------------------------------- */
 
 const char *tdmi_option_value_name(const struct tdmi_option *option)
 {
-    static const char *const names[] = {
-        [TDMI_OPTION_FLAG] = "",         [TDMI_OPTION_INTEGER] = "N",
-        [TDMI_OPTION_LONG] = "N",        [TDMI_OPTION_SEED] = "N",
-        [TDMI_OPTION_NUMBER] = "X",      [TDMI_OPTION_SIZE] = "SIZE",
-        [TDMI_OPTION_DURATION] = "TIME", [TDMI_OPTION_TEXT] = "TEXT",
-        [TDMI_OPTION_PATH] = "PATH",     [TDMI_OPTION_CHOICE] = "",
-        [TDMI_OPTION_FRACTIONS] = "F,F",
-    };
     if (option->value_name)
         return option->value_name;
-    return option->type == TDMI_OPTION_CHOICE ? option->choices : names[option->type];
+    return option->type == TDMI_OPTION_CHOICE ? option->choices : types[option->type].value_name;
+}
+
+const char *tdmi_option_type_name(const struct tdmi_option *option)
+{
+    return types[option->type].name;
 }
 
 /* "512M", "1.5G": exact when the suffix divides, else plain bytes. */
@@ -393,6 +359,16 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
                  option->zero ? ", or " : "", option->zero ? option->zero : "");
 }
 
+static void describe_fractions(const struct tdmi_fractions *fractions, char *text,
+                               size_t text_bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < fractions->count && length < text_bytes; i++)
+        length += (size_t)snprintf(text + length, text_bytes - length, "%s%.12g", i ? "," : "",
+                                   fractions->of[i]);
+}
+
 /* A number that was not chosen, where 0 could be. */
 static bool is_unset(const struct tdmi_option *option, double number)
 {
@@ -407,107 +383,88 @@ static bool is_zero_word(const struct tdmi_option *option, int number)
 void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,
                                 size_t text_bytes)
 {
-    const void *field = (const char *)values + option->offset;
+    const struct tdmi_option_value value = stored_value(option, values);
     text[0] = '\0';
     switch (option->type) {
     case TDMI_OPTION_FLAG:
-        snprintf(text, text_bytes, "%s", *(const bool *)field ? "true" : "false");
+        snprintf(text, text_bytes, "%s", value.flag ? "true" : "false");
         break;
     case TDMI_OPTION_INTEGER:
-        if (is_zero_word(option, *(const int *)field))
+        if (is_zero_word(option, value.integer))
             snprintf(text, text_bytes, "%s", option->zero);
-        else if (!is_unset(option, *(const int *)field))
-            snprintf(text, text_bytes, "%d", *(const int *)field);
+        else if (!is_unset(option, value.integer))
+            snprintf(text, text_bytes, "%d", value.integer);
         break;
     case TDMI_OPTION_LONG:
-        snprintf(text, text_bytes, "%lld", (long long)*(const int64_t *)field);
+        snprintf(text, text_bytes, "%lld", (long long)value.integer64);
         break;
     case TDMI_OPTION_SIZE:
-        describe_size((double)*(const int64_t *)field, text, text_bytes);
+        describe_size((double)value.integer64, text, text_bytes);
         break;
     case TDMI_OPTION_SEED:
-        snprintf(text, text_bytes, "%llu", (unsigned long long)*(const uint64_t *)field);
+        snprintf(text, text_bytes, "%llu", (unsigned long long)value.seed);
         break;
     case TDMI_OPTION_NUMBER:
     case TDMI_OPTION_DURATION:
-        if (!is_unset(option, *(const double *)field))
-            describe_number(option, *(const double *)field, text, text_bytes);
+        if (!is_unset(option, value.number))
+            describe_number(option, value.number, text, text_bytes);
         break;
     case TDMI_OPTION_TEXT:
     case TDMI_OPTION_PATH:
-    case TDMI_OPTION_CHOICE: {
-        const char *stored = *(const char *const *)field;
-        snprintf(text, text_bytes, "%s", stored ? stored : "");
+    case TDMI_OPTION_CHOICE:
+        snprintf(text, text_bytes, "%s", value.text ? value.text : "");
         break;
-    }
-    case TDMI_OPTION_FRACTIONS: {
-        const struct tdmi_fractions *fractions = field;
-        size_t length = 0;
-        for (int i = 0; i < fractions->count && length < text_bytes; i++)
-            length += (size_t)snprintf(text + length, text_bytes - length, "%s%.12g", i ? "," : "",
-                                       fractions->of[i]);
+    case TDMI_OPTION_FRACTIONS:
+        describe_fractions(&value.fractions, text, text_bytes);
         break;
-    }
     }
 }
 
 void tdmi_option_write_json(const struct tdmi_option *option, const void *values,
                             tdm_json_writer *json)
 {
-    const void *field = (const char *)values + option->offset;
+    const struct tdmi_option_value value = stored_value(option, values);
     const char *key = option->name;
+    char digits[32];
     switch (option->type) {
     case TDMI_OPTION_FLAG:
-        tdm_json_bool(json, key, *(const bool *)field);
+        tdm_json_bool(json, key, value.flag);
         break;
     case TDMI_OPTION_INTEGER:
-        if (is_zero_word(option, *(const int *)field))
+        if (is_zero_word(option, value.integer))
             tdm_json_string(json, key, option->zero);
-        else if (is_unset(option, *(const int *)field))
+        else if (is_unset(option, value.integer))
             tdm_json_null(json, key);
         else
-            tdm_json_integer(json, key, *(const int *)field);
+            tdm_json_integer(json, key, value.integer);
         break;
     case TDMI_OPTION_LONG:
     case TDMI_OPTION_SIZE:
-        tdm_json_integer(json, key, *(const int64_t *)field);
+        tdm_json_integer(json, key, value.integer64);
         break;
-    case TDMI_OPTION_SEED: {
+    case TDMI_OPTION_SEED:
         /* Above the range of the writer's integers a string keeps every digit. */
-        uint64_t seed = *(const uint64_t *)field;
-        char digits[32];
-        snprintf(digits, sizeof digits, "%llu", (unsigned long long)seed);
-        if (seed <= INT64_MAX)
-            tdm_json_integer(json, key, (int64_t)seed);
+        snprintf(digits, sizeof digits, "%llu", (unsigned long long)value.seed);
+        if (value.seed <= INT64_MAX)
+            tdm_json_integer(json, key, (int64_t)value.seed);
         else
             tdm_json_string(json, key, digits);
         break;
-    }
     case TDMI_OPTION_NUMBER:
     case TDMI_OPTION_DURATION:
-        if (is_unset(option, *(const double *)field))
-            tdm_json_null(json, key);
-        else
-            tdm_json_number(json, key, *(const double *)field);
+        tdm_json_number(json, key, is_unset(option, value.number) ? NAN : value.number);
         break;
     case TDMI_OPTION_TEXT:
     case TDMI_OPTION_PATH:
-    case TDMI_OPTION_CHOICE: {
-        const char *stored = *(const char *const *)field;
-        if (stored)
-            tdm_json_string(json, key, stored);
-        else
-            tdm_json_null(json, key);
+    case TDMI_OPTION_CHOICE:
+        tdm_json_string(json, key, value.text);
         break;
-    }
-    case TDMI_OPTION_FRACTIONS: {
-        const struct tdmi_fractions *fractions = field;
+    case TDMI_OPTION_FRACTIONS:
         tdm_json_array_begin(json, key);
-        for (int i = 0; i < fractions->count; i++)
-            tdm_json_number(json, NULL, fractions->of[i]);
+        for (int i = 0; i < value.fractions.count; i++)
+            tdm_json_number(json, NULL, value.fractions.of[i]);
         tdm_json_array_end(json);
         break;
-    }
     }
 }
 
@@ -515,11 +472,8 @@ tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest,
                            double *val, double *test, tdm_error *err)
 {
     if (split->count < 2 || (split->count > 2 && !test)) {
-        char found[100] = "";
-        for (int i = 0; i < split->count; i++) {
-            const size_t used = strlen(found);
-            snprintf(found + used, sizeof found - used, "%s%g", i > 0 ? "," : "", split->of[i]);
-        }
+        char found[100];
+        describe_fractions(split, found, sizeof found);
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
                         "validate on (what they leave over %s)%s; found %s",

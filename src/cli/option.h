@@ -75,86 +75,55 @@ struct tdmi_option {
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */
 };
 
-/* Rows of several commands; at is the offset in the command's struct. */
-#define TDMI_ROW_THREADS(at, words)                                                             \
-    {                                                                                           \
-        .name = "threads", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = 0, .high = 4096, \
-        .default_words = "all usable CPUs", .group = "Machine", .help = words                   \
+/* A row of a table over `object`; help is followed by further members, if any. */
+#define TDMI_ROW_OF(object, type_, name_, member, heading, ...)                         \
+    {                                                                                   \
+        .name = name_, .type = TDMI_OPTION_##type_, .offset = offsetof(object, member), \
+        .group = heading, .help = __VA_ARGS__                                           \
     }
-#define TDMI_ROW_DEVICE(at, words)                                                        \
-    {                                                                                     \
-        .name = "device", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "NAME", \
-        .group = "Machine", .help = words                                                 \
-    }
+/* A command keeps its values in a `struct values`. */
+#define TDMI_ROW(type_, ...) TDMI_ROW_OF(struct values, type_, __VA_ARGS__)
 
-/* heading: the group it stands in. */
-#define TDMI_ROW_SEED(at, heading, words)                                                         \
-    {                                                                                             \
-        .name = "seed", .type = TDMI_OPTION_SEED, .offset = (at), .group = heading, .help = words \
-    }
+/* Rows of several commands. */
+#define TDMI_ROW_THREADS(member, help_)                                  \
+    TDMI_ROW(INTEGER, "threads", member, "Machine", help_, .high = 4096, \
+             .default_words = "all usable CPUs")
+#define TDMI_ROW_DEVICE(member, help_) \
+    TDMI_ROW(TEXT, "device", member, "Machine", help_, .value_name = "NAME")
+#define TDMI_ROW_SEED(member, heading, help_) TDMI_ROW(SEED, "seed", member, heading, help_)
 /* least 0: the default is the model's own. */
-#define TDMI_ROW_SIZE(at, least, most, heading, words)                                           \
-    {                                                                                            \
-        .name = "size", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = least, .high = most, \
-        .unit = "pixels", .value_name = "PX", .default_words = "the model's own",                \
-        .group = heading, .help = words                                                          \
-    }
-#define TDMI_ROW_BATCH(at, most, heading, words)                                              \
-    {                                                                                         \
-        .name = "batch", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = 1, .high = most, \
-        .unit = "images", .group = heading, .help = words                                     \
-    }
-#define TDMI_ROW_AUGMENT(at, heading, words)                                                  \
-    {                                                                                         \
-        .name = "augment", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "SPEC",    \
-        .default_words = "none", .name_at = tdm_augment_name, .group = heading, .help = words \
-    }
+#define TDMI_ROW_SIZE(member, least, most, heading, help_)                        \
+    TDMI_ROW(INTEGER, "size", member, heading, help_, .low = least, .high = most, \
+             .unit = "pixels", .value_name = "PX", .default_words = "the model's own")
+#define TDMI_ROW_BATCH(member, most, heading, help_) \
+    TDMI_ROW(INTEGER, "batch", member, heading, help_, .low = 1, .high = most, .unit = "images")
+#define TDMI_ROW_AUGMENT(member, heading, help_)                            \
+    TDMI_ROW(TEXT, "augment", member, heading, help_, .value_name = "SPEC", \
+             .default_words = "none", .name_at = tdm_augment_name)
 /* A struct tdmi_fractions, which tdmi_split_take reads. */
-#define TDMI_ROW_SPLIT(at, heading, words)                                                \
-    {                                                                                     \
-        .name = "split", .type = TDMI_OPTION_FRACTIONS, .offset = (at), .group = heading, \
-        .help = words                                                                     \
-    }
+#define TDMI_ROW_SPLIT(member, heading, help_) TDMI_ROW(FRACTIONS, "split", member, heading, help_)
 
-/* Rows out of tandem/train.def, source.def and input.def, for tables over a struct values. The
- * including file defines AT: the path to the members that they name, with a dot, or nothing. */
+/* Rows out of tandem/train.def, source.def and input.def. The including file defines AT: the path
+ * to the members that they name, with a dot, or nothing. */
 #define NUMERIC(name_, type_, member, usual, effect, low_, high_, unset, words, group_, ...) \
-    {.name = name_,                                                                          \
-     .type = TDMI_OPTION_##type_,                                                            \
-     .offset = offsetof(struct values, AT member),                                           \
-     .low = low_,                                                                            \
-     .high = high_,                                                                          \
-     .default_words = words,                                                                 \
-     .group = group_,                                                                        \
-     .help = __VA_ARGS__},
+    TDMI_ROW(type_, name_, AT member, group_, __VA_ARGS__, .low = low_, .high = high_,       \
+             .default_words = words),
 #define TEXTUAL(name_, type_, member, usual, effect, choices_, words, group_, ...) \
-    {.name = name_,                                                                \
-     .type = TDMI_OPTION_##type_,                                                  \
-     .offset = offsetof(struct values, AT member),                                 \
-     .choices = choices_,                                                          \
-     .default_words = words,                                                       \
-     .group = group_,                                                              \
-     .help = __VA_ARGS__},
-#define FLAG(name_, member, effect, group_, help_) \
-    {.name = name_,                                \
-     .type = TDMI_OPTION_FLAG,                     \
-     .offset = offsetof(struct values, AT member), \
-     .group = group_,                              \
-     .help = help_},
-#define SPLIT(name_, group_, help_)            \
-    {.name = name_,                            \
-     .type = TDMI_OPTION_FRACTIONS,            \
-     .offset = offsetof(struct values, split), \
-     .group = group_,                          \
-     .help = help_},
+    TDMI_ROW(type_, name_, AT member, group_, __VA_ARGS__, .choices = choices_,    \
+             .default_words = words),
+#define FLAG(name_, member, effect, group_, help_) TDMI_ROW(FLAG, name_, AT member, group_, help_),
+#define SPLIT(name_, group_, help_) TDMI_ROW(FRACTIONS, name_, split, group_, help_),
 
 struct tdmi_option_value {
-    bool flag;
-    int64_t integer;
-    uint64_t seed;
-    double number;
-    const char *text; /* lent by argv, the environment or the config file's text */
-    struct tdmi_fractions fractions;
+    union {
+        bool flag;
+        int integer;
+        int64_t integer64;
+        uint64_t seed;
+        double number;
+        const char *text; /* lent by argv, the environment or the config file's text */
+        struct tdmi_fractions fractions;
+    };
 };
 
 /* where names the value in messages: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
@@ -164,13 +133,13 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
 void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
                        void *values);
 
-bool tdmi_option_takes_value(const struct tdmi_option *option);
 /* The row called name ('_' and '-' are the same here, for config keys), or NULL. */
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
-const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter);
 
 /* "N", "SIZE", "jpeg|png", …: the value's name in --help; "" for flags. */
 const char *tdmi_option_value_name(const struct tdmi_option *option);
+/* "integer", "size", …: its type in JSON. */
+const char *tdmi_option_type_name(const struct tdmi_option *option);
 /* Is its range a list of names, "one of a, b, c"? */
 bool tdmi_option_is_one_of(const struct tdmi_option *option);
 /* Length of a unit's singular or plural: "1 epoch", "2 epochs". */

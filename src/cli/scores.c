@@ -38,7 +38,7 @@ static void print_classes(struct tdmi_output *out, const struct tdm_metrics *met
     if (shown > 0 && shown < n)
         tdmi_print(out, "  … and %d that do no worse (--show)\n", n - shown);
     if (n < metrics->n_classes)
-        tdmi_print(out, "  %d of %d classes have no picture here\n", metrics->n_classes - n,
+        tdmi_print(out, "  %d of %d classes have no image here\n", metrics->n_classes - n,
                    metrics->n_classes);
 }
 
@@ -72,6 +72,13 @@ static void print_whole(struct tdmi_output *out, const struct tdm_metrics *metri
                "points on average\n",
                100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
                100.0 * metrics->balanced.high, 100.0 * metrics->calibration_error);
+}
+
+void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score *score)
+{
+    char text[160];
+    if (score->n > 0)
+        tdmi_print(out, "  %-10s  %s\n", name, tdmi_format_score(score, text, sizeof text));
 }
 
 void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)

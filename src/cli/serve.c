@@ -3,10 +3,13 @@
  * that asked for any free port reads it there.
  */
 #include "cli/serve.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
 bool tdmi_is_address(const char *text)
 {
@@ -14,29 +17,12 @@ bool tdmi_is_address(const char *text)
     return *port != '\0' && port[strspn(port, "0123456789")] == '\0';
 }
 
-tdm_status tdmi_serve_refuse(const struct tdm_serve_options *options, tdm_error *err)
-{
-    const struct tdm_serve_options usual = tdm_serve_options_default();
-    const char *name = options->token_file                         ? "token-file"
-                       : options->body_bytes != usual.body_bytes   ? "body-limit"
-                       : options->pixels != usual.pixels           ? "pixel-limit"
-                       : options->request_pixels != 0              ? "request-pixel-limit"
-                       : options->seconds > usual.seconds          ? "time-limit"
-                       : options->seconds < usual.seconds          ? "time-limit"
-                       : options->connections != usual.connections ? "connections"
-                       : options->requests != usual.requests       ? "requests"
-                                                                   : NULL;
-    return name ? TDM_FAIL(err, TDM_E_USAGE, "--%s is for a server: it wants --serve", name)
-                : TDM_OK;
-}
-
 static tdm_status answer(struct tdmi_call *call, tdm_model *model,
                          const struct tdm_serve_options *options, tdm_error *err)
 {
     tdm_server *server = NULL;
-    tdm_status status = tdm_server_start(model, options, &server, err);
-    if (status != TDM_OK)
-        return status;
+    tdm_status status = TDM_OK;
+    TDMI_TRY(tdm_server_start(model, options, &server, err));
     tdm_log(TDM_LOG_INFO, "%s with %d classes answers at %s until Ctrl-C", tdm_model_name(model),
             tdm_model_classes(model), tdm_server_url(server));
     if (!call->json) {
@@ -54,7 +40,7 @@ static tdm_status answer(struct tdmi_call *call, tdm_model *model,
     }
     tdm_log(TDM_LOG_INFO, "%lld %s answered, %lld %s predicted", (long long)counts.requests,
             counts.requests == 1 ? "request was" : "requests were", (long long)counts.pictures,
-            counts.pictures == 1 ? "picture" : "pictures");
+            counts.pictures == 1 ? "image" : "images");
     return status;
 }
 
@@ -62,21 +48,17 @@ tdm_status tdmi_serve(struct tdmi_call *call, const struct tdm_model_options *mo
                       const struct tdm_serve_options *options, tdm_error *err)
 {
     struct tdm_serve_options own = *options;
-    tdm_model *opened = NULL;
+    TDMI_AT_END(tdm_model_close_at) tdm_model *opened = NULL;
     const char *token = getenv("TANDEM_TOKEN"); /* never an option: others see those of a process */
     if (!own.token_file && token)
         own.token = token;
-    tdm_status status =
-        own.token && !*token
-            ? TDM_FAIL(err, TDM_E_USAGE,
-                       "TANDEM_TOKEN is empty, which is no token; unset it to serve without one")
-            : tdm_serve_check(&own, err);
-    if (status != TDM_OK && own.token && *own.token)
-        status = TDM_WRAP(err, status, "serving with the token in TANDEM_TOKEN");
-    if (status == TDM_OK)
-        status = tdm_model_open(call->arguments[0], model, &opened, err);
-    if (status == TDM_OK)
-        status = answer(call, opened, &own, err);
-    tdm_model_close(opened);
-    return status;
+    if (own.token && !*token)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "TANDEM_TOKEN is empty, which is no token; unset it to serve without one");
+    const tdm_status status = tdm_serve_check(&own, err);
+    if (status != TDM_OK && own.token)
+        return TDM_WRAP(err, status, "serving with the token in TANDEM_TOKEN");
+    TDMI_TRY(status);
+    TDMI_TRY(tdm_model_open(call->arguments[0], model, &opened, err));
+    return answer(call, opened, &own, err);
 }

@@ -7,9 +7,7 @@
 
 /* Is text an address, and not the next argument? "8080", "127.0.0.1:0", "[::1]:80". */
 bool tdmi_is_address(const char *text);
-/* TDM_E_USAGE where an option differs from its default that only a server looks at. */
-tdm_status tdmi_serve_refuse(const struct tdm_serve_options *options, tdm_error *err) TDM_MUST_USE;
-/* Prints where it listens, waits for a request to stop, finishes and tells what was answered. */
+/* Prints where it listens, waits for a request to stop, finishes and reports what was answered. */
 tdm_status tdmi_serve(struct tdmi_call *call, const struct tdm_model_options *model,
                       const struct tdm_serve_options *options, tdm_error *err) TDM_MUST_USE;
 

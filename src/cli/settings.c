@@ -3,6 +3,7 @@
  */
 #include "cli/settings.h"
 #include "tandem/log.h"
+#include "base/scope.h"
 #include "base/text/suggest.h"
 
 #include <stdio.h>
@@ -11,23 +12,31 @@
 
 /* ---- rows and their settings ------------------------------------------------------------ */
 
-static struct tdmi_setting *setting_of(struct tdmi_settings *settings,
-                                       const struct tdmi_option *option)
+static const struct tdmi_option *table_of(const struct tdmi_settings *settings, int table)
 {
-    const struct tdmi_option *own = settings->command ? settings->command->options : NULL;
-    for (int i = 0; own && own[i].name; i++) {
-        if (&own[i] == option)
-            return &settings->own[i];
+    static const struct tdmi_option none = {.name = NULL};
+    const struct tdmi_option *own = settings->command ? settings->command->options : &none;
+    return table == TDMI_TABLE_GLOBAL ? tdmi_global_options : own;
+}
+
+const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, const char *name,
+                                             struct tdmi_setting **setting)
+{
+    for (int t = 0; t < TDMI_TABLES; t++) {
+        const struct tdmi_option *table = table_of(settings, t);
+        const struct tdmi_option *row = tdmi_option_find(table, name);
+        if (row) {
+            *setting = &settings->of[t][row - table];
+            return row;
+        }
     }
-    return &settings->global[option - tdmi_global_options];
+    return NULL;
 }
 
 static const struct tdmi_option *find_option(const struct tdmi_settings *settings, const char *name)
 {
-    const struct tdmi_option *option = NULL;
-    if (settings->command)
-        option = tdmi_option_find(settings->command->options, name);
-    return option ? option : tdmi_option_find(tdmi_global_options, name);
+    const struct tdmi_option *row = tdmi_option_find(table_of(settings, TDMI_TABLE_OWN), name);
+    return row ? row : tdmi_option_find(tdmi_global_options, name);
 }
 
 static const char *command_words(const struct tdmi_settings *settings, char *text, size_t bytes)
@@ -41,13 +50,10 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
                                  const char *name, tdm_error *err)
 {
     tdmi_suggestion suggestion = {.typed = name};
-    const struct tdmi_option *tables[] = {tdmi_global_options,
-                                          settings->command ? settings->command->options : NULL};
     char words[80], command[64];
-    for (int t = 0; t < 2; t++) {
-        for (const struct tdmi_option *row = tables[t]; row && row->name; row++)
+    for (int t = TDMI_TABLES - 1; t >= 0; t--)
+        for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);
-    }
     tdmi_suggest_words(&suggestion, "--", words, sizeof words);
     command_words(settings, command, sizeof command);
     if (*words)
@@ -60,11 +66,12 @@ static tdm_status set(struct tdmi_settings *settings, const struct tdmi_option *
                       enum tdmi_origin origin, const char *where, const char *text, tdm_error *err)
 {
     struct tdmi_option_value value;
-    struct tdmi_setting *setting = setting_of(settings, option);
-    tdm_status status = tdmi_option_parse(option, where, text, &value, err);
-    if (status == TDM_OK && setting->origin <= origin)
+    struct tdmi_setting *setting = NULL;
+    TDMI_TRY(tdmi_option_parse(option, where, text, &value, err));
+    tdmi_settings_find(settings, option->name, &setting);
+    if (setting->origin <= origin)
         *setting = (struct tdmi_setting){.origin = origin, .value = value};
-    return status;
+    return TDM_OK;
 }
 
 /* ---- command line ----------------------------------------------------------------------- */
@@ -119,20 +126,17 @@ static tdm_status read_long_option(struct tdmi_settings *settings, struct cursor
     option = strchr(name, '_') ? NULL : find_option(settings, name);
     if (!option && strncmp(name, "no-", 3) == 0) {
         option = find_option(settings, name + 3);
-        is_negated = option && !tdmi_option_takes_value(option);
+        is_negated = option && option->type == TDMI_OPTION_FLAG;
         option = is_negated ? option : NULL;
     }
     if (!option || length >= (int)sizeof where)
         return unknown_option(settings, where, name, err);
     if (is_negated && equals)
         return TDM_FAIL(err, TDM_E_USAGE, "%s takes no value; found '%.100s'", where, equals + 1);
-    if (!tdmi_option_takes_value(option)) {
+    if (option->type == TDMI_OPTION_FLAG) {
         value = is_negated ? "false" : equals ? equals + 1 : "true";
     } else {
-        tdm_status status =
-            take_value(cursor, option, where, equals ? equals + 1 : NULL, &value, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(take_value(cursor, option, where, equals ? equals + 1 : NULL, &value, err));
     }
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
 }
@@ -148,32 +152,25 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     if (strcmp(typed, "-h") == 0)
         return set(settings, find_option(settings, "help"), TDMI_FROM_COMMAND_LINE, typed, "true",
                    err);
-    if (settings->command)
-        option = tdmi_option_find_letter(settings->command->options, typed[1]);
+    for (const struct tdmi_option *row = table_of(settings, TDMI_TABLE_OWN); row->name; row++)
+        if (row->letter && row->letter == typed[1])
+            option = row;
     if (!option)
         return unknown_option(settings, typed, typed + 1, err);
-    tdm_status status = take_value(cursor, option, where, typed[2] ? typed + 2 : NULL, &value, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(take_value(cursor, option, where, typed[2] ? typed + 2 : NULL, &value, err));
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
-}
-
-/* The table has a setting for each of its rows. */
-static tdm_status check_room(const struct tdmi_command *command, tdm_error *err)
-{
-    int n = 0;
-    while (command->options && command->options[n].name)
-        n++;
-    return n <= TDMI_OPTIONS_MAX
-               ? TDM_OK
-               : TDM_FAIL(err, TDM_E_BUG, "%s has %d options and there is room for %d",
-                          command->name, n, TDMI_OPTIONS_MAX);
 }
 
 static tdm_status find_command(struct tdmi_settings *settings, const char *name, tdm_error *err)
 {
-    const tdm_status status = tdmi_command_find(name, &settings->command, err);
-    return status == TDM_OK ? check_room(settings->command, err) : status;
+    int n = 0;
+    TDMI_TRY(tdmi_command_find(name, &settings->command, err));
+    while (settings->command->options[n].name)
+        n++;
+    if (n > TDMI_OPTIONS_MAX) /* each row needs a setting */
+        return TDM_FAIL(err, TDM_E_BUG, "%s has %d options and there is room for %d", name, n,
+                        TDMI_OPTIONS_MAX);
+    return TDM_OK;
 }
 
 tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
@@ -184,23 +181,20 @@ tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc
     settings->arguments = (const char **)argv;
     while (cursor.at < argc) {
         char *typed = argv[cursor.at];
-        tdm_status status = TDM_OK;
         if (are_options_over || typed[0] != '-' || typed[1] == '\0') {
             cursor.at++;
-            if (!settings->command)
-                status = find_command(settings, typed, err);
-            else
+            if (settings->command)
                 argv[settings->n_arguments++] = typed;
+            else
+                TDMI_TRY(find_command(settings, typed, err));
         } else if (strcmp(typed, "--") == 0) {
             cursor.at++;
             are_options_over = true;
         } else if (typed[1] == '-') {
-            status = read_long_option(settings, &cursor, err);
+            TDMI_TRY(read_long_option(settings, &cursor, err));
         } else {
-            status = read_short_option(settings, &cursor, err);
+            TDMI_TRY(read_short_option(settings, &cursor, err));
         }
-        if (status != TDM_OK)
-            return status;
     }
     return TDM_OK;
 }
@@ -250,11 +244,10 @@ static const char *look_up(const char *const *environment, const char *name)
 static tdm_status read_variables(struct tdmi_settings *settings, const struct tdmi_option *option,
                                  const char *const *environment, tdm_error *err)
 {
-    const char *commands[] = {settings->command ? settings->command->name : NULL, NULL};
-    for (int i = commands[0] ? 0 : 1; i < 2; i++) {
+    for (int is_general = !settings->command; is_general < 2; is_general++) {
         char name[128] = "TANDEM_";
-        if (commands[i]) {
-            append_upper(name, sizeof name, commands[i]);
+        if (!is_general) {
+            append_upper(name, sizeof name, settings->command->name);
             append_upper(name, sizeof name, "_");
         }
         append_upper(name, sizeof name, option->name);
@@ -289,17 +282,10 @@ static void warn_of_strays(const struct tdmi_settings *settings, const char *con
 tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
                                           const char *const *environment, tdm_error *err)
 {
-    const struct tdmi_option *tables[] = {tdmi_global_options,
-                                          settings->command ? settings->command->options : NULL};
-    for (int t = 0; t < 2; t++) {
-        for (const struct tdmi_option *row = tables[t]; row && row->name; row++) {
-            tdm_status status = row->is_command_line_only
-                                    ? TDM_OK
-                                    : read_variables(settings, row, environment, err);
-            if (status != TDM_OK)
-                return status;
-        }
-    }
+    for (int t = TDMI_TABLES - 1; t >= 0; t--)
+        for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
+            if (!row->is_command_line_only)
+                TDMI_TRY(read_variables(settings, row, environment, err));
     if (settings->command)
         warn_of_strays(settings, environment);
     return TDM_OK;
@@ -310,13 +296,12 @@ tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
 void tdmi_settings_store(const struct tdmi_settings *settings, struct tdmi_globals *globals,
                          void *values)
 {
-    for (int i = 0; tdmi_global_options[i].name; i++) {
-        if (settings->global[i].origin != TDMI_FROM_DEFAULT)
-            tdmi_option_store(&tdmi_global_options[i], &settings->global[i].value, globals);
-    }
-    for (int i = 0; settings->command && settings->command->options[i].name; i++) {
-        if (settings->own[i].origin != TDMI_FROM_DEFAULT)
-            tdmi_option_store(&settings->command->options[i], &settings->own[i].value, values);
+    for (int t = 0; t < TDMI_TABLES; t++) {
+        const struct tdmi_option *table = table_of(settings, t);
+        for (int i = 0; table[i].name; i++)
+            if (settings->of[t][i].origin != TDMI_FROM_DEFAULT)
+                tdmi_option_store(&table[i], &settings->of[t][i].value,
+                                  t == TDMI_TABLE_GLOBAL ? (void *)globals : values);
     }
 }
 
@@ -335,6 +320,6 @@ void tdmi_settings_log(const struct tdmi_settings *settings, const void *values)
         char text[240];
         tdmi_option_describe_value(&settings->command->options[i], values, text, sizeof text);
         tdm_log(TDM_LOG_DEBUG, "option %s = %s (%s)", settings->command->options[i].name,
-                *text ? text : "none", origins[settings->own[i].origin]);
+                *text ? text : "none", origins[settings->of[TDMI_TABLE_OWN][i].origin]);
     }
 }

@@ -25,12 +25,13 @@ struct tdmi_setting {
     struct tdmi_option_value value;
 };
 
-enum { TDMI_GLOBALS_MAX = 8, TDMI_CONFIG_BYTES = 65536 };
+enum { TDMI_CONFIG_BYTES = 65536 };
+
+enum { TDMI_TABLE_OWN, TDMI_TABLE_GLOBAL, TDMI_TABLES };
 
 struct tdmi_settings { /* start from a zeroed object; it lends texts to the values stored */
-    const struct tdmi_command *command; /* NULL: none was named */
-    struct tdmi_setting own[TDMI_OPTIONS_MAX];
-    struct tdmi_setting global[TDMI_GLOBALS_MAX];
+    const struct tdmi_command *command;                    /* NULL: none was named */
+    struct tdmi_setting of[TDMI_TABLES][TDMI_OPTIONS_MAX]; /* of each row of the option tables */
     const char **arguments;
     int n_arguments;
     char config_text[TDMI_CONFIG_BYTES + 1];
@@ -48,6 +49,9 @@ tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
 /* TDM_E_INPUT when path cannot be read or is no config text, TDM_E_USAGE for what it says. */
 tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char *path,
                                      tdm_error *err) TDM_MUST_USE;
+/* The command's row of that name, else the global one, and its setting; NULL: there is none. */
+const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, const char *name,
+                                             struct tdmi_setting **setting);
 /* Are there as many positional arguments as the command takes? */
 tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings,
                                          tdm_error *err) TDM_MUST_USE;

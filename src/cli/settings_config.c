@@ -4,6 +4,7 @@
  */
 #include "cli/config.h"
 #include "cli/settings.h"
+#include "base/scope.h"
 #include "base/text/suggest.h"
 
 #include <errno.h>
@@ -37,31 +38,20 @@ static tdm_status unknown_key(const struct visit *visit, const struct tdmi_confi
 }
 
 /* The row that a key means: of its section's command, or at top level of this run's command, else
- * of any. is_ours tells whether this run uses it. */
+ * of any. *setting is NULL where this run does not use it. */
 static const struct tdmi_option *find_row(const struct visit *visit, const char *key,
-                                          const struct tdmi_command *only, bool *is_ours,
+                                          const struct tdmi_command *only,
                                           struct tdmi_setting **setting)
 {
-    struct tdmi_settings *settings = visit->settings;
-    const struct tdmi_option *option = tdmi_option_find(tdmi_global_options, key);
-    *is_ours = !only || only == settings->command;
-    if (option) {
-        *setting = &settings->global[option - tdmi_global_options];
-        return option;
-    }
-    if (*is_ours && settings->command) {
-        option = tdmi_option_find(settings->command->options, key);
-        if (option) {
-            *setting = &settings->own[option - settings->command->options];
-            return option;
-        }
-    }
-    *is_ours = false;
+    const struct tdmi_option *option = NULL;
+    *setting = NULL;
+    if (!only || only == visit->settings->command)
+        option = tdmi_settings_find(visit->settings, key, setting);
     for (const struct tdmi_command *const *at = tdmi_commands; *at && !option; at++) {
         if (!only || only == *at)
             option = tdmi_option_find((*at)->options, key);
     }
-    return option;
+    return option ? option : tdmi_option_find(tdmi_global_options, key);
 }
 
 static tdm_status visit_entry(void *self, const struct tdmi_config_entry *entry, tdm_error *err)
@@ -71,18 +61,15 @@ static tdm_status visit_entry(void *self, const struct tdmi_config_entry *entry,
     struct tdmi_setting *setting = NULL;
     struct tdmi_option_value value;
     char where[TDM_ERROR_TEXT_BYTES];
-    bool is_ours;
 
     if (*entry->section) {
-        tdm_status status = tdmi_command_find(entry->section, &only, err);
-        if (status != TDM_OK)
-            return TDM_WRAP(err, status, "%s, line %d: [%.60s] names no command", visit->path,
-                            entry->line, entry->section);
+        TDM_TRY(tdmi_command_find(entry->section, &only, err), err,
+                "%s, line %d: [%.60s] names no command", visit->path, entry->line, entry->section);
     }
     if (!entry->key)
         return TDM_OK;
 
-    const struct tdmi_option *option = find_row(visit, entry->key, only, &is_ours, &setting);
+    const struct tdmi_option *option = find_row(visit, entry->key, only, &setting);
     if (!option)
         return unknown_key(visit, entry, only, err);
     if (option->is_command_line_only || strcmp(option->name, "config") == 0)
@@ -90,10 +77,10 @@ static tdm_status visit_entry(void *self, const struct tdmi_config_entry *entry,
                         visit->path, entry->line, option->name);
 
     snprintf(where, sizeof where, "%s, line %d: %s", visit->path, entry->line, option->name);
-    tdm_status status = tdmi_option_parse(option, where, entry->value, &value, err);
+    TDMI_TRY(tdmi_option_parse(option, where, entry->value, &value, err));
     enum tdmi_origin origin = only ? TDMI_FROM_CONFIG_SECTION : TDMI_FROM_CONFIG;
-    if (status != TDM_OK || !is_ours)
-        return status;
+    if (!setting)
+        return TDM_OK;
     if (setting->origin == origin)
         return TDM_FAIL(err, TDM_E_USAGE, "%s was set already in line %d", where, setting->line);
     if (setting->origin < origin)
@@ -109,7 +96,7 @@ static tdm_status open_regular(const char *path, FILE **file, tdm_error *err)
     const bool is_found = descriptor >= 0 && fstat(descriptor, &facts) == 0;
     if (is_found && !S_ISREG(facts.st_mode)) {
         close(descriptor);
-        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s is a %s; a regular file is wanted",
+        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s is a %s; a regular file is required",
                         path, S_ISDIR(facts.st_mode) ? "folder" : "pipe or device");
     }
     *file = is_found ? fdopen(descriptor, "rb") : NULL;
@@ -127,9 +114,7 @@ tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char 
 {
     struct visit visit = {settings, path};
     FILE *file;
-    tdm_status status = open_regular(path, &file, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(open_regular(path, &file, err));
     errno = 0;
     size_t length = fread(settings->config_text, 1, TDMI_CONFIG_BYTES + 1, file);
     int problem = ferror(file) ? errno : 0;

@@ -73,12 +73,6 @@ static void on_event(void *self, const tdm_event *event)
     }
 }
 
-void tdmi_watch_start(struct tdmi_watch *watch, const struct tdmi_globals *globals,
-                      const char *unit)
-{
-    *watch = (struct tdmi_watch){.is_quiet = globals->quiet, .unit = unit};
-}
-
 tdm_sink tdmi_watch_sink(struct tdmi_watch *watch)
 {
     return (tdm_sink){watch, on_event};
@@ -97,6 +91,6 @@ const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_by
                  100 * score->accuracy, 100 * score->low, 100 * score->high,
                  (long long)score->correct, (long long)score->n);
     else
-        snprintf(text, text_bytes, "no pictures, so nothing to say");
+        snprintf(text, text_bytes, "no images, so nothing to say");
     return text;
 }

@@ -9,17 +9,14 @@
 #include "tandem/event.h"
 #include "base/progress.h"
 
-struct tdmi_watch {
+struct tdmi_watch { /* zeroed but for the first members */
     bool is_quiet;
-    bool has_header; /* of the epoch table */
-    const char *unit;
+    const char *unit; /* plural that is counted: "images" */
+    bool has_header;  /* of the epoch table */
     tdmi_progress_display *progress;
 };
 
-/* unit: the plural that is counted. */
-void tdmi_watch_start(struct tdmi_watch *watch, const struct tdmi_globals *globals,
-                      const char *unit);
-/* Good until tdmi_watch_stop. */
+/* Valid until tdmi_watch_stop. */
 tdm_sink tdmi_watch_sink(struct tdmi_watch *watch);
 void tdmi_watch_stop(struct tdmi_watch *watch);
 

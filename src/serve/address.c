@@ -57,10 +57,11 @@ tdm_status tdmi_address_read(const char *text, struct tdmi_address *address, tdm
     }
     *address = (struct tdmi_address){0};
     if (!is_fine || !read_port(port_text, &port) || !read_host(host, address))
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "'%.100s' is no address to listen at; PORT, ADDRESS:PORT or [ADDRESS]:PORT "
-                        "with a port up to 65535 is wanted, as in 8080, 127.0.0.1:8080 or [::1]:0",
-                        text);
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "'%.100s' is no address to listen at; PORT, ADDRESS:PORT or [ADDRESS]:PORT "
+            "with a port up to 65535 is accepted, as in 8080, 127.0.0.1:8080 or [::1]:0",
+            text);
     if (address->socket.any.sa_family == AF_INET)
         address->socket.v4.sin_port = port;
     else

@@ -17,8 +17,8 @@ struct tdmi_address {
     bool is_loopback; /* reachable from this machine only */
 };
 
-/* A port alone is 127.0.0.1's; "localhost" is that, too. Other names are TDM_E_USAGE: an address
- * is wanted, not whatever a name means today. */
+/* A port alone is 127.0.0.1's; "localhost" is that, too. Other names are TDM_E_USAGE,
+ * because what they resolve to may change. */
 tdm_status tdmi_address_read(const char *text, struct tdmi_address *address,
                              tdm_error *err) TDM_MUST_USE;
 /* "http://127.0.0.1:8080/" */

@@ -1,4 +1,4 @@
-/* The HTTP layer of a build without libmicrohttpd: an error that tells how to get it. */
+/* The HTTP layer of a build without libmicrohttpd: an error with the command that installs it. */
 #include "serve/http.h"
 
 tdm_status tdmi_http_load(const struct tdmi_http_table **table, tdm_error *err)

@@ -10,7 +10,7 @@
  */
 #include "serve/http.h"
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "serve/headers.h"
 
 #include <errno.h>
@@ -426,8 +426,8 @@ static void resume_connection(tdmi_http *http, tdmi_http_connection *connection)
 
 /* ---- start, stop --------------------------------------------------------------------------- */
 
-/* Until a connection has something, the bell rings, or it is time to sweep. */
-static void sleep_well(struct tdmi_http *http, int descriptor)
+/* Wait until a connection has something, the bell rings, or it is time to sweep. */
+static void wait_for_work(struct tdmi_http *http, int descriptor)
 {
     const int64_t swept_ms = (tdmi_clock_ns() - http->swept_ns) / 1000000;
     const unsigned left_ms = swept_ms < sweep_ms ? (unsigned)(sweep_ms - swept_ms) : 0;
@@ -452,7 +452,7 @@ static void *loop(void *self)
             MHD_quiesce_daemon(http->daemon);
             is_quiet = true;
         }
-        sleep_well(http, descriptor);
+        wait_for_work(http, descriptor);
         MHD_run(http->daemon);
         sweep(http);
     }
@@ -483,13 +483,9 @@ static void stop(tdmi_http *http)
 static tdm_status open_daemon(struct tdmi_http *http, const struct tdmi_http_options *options,
                               tdm_error *err)
 {
-    const size_t most = (size_t)options->most_connections;
-    http->places = tdmi_alloc(most, sizeof *http->places);
-    http->polled = tdmi_alloc(most, sizeof *http->polled);
-    http->watched = tdmi_alloc(most, sizeof *http->watched);
-    if (!http->places || !http->polled || !http->watched)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing %d connections: out of memory",
-                        options->most_connections);
+    TDMI_TRY(TDMI_NEW(http->places, options->most_connections, err));
+    TDMI_TRY(TDMI_NEW(http->polled, options->most_connections, err));
+    TDMI_TRY(TDMI_NEW(http->watched, options->most_connections, err));
     http->n_places = options->most_connections;
     http->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (http->bell < 0)
@@ -502,8 +498,7 @@ static tdm_status open_daemon(struct tdmi_http *http, const struct tdmi_http_opt
         MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_COMPLETED, on_end, http,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     if (!http->daemon)
-        return TDM_FAIL(err, TDM_E_SYSTEM,
-                        "libmicrohttpd %s does not start (%d connections are asked for)",
+        return TDM_FAIL(err, TDM_E_SYSTEM, "libmicrohttpd %s does not start with %d connections",
                         MHD_get_version(), options->most_connections);
     if (pthread_create(&http->thread, NULL, loop, http) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "the thread that answers could not be started");
@@ -513,14 +508,13 @@ static tdm_status open_daemon(struct tdmi_http *http, const struct tdmi_http_opt
 
 static tdm_status start(const struct tdmi_http_options *options, tdmi_http **http, tdm_error *err)
 {
-    struct tdmi_http *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "starting the server: out of memory");
+    struct tdmi_http *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->bell = -1;
     made->handler = options->handler;
     made->request_ns = (int64_t)(options->request_seconds * 1e9);
     made->idle_ns = (int64_t)(options->idle_seconds * 1e9);
-    *http = made; /* the handler may want it before this returns */
+    *http = made; /* the handler may need it before this returns */
     tdm_status status = open_daemon(made, options, err);
     if (status != TDM_OK) {
         *http = NULL;

@@ -182,7 +182,7 @@ static tdm_status read_head(struct rest *rest, struct tdmi_form_part *part, int 
                 strcasecmp(how, "7bit") != 0)
                 return TDM_FAIL(err, TDM_E_INPUT,
                                 "part %d of the body is encoded as '%.40s'; bytes as they are are "
-                                "wanted",
+                                "accepted",
                                 number, how);
         }
         if (!is_disposition)
@@ -264,7 +264,7 @@ tdm_status tdmi_multipart_read(const char *content_type, char *body, size_t leng
     for (;;) {
         if (!pass_delimiter(&rest, &is_last))
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "the body goes on behind boundary %d where a line should end",
+                            "the body continues behind boundary %d where a line should end",
                             *n_parts + 1);
         if (is_last)
             return TDM_OK;

@@ -1,12 +1,11 @@
 /*
- * The one thread that asks the model, in turns: whatever waits when it is free, up to some pictures
- * for each thread. Nobody waits for company, and a busy server predicts in batches all the same.
- * Pictures do not see each other, so a picture's answer has the same bits in any turn. Between two
- * turns a request waits again: nothing but the turn under way stands between it and its end, and
- * that has no more pixels than one request may have.
+ * The one thread that runs the model, in batches: whatever waits when it is free, up to some images
+ * for each thread. No request waits for others, and a busy server predicts in full batches all the
+ * same. An image's answer has the same bits in any batch. Between two batches a request waits
+ * again: only the current batch delays its end, and that has no more pixels than one request may
+ * have.
  */
 #include "base/clock.h"
-#include "base/memory.h"
 #include "serve/server.h"
 #include "serve/share.h"
 #include "tandem/train.h"
@@ -18,7 +17,7 @@
 
 struct batch {
     struct tdmi_request *first; /* a list by next */
-    struct tdmi_request *at;    /* whose pictures are being answered */
+    struct tdmi_request *at;    /* whose images are being answered */
     int n_at;                   /* of them */
     int top;
     size_t n_pictures;
@@ -34,13 +33,12 @@ struct tdmi_predictor {
     struct tdmi_request *first; /* that wait, in the order they came */
     bool is_over;
     struct tdmi_share_room room;
-    struct tdmi_share_request *waiting; /* what those that wait have left, … */
-    int *shares;                        /* … and how many of them come into the turn */
+    struct tdmi_share_request *waiting; /* images that each waiting request has left, … */
+    int *shares;                        /* … and how many of them enter the batch */
     struct batch batch;
 };
 
-/* ---- a turn ------------------------------------------------------------------------------------
- */
+/* ---- a batch ------------------------------------------------------------------------------ */
 
 /* Each image has the time that remains to its request. */
 static bool allow(void *self, size_t index, struct tdmi_image_limits *limits)
@@ -101,8 +99,7 @@ static tdm_status predict(tdmi_predictor *predictor, tdm_error *err)
                                        &how, (tdm_prediction_sink){batch, on_prediction}, err);
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 /* From here on the request is the layer's again. */
 static void give_back(tdmi_predictor *predictor, struct tdmi_request *request)
@@ -127,10 +124,7 @@ static void answer(struct tdmi_request *request)
         tdmi_text_add(&request->text, text, length);
         tdmi_text_add(&request->text, "\n", 1);
     }
-    if (request->text.length_bytes == 0 || request->text.is_broken)
-        tdmi_request_refuse(request, 500, "there is no memory for the answer");
-    tdmi_request_answer(request, 200, "application/json", tdmi_text_string(&request->text),
-                        request->text.length_bytes);
+    tdmi_request_answer_text(request);
 }
 
 static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
@@ -145,7 +139,7 @@ static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
     }
     tdmi_request_header(request, "Retry-After", "1");
     tdmi_request_refuse(request, 503,
-                        "%d of %d pictures were predicted in the %g s that a request has; send "
+                        "%d of %d images were predicted in the %g s that a request has; send "
                         "fewer or smaller ones, or come again when less is asked",
                         request->n_predicted, request->n_pictures,
                         request->server->options.seconds);
@@ -216,8 +210,7 @@ static void work(tdmi_predictor *predictor)
     wait_again(predictor, unanswered);
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------
- */
+/* ---- the thread --------------------------------------------------------------------------- */
 
 /* Shares of those that wait, of which there are options.requests at most. */
 static void fill(tdmi_predictor *predictor)
@@ -316,51 +309,31 @@ void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *reques
     }
 }
 
-/* ---- start, stop -------------------------------------------------------------------------------
- */
+/* ---- start, stop -------------------------------------------------------------------------- */
 
 static tdm_status prepare(tdmi_predictor *predictor, tdm_server *server, tdm_error *err)
 {
-    const size_t most = (size_t)server->options.requests;
     const int room = TDMI_MODEL_PIECE * tdmi_pool_threads(server->model->pool);
     predictor->server = server;
     predictor->room =
         (struct tdmi_share_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
                                  .pixels = server->options.request_pixels};
-    predictor->waiting = tdmi_alloc(most, sizeof *predictor->waiting);
-    predictor->shares = tdmi_alloc(most, sizeof *predictor->shares);
-    if (!predictor->waiting || !predictor->shares)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing %zu requests: out of memory", most);
-    return TDM_OK;
+    TDMI_TRY(TDMI_NEW(predictor->waiting, server->options.requests, err));
+    return TDMI_NEW(predictor->shares, server->options.requests, err);
 }
 
-static void release(tdmi_predictor *predictor)
-{
-    tdmi_free(predictor->shares);
-    tdmi_free(predictor->waiting);
-    tdmi_free(predictor);
-}
+TDMI_POINTER_RELEASE(tdmi_predictor, tdmi_predictor_free)
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor, tdm_error *err)
 {
-    tdmi_predictor *made = tdmi_alloc(1, sizeof *made);
-    tdm_status status =
-        made ? prepare(made, server, err)
-             : TDM_FAIL(err, TDM_E_MEMORY, "starting the thread that predicts: out of memory");
-    if (status != TDM_OK) {
-        if (made)
-            release(made);
-        return status;
-    }
+    TDMI_AT_END(tdmi_predictor_free_at) tdmi_predictor *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, NULL);
-    if (pthread_create(&made->thread, NULL, run, made) != 0) {
-        pthread_mutex_destroy(&made->mutex);
-        pthread_cond_destroy(&made->changed);
-        release(made);
+    TDMI_TRY(prepare(made, server, err));
+    if (pthread_create(&made->thread, NULL, run, made) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "the thread that predicts could not be started");
-    }
-    *predictor = made;
+    *predictor = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -381,5 +354,7 @@ void tdmi_predictor_free(tdmi_predictor *predictor)
         return;
     pthread_mutex_destroy(&predictor->mutex);
     pthread_cond_destroy(&predictor->changed);
-    release(predictor);
+    tdmi_free(predictor->shares);
+    tdmi_free(predictor->waiting);
+    tdmi_free(predictor);
 }

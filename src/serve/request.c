@@ -61,6 +61,14 @@ void tdmi_request_answer(struct tdmi_request *request, int status, const char *t
     request->is_answered = true;
 }
 
+void tdmi_request_answer_text(struct tdmi_request *request)
+{
+    if (request->text.length_bytes == 0 || request->text.is_broken)
+        tdmi_request_refuse(request, 500, "there is no memory for the answer");
+    tdmi_request_answer(request, 200, "application/json", tdmi_text_string(&request->text),
+                        request->text.length_bytes);
+}
+
 void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
 {
     static const char nothing[] =
@@ -98,7 +106,7 @@ void tdmi_request_refuse_crowded(struct tdmi_request *request)
 {
     tdmi_request_header(request, "Retry-After", "1");
     tdmi_request_refuse(request, 503,
-                        "%d requests with pictures are being answered, which is the most at a "
+                        "%d requests with images are being answered, which is the most at a "
                         "time; come again",
                         request->server->options.requests);
 }
@@ -319,7 +327,7 @@ static void end(void *self)
 {
     struct tdmi_request *request = self;
     tdm_server *server = request->server;
-    tdm_log(TDM_LOG_DEBUG, "%s: %d after %.1f ms, %d of %d pictures",
+    tdm_log(TDM_LOG_DEBUG, "%s: %d after %.1f ms, %d of %d images",
             request->route ? request->route->path : "a path that is none", request->answer.status,
             tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_predicted,
             request->n_pictures);

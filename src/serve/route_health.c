@@ -1,4 +1,4 @@
-/* GET /healthz: for monitoring; tells nothing about the model. */
+/* GET /healthz: for monitoring; reveals nothing about the model. */
 #include "base/clock.h"
 #include "serve/server.h"
 
@@ -11,10 +11,7 @@ static void answer(struct tdmi_request *request)
                      (long long)atomic_load(&server->n_requests),
                      (long long)atomic_load(&server->n_pictures), atomic_load(&server->n_open),
                      (long long)tdmi_clock_seconds_since(server->started_ns));
-    if (request->text.is_broken)
-        tdmi_request_refuse(request, 503, "there is no memory for the answer");
-    tdmi_request_answer(request, 200, "application/json", tdmi_text_string(&request->text),
-                        request->text.length_bytes);
+    tdmi_request_answer_text(request);
 }
 
 const struct tdmi_route tdmi_route_health = {

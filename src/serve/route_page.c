@@ -18,7 +18,7 @@ static const char page[] =
     "<h1>tandem</h1><p id=\"model\"></p>"
     "<p id=\"ask\" hidden><label>token <input id=\"token\" type=\"password\" autocomplete=\"off\" "
     "size=\"40\"></label></p>"
-    "<label class=\"drop\" id=\"drop\">drop pictures here, or click"
+    "<label class=\"drop\" id=\"drop\">drop images here, or click"
     "<input id=\"file\" type=\"file\" accept=\"image/*\" multiple hidden></label>"
     "<div id=\"out\"></div><script>\n"
     "'use strict';\n"

@@ -1,5 +1,4 @@
 /* POST /predict: one picture as the body, or several as a form. Names are labels, never opened. */
-#include "base/memory.h"
 #include "image/facts.h"
 #include "serve/multipart.h"
 #include "serve/server.h"
@@ -25,7 +24,7 @@ static void look(struct tdmi_request *request, const struct tdmi_http_head *head
     if (!request->is_multipart && !begins(type, "image/") &&
         !begins(type, "application/octet-stream"))
         tdmi_request_refuse(request, 415,
-                            "the body is said to be %.60s; image/*, application/octet-stream and "
+                            "the Content-Type is %.60s; image/*, application/octet-stream and "
                             "multipart/form-data are accepted (curl: -H 'Content-Type: "
                             "application/octet-stream', or -F picture=@FILE)",
                             type);
@@ -45,65 +44,45 @@ static void argument(void *self, const char *name, const char *value)
 {
     struct tdmi_request *request = self;
     char *end;
-    if (strcmp(name, "top") == 0) {
+    bool *has_it = strcmp(name, "top") == 0 ? &request->has_top : &request->has_logits_argument;
+    if (strcmp(name, "top") != 0 && strcmp(name, "logits") != 0) {
+        tdmi_request_refuse(request, 400, "/predict takes top and logits; found '%.40s'", name);
+    } else if (*has_it) {
+        tdmi_request_refuse(request, 400, "the argument %s is there twice", name);
+    } else if (strcmp(name, "top") == 0) {
         const long top = strtol(value, &end, 10);
-        if (request->has_top)
-            tdmi_request_refuse(request, 400, "the argument top is there twice");
-        else if (*value < '0' || *value > '9' || *end != '\0' || top < 1 || top > top_most)
+        if (*value < '0' || *value > '9' || *end != '\0' || top < 1 || top > top_most)
             tdmi_request_refuse(request, 400, "top takes an integer from 1 to %d; found '%.40s'",
                                 top_most, value);
         else
             request->top = (int)top;
-        request->has_top = true;
-    } else if (strcmp(name, "logits") == 0) {
-        request->has_logits = strcmp(value, "1") == 0;
-        if (request->has_logits_argument)
-            tdmi_request_refuse(request, 400, "the argument logits is there twice");
-        else if (!request->has_logits && strcmp(value, "0") != 0)
-            tdmi_request_refuse(request, 400, "logits takes 0 or 1; found '%.40s'", value);
-        request->has_logits_argument = true;
     } else {
-        tdmi_request_refuse(request, 400, "/predict takes top and logits; found '%.40s'", name);
+        request->has_logits = strcmp(value, "1") == 0;
+        if (!request->has_logits && strcmp(value, "0") != 0)
+            tdmi_request_refuse(request, 400, "logits takes 0 or 1; found '%.40s'", value);
     }
-}
-
-static tdm_status list_parts(struct tdmi_request *request, struct tdmi_form_part *parts,
-                             tdm_error *err)
-{
-    tdm_status status =
-        tdmi_multipart_read(request->content_type, request->body.bytes, request->body.length_bytes,
-                            parts, pictures_most, &request->n_pictures, err);
-    if (status != TDM_OK)
-        return status;
-    if (request->n_pictures == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "the form has no picture");
-    request->pictures = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pictures);
-    if (!request->pictures)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
-                        request->n_pictures);
-    for (int i = 0; i < request->n_pictures; i++)
-        request->pictures[i] =
-            (struct tdm_picture){parts[i].name, parts[i].bytes, parts[i].length_bytes};
-    return TDM_OK;
+    *has_it = true;
 }
 
 static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) struct tdmi_form_part *parts = NULL;
     if (request->body.length_bytes == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; a picture is wanted");
-    if (request->is_multipart) {
-        struct tdmi_form_part *parts = tdmi_alloc(pictures_most, sizeof *parts);
-        tdm_status status = parts ? list_parts(request, parts, err)
-                                  : TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a form");
-        tdmi_free(parts);
-        return status;
-    }
-    request->pictures = tdmi_alloc(1, sizeof *request->pictures);
-    if (!request->pictures)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a picture");
+        return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; an image is required");
+    TDMI_TRY(TDMI_NEW(parts, pictures_most, err));
+    parts[0] =
+        (struct tdmi_form_part){"-", tdmi_text_string(&request->body), request->body.length_bytes};
     request->n_pictures = 1;
-    request->pictures[0] =
-        (struct tdm_picture){"-", tdmi_text_string(&request->body), request->body.length_bytes};
+    if (request->is_multipart)
+        TDMI_TRY(tdmi_multipart_read(request->content_type, request->body.bytes,
+                                     request->body.length_bytes, parts, pictures_most,
+                                     &request->n_pictures, err));
+    if (request->n_pictures == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "the form has no image");
+    TDMI_TRY(TDMI_NEW(request->pictures, request->n_pictures, err));
+    for (int i = 0; i < request->n_pictures; i++)
+        request->pictures[i] =
+            (struct tdm_picture){parts[i].name, parts[i].bytes, parts[i].length_bytes};
     return TDM_OK;
 }
 
@@ -113,10 +92,7 @@ static tdm_status count_pixels(struct tdmi_request *request, tdm_error *err)
 {
     const int64_t most = request->server->options.pixels;
     struct tdmi_image_facts facts;
-    request->pixels = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pixels);
-    if (!request->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
-                        request->n_pictures);
+    TDMI_TRY(TDMI_NEW(request->pixels, request->n_pictures, err));
     for (int i = 0; i < request->n_pictures; i++) {
         const struct tdm_picture *picture = &request->pictures[i];
         if (tdmi_image_describe(picture->bytes, picture->length_bytes, "", &facts, NULL) ==
@@ -134,7 +110,7 @@ static bool is_too_large(struct tdmi_request *request)
         left -= request->pixels[i];
     if (left < 0)
         tdmi_request_refuse(request, 413,
-                            "the %d pictures have more than the %lld pixels that are accepted of "
+                            "the %d images have more than the %lld pixels that are accepted of "
                             "one request; send fewer at a time",
                             request->n_pictures,
                             (long long)request->server->options.request_pixels);
@@ -174,20 +150,16 @@ static void answer(struct tdmi_request *request)
     tdm_status status = list_pictures(request, &err);
     if (status == TDM_OK)
         status = count_pixels(request, &err);
-    if (status == TDM_OK && is_too_large(request)) {
-        forget_pictures(request);
-        return;
-    }
-    if (status == TDM_OK && !take_slot(request)) {
+    if (status != TDM_OK)
+        tdmi_request_refuse(request, status == TDM_E_INPUT ? 400 : 503, "%s",
+                            tdm_error_sentence(&err, 0));
+    else if (!is_too_large(request) && !take_slot(request))
         tdmi_request_refuse_crowded(request);
-        forget_pictures(request);
+    else if (!request->is_answered && tdmi_predictor_push(request->server->predictor, request))
         return;
-    }
-    if (status == TDM_OK && tdmi_predictor_push(request->server->predictor, request))
-        return;
+    if (!request->is_answered)
+        tdmi_request_refuse(request, 503, "the server is ending");
     forget_pictures(request);
-    tdmi_request_refuse(request, status == TDM_E_INPUT ? 400 : 503, "%s",
-                        status == TDM_OK ? "the server is ending" : tdm_error_sentence(&err, 0));
 }
 
 const struct tdmi_route tdmi_route_predict = {

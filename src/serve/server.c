@@ -1,13 +1,12 @@
 /* Starting and ending a server: address, guard, model, then the threads; backwards at the end. */
 #include "serve/server.h"
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/sized.h"
+#include "base/text/json.h"
 #include "graph/graph.h"
 #include "tandem/event.h"
 #include "train/model/model_internal.h"
 
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,8 +27,7 @@ void tdm_serve_options_init(struct tdm_serve_options *options, size_t struct_byt
     tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
-/* ---- options ------------------------------------------------------------------------
- */
+/* ---- options ------------------------------------------------------------------------------ */
 
 static tdm_status check_numbers(const struct tdm_serve_options *o, tdm_error *err)
 {
@@ -42,12 +40,12 @@ static tdm_status check_numbers(const struct tdm_serve_options *o, tdm_error *er
                         (long long)o->body_bytes);
     if (o->pixels < 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "serving pictures up to %lld pixels; at least 1 is wanted",
+                        "serving images up to %lld pixels; at least 1 is accepted",
                         (long long)o->pixels);
     if (o->request_pixels < 0 || (o->request_pixels > 0 && o->request_pixels < o->pixels))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "serving requests up to %lld pixels with pictures up to %lld of them; as "
-                        "many at least are wanted for a request",
+                        "serving requests up to %lld pixels with images up to %lld pixels; a "
+                        "request must have room for one image",
                         (long long)o->request_pixels, (long long)o->pixels);
     if (!(o->seconds >= 0.1 && o->seconds <= 3600))
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -64,21 +62,20 @@ static tdm_status check(const struct tdm_serve_options *options, struct tdmi_add
                         struct tdmi_guard *guard, const struct tdmi_http_table **layer,
                         tdm_error *err)
 {
-    tdm_status status = check_numbers(options, err);
-    if (status == TDM_OK)
-        status = tdmi_address_read(options->address ? options->address : "8080", address, err);
-    if (status == TDM_OK && options->token && options->token_file)
-        status = TDM_FAIL(err, TDM_E_USAGE, "a token and a file with a token exclude each other");
-    if (status == TDM_OK && options->token)
-        status = tdmi_guard_set(guard, options->token, "the options", err);
-    if (status == TDM_OK && options->token_file)
-        status = tdmi_guard_read(guard, options->token_file, err);
-    if (status == TDM_OK && !address->is_loopback && !guard->has_token)
-        status = TDM_FAIL(err, TDM_E_USAGE,
-                          "listening at %s, which others reach, wants a token; without one only "
-                          "127.0.0.1 and [::1] are listened at",
-                          options->address);
-    return status == TDM_OK ? tdmi_http_load(layer, err) : status;
+    TDMI_TRY(check_numbers(options, err));
+    TDMI_TRY(tdmi_address_read(options->address ? options->address : "8080", address, err));
+    if (options->token && options->token_file)
+        return TDM_FAIL(err, TDM_E_USAGE, "a token and a file with a token exclude each other");
+    if (options->token)
+        TDMI_TRY(tdmi_guard_set(guard, options->token, "the options", err));
+    if (options->token_file)
+        TDMI_TRY(tdmi_guard_read(guard, options->token_file, err));
+    if (!address->is_loopback && !guard->has_token)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "listening at %s, which others reach, requires a token; without one only "
+                        "127.0.0.1 and [::1] are accepted",
+                        options->address);
+    return tdmi_http_load(layer, err);
 }
 
 tdm_status tdm_serve_check(const struct tdm_serve_options *options, tdm_error *err)
@@ -90,16 +87,14 @@ tdm_status tdm_serve_check(const struct tdm_serve_options *options, tdm_error *e
     return check(options, &address, &guard, &layer, err);
 }
 
-/* ---- description of the model
- * ------------------------------------------------------------------------
- */
+/* ---- description of the model ------------------------------------------------------------- */
 
 static tdm_status describe(tdm_server *server, tdm_error *err)
 {
     const struct tdmi_model_file *file = &server->model->file;
     const char *text;
     size_t length;
-    tdm_json_writer *json = tdm_json_writer_new(2);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(2);
     tdm_json_object_begin(json, NULL);
     tdm_json_string(json, "name", file->network);
     tdm_json_integer(json, "parameters", file->graph->parameters);
@@ -111,34 +106,24 @@ static tdm_status describe(tdm_server *server, tdm_error *err)
     tdmi_lineage_to_json(&file->lineage, json, "lineage");
     tdm_json_string(json, "tandem", tdm_version());
     tdm_json_object_end(json);
-    tdm_status status = tdm_json_finish(json, &text, &length, err);
-    if (status == TDM_OK) {
-        tdmi_text_add(&server->about, text, length);
-        tdmi_text_add(&server->about, "\n", 1);
-    }
-    tdm_json_writer_free(json);
-    if (server->about.is_broken)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "describing the model: out of memory");
-    return status;
+    TDMI_TRY(tdm_json_finish(json, &text, &length, err));
+    tdmi_text_add(&server->about, text, length);
+    tdmi_text_add(&server->about, "\n", 1);
+    TDM_TRY(tdmi_text_status(&server->about, err), err, "describing the model");
+    return TDM_OK;
 }
 
-/* ---- start, stop -------------------------------------------------------------------------------
- */
+/* ---- start, stop -------------------------------------------------------------------------- */
 
 static tdm_status start(tdm_server *server, const struct tdm_serve_options *options, tdm_error *err)
 {
     struct tdmi_address address;
-    tdm_status status = check(options, &address, &server->guard, &server->layer, err);
-    if (status == TDM_OK && options->token_file)
+    TDMI_TRY(check(options, &address, &server->guard, &server->layer, err));
+    if (options->token_file)
         tdmi_guard_warn(options->token_file);
-    if (status == TDM_OK)
-        status = describe(server, err);
-    if (status == TDM_OK)
-        status = tdmi_address_listen(&address, &server->listener, err);
-    if (status == TDM_OK)
-        status = tdmi_predictor_start(server, &server->predictor, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(describe(server, err));
+    TDMI_TRY(tdmi_address_listen(&address, &server->listener, err));
+    TDMI_TRY(tdmi_predictor_start(server, &server->predictor, err));
     tdmi_address_url(&address, server->url, sizeof server->url);
     const struct tdmi_http_options http = {
         .listener = server->listener,
@@ -150,13 +135,17 @@ static tdm_status start(tdm_server *server, const struct tdm_serve_options *opti
     return server->layer->start(&http, &server->http, err);
 }
 
+static void stop_server(tdm_server **server)
+{
+    (void)tdm_server_stop(*server);
+}
+
 tdm_status tdm_server_start(tdm_model *model, const struct tdm_serve_options *options,
                             tdm_server **server, tdm_error *err)
 {
     TDMI_OPTIONS(tdm_serve_options, options, tdm_serve_options_default(), err);
-    tdm_server *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "starting the server: out of memory");
+    TDMI_AT_END(stop_server) tdm_server *made = NULL;
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "starting the server");
     made->model = model;
     made->options = *options;
     made->options.address = made->options.token = made->options.token_file = NULL;
@@ -166,12 +155,8 @@ tdm_status tdm_server_start(tdm_model *model, const struct tdm_serve_options *op
     made->slots.most = options->requests;
     made->listener = -1;
     made->started_ns = tdmi_clock_ns();
-    tdm_status status = start(made, options, err);
-    if (status != TDM_OK) {
-        tdm_server_stop(made);
-        return TDM_WRAP(err, status, "starting the server");
-    }
-    *server = made;
+    TDM_TRY(start(made, options, err), err, "starting the server");
+    *server = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -5,13 +5,14 @@
  *                                           │ route_predict.c
  *                                           ▼
  *                                       predictor (one thread, owns the model)
- *                                           │ what waits, in turns (turn.h)
+ *                                           │ what waits, in batches (share.h)
  *                                           ▼
  *                                       answers, each to its connection
  */
 #ifndef TANDEM_SERVE_SERVER_H
 #define TANDEM_SERVE_SERVER_H
 
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "serve/address.h"
 #include "serve/guard.h"
@@ -71,9 +72,9 @@ struct tdmi_request {
     tdm_json_writer *json;
     char problem[TDM_ERROR_TEXT_BYTES]; /* of the first picture that is none */
     tdm_status problem_status;
-    bool is_waiting;           /* between two turns, or before the first */
+    bool is_waiting;           /* between two batches, or before the first */
     atomic_int hurry;          /* why it is to end soon: enum tdmi_hurry */
-    struct tdmi_request *next; /* that waits, or in the same turn */
+    struct tdmi_request *next; /* that waits, or in the same batch */
 };
 
 enum tdmi_hurry {
@@ -89,6 +90,8 @@ void tdmi_request_refuse(struct tdmi_request *request, int status, const char *f
 /* text is the request's own or lives as long as the server. */
 void tdmi_request_answer(struct tdmi_request *request, int status, const char *type,
                          const char *text, size_t length_bytes);
+/* 200 and the request's own text as JSON, or a refusal where there was no memory for it. */
+void tdmi_request_answer_text(struct tdmi_request *request);
 void tdmi_request_header(struct tdmi_request *request, const char *name, const char *value);
 /* 503: every slot is taken. */
 void tdmi_request_refuse_crowded(struct tdmi_request *request);
@@ -128,7 +131,7 @@ void tdmi_predictor_stop(tdmi_predictor *predictor);
 void tdmi_predictor_free(tdmi_predictor *predictor);
 /* Suspends the request's connection until its pictures are answered. False: it is over. */
 bool tdmi_predictor_push(tdmi_predictor *predictor, struct tdmi_request *request);
-/* Refuses the request now where it waits, else when its turn is over; pictures of it that are not
+/* Refuses the request now where it waits, else when its batch is over; images of it that are not
  * decoded by then are left out. Nothing happens to one that is answered already. */
 void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *request,
                           enum tdmi_hurry why);

@@ -1,8 +1,7 @@
 /* JSON lines: see lines.h. After a failed write the file is cut back to its last whole line. */
 #include "track/lines.h"
 #include "base/file/file.h"
-#include "base/memory.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +20,8 @@ void tdmi_lines_init(tdmi_lines *lines, const char *path)
 
 void tdmi_lines_release(tdmi_lines *lines)
 {
-    if (lines->path != NULL && lines->file >= 0)
-        (void)close(lines->file);
+    if (lines->path != NULL)
+        tdmi_close_at(&lines->file);
     tdmi_text_release(&lines->line);
     *lines = (tdmi_lines){.file = -1};
 }
@@ -79,9 +78,7 @@ tdm_status tdmi_lines_add(tdmi_lines *lines, const char *json, size_t length_byt
     if (length_bytes == 0 || memchr(json, '\n', length_bytes) != NULL)
         return TDM_FAIL(err, TDM_E_BUG, "a line for %s is empty or has a newline in it",
                         lines->path);
-    tdm_status status = open_lines(lines, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(open_lines(lines, err));
     tdmi_text_clear(&lines->line);
     tdmi_text_add(&lines->line, json, length_bytes);
     tdmi_text_add(&lines->line, "\n", 1);
@@ -118,7 +115,7 @@ enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
  */
 static enum verdict classify(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
 {
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
     if (status != TDM_OK)
         return status == TDM_E_MEMORY ? UNKNOWN : DAMAGED;
@@ -129,23 +126,17 @@ static enum verdict classify(const char *line, size_t length_bytes, struct tdmi_
         end->is_inside_epoch = false;
         end->step--;
     }
-    enum verdict verdict = tdm_json_kind_of(root) != TDM_JSON_OBJECT ? DAMAGED
-                           : found <= end->step                      ? KEEP
-                                                                     : LATER;
-    tdm_json_document_free(document);
-    return verdict;
+    return tdm_json_kind_of(root) != TDM_JSON_OBJECT ? DAMAGED : found <= end->step ? KEEP : LATER;
 }
 
 tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_error *err)
 {
     if (tdmi_file_kind_of(lines->path) == TDMI_FILE_MISSING)
         return TDM_OK;
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    TDMI_AT_END(tdmi_text_release) tdmi_text kept = {0};
     size_t n_bytes = 0, n_damaged = 0;
-    tdmi_text kept = {0};
-    tdm_status status = tdmi_file_read(lines->path, limit_bytes, &bytes, &n_bytes, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(tdmi_file_read(lines->path, limit_bytes, &bytes, &n_bytes, err));
     const char *after = (const char *)bytes + n_bytes;
     for (const char *line = bytes, *stop; line < after; line = stop + 1) {
         stop = memchr(line, '\n', (size_t)(after - line));
@@ -160,14 +151,10 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
     if (n_damaged > 0)
         tdm_log(TDM_LOG_WARNING, "%s: %zu damaged lines are left out", lines->path, n_damaged);
     if (kept.is_broken)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to cut %s", lines->path);
-    else if (kept.length_bytes != n_bytes)
-        status = tdmi_file_write(lines->path, tdmi_text_string(&kept), kept.length_bytes, err);
-    if (lines->file >= 0) /* it may be another file now */
-        (void)close(lines->file);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to cut %s", lines->path);
+    if (kept.length_bytes != n_bytes)
+        TDMI_TRY(tdmi_file_write(lines->path, tdmi_text_string(&kept), kept.length_bytes, err));
+    tdmi_close_at(&lines->file); /* it may be another file now */
     lines->file = -1;
-out:
-    tdmi_text_release(&kept);
-    tdmi_free(bytes);
-    return status;
+    return TDM_OK;
 }

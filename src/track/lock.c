@@ -1,6 +1,6 @@
 /*
- * The kernel's lock decides, the text only tells people who has it. Open-file-description locks are
- * used where there are any: unlike the older ones they also keep out a second opener in this
+ * The kernel's lock decides; the text only names its owner for people. Open-file-description locks
+ * are used where there are any: unlike the older ones they also keep out a second opener in this
  * process, and reading the file elsewhere does not drop them.
  *
  * Without locks in the file system, PATH.held is made exclusively (which NFS and Lustre do
@@ -10,8 +10,7 @@
 #include "track/lock.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/memory.h"
-#include "tandem/json.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -61,11 +60,8 @@ static void birth_of(int64_t pid, char born[32])
     char path[64], text[1024];
     born[0] = '\0';
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return;
-    ssize_t n = read(file, text, sizeof text - 1);
-    (void)close(file);
+    TDMI_AT_END(tdmi_close_at) const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = file < 0 ? -1 : read(file, text, sizeof text - 1);
     text[n > 0 ? n : 0] = '\0';
     const char *at = strrchr(text, ')');
     for (int field = 2; at != NULL && field < 22; field++)
@@ -82,37 +78,35 @@ static bool write_owner(int file)
     this_host(host);
     birth_of(getpid(), born);
     tdmi_clock_utc(now);
-    tdm_json_writer *json = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
     tdm_json_object_begin(json, NULL);
     tdm_json_string(json, "host", host);
     tdm_json_integer(json, "pid", getpid());
     tdm_json_string(json, "born", born);
     tdm_json_string(json, "since", now);
     tdm_json_object_end(json);
-    bool is_written = tdm_json_finish(json, &text, &n_bytes, NULL) == TDM_OK &&
-                      ftruncate(file, 0) == 0 &&
-                      pwrite(file, text, n_bytes, 0) == (ssize_t)n_bytes && fsync(file) == 0;
-    tdm_json_writer_free(json);
-    return is_written;
+    return tdm_json_finish(json, &text, &n_bytes, NULL) == TDM_OK && ftruncate(file, 0) == 0 &&
+           pwrite(file, text, n_bytes, 0) == (ssize_t)n_bytes && fsync(file) == 0;
+}
+
+static void copy_member(const tdm_json_value *object, const char *key, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", tdm_json_as_string(tdm_json_member(object, key), ""));
 }
 
 static bool read_owner(int file, struct owner *owner)
 {
     char text[TEXT_BYTES];
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     ssize_t n = pread(file, text, sizeof text, 0);
     *owner = (struct owner){0};
     if (n <= 0 || tdm_json_read(text, (size_t)n, "lock", &document, NULL) != TDM_OK)
         return false;
     const tdm_json_value *root = tdm_json_root(document);
-    snprintf(owner->host, sizeof owner->host, "%s",
-             tdm_json_as_string(tdm_json_member(root, "host"), ""));
-    snprintf(owner->born, sizeof owner->born, "%s",
-             tdm_json_as_string(tdm_json_member(root, "born"), ""));
-    snprintf(owner->since, sizeof owner->since, "%s",
-             tdm_json_as_string(tdm_json_member(root, "since"), ""));
+    copy_member(root, "host", owner->host, sizeof owner->host);
+    copy_member(root, "born", owner->born, sizeof owner->born);
+    copy_member(root, "since", owner->since, sizeof owner->since);
     owner->pid = tdm_json_as_integer(tdm_json_member(root, "pid"), 0);
-    tdm_json_document_free(document);
     return owner->pid > 0;
 }
 
@@ -139,59 +133,50 @@ static tdm_status held(const char *path, int file, const char *advice, tdm_error
 
 static tdm_status new_lock(const char *path, const char *ending, tdmi_lock **lock, tdm_error *err)
 {
-    *lock = tdmi_alloc(1, sizeof **lock);
-    if (*lock != NULL) {
-        (*lock)->file = -1;
-        tdmi_arena_init(&(*lock)->arena, 1024);
-        (*lock)->path = tdmi_arena_printf(&(*lock)->arena, "%s%s", path, ending);
+    TDMI_AT_END(tdmi_lock_give_at) tdmi_lock *made = NULL;
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "no memory to lock %s", path);
+    made->file = -1;
+    tdmi_arena_init(&made->arena, 1024);
+    made->path = tdmi_arena_printf(&made->arena, "%s%s", path, ending);
+    if (!made->path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to lock %s", path);
+    *lock = tdmi_take(&made);
+    return TDM_OK;
+}
+
+/* Make the lock's file, which must not be there; remove one whose owner is dead. */
+static tdm_status make_file(tdmi_lock *lock, tdm_error *err)
+{
+    struct owner owner;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        lock->file = open(lock->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (lock->file >= 0)
+            return TDM_OK;
+        if (errno != EEXIST)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", lock->path,
+                            strerror(errno));
+        TDMI_AT_END(tdmi_close_at) const int other = open(lock->path, O_RDONLY | O_CLOEXEC);
+        if (other >= 0 && !(read_owner(other, &owner) && is_dead(&owner)))
+            return held(lock->path, other,
+                        "wait for it, or remove that file if the process is gone", err);
+        (void)unlink(lock->path);
     }
-    if (*lock != NULL && (*lock)->path != NULL)
-        return TDM_OK;
-    tdmi_lock_give(*lock);
-    *lock = NULL;
-    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to lock %s", path);
+    return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the lock file %s: %s", lock->path,
+                    strerror(EEXIST));
 }
 
 tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err)
 {
-    struct owner owner;
-    tdmi_lock *made = NULL;
-    tdm_status status = new_lock(path, ".held", &made, err);
-    if (status != TDM_OK)
-        return status;
-    for (int attempt = 0; made->file < 0 && attempt < 3; attempt++) {
-        made->file = open(made->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (made->file >= 0)
-            break;
-        if (errno != EEXIST) {
-            status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", made->path,
-                              strerror(errno));
-            goto out;
-        }
-        int other = open(made->path, O_RDONLY | O_CLOEXEC);
-        bool is_free = other < 0 || (read_owner(other, &owner) && is_dead(&owner));
-        if (!is_free)
-            status = held(made->path, other,
-                          "wait for it, or remove that file if the process is gone", err);
-        if (other >= 0)
-            (void)close(other);
-        if (status != TDM_OK)
-            goto out;
-        (void)unlink(made->path);
-    }
-    if (made->file < 0 || !write_owner(made->file)) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the lock file %s: %s", made->path,
-                          strerror(errno));
-        goto out;
-    }
-    made->is_held = made->is_by_text = true;
-    *lock = made;
-    made = NULL;
-out:
-    if (made != NULL && made->file >= 0)
-        (void)unlink(made->path);
-    tdmi_lock_give(made);
-    return status;
+    TDMI_AT_END(tdmi_lock_give_at) tdmi_lock *made = NULL;
+    TDMI_TRY(new_lock(path, ".held", &made, err));
+    TDMI_TRY(make_file(made, err));
+    made->is_by_text = true; /* so that releasing it removes the file */
+    if (!write_owner(made->file))
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the lock file %s: %s", made->path,
+                        strerror(errno));
+    made->is_held = true;
+    *lock = tdmi_take(&made);
+    return TDM_OK;
 }
 
 /* Is the open file still the one of that name? An owner that left nothing behind removed it. */
@@ -233,22 +218,19 @@ static tdm_status try_to_take(tdmi_lock *made, bool *has_locks, tdm_error *err)
 
 tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err)
 {
-    tdmi_lock *made = NULL;
+    TDMI_AT_END(tdmi_lock_give_at) tdmi_lock *made = NULL;
     bool has_locks = true;
-    tdm_status status = new_lock(path, "", &made, err);
-    for (int attempt = 0; status == TDM_OK && has_locks && !made->is_held; attempt++) {
+    TDMI_TRY(new_lock(path, "", &made, err));
+    for (int attempt = 0; has_locks && !made->is_held; attempt++) {
         if (attempt == 100)
-            status =
-                TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time", path);
-        else
-            status = try_to_take(made, &has_locks, err);
+            return TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time",
+                            path);
+        TDMI_TRY(try_to_take(made, &has_locks, err));
     }
-    if (status == TDM_OK && has_locks) {
-        *lock = made;
-        return TDM_OK;
-    }
-    tdmi_lock_give(made);
-    return status == TDM_OK ? tdmi_lock_take_by_text(path, lock, err) : status;
+    if (!has_locks)
+        return tdmi_lock_take_by_text(path, lock, err);
+    *lock = tdmi_take(&made);
+    return TDM_OK;
 }
 
 bool tdmi_lock_is_in_place(const tdmi_lock *lock)
@@ -288,10 +270,6 @@ bool tdmi_lock_is_held(const char *path)
     const int length = snprintf(name, sizeof name, "%s.held", path);
     if (length > 0 && (size_t)length < sizeof name && stat(name, &status) == 0)
         return true;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    const bool is_held = fcntl(file, GET_LOCK, &range) == 0 && range.l_type != F_UNLCK;
-    close(file);
-    return is_held;
+    TDMI_AT_END(tdmi_close_at) const int file = open(path, O_RDONLY | O_CLOEXEC);
+    return file >= 0 && fcntl(file, GET_LOCK, &range) == 0 && range.l_type != F_UNLCK;
 }

@@ -11,6 +11,7 @@
 #ifndef TANDEM_TRACK_LOCK_H
 #define TANDEM_TRACK_LOCK_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 
@@ -22,6 +23,7 @@ tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err) TD
 tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_lock_give(tdmi_lock *lock);
+TDMI_POINTER_RELEASE(tdmi_lock, tdmi_lock_give)
 /* Does anybody own it now? Takes and changes nothing. */
 bool tdmi_lock_is_held(const char *path);
 /* Has the file of a lock that is held still its name? Not when the folder was removed or renamed.

@@ -1,7 +1,27 @@
-/* Metrics as JSON: one spelling for results, records and lines. */
+/* Scores and metrics as JSON: one spelling for results, records and lines. */
 #include "tandem/metrics.h"
+#include "tandem/event.h"
+
+#include <math.h>
 
 enum { most_rows = 1000 };
+
+void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *writer)
+{
+    tdm_json_integer(writer, "n", score->n);
+    tdm_json_integer(writer, "correct", score->correct);
+    tdm_json_number(writer, "accuracy", score->accuracy);
+    tdm_json_number(writer, "low", score->low);
+    tdm_json_number(writer, "high", score->high);
+    tdm_json_number(writer, "loss", score->loss);
+}
+
+void tdm_score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_score_members_to_json(score, writer);
+    tdm_json_object_end(writer);
+}
 
 static void put_interval(tdm_json_writer *writer, const char *low, const char *high, int64_t part,
                          int64_t n)
@@ -14,10 +34,7 @@ static void put_interval(tdm_json_writer *writer, const char *low, const char *h
 /* null: nothing was there to be counted. */
 static void put_quotient(tdm_json_writer *writer, const char *key, int64_t part, int64_t n)
 {
-    if (n > 0)
-        tdm_json_number(writer, key, (double)part / (double)n);
-    else
-        tdm_json_null(writer, key);
+    tdm_json_number(writer, key, n > 0 ? (double)part / (double)n : NAN);
 }
 
 void tdm_metrics_summary_to_json(const struct tdm_metrics *metrics, tdm_json_writer *writer)
@@ -68,10 +85,7 @@ static void put_calibration(const struct tdm_metrics *metrics, tdm_json_writer *
         tdm_json_object_begin(writer, NULL);
         tdm_json_integer(writer, "n", bin->n);
         tdm_json_integer(writer, "correct", bin->correct);
-        if (bin->n > 0)
-            tdm_json_number(writer, "confidence", bin->confidence);
-        else
-            tdm_json_null(writer, "confidence");
+        tdm_json_number(writer, "confidence", bin->n > 0 ? bin->confidence : NAN);
         tdm_json_object_end(writer);
     }
     tdm_json_array_end(writer);

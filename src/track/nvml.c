@@ -3,7 +3,6 @@
  * us. Only the essential calls are required, the rest are optional.
  */
 #include "track/nvml.h"
-#include "base/memory.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -85,46 +84,30 @@ static tdm_status load(tdmi_nvml *nvml, const char *file, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_nvml_open(tdmi_nvml **result, tdm_error *err)
+tdm_status tdmi_nvml_open(const char *file, tdmi_nvml **result, tdm_error *err)
 {
-    return tdmi_nvml_open_file("libnvidia-ml.so.1", result, err);
-}
-
-tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **result, tdm_error *err)
-{
-    tdm_status status;
-    tdmi_nvml *nvml = tdmi_alloc(1, sizeof *nvml);
+    TDMI_AT_END(tdmi_nvml_close_at) tdmi_nvml *nvml = NULL;
     *result = NULL;
-    if (!nvml)
-        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to look for NVIDIA cards");
-    status = load(nvml, file, err);
-    if (status != TDM_OK)
-        goto out;
+    TDMI_TRY(TDMI_NEW(nvml, 1, err));
+    TDMI_TRY(load(nvml, file ? file : "libnvidia-ml.so.1", err));
     int code = nvml->init();
     nvml->is_started = code == 0;
     if (code == 0)
         code = nvml->count(&nvml->n_devices);
-    if (code != 0) {
-        status = TDM_FAIL(err, TDM_E_ABSENT,
-                          code == driver_not_loaded
-                              ? "the NVIDIA driver is installed but not running (NVML says %d)"
-                              : "the NVIDIA driver does not answer (NVML says %d)",
-                          code);
-        goto out;
-    }
-    if (nvml->n_devices == 0) {
-        status = TDM_FAIL(err, TDM_E_ABSENT, "the NVIDIA driver sees no card");
-        goto out;
-    }
+    if (code != 0)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        code == driver_not_loaded
+                            ? "the NVIDIA driver is installed but not running (NVML returns %d)"
+                            : "the NVIDIA driver does not answer (NVML returns %d)",
+                        code);
+    if (nvml->n_devices == 0)
+        return TDM_FAIL(err, TDM_E_ABSENT, "the NVIDIA driver sees no GPU");
     if (!nvml->driver || nvml->driver(nvml->driver_version, sizeof nvml->driver_version) != 0)
         nvml->driver_version[0] = '\0';
     if (!nvml->cuda || nvml->cuda(&nvml->cuda_version) != 0)
         nvml->cuda_version = 0;
-    *result = nvml;
-    nvml = NULL;
-out:
-    tdmi_nvml_close(nvml);
-    return status;
+    *result = tdmi_take(&nvml);
+    return TDM_OK;
 }
 
 void tdmi_nvml_close(tdmi_nvml *nvml)
@@ -172,8 +155,8 @@ static tdm_status find_gpu(const tdmi_nvml *nvml, int index, device_handle *hand
 {
     const int code = nvml->handle((unsigned)index, handle);
     if (code != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "card %d of %u cannot be reached (NVML says %d)", index,
-                        nvml->n_devices, code);
+        return TDM_FAIL(err, TDM_E_ABSENT, "GPU %d of %u cannot be reached (NVML returns %d)",
+                        index, nvml->n_devices, code);
     return TDM_OK;
 }
 
@@ -184,9 +167,7 @@ tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml
     struct memory_info memory;
     unsigned milliwatts;
     memset(device, 0, sizeof *device);
-    const tdm_status status = find_gpu(nvml, index, &handle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(find_gpu(nvml, index, &handle, err));
     if (nvml->name && nvml->name(handle, device->name, sizeof device->name) != 0)
         device->name[0] = '\0';
     if (nvml->uuid && nvml->uuid(handle, device->uuid, sizeof device->uuid) != 0)
@@ -233,9 +214,7 @@ tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_s
     struct memory_info memory;
     struct use_rates use;
     memset(sample, 0, sizeof *sample);
-    const tdm_status status = find_gpu(nvml, index, &handle, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(find_gpu(nvml, index, &handle, err));
     const bool has_use = nvml->use && nvml->use(handle, &use) == 0;
     sample->busy_percent = has_use ? (int)use.gpu : -1;
     sample->memory_busy_percent = has_use ? (int)use.memory : -1;

@@ -1,10 +1,11 @@
 /*
- * NVIDIA cards through libnvidia-ml.so.1, opened at run time with a few prototypes of our own: a
- * build needs neither the header nor the library, and a machine without cards is nothing special.
+ * NVIDIA GPUs through libnvidia-ml.so.1, opened at run time with a few prototypes of our own: a
+ * build needs neither the header nor the library, and a machine without GPUs is nothing special.
  */
 #ifndef TANDEM_TRACK_NVML_H
 #define TANDEM_TRACK_NVML_H
 
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdint.h>
 
@@ -26,7 +27,7 @@ enum tdmi_nvml_reason {
     TDMI_NVML_CLOCKS_ASKED = 2, /* set by a user */
     TDMI_NVML_POWER_CAP = 4,
     TDMI_NVML_HARDWARE = 8, /* one of those below that say hardware, or an unknown one */
-    TDMI_NVML_SYNCED = 16,  /* with other cards */
+    TDMI_NVML_SYNCED = 16,  /* with other GPUs */
     TDMI_NVML_HEAT = 32,
     TDMI_NVML_HARDWARE_HEAT = 64,
     TDMI_NVML_HARDWARE_POWER = 128,
@@ -42,15 +43,15 @@ struct tdmi_nvml_sample {
     double energy_joules; /* since the driver was loaded */
     int sm_mhz, memory_mhz;
     int temperature_celsius;
-    int64_t pcie_sent_kb_per_s, pcie_received_kb_per_s; /* of 20 ms; from the card, to it */
+    int64_t pcie_sent_kb_per_s, pcie_received_kb_per_s; /* of 20 ms; from the GPU, to it */
     int64_t reasons;                                    /* of enum tdmi_nvml_reason */
 };
 
-/* TDM_E_ABSENT when there is no driver or no supported GPU. */
-tdm_status tdmi_nvml_open(tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
-/* The same of another library file than the driver's. */
-tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
+/* file is the library; NULL: the driver's. TDM_E_ABSENT when there is no driver or no supported
+ * GPU. */
+tdm_status tdmi_nvml_open(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
 void tdmi_nvml_close(tdmi_nvml *nvml);
+TDMI_POINTER_RELEASE(tdmi_nvml, tdmi_nvml_close)
 
 int tdmi_nvml_count(const tdmi_nvml *nvml);
 const char *tdmi_nvml_driver(const tdmi_nvml *nvml); /* "550.54.15", lives as long as nvml */

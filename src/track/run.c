@@ -8,10 +8,9 @@
 #include "track/run.h"
 #include "track/lines.h"
 #include "track/lock.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/text/json.h"
 #include <string.h>
 #include <unistd.h>
 #include "base/banned.h"
@@ -91,47 +90,34 @@ static tdm_status check_record(const char *path, const tdm_json_value *root,
 static tdm_status read_record(const char *path, enum tdmi_run_status *status,
                               tdm_json_document **document, tdm_error *err)
 {
-    void *bytes = NULL;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *made = NULL;
     size_t n_bytes = 0;
-    tdm_json_document *made = NULL;
-    tdm_status result = TDM_OK;
     *status = TDMI_RUN_NONE;
     *document = NULL;
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return TDM_OK;
-    result = tdmi_file_read(path, record_limit_bytes, &bytes, &n_bytes, err);
-    if (result == TDM_OK)
-        result = tdm_json_read(bytes, n_bytes, path, &made, err);
-    if (result == TDM_OK)
-        result = check_record(path, tdm_json_root(made), status, err);
-    if (result == TDM_OK)
-        *document = made;
-    else
-        tdm_json_document_free(made);
-    tdmi_free(bytes);
-    return result;
+    TDMI_TRY(tdmi_file_read(path, record_limit_bytes, &bytes, &n_bytes, err));
+    TDMI_TRY(tdm_json_read(bytes, n_bytes, path, &made, err));
+    TDMI_TRY(check_record(path, tdm_json_root(made), status, err));
+    *document = tdmi_take(&made);
+    return TDM_OK;
 }
 
 tdm_status tdmi_run_read(const char *path, enum tdmi_run_status *status,
                          tdm_json_document **document, tdm_error *err)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {.block_bytes = 1024};
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *made = NULL;
     enum tdmi_run_status found = TDMI_RUN_NONE;
-    tdm_json_document *made = NULL;
-    tdm_status result = TDM_OK;
-    tdmi_arena_init(&arena, 1024);
     const char *record = tdmi_path_join(&arena, path, "run.json");
-    if (record == NULL)
-        result = TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s/run.json", path);
-    else
-        result = read_record(record, &found, &made, err);
+    const tdm_status result =
+        record ? read_record(record, &found, &made, err)
+               : TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s/run.json", path);
     if (status != NULL)
         *status = found;
     if (document != NULL)
-        *document = made;
-    else
-        tdm_json_document_free(made);
-    tdmi_arena_release(&arena);
+        *document = tdmi_take(&made);
     return result;
 }
 
@@ -160,10 +146,9 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
     size_t n_entries = 0;
     const char *other = NULL;
     bool has_record = false, has_lines = false;
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_folder_list(path, &arena, &entries, &n_entries, err);
-    for (size_t i = 0; status == TDM_OK && i < n_entries; i++) {
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_TRY(tdmi_folder_list(path, &arena, &entries, &n_entries, err));
+    for (size_t i = 0; i < n_entries; i++) {
         const char *name = entries[i].name;
         if (strcmp(name, "run.json") == 0)
             has_record = true;
@@ -175,27 +160,23 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
                  strcmp(name, "lock.held") != 0 && strcmp(name, TDMI_RUN_KERNELS) != 0)
             other = name;
     }
-    if (status == TDM_OK && has_record && mode == TDMI_RUN_NEW)
-        status =
-            TDM_FAIL(err, TDM_E_USAGE,
-                     "%s holds a run already: --resume goes on with it, or give another -o", path);
-    else if (status == TDM_OK && !has_record && other != NULL)
-        status = TDM_FAIL(err, TDM_E_USAGE,
-                          "%s is no run folder but holds other files ('%s'): give another -o, or "
-                          "empty it",
-                          path, other);
-    else if (status == TDM_OK && !has_record && has_lines && is_locked)
+    if (has_record && mode == TDMI_RUN_NEW)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "%s holds a run already: --resume continues it, or give another -o", path);
+    if (!has_record && other != NULL)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "%s is no run folder but holds other files ('%s'): give another -o, or "
+                        "empty it",
+                        path, other);
+    if (!has_record && has_lines && is_locked)
         remove_leftover(&arena, path, "metrics.jsonl");
-    tdmi_arena_release(&arena);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status adopt_record(tdmi_run *run, tdm_error *err)
 {
-    tdm_status status = read_record(run->record_path, &run->found_status, &run->found, err);
+    TDMI_TRY(read_record(run->record_path, &run->found_status, &run->found, err));
     const tdm_json_value *root = tdm_json_root(run->found);
-    if (status != TDM_OK || run->found == NULL)
-        return status;
     run->started = tdm_json_as_string(tdm_json_member(root, "started"), NULL);
     run->sittings = tdm_json_as_integer(tdm_json_member(root, "sittings"), 0);
     for (size_t i = 0; i < tdm_json_count(root); i++) {
@@ -230,30 +211,21 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
         return TDM_FAIL(err, TDM_E_USAGE, "%s is a file; a run needs a folder: give another -o",
                         path);
     run->is_made = kind == TDMI_FILE_MISSING;
-    tdm_status status =
-        run->is_made ? tdmi_folder_make(path, err) : check_folder(path, mode, false, err);
-    if (status == TDM_OK)
-        status = tdmi_lock_take(lock, &run->lock, err);
-    if (status == TDM_OK)
-        status = check_folder(path, mode, true, err);
-    if (status == TDM_OK)
-        status = adopt_record(run, err);
-    return status;
+    TDMI_TRY(run->is_made ? tdmi_folder_make(path, err) : check_folder(path, mode, false, err));
+    TDMI_TRY(tdmi_lock_take(lock, &run->lock, err));
+    TDMI_TRY(check_folder(path, mode, true, err));
+    TDMI_TRY(adopt_record(run, err));
+    run->is_opened = true;
+    return TDM_OK;
 }
 
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run, tdm_error *err)
 {
-    tdmi_run *made = tdmi_alloc(1, sizeof *made);
-    if (made == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
-    tdmi_arena_init(&made->arena, 0);
-    tdm_status status = fill_run(made, path, mode, err);
-    made->is_opened = status == TDM_OK;
-    if (status == TDM_OK)
-        *run = made;
-    else
-        tdmi_run_close(made);
-    return status;
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "no memory to open the run %s", path);
+    TDMI_TRY(fill_run(made, path, mode, err));
+    *run = tdmi_take(&made);
+    return TDM_OK;
 }
 
 /* A run that ended before its first save leaves nothing: remove the files of this sitting. */
@@ -395,16 +367,13 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
         run->started = tdmi_arena_copy(&run->arena, now);
     if (run->started == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
-    tdm_json_writer *json = tdm_json_writer_new(2);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(2);
     tdm_json_object_begin(json, NULL);
     tdm_json_integer(json, "format_version", TDMI_RUN_FORMAT_VERSION);
     tdm_json_string(json, "tandem", tdm_version());
     tdm_json_string(json, "status", status_names[status]);
     tdm_json_string(json, "started", run->started);
-    if (status == TDMI_RUN_RUNNING)
-        tdm_json_null(json, "ended");
-    else
-        tdm_json_string(json, "ended", now);
+    tdm_json_string(json, "ended", status == TDMI_RUN_RUNNING ? NULL : now);
     tdm_json_integer(json, "sittings", run->sittings + !run->is_counted);
     for (int i = 0; i < run->n_sections; i++) {
         const struct section *section = &run->sections[i];
@@ -412,15 +381,11 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
                    section->set != NULL ? tdm_json_root(section->set) : section->recorded);
     }
     tdm_json_object_end(json);
-    tdm_status result = tdm_json_finish(json, &text, &n_bytes, err);
-    if (result == TDM_OK)
-        result = tdmi_file_write(run->record_path, text, n_bytes, err);
-    if (result == TDM_OK && !run->is_counted) {
-        run->is_counted = true;
-        run->sittings++;
-    }
-    tdm_json_writer_free(json);
-    return result;
+    TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));
+    TDMI_TRY(tdmi_file_write(run->record_path, text, n_bytes, err));
+    run->sittings += !run->is_counted;
+    run->is_counted = true;
+    return TDM_OK;
 }
 
 /* ---- metrics ---------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ void tdmi_run_close(tdmi_run *run);
 TDMI_POINTER_RELEASE(tdmi_run, tdmi_run_close)
 
 const char *tdmi_run_path(const tdmi_run *run);
-/* A folder in it of what cards chose by timing, so that a run that is gone on with chooses the same
+/* The folder in it of algorithms that GPUs chose by timing, so that a resumed run chooses the same
  * (backend.h, keep); it may be there before the record is. */
 #define TDMI_RUN_KERNELS "kernels"
 /* Status recorded when the run was opened; NONE: this is its first sitting. */

@@ -11,15 +11,10 @@
 
 typedef struct tdmi_sampler tdmi_sampler;
 
-struct tdmi_sampler_options {
-    const char *path;    /* of the file */
-    const char *library; /* NULL: the driver's */
-    int64_t every_ms;    /* 0: as usual */
-};
-
-/* The driver is asked on the thread, too: where there is none, there will be no file. */
-tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_sampler **sampler,
-                              tdm_error *err) TDM_MUST_USE;
+/* Sample into folder/system.jsonl every every_ms (0: 5000). library: NULL for the driver's. It is
+ * opened on the thread, too: where there is no driver, there will be no file. */
+tdm_status tdmi_sampler_start(const char *folder, const char *library, int64_t every_ms,
+                              tdmi_sampler **sampler, tdm_error *err) TDM_MUST_USE;
 /* After a last look. Accepts NULL. */
 void tdmi_sampler_stop(tdmi_sampler *sampler);
 /* Update the position of the run; any thread. */

@@ -1,83 +1,111 @@
-/* The fan-out: the caller's sink and those of sinks.def, each with its own memory of failure. */
+/*
+ * Events go to the caller's sink and to metrics.jsonl: one line for each epoch, note and finished
+ * checkpoint. Progress within an epoch is shown only, not recorded. docs/reference/files.md
+ * describes the lines.
+ */
 #include "track/track.h"
-#include "base/memory.h"
-#include "base/arena.h"
 #include "base/file/file.h"
+#include "base/text/json.h"
 #include "tandem/log.h"
+#include "tandem/metrics.h"
 #include "track/sampler.h"
 #include <stdbool.h>
+#include <string.h>
 #include "base/banned.h"
-
-static const struct tdmi_track_sink *const tables[] = {
-#define X(table) &table,
-#include "track/sinks.def"
-#undef X
-};
-enum { SINKS = sizeof tables / sizeof *tables };
 
 struct tdmi_track {
     tdm_sink caller;
     tdmi_run *run;
-    struct {
-        void *self;
-        bool is_open, has_failed;
-    } sinks[SINKS];
+    bool has_failed;
     tdmi_sampler *sampler; /* NULL: GPUs are not sampled */
 };
 
-static void warn_once(tdmi_track *track, int sink, const tdm_error *err)
+/* ---- metrics.jsonl ------------------------------------------------------------------------ */
+
+/* A score of no images was not taken in this epoch: it is left out. */
+static void put_score(tdm_json_writer *json, const char *key, const tdm_score *score)
 {
-    if (!track->sinks[sink].has_failed)
-        tdm_log(TDM_LOG_WARNING, "%s: not everything is recorded (%s): %s",
-                tdmi_run_path(track->run), tables[sink]->name,
-                err->n_frames > 0 ? tdm_error_sentence(err, err->n_frames - 1)
-                                  : tdm_status_text(err->code));
-    track->sinks[sink].has_failed = true;
+    if (score->n > 0)
+        tdm_score_to_json(score, json, key);
 }
+
+/* Relative to the run where it lies inside, so that a folder that is moved stays right. */
+static const char *inside(const tdmi_run *run, const char *path)
+{
+    size_t n = strlen(tdmi_run_path(run));
+    if (strncmp(path, tdmi_run_path(run), n) != 0 || path[n] != '/')
+        return path;
+    return path + n + strspn(path + n, "/");
+}
+
+/* NULL: shown only, not recorded. */
+static const char *name_of(tdm_event_kind kind)
+{
+    return kind == TDM_EVENT_NOTE         ? "note"
+           : kind == TDM_EVENT_EPOCH      ? "epoch"
+           : kind == TDM_EVENT_CHECKPOINT ? "checkpoint"
+                                          : NULL;
+}
+
+static tdm_status write_line(tdmi_run *run, const tdm_event *event, tdm_error *err)
+{
+    const char *name = name_of(event->kind), *line = NULL;
+    size_t n_bytes = 0;
+    if (name == NULL)
+        return TDM_OK;
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(0);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "event", name);
+    tdm_json_integer(json, "epoch", event->epoch);
+    tdm_json_integer(json, "step", event->step);
+    tdm_json_number(json, "seconds", event->seconds);
+    if (event->kind == TDM_EVENT_EPOCH) {
+        tdm_json_number(json, "learning_rate", event->learning_rate);
+        tdm_json_bool(json, "best", event->is_best != 0);
+        put_score(json, "train", &event->train);
+        if (event->metrics != NULL) {
+            tdm_json_object_begin(json, "val");
+            tdm_metrics_summary_to_json(event->metrics, json);
+            tdm_json_object_end(json);
+        } else {
+            put_score(json, "val", &event->val);
+        }
+    } else if (event->text != NULL) {
+        const bool is_note = event->kind == TDM_EVENT_NOTE;
+        tdm_json_string(json, is_note ? "text" : "path",
+                        is_note ? event->text : inside(run, event->text));
+    }
+    tdm_json_object_end(json);
+    TDMI_TRY(tdm_json_finish(json, &line, &n_bytes, err));
+    TDMI_TRY(tdmi_run_line(run, line, n_bytes, err));
+    /* Lines before a checkpoint are made durable with it; a resumed run writes the later ones
+     * again. */
+    return event->kind == TDM_EVENT_CHECKPOINT ? tdmi_run_sync(run, err) : TDM_OK;
+}
+
+/* ---- listeners ---------------------------------------------------------------------------- */
 
 tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track, tdm_error *err)
 {
-    tdmi_track *made = tdmi_alloc(1, sizeof *made);
-    if (made == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to record the run %s", tdmi_run_path(run));
-    made->caller = sink;
-    made->run = run;
-    for (int i = 0; i < SINKS; i++) {
-        tdm_error problem = {0};
-        made->sinks[i].is_open = tables[i]->open(run, &made->sinks[i].self, &problem) == TDM_OK;
-        if (!made->sinks[i].is_open)
-            warn_once(made, i, &problem);
-    }
-    *track = made;
+    TDM_TRY(TDMI_NEW(*track, 1, err), err, "no memory to record the run %s", tdmi_run_path(run));
+    **track = (struct tdmi_track){.caller = sink, .run = run};
     return TDM_OK;
 }
 
 void tdmi_track_free(tdmi_track *track)
 {
-    if (track == NULL)
-        return;
-    tdmi_sampler_stop(track->sampler);
-    for (int i = SINKS - 1; i >= 0; i--)
-        if (track->sinks[i].is_open)
-            tables[i]->close(track->sinks[i].self);
+    if (track)
+        tdmi_sampler_stop(track->sampler);
     tdmi_free(track);
 }
 
 void tdmi_track_watch_gpus(tdmi_track *track, const char *library)
 {
-    tdmi_arena arena;
     tdm_error problem = {0};
-    tdmi_arena_init(&arena, 0);
-    const struct tdmi_sampler_options options = {
-        .path = tdmi_path_join(&arena, tdmi_run_path(track->run), "system.jsonl"),
-        .library = library};
-    const tdm_status status =
-        options.path ? tdmi_sampler_start(&options, &track->sampler, &problem)
-                     : TDM_FAIL(&problem, TDM_E_MEMORY, "watching cards: out of memory");
-    if (status != TDM_OK)
-        tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", tdmi_run_path(track->run),
+    if (tdmi_sampler_start(tdmi_run_path(track->run), library, 0, &track->sampler, &problem) !=
+        TDM_OK)
+        tdm_log(TDM_LOG_WARNING, "%s: GPUs are not watched: %s", tdmi_run_path(track->run),
                 tdm_error_sentence(&problem, 0));
-    tdmi_arena_release(&arena);
 }
 
 void tdmi_track_report(tdmi_track *track, const tdm_event *event)
@@ -90,12 +118,12 @@ void tdmi_track_report(tdmi_track *track, const tdm_event *event)
 
 void tdmi_track_record(tdmi_track *track, const tdm_event *event)
 {
-    for (int i = 0; i < SINKS; i++) {
-        tdm_error problem = {0};
-        if (track->sinks[i].is_open &&
-            tables[i]->event(track->sinks[i].self, event, &problem) != TDM_OK)
-            warn_once(track, i, &problem);
-    }
+    tdm_error problem = {0};
+    const tdm_status status = write_line(track->run, event, &problem);
+    if (status != TDM_OK && !track->has_failed)
+        tdm_log(TDM_LOG_WARNING, "%s: not everything is recorded (jsonl): %s",
+                tdmi_run_path(track->run), tdm_error_sentence(&problem, problem.n_frames - 1));
+    track->has_failed |= status != TDM_OK;
 }
 
 void tdmi_track_event(tdmi_track *track, const tdm_event *event)

@@ -63,7 +63,7 @@ static void describe_gpus(struct tdm_machine_gpus *gpus)
 {
     tdmi_nvml *nvml;
     tdm_error why = {0};
-    if (tdmi_nvml_open(&nvml, &why) != TDM_OK) {
+    if (tdmi_nvml_open(NULL, &nvml, &why) != TDM_OK) {
         snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
         return;
     }

@@ -22,7 +22,7 @@ find pictures -type f -exec cksum {} + | sort >after
 expect_true "nothing was changed" cmp before after
 
 expect_exit 0 "$TANDEM" audit pictures
-expect_stdout_matches '^15 pictures of 3 classes \(folder\)'
+expect_stdout_matches '^15 images of 3 classes \(folder\)'
 expect_stdout_matches '^  truncated  .*cut\.ppm'
 expect_stdout_matches '^  same  .*000000\.ppm  =  .*copy\.ppm$'
 expect_exit 3 "$TANDEM" audit pictures --strict --json
@@ -82,10 +82,10 @@ mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json
 expect_same 0 "$(json_value classes)" "a flat folder is fine"
 expect_exit 0 "$TANDEM" audit flat
-expect_stdout_matches '^1 picture of 0 classes '
+expect_stdout_matches '^1 image of 0 classes '
 printf 'path,label\ngone.ppm,cat\n' >list.csv
 expect_exit 0 "$TANDEM" audit list.csv
-expect_stdout_matches '^1 picture of 1 class \(list\)'
+expect_stdout_matches '^1 image of 1 class \(list\)'
 expect_stdout_matches '^  unreadable +1  not there, not to be read, '
 expect_exit 3 "$TANDEM" audit nowhere
 expect_exit 2 "$TANDEM" audit

@@ -8,7 +8,7 @@ expect_true "seconds are told" test "$(json_value measured.seconds)" != None
 
 expect_exit 0 "$TANDEM" doctor --time 1 --disk-size 4M
 expect_stdout_matches '^This machine$'
-expect_stdout_matches '^  processor +[^ ]'
+expect_stdout_matches '^  CPU +[^ ]'
 expect_stdout_matches '^  memory copy +[0-9.]+ .?B/s +on one thread, [0-9.]+ .?B/s +on [0-9]+ \(read \+ written\)$'
 expect_stdout_matches '^  f32 matmul +[0-9.]+ .?FLOP/s +on one thread'
 expect_stdout_matches '^  precision '

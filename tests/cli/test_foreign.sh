@@ -72,7 +72,7 @@ expect_exit 2 "$TANDEM" predict colour.safetensors pictures --padding same
 expect_stderr_matches 'says the padding of each layer'
 expect_exit 2 "$TANDEM" predict colour.safetensors pictures --scale double
 expect_exit 2 "$TANDEM" predict colour.safetensors pictures --logits
-expect_stderr_matches 'want --json'
+expect_stderr_matches '--logits requires --json'
 expect_exit 3 "$TANDEM" predict leaky.safetensors pictures
 expect_stderr_matches "'leakyrelu' is a LeakyReLU, and there is no op"
 

@@ -145,11 +145,11 @@ expect_stderr_matches '^tandem: the measurements were stopped on request$'
 # What waits for somebody who never comes is refused.
 mkfifo fifo
 expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config fifo
-expect_stderr_matches '^tandem: the config file fifo is a pipe or device; a regular file is wanted$'
+expect_stderr_matches '^tandem: the config file fifo is a pipe or device; a regular file is required$'
 expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config .
-expect_stderr_matches '^tandem: the config file . is a folder; a regular file is wanted$'
+expect_stderr_matches '^tandem: the config file . is a folder; a regular file is required$'
 expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config /dev/zero
-expect_stderr_matches '^tandem: the config file /dev/zero is a pipe or device; a regular file is wanted$'
+expect_stderr_matches '^tandem: the config file /dev/zero is a pipe or device; a regular file is required$'
 
 # A pipe that is full and that nobody reads keeps the command inside a write for as long as we like.
 # ThreadSanitizer holds signals back until such a call returns, which it never does.

@@ -77,12 +77,12 @@ expect_exit 3 "$TANDEM" predict run --files-from list.txt
 expect_stdout_matches "skipped: .*no such file or folder: 'nowhere.ppm'"
 expect_exit 3 "$TANDEM" predict run --files-from nowhere.txt
 expect_stderr_matches 'reading nowhere.txt: No such file'
-expect_stderr_matches '--files-from wants a list of paths'
+expect_stderr_matches '--files-from takes a list of paths'
 expect_exit 3 "$TANDEM" predict run --files-from pictures
 expect_stderr_matches 'reading pictures: Is a directory'
-expect_stderr_matches '--files-from wants a list of paths'
+expect_stderr_matches '--files-from takes a list of paths'
 expect_exit 3 "$TANDEM" predict run --files-from -
-expect_stderr_matches 'there is no path in standard input; one a line is wanted'
+expect_stderr_matches 'there is no path in standard input; one a line is accepted'
 expect_exit 2 "$TANDEM" predict run "$picture" --files-from list.txt
 expect_stderr_matches "not both; found '$picture'"
 expect_exit 2 "$TANDEM" predict run

@@ -61,7 +61,7 @@ expect_true "nothing was written again" cmp before after
 expect_exit 2 "$TANDEM" prepare pictures -o new/out --size 33 --codec raw
 expect_stderr_matches 'begun with --size 32, and 33 is asked for'
 expect_exit 0 "$TANDEM" prepare pictures -o again --size 32 --codec raw --threads 1
-expect_stdout_matches '^90 pictures of 3 classes in again: 81 train, 9 val \(2 files, '
+expect_stdout_matches '^90 images of 3 classes in again: 81 train, 9 val \(2 files, '
 expect_stdout_matches '^next: tandem train again$'
 expect_true "one thread gives the same bytes" diff -r new/out again
 

@@ -25,9 +25,9 @@ expect_exit 3 "$TANDEM" runs list nowhere
 expect_exit 2 "$TANDEM" runs lits
 expect_stderr_matches "can: list, show, compare; found 'lits'"
 expect_exit 2 "$TANDEM" runs show
-expect_stderr_matches 'wants one RUN; found 0 arguments$'
+expect_stderr_matches 'takes one RUN; found 0 arguments$'
 expect_exit 2 "$TANDEM" runs compare runs/a
-expect_stderr_matches 'wants two runs, A and B; found 1 argument$'
+expect_stderr_matches 'takes two runs, A and B; found 1 argument$'
 
 # A run that was killed is told with all of its epochs, not with the best.
 cp -r runs/a killed

@@ -19,7 +19,7 @@ static const struct tdmi_setting *time_of(const struct tdmi_settings *settings)
 {
     const struct tdmi_option *row = tdmi_option_find(settings->command->options, "time");
     assert_non_null(row);
-    return &settings->own[row - settings->command->options];
+    return &settings->of[TDMI_TABLE_OWN][row - settings->command->options];
 }
 
 TEST(the_stronger_source_wins)

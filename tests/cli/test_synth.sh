@@ -7,7 +7,7 @@ expect_same 12 "$(json_value images)" "3 x 4 images"
 expect_same 3 "$(json_value classes)" "3 classes"
 expect_same 12 "$(find new/pictures -name '*.ppm' | wc -l | tr -d ' ')" "12 files, parents made"
 expect_exit 0 "$TANDEM" synth again --classes 3 --per-class 4 --size 32 --seed 9 --format ppm --threads 1
-expect_stdout_matches '^12 pictures of 3 classes in again \('
+expect_stdout_matches '^12 images of 3 classes in again \('
 expect_stdout_matches '^next: tandem train again$'
 expect_true "the same seed gives the same bytes" diff -r new/pictures again
 expect_exit 0 "$TANDEM" synth other --classes 3 --per-class 4 --size 32 --seed 10 --format ppm --quiet

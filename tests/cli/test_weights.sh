@@ -10,7 +10,7 @@ expect_json weights
 expect_exit 2 "$TANDEM" weights lsit
 expect_stderr_matches "can: list, fetch, inspect, convert; found 'lsit'"
 expect_exit 2 "$TANDEM" weights fetch
-expect_stderr_matches 'wants the NAME of published weights'
+expect_stderr_matches 'takes the NAME of published weights'
 expect_exit 2 "$TANDEM" weights fetch xceptoin
 expect_stderr_matches "did you mean 'xception'"
 expect_exit 2 "$TANDEM" weights list --mirror http://127.0.0.1:9/

@@ -114,9 +114,9 @@ TEST(what_is_no_form_is_refused_in_a_sentence)
         whole, "1 to 70 characters");
     refuses(TYPE, "", "is not in the body");
     refuses(TYPE, "--X", "is not in the body");
-    refuses(TYPE, "--XX", "goes on behind boundary 1");
-    refuses(TYPE, "--XXY\r\n" HEAD("a") "x\r\n--XX--", "goes on behind boundary 1");
-    refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--XXY--", "goes on behind boundary 2");
+    refuses(TYPE, "--XX", "continues behind boundary 1");
+    refuses(TYPE, "--XXY\r\n" HEAD("a") "x\r\n--XX--", "continues behind boundary 1");
+    refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--XXY--", "continues behind boundary 2");
     refuses(TYPE, "--XX\r\n" HEAD("a") "x\r\n--X", "does not end with the boundary");
     refuses(TYPE, "--XX\r\nContent-Disposition: form-data", "ends before its head does");
     refuses(TYPE, "--XX\r\nContent-Type: image/png\r\n\r\nx\r\n--XX--", "no Content-Disposition");

@@ -25,7 +25,7 @@ END
 planted() { # file line sentence
     fresh_tree
     mkdir -p "$(dirname "tree/$1")"
-    [ -e "tree/$1" ] || echo '/* What it owns. */' >"tree/$1"
+    [ -e "tree/$1" ] || echo '/* Owner of x. */' >"tree/$1"
     echo "$2" >>"tree/$1"
     expect_exit 1 "$SOURCE/tools/check-style" tree
     expect_stdout_matches "^$1:[0-9]+: $3"
@@ -45,6 +45,22 @@ planted src/base/a.c '#if TDM_HAVE_JPEG' 'asks what the build found'
 planted src/base/a.c '#include "tandem_features.h"' 'asks what the build found'
 planted src/base/a.c '/* TODO: later */' 'a TODO needs the number'
 planted src/base/a.c 'int  g;' 'layout differs'
+
+planted src/base/a.c '/* A run that is gone on with. */' "'gone on with' is not plain: resume"
+planted src/base/a.c 'static int a_run_that_thaws;' "'thaws_?' is not plain: unfreeze"
+planted src/base/a.c '/* Of each image the label. */' "'/[*] Of' is not plain: a comment begins with"
+printf '/*\n * What a file owns.\n */\n' >tree/src/base/a.c
+expect_exit 1 "$SOURCE/tools/check-style" tree
+expect_stdout_matches "^src/base/a.c:2: '/[*] What' is not plain"
+planted docs/how-to/a.md 'A folder is wanted.' "'is wanted.?' is not plain: say what is required"
+planted include/tandem/a.def 'X(card) /* an opened card */' "'card.?' is not plain: GPU"
+planted tests/cli/test_a.sh '# answers are equal, to the bit' "'to the bit' is not plain"
+
+# Option values and recorded words stay.
+fresh_tree
+mkdir tree/docs
+echo '`--decode card`, `card` and "thaws_to" were there before.' >tree/docs/a.md
+expect_exit 0 "$SOURCE/tools/check-style" tree
 
 fresh_tree
 printf '/* One. */\nstruct tdmi_part {\n    int x;\n};\n' >tree/src/base/b.h

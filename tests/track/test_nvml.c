@@ -27,7 +27,7 @@ static struct fake_nvml *open_fake(const char *file, void **library)
 static tdmi_nvml *open_nvml(const char *file)
 {
     tdmi_nvml *nvml;
-    assert_int_equal(tdmi_nvml_open_file(file, &nvml, NULL), TDM_OK);
+    assert_int_equal(tdmi_nvml_open(file, &nvml, NULL), TDM_OK);
     return nvml;
 }
 
@@ -100,7 +100,7 @@ static void expect_absent(const char *file, const char *part)
 {
     tdmi_nvml *nvml;
     tdm_error err = {0};
-    assert_int_equal(tdmi_nvml_open_file(file, &nvml, &err), TDM_E_ABSENT);
+    assert_int_equal(tdmi_nvml_open(file, &nvml, &err), TDM_E_ABSENT);
     assert_null(nvml);
     if (!strstr(tdm_error_sentence(&err, 0), part))
         fail_msg("'%s' does not say '%s'", tdm_error_sentence(&err, 0), part);
@@ -113,12 +113,12 @@ TEST(libraries_that_are_of_no_use_are_named)
     expect_absent(FAKE_NVML_BROKEN, "lacks the function nvmlDeviceGetCount_v2");
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     fake->init_code = 9;
-    expect_absent(FAKE_NVML, "installed but not running (NVML says 9)");
+    expect_absent(FAKE_NVML, "installed but not running (NVML returns 9)");
     fake->init_code = 12;
-    expect_absent(FAKE_NVML, "does not answer (NVML says 12)");
+    expect_absent(FAKE_NVML, "does not answer (NVML returns 12)");
     fake->init_code = 0;
     fake->n_cards = 0;
-    expect_absent(FAKE_NVML, "sees no card");
+    expect_absent(FAKE_NVML, "sees no GPU");
     fake->n_cards = 2;
     fake->handle_code = 15; /* lost */
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
@@ -126,7 +126,7 @@ TEST(libraries_that_are_of_no_use_are_named)
     tdm_error err = {0};
     assert_int_equal(tdmi_nvml_sample(nvml, 1, &sample, &err), TDM_E_ABSENT);
     assert_non_null(
-        strstr(tdm_error_sentence(&err, 0), "card 1 of 2 cannot be reached (NVML says 15)"));
+        strstr(tdm_error_sentence(&err, 0), "GPU 1 of 2 cannot be reached (NVML returns 15)"));
     tdmi_nvml_close(nvml);
     dlclose(library);
 }
@@ -180,8 +180,8 @@ static void expect_line(const char *line, int64_t step, int card, double joules)
     tdm_json_document_free(document);
 }
 
-/* A look when it begins, and one when it ends. */
-TEST(a_run_says_what_its_cards_did)
+/* One sample at the start, and one at the end. */
+TEST(a_run_records_the_state_of_its_gpus)
 {
     char path[1024], file[1100];
     void *library;
@@ -210,18 +210,16 @@ TEST(a_run_says_what_its_cards_did)
     dlclose(library);
 }
 
-TEST(looks_follow_each_other)
+TEST(samples_follow_each_other)
 {
     char file[1024];
     void *library;
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     tdmi_sampler *sampler;
-    const struct tdmi_sampler_options options = {in_folder(state, "often.jsonl", file), FAKE_NVML,
-                                                 1};
-    assert_int_equal(tdmi_sampler_start(&options, &sampler, NULL), TDM_OK);
+    assert_int_equal(tdmi_sampler_start(*state, FAKE_NVML, 1, &sampler, NULL), TDM_OK);
     wait_for(&fake->n_samples, 20);
     tdmi_sampler_stop(sampler);
-    char *text = text_of(file);
+    char *text = text_of(in_folder(state, "system.jsonl", file));
     int n = 0;
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
         n++;
@@ -230,16 +228,16 @@ TEST(looks_follow_each_other)
     dlclose(library);
 }
 
-/* What is logged goes to stderr, which is a file for as long. */
-TEST(a_run_goes_on_without_a_driver)
+/* Messages of the log go to stderr, which is a file meanwhile. */
+TEST(a_run_continues_without_a_driver)
 {
-    char file[1024], log[1024];
+    char file[1024], folder[1024], log[1024];
     tdmi_sampler *sampler;
-    const struct tdmi_sampler_options options = {in_folder(state, "none.jsonl", file),
-                                                 FAKE_NVML_BROKEN, 0};
     const int kept = dup(STDERR_FILENO);
     assert_non_null(freopen(in_folder(state, "log", log), "wb", stderr));
-    assert_int_equal(tdmi_sampler_start(&options, &sampler, NULL), TDM_OK);
+    assert_int_equal(
+        tdmi_sampler_start(in_folder(state, "none", folder), FAKE_NVML_BROKEN, 0, &sampler, NULL),
+        TDM_OK);
     tdmi_sampler_place(sampler, 5);
     tdmi_sampler_stop(sampler);
     tdmi_sampler_stop(NULL);
@@ -247,11 +245,11 @@ TEST(a_run_goes_on_without_a_driver)
     dup2(kept, STDERR_FILENO);
     close(kept);
     char *text = text_of(log);
-    const char *said = strstr(text, "cards are not watched");
+    const char *said = strstr(text, "GPUs are not watched");
     assert_non_null(said);
-    assert_null(strstr(said + 1, "cards are not watched"));
+    assert_null(strstr(said + 1, "GPUs are not watched"));
     free(text);
-    assert_int_equal(access(file, F_OK), -1);
+    assert_int_equal(access(in_folder(state, "none/system.jsonl", file), F_OK), -1);
 }
 
 TEST_MAIN(make_folder, remove_folder)

@@ -1,6 +1,6 @@
 /*
  * Whole lines go past the caches, what is left at both ends does not. SSE2 is part of x86-64; the
- * processor joins four stores of 16 bytes to one of a line.
+ * CPU joins four stores of 16 bytes to one of a line.
  */
 #include "base/file/far_copy.h"
 

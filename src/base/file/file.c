@@ -64,46 +64,29 @@ static tdm_status read_all(int fd, const char *path, size_t guess, size_t limit_
 tdm_status tdmi_file_read(const char *path, size_t limit_bytes, void **bytes, size_t *length_bytes,
                           tdm_error *err)
 {
-    char *content = NULL;
-    size_t length = 0;
+    TDMI_AT_END(tdmi_free_at) char *content = NULL;
     struct stat facts;
-    tdm_status status = TDM_OK;
     *bytes = NULL;
     *length_bytes = 0;
     if (limit_bytes > (size_t)PTRDIFF_MAX / 4)
         limit_bytes = (size_t)PTRDIFF_MAX / 4;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    TDMI_AT_END(tdmi_close_at) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return TDM_FAIL(err, read_status(errno), "cannot open %s: %s", path, strerror(errno));
-    if (fstat(fd, &facts) != 0) {
-        status = TDM_FAIL(err, read_status(errno), "cannot read %s: %s", path, strerror(errno));
-        goto out;
-    }
-    if (S_ISDIR(facts.st_mode)) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "cannot read %s: it is a folder, not a file", path);
-        goto out;
-    }
-    if (S_ISFIFO(facts.st_mode)) {
-        status = TDM_FAIL(err, TDM_E_INPUT, "cannot read %s: it is a pipe, not a file", path);
-        goto out;
-    }
-    uint64_t size = facts.st_size > 0 ? (uint64_t)facts.st_size : 0;
-    if (size > limit_bytes) {
-        status =
-            TDM_FAIL(err, TDM_E_INPUT, "%s is too large: %llu bytes, at most %zu are accepted here",
-                     path, (unsigned long long)size, limit_bytes);
-        goto out;
-    }
-    status = read_all(fd, path, size ? (size_t)size : 4096, limit_bytes, &content, &length, err);
-    if (status == TDM_OK) {
-        *bytes = content;
-        *length_bytes = length;
-        content = NULL;
-    }
-out:
-    tdmi_free(content);
-    close(fd);
-    return status;
+    if (fstat(fd, &facts) != 0)
+        return TDM_FAIL(err, read_status(errno), "cannot read %s: %s", path, strerror(errno));
+    if (S_ISDIR(facts.st_mode) || S_ISFIFO(facts.st_mode))
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot read %s: it is a %s, not a file", path,
+                        S_ISDIR(facts.st_mode) ? "folder" : "pipe");
+    const uint64_t size = facts.st_size > 0 ? (uint64_t)facts.st_size : 0;
+    if (size > limit_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s is too large: %llu bytes, at most %zu are accepted here", path,
+                        (unsigned long long)size, limit_bytes);
+    TDMI_TRY(
+        read_all(fd, path, size ? (size_t)size : 4096, limit_bytes, &content, length_bytes, err));
+    *bytes = tdmi_take(&content);
+    return TDM_OK;
 }
 
 /* ---- folders ------------------------------------------------------------------------------ */
@@ -116,14 +99,15 @@ static enum tdmi_file_kind kind_of_refusal(int reason)
                : TDMI_FILE_FORBIDDEN;
 }
 
+static enum tdmi_file_kind kind_of_mode(mode_t mode)
+{
+    return S_ISREG(mode) ? TDMI_FILE_REGULAR : S_ISDIR(mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;
+}
+
 enum tdmi_file_kind tdmi_file_kind_of(const char *path)
 {
     struct stat facts;
-    if (stat(path, &facts) != 0)
-        return kind_of_refusal(errno);
-    if (S_ISREG(facts.st_mode))
-        return TDMI_FILE_REGULAR;
-    return S_ISDIR(facts.st_mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;
+    return stat(path, &facts) == 0 ? kind_of_mode(facts.st_mode) : kind_of_refusal(errno);
 }
 
 int64_t tdmi_file_bytes(const char *path)
@@ -145,8 +129,7 @@ int64_t tdmi_disk_spare_bytes(const char *path)
 
 tdm_status tdmi_folder_make(const char *path, tdm_error *err)
 {
-    tdmi_arena arena = {0};
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     if (tdmi_file_kind_of(path) == TDMI_FILE_FOLDER)
         return TDM_OK;
     char *prefix = tdmi_arena_copy(&arena, path);
@@ -156,40 +139,30 @@ tdm_status tdmi_folder_make(const char *path, tdm_error *err)
     for (char *at = prefix;; at++) {
         if (*at != '/' && *at != '\0')
             continue;
-        char kept = *at;
+        const char kept = *at;
         *at = '\0';
-        if (at != prefix && mkdir(prefix, 0777) != 0) {
-            int reason = errno;
-            if (tdmi_file_kind_of(prefix) != TDMI_FILE_FOLDER) {
-                const bool is_above = strcmp(prefix, path) != 0;
-                status =
-                    TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s: %s%s%s", path,
-                             is_above ? prefix : "", is_above ? ": " : "",
-                             reason == EEXIST ? "is there and is no folder" : strerror(reason));
-                break;
-            }
-        }
+        const int reason = at != prefix && mkdir(prefix, 0777) != 0 ? errno : 0;
+        if (reason && tdmi_file_kind_of(prefix) != TDMI_FILE_FOLDER)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s: %s%s%s", path,
+                            kept ? prefix : "", kept ? ": " : "",
+                            reason == EEXIST ? "is there and is no folder" : strerror(reason));
         *at = kept;
         if (kept == '\0')
-            break;
+            return TDM_OK;
     }
-    tdmi_arena_release(&arena);
-    return status;
 }
 
 tdm_status tdmi_folder_sync(const char *path, tdm_error *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    TDMI_AT_END(tdmi_close_at) const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* A folder that may be written but not read cannot be synced; nothing is wrong with it. */
     if (fd < 0 && errno == EACCES)
         return TDM_OK;
     if (fd < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot sync the folder %s: %s", path, strerror(errno));
-    int reason = fsync(fd) == 0 ? 0 : errno;
-    close(fd);
     /* Some network and user-space file systems have no fsync for folders. */
-    if (reason && reason != EINVAL && reason != ENOSYS && reason != ENOTSUP)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot sync the folder %s: %s", path, strerror(reason));
+    if (fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot sync the folder %s: %s", path, strerror(errno));
     return TDM_OK;
 }
 
@@ -205,9 +178,7 @@ static enum tdmi_file_kind kind_of_entry(int folder_fd, const struct dirent *ent
         *is_loop = errno == ELOOP;
         return kind_of_refusal(errno); /* a link to nowhere, or gone meanwhile */
     }
-    if (S_ISREG(facts.st_mode))
-        return TDMI_FILE_REGULAR;
-    return S_ISDIR(facts.st_mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;
+    return kind_of_mode(facts.st_mode);
 }
 
 static int by_name(const void *left, const void *right)
@@ -220,7 +191,7 @@ static int by_name(const void *left, const void *right)
 static tdm_status list_entries(DIR *folder, const char *path, tdmi_arena *arena,
                                struct tdmi_folder_entry **list, size_t *n_list, tdm_error *err)
 {
-    size_t capacity = 0;
+    int64_t capacity = 0;
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(folder);
@@ -231,15 +202,8 @@ static tdm_status list_entries(DIR *folder, const char *path, tdmi_arena *arena,
             return TDM_OK;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (*n_list == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            struct tdmi_folder_entry *grown = tdmi_realloc(*list, capacity, sizeof **list);
-            if (!grown)
-                return TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
-            *list = grown;
-        }
         const char *name = tdmi_arena_copy(arena, entry->d_name);
-        if (!name)
+        if (!name || !TDMI_GROW(*list, capacity, *n_list))
             return TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
         bool is_loop;
         enum tdmi_file_kind kind = kind_of_entry(dirfd(folder), entry, &is_loop);
@@ -247,35 +211,34 @@ static tdm_status list_entries(DIR *folder, const char *path, tdmi_arena *arena,
     }
 }
 
+static void close_folder(DIR **folder)
+{
+    if (*folder)
+        closedir(*folder);
+}
+
 tdm_status tdmi_folder_list(const char *path, tdmi_arena *arena, struct tdmi_folder_entry **entries,
                             size_t *n_entries, tdm_error *err)
 {
-    struct tdmi_folder_entry *list = NULL, *kept = NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_folder_entry *list = NULL;
     size_t n_list = 0;
     *entries = NULL;
     *n_entries = 0;
-    DIR *folder = opendir(path);
+    TDMI_AT_END(close_folder) DIR *folder = opendir(path);
     if (!folder)
         return TDM_FAIL(err, read_status(errno), "cannot list the folder %s: %s", path,
                         strerror(errno));
-    tdm_status status = list_entries(folder, path, arena, &list, &n_list, err);
-    if (status != TDM_OK)
-        goto out;
-    kept = tdmi_arena_alloc(arena, n_list, sizeof *kept);
-    if (!kept) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
-        goto out;
-    }
+    TDMI_TRY(list_entries(folder, path, arena, &list, &n_list, err));
+    struct tdmi_folder_entry *kept = tdmi_arena_alloc(arena, n_list, sizeof *kept);
+    if (!kept)
+        return TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
     if (n_list > 0) {
         qsort(list, n_list, sizeof *list, by_name);
         memcpy(kept, list, n_list * sizeof *list);
     }
     *entries = kept;
     *n_entries = n_list;
-out:
-    tdmi_free(list);
-    closedir(folder);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- paths -------------------------------------------------------------------------------- */

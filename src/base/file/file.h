@@ -5,6 +5,7 @@
 #define TANDEM_BASE_FILE_FILE_H
 
 #include "base/arena.h"
+#include "base/scope.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +34,7 @@ tdm_status tdmi_atomic_rename(tdmi_atomic_file *file, const char *path,
 tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_atomic_abort(tdmi_atomic_file *file);
+TDMI_POINTER_RELEASE(tdmi_atomic_file, tdmi_atomic_abort)
 
 /* open, write, commit in one. */
 tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes,

@@ -34,6 +34,11 @@ struct tdmi_atomic_file {
 
 #define FLUSH_BYTES ((off_t)4 << 20)
 
+static tdm_status refused(const tdmi_atomic_file *file, int reason, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target, strerror(reason));
+}
+
 /* Set the target's folder; false: no memory. */
 static bool find_folder(tdmi_atomic_file *file)
 {
@@ -54,20 +59,17 @@ static tdm_status find_target(tdmi_atomic_file *file, const char *path, mode_t *
                               tdm_error *err)
 {
     struct stat facts;
+    char resolved[PATH_MAX];
     *mode = 0;
-    const char *target = path;
     if (stat(path, &facts) == 0) {
         if (!S_ISREG(facts.st_mode))
             return TDM_FAIL(err, TDM_E_USAGE, "cannot write %s: it is %s; give the name of a file",
                             path, S_ISDIR(facts.st_mode) ? "a folder" : "a device or pipe");
         *mode = facts.st_mode & 0777;
-        char resolved[PATH_MAX];
-        if (lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode)) {
-            if (!realpath(path, resolved))
-                return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", path, strerror(errno));
-            target = resolved;
-        }
-        file->target = tdmi_arena_copy(&file->arena, target);
+        const bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+        if (is_link && !realpath(path, resolved))
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+        file->target = tdmi_arena_copy(&file->arena, is_link ? resolved : path);
     } else {
         file->target = tdmi_arena_copy(&file->arena, path);
     }
@@ -104,8 +106,7 @@ static tdm_status make_temporary(tdmi_atomic_file *file, mode_t mode, tdm_error 
             return TDM_OK;
         }
         if (errno != EEXIST && errno != EINTR)
-            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target,
-                            strerror(errno));
+            return refused(file, errno, err);
     }
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "cannot write %s: 1000 temporary files of it are left in %s; remove them",
@@ -116,21 +117,15 @@ tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error
 {
     mode_t mode = 0;
     *file = NULL;
-    tdmi_atomic_file *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
     made->fd = -1;
     tdmi_arena_init(&made->arena, 4096);
-    tdm_status status = find_target(made, path, &mode, err);
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, tdmi_folder_make(made->folder, err), "cannot write %s", path);
-    if (status == TDM_OK)
-        status = make_temporary(made, mode, err);
-    if (status != TDM_OK) {
-        tdmi_atomic_abort(made);
-        return status;
-    }
-    *file = made;
+    TDMI_TRY(find_target(made, path, &mode, err));
+    TDM_TRY(tdmi_folder_make(made->folder, err), err, "cannot write %s", path);
+    TDMI_TRY(make_temporary(made, mode, err));
+    *file = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -145,10 +140,8 @@ static tdm_status put(tdmi_atomic_file *file, off_t offset, const void *bytes, s
         if (step < 0 && errno == EINTR)
             continue;
         if (step <= 0) {
-            int reason = step < 0 ? errno : ENOSPC;
             file->is_broken = true;
-            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target,
-                            strerror(reason));
+            return refused(file, step < 0 ? errno : ENOSPC, err);
         }
         at += step;
         length_bytes -= (size_t)step;
@@ -173,12 +166,10 @@ static void flush_early(tdmi_atomic_file *file)
 tdm_status tdmi_atomic_write(tdmi_atomic_file *file, const void *bytes, size_t length_bytes,
                              tdm_error *err)
 {
-    tdm_status status = put(file, -1, bytes, length_bytes, err);
-    if (status == TDM_OK) {
-        file->n_written += (off_t)length_bytes;
-        flush_early(file);
-    }
-    return status;
+    TDMI_TRY(put(file, -1, bytes, length_bytes, err));
+    file->n_written += (off_t)length_bytes;
+    flush_early(file);
+    return TDM_OK;
 }
 
 tdm_status tdmi_atomic_write_at(tdmi_atomic_file *file, uint64_t offset, const void *bytes,
@@ -205,34 +196,20 @@ tdm_status tdmi_atomic_rename(tdmi_atomic_file *file, const char *path, tdm_erro
 
 tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    if (file->is_broken) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot finish %s: an earlier write to it failed",
-                          file->target);
-        goto out;
-    }
-    int is_synced = fsync(file->fd);
-    if (is_synced != 0 && errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target, strerror(errno));
-        goto out;
-    }
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *own = file;
+    if (own->is_broken)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot finish %s: an earlier write to it failed",
+                        own->target);
+    if (fsync(own->fd) != 0 && errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return refused(own, errno, err);
     /* Network file systems report a full disk or quota as late as here. */
-    int is_closed = close(file->fd);
-    file->fd = -1;
-    if (is_closed != 0 && errno != EINTR) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target, strerror(errno));
-        goto out;
-    }
-    if (rename(file->temporary, file->target) != 0) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target, strerror(errno));
-        goto out;
-    }
-    file->is_made = false;
-    status = TDM_WRAP(err, tdmi_folder_sync(file->folder, err),
-                      "%s is written but may not outlive a power failure", file->target);
-out:
-    tdmi_atomic_abort(file);
-    return status;
+    const int is_closed = close(own->fd);
+    own->fd = -1;
+    if ((is_closed != 0 && errno != EINTR) || rename(own->temporary, own->target) != 0)
+        return refused(own, errno, err);
+    own->is_made = false;
+    return TDM_WRAP(err, tdmi_folder_sync(own->folder, err),
+                    "%s is written but may not outlive a power failure", own->target);
 }
 
 void tdmi_atomic_abort(tdmi_atomic_file *file)
@@ -249,14 +226,8 @@ void tdmi_atomic_abort(tdmi_atomic_file *file)
 
 tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes, tdm_error *err)
 {
-    tdmi_atomic_file *file = NULL;
-    tdm_status status = tdmi_atomic_open(path, &file, err);
-    if (status != TDM_OK)
-        return status;
-    status = tdmi_atomic_write(file, bytes, length_bytes, err);
-    if (status != TDM_OK) {
-        tdmi_atomic_abort(file);
-        return status;
-    }
-    return tdmi_atomic_commit(file, err);
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
+    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    TDMI_TRY(tdmi_atomic_write(file, bytes, length_bytes, err));
+    return tdmi_atomic_commit(tdmi_take(&file), err);
 }

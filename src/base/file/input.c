@@ -3,7 +3,6 @@
  * without a writer, so nothing waits but short steps of poll, with a look at the stop flag between.
  */
 #include "base/file/input.h"
-#include "base/memory.h"
 #include "base/text/text.h"
 #include "base/file/path_list.h"
 #include "tandem/event.h"
@@ -22,73 +21,53 @@ struct tdmi_input {
     const char *name;
 };
 
-/* Bytes that came, 0 at the end, -1: errno says why. */
-static ssize_t read_step(int descriptor, char *bytes, const char *name, tdm_error *err)
+/* *got: bytes that came, 0 at the end. */
+static tdm_status read_step(int descriptor, char *bytes, const char *name, size_t *got,
+                            tdm_error *err)
 {
     struct pollfd ready = {.fd = descriptor, .events = POLLIN};
-    for (;;) {
-        if (tdm_stop_is_requested()) {
-            (void)TDM_FAIL(err, TDM_E_STOPPED, "reading %s: stopped on request", name);
-            return -1;
-        }
-        int n = poll(&ready, 1, step_ms);
-        ssize_t got = n > 0 ? read(descriptor, bytes, step_bytes) : -1;
-        if (got >= 0)
-            return got;
-        if (n != 0 && errno != EINTR && errno != EAGAIN) {
-            (void)TDM_FAIL(err, TDM_E_INPUT, "reading %s: %s", name, strerror(errno));
-            return -1;
-        }
+    while (!tdm_stop_is_requested()) {
+        const int n = poll(&ready, 1, step_ms);
+        const ssize_t step = n > 0 ? read(descriptor, bytes, step_bytes) : -1;
+        *got = step > 0 ? (size_t)step : 0;
+        if (step >= 0)
+            return TDM_OK;
+        if (n != 0 && errno != EINTR && errno != EAGAIN)
+            return TDM_FAIL(err, TDM_E_INPUT, "reading %s: %s", name, strerror(errno));
     }
+    return TDM_FAIL(err, TDM_E_STOPPED, "reading %s: stopped on request", name);
 }
 
 static tdm_status read_all(int descriptor, struct tdmi_input *input, tdm_error *err)
 {
-    for (;;) {
+    size_t got = 0;
+    do {
         char *room = tdmi_text_room(&input->bytes, step_bytes);
         if (!room)
             return TDM_FAIL(err, TDM_E_MEMORY, "reading %s: out of memory after %zu bytes",
                             input->name, input->bytes.length_bytes);
-        tdm_error problem = {0};
-        ssize_t got = read_step(descriptor, room, input->name, &problem);
-        input->bytes.length_bytes -= (size_t)(step_bytes - (got > 0 ? got : 0));
-        if (got < 0) {
-            if (err)
-                *err = problem;
-            return problem.code;
-        }
+        TDMI_TRY(read_step(descriptor, room, input->name, &got, err));
+        input->bytes.length_bytes -= step_bytes - got;
         if (input->bytes.length_bytes > limit_bytes)
             return TDM_FAIL(err, TDM_E_INPUT, "reading %s: more than %d bytes, which is the most",
                             input->name, limit_bytes);
-        if (got == 0) {
-            input->bytes.bytes[input->bytes.length_bytes] = '\0';
-            return TDM_OK;
-        }
-    }
+    } while (got > 0);
+    input->bytes.bytes[input->bytes.length_bytes] = '\0';
+    return TDM_OK;
 }
 
 tdm_status tdmi_input_open(const char *path, tdmi_input **input, tdm_error *err)
 {
     const bool is_standard = strcmp(path, "-") == 0;
-    const int descriptor =
-        is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
+    TDMI_AT_END(tdmi_close_at)
+    const int opened = is_standard ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    TDMI_AT_END(tdmi_input_close_at) tdmi_input *made = NULL;
+    if (opened < 0 && !is_standard)
         return TDM_FAIL(err, TDM_E_INPUT, "reading %s: %s", path, strerror(errno));
-    tdmi_input *made = tdmi_alloc(1, sizeof *made);
-    tdm_status status;
-    if (!made) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "reading %s: out of memory", path);
-    } else {
-        made->name = is_standard ? "standard input" : path;
-        status = read_all(descriptor, made, err);
-    }
-    if (!is_standard)
-        close(descriptor);
-    if (status != TDM_OK) {
-        tdmi_input_close(made);
-        return status;
-    }
-    *input = made;
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "reading %s: out of memory", path);
+    made->name = is_standard ? "standard input" : path;
+    TDMI_TRY(read_all(is_standard ? STDIN_FILENO : opened, made, err));
+    *input = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -35,7 +35,7 @@ tdm_status tdmi_path_list_cut(char *bytes, size_t length_bytes, const char *name
     *paths = NULL;
     *n_paths = n;
     if (n == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "there is no path in %s; one a line is wanted", name);
+        return TDM_FAIL(err, TDM_E_INPUT, "there is no path in %s; one a line is accepted", name);
     *paths = tdmi_alloc(n, sizeof **paths);
     if (!*paths)
         return TDM_FAIL(err, TDM_E_MEMORY, "reading the %zu paths of %s: out of memory", n, name);

@@ -117,12 +117,12 @@ uint64_t tdmi_xxh64_of(const void *bytes, size_t length_bytes, uint64_t seed)
 
 enum { block_bytes = 64 };
 
-static uint32_t turned(uint32_t word, int bits)
+static uint32_t rotated_right(uint32_t word, int bits)
 {
     return (word >> bits) | (word << (32 - bits));
 }
 
-static void sha256_block(uint32_t words[8], const uint8_t *block)
+static void sha256_block(uint32_t *words, const uint8_t *block)
 {
     /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
     static const uint32_t constants[64] = {
@@ -143,16 +143,16 @@ static void sha256_block(uint32_t words[8], const uint8_t *block)
     for (int i = 16; i < 64; i++) {
         uint32_t two = schedule[i - 2], fifteen = schedule[i - 15];
         schedule[i] = schedule[i - 16] + schedule[i - 7] +
-                      (turned(fifteen, 7) ^ turned(fifteen, 18) ^ (fifteen >> 3)) +
-                      (turned(two, 17) ^ turned(two, 19) ^ (two >> 10));
+                      (rotated_right(fifteen, 7) ^ rotated_right(fifteen, 18) ^ (fifteen >> 3)) +
+                      (rotated_right(two, 17) ^ rotated_right(two, 19) ^ (two >> 10));
     }
     uint32_t a = words[0], b = words[1], c = words[2], d = words[3];
     uint32_t e = words[4], f = words[5], g = words[6], h = words[7];
     for (int i = 0; i < 64; i++) {
-        uint32_t first = h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & f) ^ (~e & g)) +
-                         constants[i] + schedule[i];
-        uint32_t second =
-            (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        uint32_t first = h + (rotated_right(e, 6) ^ rotated_right(e, 11) ^ rotated_right(e, 25)) +
+                         ((e & f) ^ (~e & g)) + constants[i] + schedule[i];
+        uint32_t second = (rotated_right(a, 2) ^ rotated_right(a, 13) ^ rotated_right(a, 22)) +
+                          ((a & b) ^ (a & c) ^ (b & c));
         h = g;
         g = f;
         f = e;
@@ -175,7 +175,8 @@ void tdmi_sha256_init(tdmi_sha256 *state)
     };
 }
 
-void tdmi_sha256_add(tdmi_sha256 *state, const void *bytes, size_t length_bytes)
+void tdmi_block_hash_add(tdmi_block_hash *state, const void *bytes, size_t length_bytes,
+                         void (*add_block)(uint32_t *words, const uint8_t *block))
 {
     const uint8_t *at = bytes;
     size_t held = state->total_bytes % block_bytes;
@@ -190,12 +191,17 @@ void tdmi_sha256_add(tdmi_sha256 *state, const void *bytes, size_t length_bytes)
         length_bytes -= taken;
         if (held + taken < block_bytes)
             return;
-        sha256_block(state->words, state->tail);
+        add_block(state->words, state->tail);
     }
     for (; length_bytes >= block_bytes; at += block_bytes, length_bytes -= block_bytes)
-        sha256_block(state->words, at);
+        add_block(state->words, at);
     if (length_bytes > 0)
         memcpy(state->tail, at, length_bytes);
+}
+
+void tdmi_sha256_add(tdmi_sha256 *state, const void *bytes, size_t length_bytes)
+{
+    tdmi_block_hash_add(state, bytes, length_bytes, sha256_block);
 }
 
 void tdmi_sha256_result(tdmi_sha256 *state, uint8_t digest[32])

@@ -23,11 +23,18 @@ uint64_t tdmi_xxh64_result(const tdmi_xxh64 *state);
 void tdmi_hashes_sort(uint64_t *hashes, int64_t n);
 bool tdmi_hashes_have(const uint64_t *hashes, int64_t n, uint64_t hash);
 
-typedef struct tdmi_sha256 {
+/* A hash over blocks of 64 bytes, between two additions. */
+typedef struct tdmi_block_hash {
     uint32_t words[8];
     uint64_t total_bytes;
     uint8_t tail[64];
-} tdmi_sha256;
+} tdmi_block_hash;
+
+typedef tdmi_block_hash tdmi_sha256;
+
+/* Add bytes; add_block mixes one block into the words. */
+void tdmi_block_hash_add(tdmi_block_hash *state, const void *bytes, size_t length_bytes,
+                         void (*add_block)(uint32_t *words, const uint8_t *block));
 
 void tdmi_sha256_init(tdmi_sha256 *state);
 void tdmi_sha256_add(tdmi_sha256 *state, const void *bytes, size_t length_bytes);

@@ -5,14 +5,9 @@
 #ifndef TANDEM_BASE_HASH_MD5_H
 #define TANDEM_BASE_HASH_MD5_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/hash/hash.h"
 
-typedef struct tdmi_md5 {
-    uint32_t words[4];
-    uint64_t total_bytes;
-    uint8_t tail[64];
-} tdmi_md5;
+typedef tdmi_block_hash tdmi_md5;
 
 void tdmi_md5_init(tdmi_md5 *state);
 void tdmi_md5_add(tdmi_md5 *state, const void *bytes, size_t length_bytes);

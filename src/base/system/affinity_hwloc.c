@@ -20,14 +20,12 @@ int tdmi_hwloc_order(int *cpus, int limit)
     if (!load(&topology))
         return tdmi_affinity_mask(cpus, limit);
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-    if (!allowed || hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD) != 0) {
-        n_cpus = tdmi_affinity_mask(cpus, limit);
-        goto out;
-    }
+    const bool is_known =
+        allowed && hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD) == 0;
     int n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     int n_threads = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     /* Logical order is order of nearness. Round r takes the r-th allowed thread of every core. */
-    for (int round = 0; round < n_threads && n_cpus < limit; round++) {
+    for (int round = 0; is_known && round < n_threads && n_cpus < limit; round++) {
         int before = n_cpus;
         for (int i = 0; i < n_cores && n_cpus < limit; i++) {
             hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
@@ -41,9 +39,8 @@ int tdmi_hwloc_order(int *cpus, int limit)
         if (n_cpus == before)
             break;
     }
-    if (n_cpus == 0) /* hwloc reports no cores */
+    if (n_cpus == 0) /* hwloc reports no mask, or no cores */
         n_cpus = tdmi_affinity_mask(cpus, limit);
-out:
     hwloc_bitmap_free(allowed);
     hwloc_topology_destroy(topology);
     return n_cpus;

@@ -1,7 +1,7 @@
 /* Topology from /sys, where hwloc is not built in. */
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,22 +96,18 @@ static int read_list(const char *root, const char *path, int *numbers, int limit
 bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology)
 {
     *topology = (struct tdmi_topology){0};
-    int *cpus = tdmi_alloc(TDMI_CPUS_MAX, sizeof *cpus);
-    struct place *places = tdmi_alloc(TDMI_CPUS_MAX, sizeof *places);
-    int n_cpus = 0;
-    if (cpus && places) {
-        n_cpus = read_list(root, "/sys/devices/system/cpu/online", cpus, TDMI_CPUS_MAX);
-        if (!find_places(root, cpus, n_cpus, places))
-            n_cpus = 0;
-        for (int i = 0; i < n_cpus; i++) {
-            topology->threads++;
-            topology->cores += places[i].rank == 0;
-            topology->packages += i == 0 || places[i].package != places[i - 1].package;
-        }
-        topology->numa_nodes =
-            read_list(root, "/sys/devices/system/node/online", cpus, TDMI_CPUS_MAX);
+    TDMI_AT_END(tdmi_free_at) int *cpus = tdmi_alloc(TDMI_CPUS_MAX, sizeof *cpus);
+    TDMI_AT_END(tdmi_free_at) struct place *places = tdmi_alloc(TDMI_CPUS_MAX, sizeof *places);
+    if (!cpus || !places)
+        return false;
+    int n_cpus = read_list(root, "/sys/devices/system/cpu/online", cpus, TDMI_CPUS_MAX);
+    if (!find_places(root, cpus, n_cpus, places))
+        n_cpus = 0;
+    for (int i = 0; i < n_cpus; i++) {
+        topology->threads++;
+        topology->cores += places[i].rank == 0;
+        topology->packages += i == 0 || places[i].package != places[i - 1].package;
     }
-    tdmi_free(places);
-    tdmi_free(cpus);
+    topology->numa_nodes = read_list(root, "/sys/devices/system/node/online", cpus, TDMI_CPUS_MAX);
     return n_cpus > 0;
 }

@@ -44,15 +44,19 @@ long tdmi_system_text(const char *root, const char *path, char *buffer, size_t b
     return (long)length;
 }
 
+static bool read_file(const char *root, const char *folder, const char *name, char text[64])
+{
+    char path[path_bytes];
+    const int needed = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return needed > 0 && (size_t)needed < sizeof path && tdmi_system_text(root, path, text, 64) > 0;
+}
+
 /* A whole number, 0 or more, at the start of a file below folder; false for "max", a missing file
  * and such. */
 static bool read_number(const char *root, const char *folder, const char *name, double *number)
 {
-    char path[path_bytes], text[64], *end = NULL;
-    int needed = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (needed < 0 || (size_t)needed >= sizeof path)
-        return false;
-    if (tdmi_system_text(root, path, text, sizeof text) <= 0)
+    char text[64], *end = NULL;
+    if (!read_file(root, folder, name, text))
         return false;
     long long value = strtoll(text, &end, 10);
     *number = (double)value;
@@ -61,11 +65,9 @@ static bool read_number(const char *root, const char *folder, const char *name, 
 
 static void tighten_cpus(struct tdmi_cgroup *limits, double quota, double period)
 {
-    if (!(quota > 0.0 && period > 0.0))
-        return;
-    double cpus = quota / period;
-    if (limits->cpus <= 0.0 || cpus < limits->cpus)
-        limits->cpus = cpus;
+    const bool is_limit = quota > 0.0 && period > 0.0;
+    if (is_limit && (limits->cpus <= 0.0 || quota / period < limits->cpus))
+        limits->cpus = quota / period;
 }
 
 /* none: what *limit is when there is none. Version 1 writes that as a number near 2^63. */
@@ -94,12 +96,10 @@ static void look_at_memory_v1(const char *root, const char *folder, struct tdmi_
 
 static void look_at_v2(const char *root, const char *folder, struct tdmi_cgroup *limits)
 {
-    char path[path_bytes], text[64];
+    char text[64];
     long long quota = 0, period = 0;
     double bytes;
-    int needed = snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (needed > 0 && (size_t)needed < sizeof path &&
-        tdmi_system_text(root, path, text, sizeof text) > 0 &&
+    if (read_file(root, folder, "cpu.max", text) &&
         sscanf(text, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
         tighten_cpus(limits, (double)quota, (double)period);
     if (read_number(root, folder, "memory.max", &bytes))
@@ -130,14 +130,11 @@ static void walk_up(const char *root, const char *mount, const char *group, look
 
 static bool names_controller(const char *list, size_t length, const char *controller)
 {
-    size_t wanted = strlen(controller);
-    for (size_t at = 0; at < length;) {
-        size_t end = at;
-        while (end < length && list[end] != ',')
-            end++;
-        if (end - at == wanted && memcmp(list + at, controller, wanted) == 0)
+    for (const char *at = list, *next; at < list + length; at = next + 1) {
+        next = at + strcspn(at, ",:"); /* a colon follows the list */
+        if ((size_t)(next - at) == strlen(controller) &&
+            memcmp(at, controller, strlen(controller)) == 0)
             return true;
-        at = end + 1;
     }
     return false;
 }

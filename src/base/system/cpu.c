@@ -83,9 +83,7 @@ static void find_caches(const char *root, struct tdmi_cpu *cpu)
     for (int i = 0; i < 16; i++) {
         if (!cache_fact(root, i, "level", level, sizeof level) ||
             !cache_fact(root, i, "type", type, sizeof type) ||
-            !cache_fact(root, i, "size", size, sizeof size))
-            continue;
-        if (strcmp(type, "Instruction") == 0)
+            !cache_fact(root, i, "size", size, sizeof size) || strcmp(type, "Instruction") == 0)
             continue;
         if (strcmp(level, "1") == 0)
             cpu->l1d_bytes = cache_bytes(size);

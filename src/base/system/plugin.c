@@ -37,13 +37,13 @@ tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_byt
      * Calls of our own part are looked up at once all the same (cmake/harden.cmake). */
     void *library = room_bytes ? dlopen(file, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
     if (!library && room_bytes && !tdmi_memory_has_room(room_bytes))
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening %s, %s, wants %zu MiB: out of memory", file,
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening %s, %s, needs %zu MiB: out of memory", file,
                         what, room_bytes >> 20);
     if (!library)
         library = dlopen(file, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) {
         const char *why = dlerror();
-        snprintf(found, sizeof found, "the loader says '%s'", why ? why : "nothing");
+        snprintf(found, sizeof found, "the loader reports '%s'", why ? why : "nothing");
         return other(err, file, what, found);
     }
     void *symbol = dlsym(library, "tdmi_plugin");

@@ -32,5 +32,6 @@ struct tdm_json_document {
 };
 
 TDMI_POINTER_RELEASE(tdm_json_writer, tdm_json_writer_free)
+TDMI_POINTER_RELEASE(tdm_json_document, tdm_json_document_free)
 
 #endif

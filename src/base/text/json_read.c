@@ -80,21 +80,15 @@ static bool accept(reader *in, char wanted)
 /* Four hex digits at in->at. */
 static bool read_hex(reader *in, uint32_t *code)
 {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     *code = 0;
     if (in->length - in->at < 4)
         return false;
-    for (int i = 0; i < 4; i++) {
-        char digit = in->text[in->at + (size_t)i];
-        uint32_t value;
-        if (digit >= '0' && digit <= '9')
-            value = (uint32_t)(digit - '0');
-        else if (digit >= 'a' && digit <= 'f')
-            value = (uint32_t)(digit - 'a') + 10;
-        else if (digit >= 'A' && digit <= 'F')
-            value = (uint32_t)(digit - 'A') + 10;
-        else
+    for (size_t i = 0; i < 4; i++) {
+        const char *at = memchr(digits, in->text[in->at + i], sizeof digits - 1);
+        if (!at)
             return false;
-        *code = *code << 4 | value;
+        *code = *code << 4 | (uint32_t)(at - digits) % 16;
     }
     in->at += 4;
     return true;
@@ -124,10 +118,9 @@ static tdm_status read_escape(reader *in, char **out, tdm_error *err)
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     if (accept(in, 'u')) {
         uint32_t code;
-        tdm_status status = read_code(in, &code, err);
-        if (status == TDM_OK)
-            *out += tdmi_utf8_write(code, *out);
-        return status;
+        TDMI_TRY(read_code(in, &code, err));
+        *out += tdmi_utf8_write(code, *out);
+        return TDM_OK;
     }
     char name = in->at < in->length ? in->text[in->at] : '\0';
     const char *known = name ? strchr(names, name) : NULL;
@@ -154,9 +147,7 @@ static tdm_status read_string(reader *in, const char **string, tdm_error *err)
         return no_memory(in, err);
     while (!accept(in, '"')) {
         if (accept(in, '\\')) {
-            tdm_status status = read_escape(in, &out, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(read_escape(in, &out, err));
             continue;
         }
         if ((unsigned char)in->text[in->at] < 0x20)
@@ -287,15 +278,11 @@ static tdm_status read_member(reader *in, tdm_error *err)
     skip_space(in);
     if (!accept(in, '"'))
         return unexpected(in, "\" at the start of a key", err);
-    tdm_status status = read_string(in, &key, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_string(in, &key, err));
     skip_space(in);
     if (!accept(in, ':'))
         return unexpected(in, "':' after a key", err);
-    status = read_value(in, &member, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_value(in, &member, err));
     member.key = key;
     return push(in, &member, err);
 }
@@ -303,8 +290,8 @@ static tdm_status read_member(reader *in, tdm_error *err)
 static tdm_status read_element(reader *in, tdm_error *err)
 {
     tdm_json_value element = {0};
-    tdm_status status = read_value(in, &element, err);
-    return status == TDM_OK ? push(in, &element, err) : status;
+    TDMI_TRY(read_value(in, &element, err));
+    return push(in, &element, err);
 }
 
 /* After the opening bracket. */
@@ -319,9 +306,7 @@ static tdm_status read_container(reader *in, bool is_object, tdm_json_value *val
     skip_space(in);
     if (!accept(in, closing)) {
         for (;;) {
-            tdm_status status = is_object ? read_member(in, err) : read_element(in, err);
-            if (status != TDM_OK)
-                return status;
+            TDMI_TRY(is_object ? read_member(in, err) : read_element(in, err));
             skip_space(in);
             if (accept(in, closing))
                 break;
@@ -330,10 +315,8 @@ static tdm_status read_container(reader *in, bool is_object, tdm_json_value *val
         }
     }
     in->depth--;
-    tdm_status status = take_children(in, first, value, err);
-    if (status == TDM_OK && is_object)
-        status = sort_members(in, value, start, err);
-    return status;
+    TDMI_TRY(take_children(in, first, value, err));
+    return is_object ? sort_members(in, value, start, err) : TDM_OK;
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -358,16 +341,11 @@ static tdm_status read_value(reader *in, tdm_json_value *value, tdm_error *err)
         value->kind = TDM_JSON_STRING;
         return read_string(in, &value->string, err);
     }
-    if (accept_word(in, "null")) {
-        value->kind = TDM_JSON_NULL;
+    value->kind = TDM_JSON_NULL;
+    if (accept_word(in, "null"))
         return TDM_OK;
-    }
-    if (accept_word(in, "true")) {
-        value->kind = TDM_JSON_BOOL;
-        value->is_true = true;
-        return TDM_OK;
-    }
-    if (accept_word(in, "false")) {
+    value->is_true = accept_word(in, "true");
+    if (value->is_true || accept_word(in, "false")) {
         value->kind = TDM_JSON_BOOL;
         return TDM_OK;
     }
@@ -381,22 +359,22 @@ tdm_status tdm_json_read(const char *text, size_t length_bytes, const char *name
                          tdm_json_document **document, tdm_error *err)
 {
     reader in = {.text = text, .length = length_bytes, .name = name};
+    TDMI_AT_END(tdm_json_document_free_at)
+    tdm_json_document *made = tdmi_alloc(1, sizeof *made);
     *document = NULL;
-    in.document = tdmi_alloc(1, sizeof *in.document);
-    if (!in.document)
+    if (!made)
         return no_memory(&in, err);
     /* A block about as large as the text serves small documents without waste. */
-    tdmi_arena_init(&in.document->arena, length_bytes < 16384 ? 2048 + 2 * length_bytes : 65536);
-    tdm_status status = read_value(&in, &in.document->root, err);
+    tdmi_arena_init(&made->arena, length_bytes < 16384 ? 2048 + 2 * length_bytes : 65536);
+    in.document = made;
+    tdm_status status = read_value(&in, &made->root, err);
     skip_space(&in);
     if (status == TDM_OK && in.at < in.length)
         status = unexpected(&in, "the end of the text", err);
     tdmi_text_release(&in.digits);
     tdmi_free(in.stack);
     if (status == TDM_OK)
-        *document = in.document;
-    else
-        tdm_json_document_free(in.document);
+        *document = tdmi_take(&made);
     return status;
 }
 

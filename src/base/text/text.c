@@ -43,23 +43,19 @@ static bool has_room(tdmi_text *text, size_t more_bytes)
     char *bytes = NULL;
     if (capacity - text->length_bytes > more_bytes)
         bytes = tdmi_realloc(text->bytes, capacity, 1);
-    if (!bytes) {
-        text->is_broken = true;
-        return false;
+    text->is_broken = bytes == NULL;
+    if (bytes) {
+        text->bytes = bytes;
+        text->capacity_bytes = capacity;
     }
-    text->bytes = bytes;
-    text->capacity_bytes = capacity;
-    return true;
+    return !text->is_broken;
 }
 
 void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes)
 {
-    if (!has_room(text, length_bytes))
-        return;
-    if (length_bytes)
-        memcpy(text->bytes + text->length_bytes, bytes, length_bytes);
-    text->length_bytes += length_bytes;
-    text->bytes[text->length_bytes] = '\0';
+    char *room = tdmi_text_room(text, length_bytes);
+    if (room && length_bytes)
+        memcpy(room, bytes, length_bytes);
 }
 
 char *tdmi_text_room(tdmi_text *text, size_t length_bytes)
@@ -78,16 +74,13 @@ void tdmi_text_printf(tdmi_text *text, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0) {
-        text->is_broken = true;
-        return;
-    }
-    if (!has_room(text, (size_t)length))
+    text->is_broken |= length < 0;
+    char *room = tdmi_text_room(text, length < 0 ? 0 : (size_t)length);
+    if (!room)
         return;
     va_start(arguments, format);
-    vsnprintf(text->bytes + text->length_bytes, (size_t)length + 1, format, arguments);
+    vsnprintf(room, (size_t)length + 1, format, arguments);
     va_end(arguments);
-    text->length_bytes += (size_t)length;
 }
 
 tdm_status tdmi_text_status(const tdmi_text *text, tdm_error *err)

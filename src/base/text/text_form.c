@@ -18,22 +18,10 @@ size_t tdmi_utf8_length(const char *at, size_t room_bytes)
     if (lead < 0x80)
         return 1;
     /* The second byte's range shuts out overlong forms, surrogates and values too large. */
-    size_t length;
-    unsigned char low = 0x80, high = 0xbf;
-    if (lead >= 0xc2 && lead <= 0xdf) {
-        length = 2;
-    } else if (lead >= 0xe0 && lead <= 0xef) {
-        length = 3;
-        low = lead == 0xe0 ? 0xa0 : 0x80;
-        high = lead == 0xed ? 0x9f : 0xbf;
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        length = 4;
-        low = lead == 0xf0 ? 0x90 : 0x80;
-        high = lead == 0xf4 ? 0x8f : 0xbf;
-    } else {
-        return 0;
-    }
-    if (room_bytes < length || bytes[1] < low || bytes[1] > high)
+    const unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (lead < 0xc2 || lead > 0xf4 || room_bytes < length || bytes[1] < low || bytes[1] > high)
         return 0;
     for (size_t i = 2; i < length; i++)
         if ((bytes[i] & 0xc0) != 0x80)
@@ -43,30 +31,16 @@ size_t tdmi_utf8_length(const char *at, size_t room_bytes)
 
 size_t tdmi_utf8_write(uint32_t code, char bytes[4])
 {
-    if (code < 0x80) {
-        bytes[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        bytes[0] = (char)(0xc0 | (code >> 6));
-        bytes[1] = (char)(0x80 | (code & 63));
-        return 2;
-    }
-    if (code < 0x10000) {
-        bytes[0] = (char)(0xe0 | (code >> 12));
-        bytes[1] = (char)(0x80 | ((code >> 6) & 63));
-        bytes[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    bytes[0] = (char)(0xf0 | (code >> 18));
-    bytes[1] = (char)(0x80 | ((code >> 12) & 63));
-    bytes[2] = (char)(0x80 | ((code >> 6) & 63));
-    bytes[3] = (char)(0x80 | (code & 63));
-    return 4;
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        bytes[i] = (char)(0x80 | (code & 63));
+    bytes[0] = (char)(leads[n] | code);
+    return n;
 }
 
-/* This thread speaks "C" between the two calls. The C libraries we know keep that locale as a
- * constant, so making it allocates nothing and cannot fail. */
+/* The locale "C" for this thread between the two calls. The C libraries we know keep that locale as
+ * a constant, so making it allocates nothing and cannot fail. */
 struct plain_locale {
     locale_t plain, before;
 };

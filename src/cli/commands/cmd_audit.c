@@ -2,12 +2,13 @@
  * tandem audit SRC: what is in a data set, before anything is made of it.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
 #include "cli/watch.h"
 
-#include <string.h>
+#include <math.h>
 
 struct values {
     struct tdm_audit_options audit;
@@ -77,10 +78,7 @@ static void write_pairs(tdm_json_writer *json, const struct tdm_audit *audit)
         tdm_json_string(json, "first", audit->files[pair->first].path);
         tdm_json_string(json, "second", audit->files[pair->second].path);
         tdm_json_bool(json, "same_bytes", pair->distance < 0);
-        if (pair->distance < 0)
-            tdm_json_null(json, "distance");
-        else
-            tdm_json_integer(json, "distance", pair->distance);
+        tdm_json_number(json, "distance", pair->distance < 0 ? NAN : (double)pair->distance);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -144,10 +142,10 @@ static void print_classes(struct tdmi_output *out, const struct tdm_audit *audit
         widest = columns > widest && columns <= 40 ? columns : widest;
     }
     if (audit->n_classes == 0) {
-        tdmi_print(out, "no class folders: the pictures are unlabelled\n");
+        tdmi_print(out, "no class folders: the images are unlabelled\n");
         return;
     }
-    tdmi_print(out, "\n  %-*s  %8s  %6s\n", widest, "class", "pictures", "bad");
+    tdmi_print(out, "\n  %-*s  %8s  %6s\n", widest, "class", "images", "bad");
     for (int i = 0; i < audit->n_classes && i < show; i++) {
         const struct tdm_audit_class *class = &audit->classes[i];
         tdmi_print(out, "  %-*s  %8lld  %6lld  ", widest, class->name, (long long)class->n,
@@ -158,7 +156,7 @@ static void print_classes(struct tdmi_output *out, const struct tdm_audit *audit
         tdmi_print(out, "  … and %d more (--show %d lists them all)\n", audit->n_classes - show,
                    audit->n_classes);
     if (least > 0 && most >= 2 * least)
-        tdmi_print(out, "  the largest class has %.1f times the pictures of the smallest\n",
+        tdmi_print(out, "  the largest class has %.1f times the images of the smallest\n",
                    (double)most / (double)least);
 }
 
@@ -169,7 +167,7 @@ static void print_sizes(struct tdmi_output *out, const struct tdm_audit *audit)
         most = audit->sizes[i] > most ? audit->sizes[i] : most;
     if (most == 0)
         return;
-    tdmi_print(out, "\n  short side    pictures   (%d x %d to %d x %d)\n", audit->min_width,
+    tdmi_print(out, "\n  short side      images   (%d x %d to %d x %d)\n", audit->min_width,
                audit->min_height, audit->max_width, audit->max_height);
     for (int i = 0; i < TDM_AUDIT_SIZES; i++) {
         char span[32];
@@ -186,7 +184,7 @@ static void print_sizes(struct tdmi_output *out, const struct tdm_audit *audit)
 
 static void print_verdicts(struct tdmi_output *out, const struct tdm_audit *audit)
 {
-    tdmi_print(out, "\n  %-29s  %8s\n", "found", "pictures");
+    tdmi_print(out, "\n  %-29s  %8s\n", "found", "images");
     for (enum tdm_verdict v = 0; v < TDM_VERDICT_OK; v++)
         if (audit->remarks[v] > 0)
             tdmi_print(out, "  %-29s  %8lld  %s\n", tdm_verdict_word(v),
@@ -214,7 +212,7 @@ static void print_bad(struct tdmi_output *out, const struct tdm_audit *audit, in
         tdmi_print(out, "  … and %lld more\n", (long long)(n - shown));
 }
 
-/* Pairs that would mislead training or judging; copies inside a class only waste a place. */
+/* Pairs that would mislead training or validation; copies inside a class only take space. */
 static bool is_grave(const struct tdm_audit *audit, const struct tdm_audit_pair *pair)
 {
     const struct tdm_audit_file *a = &audit->files[pair->first], *b = &audit->files[pair->second];
@@ -230,14 +228,14 @@ static void print_pairs(struct tdmi_output *out, const struct tdm_audit *audit, 
         if (!is_grave(audit, pair) || n_grave++ >= show)
             continue;
         if (shown++ == 0)
-            tdmi_print(out, "\n  the same picture in two classes or splits\n");
+            tdmi_print(out, "\n  the same image in two classes or splits\n");
         tdmi_print(out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near",
                    audit->files[pair->first].path, audit->files[pair->second].path);
     }
     if (n_grave > shown)
         tdmi_print(out, "  … and %lld more\n", (long long)(n_grave - shown));
     if (audit->is_near_cut)
-        tdmi_print(out, "  (so many pictures look alike that not all pairs were looked for)\n");
+        tdmi_print(out, "  (so many images look alike that not all pairs were looked for)\n");
 }
 
 static void print_list(struct tdmi_output *out, const struct tdm_audit *audit,
@@ -265,8 +263,8 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     struct tdmi_output *out = call->out;
     char size[40];
     tdmi_print(out, "%lld %s of %d %s (%s), %s, %.1f s: %lld ok, %lld bad, %lld with remarks",
-               (long long)audit->images, audit->images == 1 ? "picture" : "pictures",
-               audit->n_classes, audit->n_classes == 1 ? "class" : "classes", audit->kind,
+               (long long)audit->images, audit->images == 1 ? "image" : "images", audit->n_classes,
+               audit->n_classes == 1 ? "class" : "classes", audit->kind,
                tdmi_format_amount((double)audit->bytes, "B", size, sizeof size), audit->seconds,
                (long long)audit->ok, (long long)audit->bad,
                (long long)(audit->images - audit->ok - audit->bad));
@@ -295,14 +293,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_audit_options options = values->audit;
-    struct tdm_audit audit = {.struct_bytes = sizeof audit};
-    struct tdmi_watch watch;
+    TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = {.struct_bytes = sizeof audit};
     options.source = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_audit(&options, tdmi_watch_sink(&watch), &audit, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_audit(&options, tdmi_watch_sink(call->watch), &audit, err));
     if (call->json)
         write_json(call->json, &audit);
     else
@@ -311,7 +304,6 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_log(TDM_LOG_ERROR, "%s", audit.refusal);
     if (audit.refusal != NULL || (values->audit.strict && is_alarming(&audit)))
         call->exit_status = tdm_status_exit(TDM_E_INPUT);
-    tdm_audit_release(&audit);
     return TDM_OK;
 }
 
@@ -321,39 +313,22 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "strict",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, audit.strict),
-     .group = "Verdicts",
-     .help = "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
-             "class or split; --quarantine then lists damaged files too"},
-    {.name = "near",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, audit.find_near),
-     .group = "Verdicts",
-     .help = "report only files of equal bytes as copies, not images that look alike"},
+    TDMI_ROW(FLAG, "strict", audit.strict, "Verdicts",
+             "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
+             "class or split; --quarantine then lists damaged files too"),
+    TDMI_ROW(FLAG, "near", audit.find_near, "Verdicts",
+             "report only files of equal bytes as copies, not images that look alike"),
 #define AT audit.how.
 #define HOW(member) member
 #define WITHOUT_QUARANTINE
 #include "tandem/source.def"
 #undef AT
-    {.name = "quarantine",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, audit.quarantine),
-     .value_name = "FILE",
-     .default_words = "none",
-     .group = "Result",
-     .help = "write a list of bad files, for train and prepare"},
-    {.name = "show",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, show),
-     .low = 0,
-     .high = 1e9,
-     .unit = "lines",
-     .group = "Result",
-     .help = "most lines of each list; --json has all"},
-    TDMI_ROW_THREADS(offsetof(struct values, audit.threads),
-                     "number of threads; never changes the verdicts"),
+    TDMI_ROW(PATH, "quarantine", audit.quarantine, "Result",
+             "write a list of bad files, for train and prepare", .value_name = "FILE",
+             .default_words = "none"),
+    TDMI_ROW(INTEGER, "show", show, "Result", "most lines of each list; --json has all",
+             .high = 1e9, .unit = "lines"),
+    TDMI_ROW_THREADS(audit.threads, "number of threads; never changes the verdicts"),
     {.name = NULL},
 };
 
@@ -367,15 +342,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_audit = {
-    .name = "audit",
-    .summary = "check every image of a data set and find copies",
-    .description = "Reads and decodes every image and reports which are corrupt, truncated, "
-                   "wrongly named, rotated or copies across classes or splits. Changes nothing.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(audit, "check every image of a data set and find copies",
+             "Reads and decodes every image and reports which are corrupt, truncated, "
+             "wrongly named, rotated or copies across classes or splits. Changes nothing.");

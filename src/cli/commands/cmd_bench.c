@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "cli/settings.h"
+#include "base/scope.h"
 #include "tandem/bench.h"
 #include "tandem/train.h"
 
@@ -94,7 +95,7 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
                result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f), %s alone\n", "ceiling",
                result->ceiling.median, result->ceiling.low, result->ceiling.high, ceiling);
-    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of processor time\n", "",
+    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of CPU time\n", "",
                result->loader_processor.median, result->ceiling_processor.median);
     if (result->ceiling.median > 0.0)
         tdmi_print(
@@ -106,7 +107,7 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
     print_stage(out, "decode", &result->decode);
     print_stage(out, "augment", &result->augment);
     if (result->skipped > 0 || result->others > 0)
-        tdmi_print(out, "%lld of %lld pictures could not be used; %lld other %s\n",
+        tdmi_print(out, "%lld of %lld images could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
                    (long long)result->others, result->others == 1 ? "file" : "files");
 }
@@ -120,25 +121,26 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
-    tdm_status status = tdm_bench_loader(&options, &result, err);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_bench_loader(&options, &result, err));
+    if (call->json)
         write_loader(call->json, &result);
-    else if (status == TDM_OK)
+    else
         print_loader(call->out, &result);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- compute ------------------------------------------------------------------------------- */
 
-static void write_way(tdm_json_writer *json, const char *key, const struct tdm_bench_way *way)
+static void write_algorithm(tdm_json_writer *json, const char *key,
+                            const struct tdm_bench_way *algorithm)
 {
-    if (!*way->by) {
+    if (!*algorithm->by) {
         tdm_json_null(json, key);
         return;
     }
     tdm_json_object_begin(json, key);
-    tdm_json_string(json, "by", way->by);
-    tdm_json_integer(json, "workspace_bytes", way->workspace_bytes);
+    tdm_json_string(json, "by", algorithm->by);
+    tdm_json_integer(json, "workspace_bytes", algorithm->workspace_bytes);
     tdm_json_object_end(json);
 }
 
@@ -155,9 +157,9 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
         tdm_json_number(json, "share", node->share);
         tdm_json_number(json, "operations_per_second", node->operations_per_s);
         tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
-        write_way(json, "forward", &node->forward_way);
-        write_way(json, "input_gradient", &node->input_gradient_way);
-        write_way(json, "weight_gradient", &node->weight_gradient_way);
+        write_algorithm(json, "forward", &node->forward_way);
+        write_algorithm(json, "input_gradient", &node->input_gradient_way);
+        write_algorithm(json, "weight_gradient", &node->weight_gradient_way);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -198,20 +200,20 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
         write_nodes(json, result);
 }
 
-static void print_way(struct tdmi_output *out, const char *node, const char *direction,
-                      const struct tdm_bench_way *way)
+static void print_algorithm(struct tdmi_output *out, const char *node, const char *direction,
+                            const struct tdm_bench_way *algorithm)
 {
     char workspace[32] = "", bytes[32];
-    if (!*way->by)
+    if (!*algorithm->by)
         return;
-    if (way->workspace_bytes > 0)
+    if (algorithm->workspace_bytes > 0)
         snprintf(workspace, sizeof workspace, ", %s",
-                 tdmi_format_bytes((double)way->workspace_bytes, bytes, sizeof bytes));
-    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
+                 tdmi_format_bytes((double)algorithm->workspace_bytes, bytes, sizeof bytes));
+    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, algorithm->by, workspace);
 }
 
 /* The algorithm chosen for each direction, if there was a choice. */
-static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
+static void print_algorithms(struct tdmi_output *out, const struct tdm_bench_compute *result)
 {
     bool has_title = false;
     for (int i = 0; i < result->n_nodes; i++) {
@@ -221,9 +223,9 @@ static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *
         if (!has_title)
             tdmi_print(out, "\n  %-28s %-16s %s\n", "node", "", "computed by, workspace");
         has_title = true;
-        print_way(out, node->name, "forward", &node->forward_way);
-        print_way(out, "", "input gradient", &node->input_gradient_way);
-        print_way(out, "", "weight gradient", &node->weight_gradient_way);
+        print_algorithm(out, node->name, "forward", &node->forward_way);
+        print_algorithm(out, "", "input gradient", &node->input_gradient_way);
+        print_algorithm(out, "", "weight gradient", &node->weight_gradient_way);
     }
 }
 
@@ -259,8 +261,7 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,
                result->milliseconds,
                tdmi_format_amount(result->operations_per_s, "FLOP/s", amount, sizeof amount));
-    tdmi_print(out, "  %-9s %10.1f images for a second of processor time\n", "",
-               result->processor_rate);
+    tdmi_print(out, "  %-9s %10.1f images for a second of CPU time\n", "", result->processor_rate);
     tdmi_print(out,
                "  %-9s %10.1f images/s, convolutions and dense layers alone, each at its best\n",
                "ceiling", result->ceiling);
@@ -271,26 +272,26 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
     if (result->nodes)
         print_nodes(out, result);
     if (result->nodes)
-        print_ways(out, result);
+        print_algorithms(out, result);
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_bench_compute_options options = values->compute;
+    TDMI_AT_END(tdm_bench_compute_release)
     struct tdm_bench_compute result = {.struct_bytes = sizeof result};
     options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
     options.has_frozen_base = strcmp(values->freeze, "base") == 0;
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
-    tdm_status status = tdm_bench_compute(&options, &result, err);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_bench_compute(&options, &result, err));
+    if (call->json)
         write_compute(call->json, values, &result);
-    else if (status == TDM_OK)
+    else
         print_compute(call->out, values, &result);
-    tdm_bench_compute_release(&result);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -322,8 +323,8 @@ static tdm_status check_options(const struct tdmi_call *call, const struct measu
     const struct tdmi_option *rows = call->settings->command->options;
     for (int i = 0; rows[i].name; i++)
         for (int m = 0; m < n_measurements; m++)
-            if (call->settings->own[i].origin == TDMI_FROM_COMMAND_LINE && &measurements[m] != it &&
-                is_in(&measurements[m], rows[i].group))
+            if (call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE &&
+                &measurements[m] != it && is_in(&measurements[m], rows[i].group))
                 return TDM_FAIL(err, TDM_E_USAGE,
                                 "option --%s belongs to bench %s, not to bench %s", rows[i].name,
                                 measurements[m].name, it->name);
@@ -332,21 +333,20 @@ static tdm_status check_options(const struct tdmi_call *call, const struct measu
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const struct measurement *it = NULL;
-    for (int m = 0; m < n_measurements; m++)
-        if (strcmp(call->arguments[0], measurements[m].name) == 0)
-            it = &measurements[m];
-    if (!it)
+    const struct measurement *it = measurements;
+    while (it < measurements + n_measurements && strcmp(call->arguments[0], it->name) != 0)
+        it++;
+    if (it == measurements + n_measurements)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem bench measures: loader, compute; found '%s'",
                         call->arguments[0]);
     if (call->n_arguments < it->n_arguments)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "tandem bench loader needs SRC: a folder of pictures or another source");
+                        "tandem bench loader needs SRC: a folder of images or another source");
     if (call->n_arguments > it->n_arguments)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem bench compute takes no SRC; found '%s'",
                         call->arguments[1]);
-    tdm_status status = check_options(call, it, err);
-    return status == TDM_OK ? it->run(call, err) : status;
+    TDMI_TRY(check_options(call, it, err));
+    return it->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -360,104 +360,43 @@ static const struct tdmi_argument arguments[] = {
     {.name = NULL},
 };
 
-#define FIELD(name) offsetof(struct values, name)
-
 static const struct tdmi_option options[] = {
-    {.name = "batch",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(batch),
-     .low = 0,
-     .high = 65536,
-     .unit = "images",
-     .default_words = "64 for the loader, 32 for compute",
-     .group = "Measuring",
-     .help = "images per batch"},
-    {.name = "seconds",
-     .type = TDMI_OPTION_DURATION,
-     .offset = FIELD(seconds),
-     .low = 0.5,
-     .high = 3600,
-     .default_words = "5s for the loader, 10s for compute",
-     .group = "Measuring",
-     .help = "time of the whole measurement; half of it (compute: a third) measures the ceiling"},
-    TDMI_ROW_SIZE(FIELD(loader.size), 1, 4096, "Loader",
+    TDMI_ROW(INTEGER, "batch", batch, "Measuring", "images per batch", .high = 65536,
+             .unit = "images", .default_words = "64 for the loader, 32 for compute"),
+    TDMI_ROW(DURATION, "seconds", seconds, "Measuring",
+             "time of the whole measurement; half of it (compute: a third) measures the ceiling",
+             .low = 0.5, .high = 3600, .default_words = "5s for the loader, 10s for compute"),
+    TDMI_ROW_SIZE(loader.size, 1, 4096, "Loader",
                   "side of the images in a batch; they are shrunk to fit and centred on white"),
-    TDMI_ROW_AUGMENT(FIELD(loader.augment), "Loader",
-                     "random changes of images, such as flip,crop:4"),
-    TDMI_ROW_SEED(FIELD(loader.seed), "Loader", "seed of the order"),
+    TDMI_ROW_AUGMENT(loader.augment, "Loader", "random changes of images, such as flip,crop:4"),
+    TDMI_ROW_SEED(loader.seed, "Loader", "seed of the order"),
 #define AT loader.how.
 #define HOW(member) member
 #include "tandem/source.def"
 #undef AT
-    {.name = "model",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(compute.model),
-     .value_name = "NAME",
-     .name_at = tdm_network_name,
-     .group = "Compute",
-     .help = "network to run"},
-    {.name = "mode",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(mode),
-     .choices = "train|features",
-     .group = "Compute",
-     .help =
-         "train: the training step of all layers; features: inference up to the pooled features"},
-    {.name = "freeze",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(freeze),
-     .choices = "none|base",
-     .group = "Compute",
-     .help = "base: train only the head; the layers before it run as in --mode features"},
-    {.name = "image",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(compute.image),
-     .low = 0,
-     .high = 4096,
-     .unit = "pixels",
-     .value_name = "PX",
-     .default_words = "the model's own",
-     .group = "Compute",
-     .help = "side of the square input"},
-    {.name = "classes",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(compute.classes),
-     .low = 2,
-     .high = 100000,
-     .group = "Compute",
-     .help = "classes of the last layer, when training"},
-    {.name = "shard",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(compute.shard),
-     .low = 0,
-     .high = 65536,
-     .unit = "images",
-     .default_words = "the model's own",
-     .group = "Compute",
-     .help = "images per batch-norm group"},
-    {.name = "precision",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(compute.precision),
-     .value_name = "NAME",
-     .group = "Compute",
-     .help = "f32, bf16 on a GPU, or auto, which is f32 so far"},
-    {.name = "profile",
-     .type = TDMI_OPTION_FLAG,
-     .offset = FIELD(compute.has_profile),
-     .group = "Compute",
-     .help = "report the time of each node, too"},
-    {.name = "unfused",
-     .type = TDMI_OPTION_FLAG,
-     .offset = FIELD(compute.is_unfused),
-     .group = "Compute",
-     .help = "run every node alone, to see how much fusion saves"},
-    {.name = "device",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(compute.device),
-     .value_name = "NAME",
-     .group = "Compute",
-     .help = "cpu, or one backend: cuda, cuda:1, ref"},
-    TDMI_ROW_THREADS(FIELD(threads), "threads that load or compute, and that run the ceiling"),
+    TDMI_ROW(TEXT, "model", compute.model, "Compute", "network to run", .value_name = "NAME",
+             .name_at = tdm_network_name),
+    TDMI_ROW(
+        CHOICE, "mode", mode, "Compute",
+        "train: the training step of all layers; features: inference up to the pooled features",
+        .choices = "train|features"),
+    TDMI_ROW(CHOICE, "freeze", freeze, "Compute",
+             "base: train only the head; the layers before it run as in --mode features",
+             .choices = "none|base"),
+    TDMI_ROW(INTEGER, "image", compute.image, "Compute", "side of the square input", .high = 4096,
+             .unit = "pixels", .value_name = "PX", .default_words = "the model's own"),
+    TDMI_ROW(INTEGER, "classes", compute.classes, "Compute",
+             "classes of the last layer, when training", .low = 2, .high = 100000),
+    TDMI_ROW(INTEGER, "shard", compute.shard, "Compute", "images per batch-norm group",
+             .high = 65536, .unit = "images", .default_words = "the model's own"),
+    TDMI_ROW(TEXT, "precision", compute.precision, "Compute",
+             "f32, bf16 on a GPU, or auto, which is f32 so far", .value_name = "NAME"),
+    TDMI_ROW(FLAG, "profile", compute.has_profile, "Compute", "report the time of each node, too"),
+    TDMI_ROW(FLAG, "unfused", compute.is_unfused, "Compute",
+             "run every node alone, to see how much fusion saves"),
+    TDMI_ROW(TEXT, "device", compute.device, "Compute", "cpu, or one backend: cuda, cuda:1, ref",
+             .value_name = "NAME"),
+    TDMI_ROW_THREADS(threads, "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
 };
 
@@ -469,19 +408,10 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_bench = {
-    .name = "bench",
-    .summary = "measure the speed of this machine, beside its ceiling",
-    .description =
-        "The loader reads, decodes and scales images in shuffled order into batches, with no cache "
-        "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
-        "their files in memory; both are measured interleaved in one run. Compute runs a network "
-        "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
-        "of the best times of each convolution and dense layer alone.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    bench, "measure the speed of this machine, beside its ceiling",
+    "The loader reads, decodes and scales images in shuffled order into batches, with no cache "
+    "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
+    "their files in memory; both are measured interleaved in one run. Compute runs a network "
+    "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
+    "of the best times of each convolution and dense layer alone.");

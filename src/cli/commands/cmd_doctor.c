@@ -1,11 +1,13 @@
 /*
  * tandem doctor: what this build and this machine can do, looked up and measured. It exits 0
- * whatever it finds; a missing part comes with the command that brings it.
+ * whatever it finds; a missing part comes with the command that installs it.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/machine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,21 +25,15 @@ static void defaults(void *values)
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/* 0 means "none" or "unknown" in tandem/machine.h; JSON has a word for that. */
+/* 0 means "none" or "unknown" in tandem/machine.h; JSON has null for that, as for "". */
 static void write_amount(tdm_json_writer *json, const char *key, double amount)
 {
-    if (amount > 0)
-        tdm_json_number(json, key, amount);
-    else
-        tdm_json_null(json, key);
+    tdm_json_number(json, key, amount > 0 ? amount : NAN);
 }
 
 static void write_text(tdm_json_writer *json, const char *key, const char *text)
 {
-    if (text && *text)
-        tdm_json_string(json, key, text);
-    else
-        tdm_json_null(json, key);
+    tdm_json_string(json, key, text && *text ? text : NULL);
 }
 
 static void write_cpu(tdm_json_writer *json, const struct tdm_machine_cpu *cpu)
@@ -225,7 +221,7 @@ static void print_cpu(struct tdmi_output *out, const struct tdm_machine *machine
 {
     const struct tdm_machine_cpu *cpu = &machine->cpu;
     char line[400], a[32], b[32], c[32];
-    print_line(out, "processor", *cpu->model ? cpu->model : "unknown", width);
+    print_line(out, "CPU", *cpu->model ? cpu->model : "unknown", width);
     snprintf(line, sizeof line, "%d core%s, %d thread%s, %d package%s, %d NUMA node%s; usable: %d",
              cpu->cores, cpu->cores == 1 ? "" : "s", cpu->threads, cpu->threads == 1 ? "" : "s",
              cpu->packages, cpu->packages == 1 ? "" : "s", cpu->numa_nodes,
@@ -393,9 +389,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_machine_describe(&machine);
     if (values->has_measurements) {
         tdm_log(TDM_LOG_INFO, "measuring for about %.3g s", values->measure.seconds);
-        tdm_status status = tdm_machine_measure(&values->measure, &rates, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(tdm_machine_measure(&values->measure, &rates, err));
     }
     const struct tdm_machine_rates *measured = values->has_measurements ? &rates : NULL;
     if (call->json)
@@ -408,32 +402,14 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
-    {.name = "measure",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, has_measurements),
-     .group = "Measurements",
-     .help = "look things up, measure nothing"},
-    {.name = "time",
-     .type = TDMI_OPTION_DURATION,
-     .offset = offsetof(struct values, measure.seconds),
-     .low = 1,
-     .high = 60,
-     .group = "Measurements",
-     .help = "time of all measurements together"},
-    {.name = "folder",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, measure.folder),
-     .value_name = "DIR",
-     .default_words = "the current folder",
-     .group = "Measurements",
-     .help = "folder whose disk is measured, with a file that is deleted afterwards"},
-    {.name = "disk-size",
-     .type = TDMI_OPTION_SIZE,
-     .offset = offsetof(struct values, measure.disk_bytes),
-     .low = 0x1p22,
-     .high = 0x1p40,
-     .group = "Measurements",
-     .help = "size of that file; smaller on a slow disk"},
+    TDMI_ROW(FLAG, "measure", has_measurements, "Measurements", "look things up, measure nothing"),
+    TDMI_ROW(DURATION, "time", measure.seconds, "Measurements", "time of all measurements together",
+             .low = 1, .high = 60),
+    TDMI_ROW(PATH, "folder", measure.folder, "Measurements",
+             "folder whose disk is measured, with a file that is deleted afterwards",
+             .value_name = "DIR", .default_words = "the current folder"),
+    TDMI_ROW(SIZE, "disk-size", measure.disk_bytes, "Measurements",
+             "size of that file; smaller on a slow disk", .low = 0x1p22, .high = 0x1p40),
     {.name = NULL},
 };
 
@@ -447,16 +423,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_doctor = {
-    .name = "doctor",
-    .summary = "show what this build and this machine can do",
-    .description = "Lists the CPU, memory, limits of the container, GPUs, MPI and NCCL, and the "
-                   "optional parts of this build with the command that installs a missing one; and "
-                   "measures memory, arithmetic, disk, and which precision is faster here.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(doctor, "show what this build and this machine can do",
+             "Lists the CPU, memory, limits of the container, GPUs, MPI and NCCL, and the "
+             "optional parts of this build with the command that installs a missing one; and "
+             "measures memory, arithmetic, disk, and which precision is faster here.");

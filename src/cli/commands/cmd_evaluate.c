@@ -2,6 +2,7 @@
  * tandem evaluate MODEL SRC: how often a trained model is right, every picture counted once.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "cli/scores.h"
 #include "tandem/model.h"
 #include "cli/watch.h"
@@ -9,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
 struct values {
     struct tdm_source_options how;
@@ -29,19 +32,10 @@ static void defaults(void *values)
 
 static enum tdm_part part_of(const char *name)
 {
-    static const struct {
-        const char *name;
-        enum tdm_part part;
-    } parts[] = {
-        {"train", TDM_PART_TRAIN},
-        {"val", TDM_PART_VAL},
-        {"test", TDM_PART_TEST},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strcmp(parts[i].name, name) == 0)
-            return parts[i].part;
-    }
-    return TDM_PART_ALL;
+    return strcmp(name, "train") == 0  ? TDM_PART_TRAIN
+           : strcmp(name, "val") == 0  ? TDM_PART_VAL
+           : strcmp(name, "test") == 0 ? TDM_PART_TEST
+                                       : TDM_PART_ALL;
 }
 
 static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
@@ -55,44 +49,33 @@ static void print_people(struct tdmi_output *out, const struct tdm_evaluation *e
 {
     tdmi_print_metrics(out, &evaluation->metrics, show);
     if (evaluation->trained_on > 0)
-        tdmi_print(out, "The model was trained on %lld of these pictures.\n",
+        tdmi_print(out, "The model was trained on %lld of these images.\n",
                    (long long)evaluation->trained_on);
     if (evaluation->skipped > 0)
-        tdmi_print(
-            out,
-            evaluation->skipped == 1
-                ? "1 picture was skipped: not readable, or of a class unknown to the model.\n"
-                : "%lld pictures were skipped: not readable, or of a class unknown to the "
-                  "model.\n",
-            (long long)evaluation->skipped);
+        tdmi_print(out, "%lld %s skipped: not readable, or of a class unknown to the model.\n",
+                   (long long)evaluation->skipped,
+                   evaluation->skipped == 1 ? "image was" : "images were");
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
+    TDMI_AT_END(tdm_evaluation_release)
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
-    struct tdmi_watch watch;
-    tdm_model *model = NULL;
-    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_model_evaluate(model,
-                                &(struct tdm_evaluate_options){.source = call->arguments[1],
-                                                               .how = values->how,
-                                                               .part = part_of(values->part),
-                                                               .batch = values->batch,
-                                                               .memory = values->memory,
-                                                               .cache = values->cache},
-                                tdmi_watch_sink(&watch), &evaluation, err);
-    tdmi_watch_stop(&watch);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
+    const struct tdm_evaluate_options options = {.source = call->arguments[1],
+                                                 .how = values->how,
+                                                 .part = part_of(values->part),
+                                                 .batch = values->batch,
+                                                 .memory = values->memory,
+                                                 .cache = values->cache};
+    TDMI_TRY(tdm_model_evaluate(model, &options, tdmi_watch_sink(call->watch), &evaluation, err));
+    if (call->json)
         write_json(call->json, &evaluation);
-    else if (status == TDM_OK)
+    else
         print_people(call->out, &evaluation, values->show);
-    tdm_evaluation_release(&evaluation);
-    tdm_model_close(model);
-    return status;
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -102,38 +85,23 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "part",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, part),
-     .choices = "all|train|val|test",
-     .group = "Images",
-     .help = "images to evaluate, as the model's training split them"},
+    TDMI_ROW(CHOICE, "part", part, "Images",
+             "images to evaluate, as the model's training split them",
+             .choices = "all|train|val|test"),
 #define AT how.
 #define HOW(member) member
 #include "tandem/source.def"
 #undef AT
-    TDMI_ROW_SHOW(offsetof(struct values, show)),
-    TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
-                   "images evaluated at once; never changes the results"),
-    {.name = "memory",
-     .type = TDMI_OPTION_SIZE,
-     .offset = offsetof(struct values, memory),
-     .low = 0,
-     .high = INFINITY,
-     .default_words = "a part of what is free",
-     .group = "Machine",
-     .help = "memory for prefetching and caches"},
-    {.name = "cache",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, cache),
-     .choices = "auto|none|encoded|decoded|disk",
-     .group = "Machine",
-     .help = "what is kept of images once read; disk: the next run reads nothing from the store"},
+    TDMI_ROW_SHOW(show),
+    TDMI_ROW_BATCH(batch, 256, "Machine", "images evaluated at once; never changes the results"),
+    TDMI_ROW(SIZE, "memory", memory, "Machine", "memory for prefetching and caches",
+             .high = INFINITY, .default_words = "a part of what is free"),
+    TDMI_ROW(CHOICE, "cache", cache, "Machine",
+             "what is kept of images once read; disk: the next run reads nothing from the store",
+             .choices = "auto|none|encoded|decoded|disk"),
 #include "cli/foreign.def"
-    TDMI_ROW_THREADS(offsetof(struct values, model.threads),
-                     "number of threads; never changes the results"),
-    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
-                    "cpu, or one backend: cuda, cuda:1, ref"),
+    TDMI_ROW_THREADS(model.threads, "number of threads; never changes the results"),
+    TDMI_ROW_DEVICE(model.device, "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 
@@ -147,15 +115,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_evaluate = {
-    .name = "evaluate",
-    .summary = "measure the accuracy of a trained model",
-    .description = "Evaluates every image exactly once, with the preprocessing that the model was "
-                   "trained with. Accuracies come with n and a 95 % Wilson interval.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(evaluate, "measure the accuracy of a trained model",
+             "Evaluates every image exactly once, with the preprocessing that the model was "
+             "trained with. Accuracies come with n and a 95 % Wilson interval.");

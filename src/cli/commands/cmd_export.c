@@ -2,9 +2,12 @@
  * tandem export MODEL -o FILE: a trained model for other programs.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/model.h"
 
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
 struct values {
     struct tdm_model_options model;
@@ -54,20 +57,15 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_export_result result = {.struct_bytes = sizeof result};
-    tdm_model *model = NULL;
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
     if (!values->export.path)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "no file to write was given: --out FILE, such as model.onnx");
-    tdm_status status = check_extension(&values->export, err);
-    if (status == TDM_OK)
-        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
-    if (status != TDM_OK)
-        return status;
-    status = tdm_model_export(model, &values->export, &result, err);
-    if (status == TDM_OK)
-        print_result(call, model, &values->export, &result);
-    tdm_model_close(model);
-    return status;
+    TDMI_TRY(check_extension(&values->export, err));
+    TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
+    TDMI_TRY(tdm_model_export(model, &values->export, &result, err));
+    print_result(call, model, &values->export, &result);
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -75,30 +73,15 @@ static const struct tdmi_argument arguments[] = {
     {.name = NULL},
 };
 
-#define FIELD(name) offsetof(struct values, export.name)
-
 static const struct tdmi_option options[] = {
-    {.name = "out",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = FIELD(path),
-     .value_name = "FILE",
-     .default_words = "must be given",
-     .group = "Result",
-     .help = "file to write; its extension selects the format"},
-    {.name = "form",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(form),
-     .name_at = tdm_export_form,
-     .default_words = "by the extension of the file",
-     .group = "Result",
-     .help = "format: onnx for runtimes; safetensors with torchvision's names for PyTorch; h5 for "
-             "Keras"},
-    {.name = "preprocess",
-     .type = TDMI_OPTION_FLAG,
-     .offset = FIELD(preprocess),
-     .group = "Result",
-     .help = "onnx: take images of the network's size as bytes, and scale them in the graph"},
+    TDMI_ROW(PATH, "out", export.path, "Result", "file to write; its extension selects the format",
+             .letter = 'o', .value_name = "FILE", .default_words = "must be given"),
+    TDMI_ROW(TEXT, "form", export.form, "Result",
+             "format: onnx for runtimes; safetensors with torchvision's names for PyTorch; h5 for "
+             "Keras",
+             .name_at = tdm_export_form, .default_words = "by the extension of the file"),
+    TDMI_ROW(FLAG, "preprocess", export.preprocess, "Result",
+             "onnx: take images of the network's size as bytes, and scale them in the graph"),
 #include "cli/foreign.def"
     {.name = NULL},
 };
@@ -117,15 +100,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_export = {
-    .name = "export",
-    .summary = "write a trained model for other programs",
-    .description = "Writes classes and preprocessing into the file as JSON. The same model gives "
-                   "the same bytes.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(export, "write a trained model for other programs",
+             "Writes classes and preprocessing into the file as JSON. The same model gives "
+             "the same bytes.");

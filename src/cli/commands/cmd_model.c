@@ -2,9 +2,12 @@
  * tandem model show NAME: a network, node by node, with shapes, parameters and work; as a drawing.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/network.h"
 
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_network, tdm_network_close)
 
 struct values {
     struct tdm_network_options network;
@@ -121,18 +124,18 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_network_options options = values->network;
-    tdm_network *network;
+    TDMI_AT_END(tdm_network_close_at) tdm_network *network = NULL;
     if (strcmp(call->arguments[0], "show") != 0)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem model can: show; found '%s'", call->arguments[0]);
     options.model = call->arguments[1];
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
-    tdm_status status = values->svg ? tdm_network_draw(network, values->svg, err) : TDM_OK;
-    if (status == TDM_OK && call->json)
+    if (values->svg)
+        TDMI_TRY(tdm_network_draw(network, values->svg, err));
+    if (call->json)
         write_json(call->json, network);
-    else if (status == TDM_OK)
+    else
         print_people(call->out, network);
-    tdm_network_close(network);
-    return status;
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -141,42 +144,16 @@ static const struct tdmi_argument arguments[] = {
     {.name = NULL},
 };
 
-#define FIELD(name) offsetof(struct values, network.name)
-
 static const struct tdmi_option options[] = {
-    {.name = "classes",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(classes),
-     .low = 0,
-     .high = 1e6,
-     .default_words = "as it was published",
-     .group = "Network",
-     .help = "outputs of the last layer"},
-    {.name = "size",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(size),
-     .low = 0,
-     .high = 4096,
-     .unit = "pixels",
-     .value_name = "PX",
-     .default_words = "the network's own",
-     .group = "Network",
-     .help = "side of the square input"},
-    {.name = "hidden",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(hidden),
-     .low = 0,
-     .high = 1e6,
-     .default_words = "none",
-     .group = "Network",
-     .help = "outputs of a dense layer with ReLU before the last one"},
-    {.name = "svg",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, svg),
-     .value_name = "FILE",
-     .default_words = "none",
-     .group = "Result",
-     .help = "write a drawing to FILE"},
+    TDMI_ROW(INTEGER, "classes", network.classes, "Network", "outputs of the last layer",
+             .high = 1e6, .default_words = "as it was published"),
+    TDMI_ROW(INTEGER, "size", network.size, "Network", "side of the square input", .high = 4096,
+             .unit = "pixels", .value_name = "PX", .default_words = "the network's own"),
+    TDMI_ROW(INTEGER, "hidden", network.hidden, "Network",
+             "outputs of a dense layer with ReLU before the last one", .high = 1e6,
+             .default_words = "none"),
+    TDMI_ROW(PATH, "svg", svg, "Result", "write a drawing to FILE", .value_name = "FILE",
+             .default_words = "none"),
     {.name = NULL},
 };
 
@@ -188,16 +165,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_model = {
-    .name = "model",
-    .summary = "show the layers of a network",
-    .description = "Lists the nodes of a network known by name: inputs, output shape, parameters, "
-                   "and the work of one image. The drawing shows batch norms and activations in "
-                   "the box of the layer that they follow.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(model, "show the layers of a network",
+             "Lists the nodes of a network known by name: inputs, output shape, parameters, "
+             "and the work of one image. The drawing shows batch norms and activations in "
+             "the box of the layer that they follow.");

@@ -2,13 +2,17 @@
  * tandem predict MODEL FILE…: the likeliest classes of images.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "cli/serve.h"
+#include "cli/settings.h"
 #include "base/file/input.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
 #include "tandem/train.h"
 
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
 struct values {
     struct tdm_model_options model;
@@ -68,7 +72,7 @@ static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
 
 struct answering {
     struct tdmi_call *call;
-    int64_t n_answered, n_told; /* told: with the reason of a problem, too */
+    int64_t n_answered, n_printed; /* printed: those with a problem, too */
 };
 
 static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
@@ -77,7 +81,7 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
     struct tdmi_call *call = answering->call;
     const struct values *values = call->values;
     answering->n_answered += !prediction->problem;
-    answering->n_told++;
+    answering->n_printed++;
     if (call->json) {
         tdm_prediction_to_json(prediction, values->logits, call->json);
         return TDM_OK;
@@ -94,31 +98,23 @@ static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_pr
     const struct values *values = call->values;
     const char *const *paths = call->arguments + 1;
     size_t n_paths = (size_t)call->n_arguments - 1;
-    tdmi_input *input = NULL;
-    tdm_status status = TDM_OK;
+    TDMI_AT_END(tdmi_input_close_at) tdmi_input *input = NULL;
     if (values->files_from) {
-        status = tdmi_input_open(values->files_from, &input, err);
+        const tdm_status status = tdmi_input_open(values->files_from, &input, err);
         if (status == TDM_E_INPUT)
             return TDM_WRAP(err, status,
-                            "--files-from wants a list of paths, one a line: a file, or - for "
-                            "standard input (pictures and folders themselves are given without "
+                            "--files-from takes a list of paths, one a line: a file, or - for "
+                            "standard input (images and folders themselves are given without "
                             "it)");
-        if (status == TDM_OK)
-            status = tdmi_input_paths(input, &paths, &n_paths, err);
-        if (status == TDM_OK)
-            status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+        TDMI_TRY(status);
+        TDMI_TRY(tdmi_input_paths(input, &paths, &n_paths, err));
     } else if (n_paths == 1 && strcmp(paths[0], "-") == 0) {
         struct tdm_picture picture = {.name = "-"};
-        status = tdmi_input_open("-", &input, err);
-        if (status == TDM_OK) {
-            picture.bytes = tdmi_input_bytes(input, &picture.length_bytes);
-            status = tdm_model_predict_pictures(model, &picture, 1, values->top, sink, err);
-        }
-    } else {
-        status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+        TDMI_TRY(tdmi_input_open("-", &input, err));
+        picture.bytes = tdmi_input_bytes(input, &picture.length_bytes);
+        return tdm_model_predict_pictures(model, &picture, 1, values->top, sink, err);
     }
-    tdmi_input_close(input);
-    return status;
+    return tdm_model_predict(model, paths, n_paths, values->top, sink, err);
 }
 
 static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
@@ -126,14 +122,30 @@ static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     if (values->files_from || call->n_arguments > 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; "
+                        "with --serve, which takes PORT or ADDRESS:PORT, images come by HTTP; "
                         "found %s%.100s",
                         values->files_from ? "--files-from " : "",
                         values->files_from ? values->files_from : call->arguments[1]);
     if (values->csv || values->logits)
         return TDM_FAIL(err, TDM_E_USAGE, "--%s is not for --serve%s",
                         values->csv ? "csv" : "logits",
-                        values->csv ? ", which answers JSON" : "; who asks says ?logits=1");
+                        values->csv ? ", which answers JSON" : "; a request has ?logits=1");
+    return TDM_OK;
+}
+
+/* Refuse options of a server that were set; this is none. */
+static tdm_status refuse_server_options(const struct tdmi_call *call, tdm_error *err)
+{
+    struct values usual;
+    char found[240], expected[240];
+    defaults(&usual);
+    for (const struct tdmi_option *row = call->settings->command->options; row->name; row++) {
+        tdmi_option_describe_value(row, call->values, found, sizeof found);
+        tdmi_option_describe_value(row, &usual, expected, sizeof expected);
+        if (strcmp(row->group, "Serve") == 0 && strcmp(found, expected) != 0)
+            return TDM_FAIL(err, TDM_E_USAGE, "--%s is for a server: it requires --serve",
+                            row->name);
+    }
     return TDM_OK;
 }
 
@@ -144,12 +156,12 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
     if (values->serve.address)
         return check_server(call, err);
     if (values->logits && !call->json)
-        return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
+        return TDM_FAIL(err, TDM_E_USAGE, "--logits requires --json");
     if (values->csv && call->json)
         return TDM_FAIL(err, TDM_E_USAGE, "found both --csv and --json; one of them is accepted");
     if (values->files_from && n > 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "pictures come from the list of --files-from or from the command line, "
+                        "images come from the list of --files-from or from the command line, "
                         "not both; found '%.100s'",
                         call->arguments[1]);
     if (!values->files_from && n == 1)
@@ -158,37 +170,34 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
     for (int i = 1; i < n && n > 2; i++) {
         if (strcmp(call->arguments[i], "-") == 0)
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "- is one picture, from standard input, and stands alone (a file of "
+                            "- is one image, from standard input, and stands alone (a file of "
                             "that name is ./-)");
     }
-    return tdmi_serve_refuse(&values->serve, err);
+    return refuse_server_options(call, err);
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct answering answering = {.call = call};
-    tdm_model *model = NULL;
-    tdm_status status = check(call, err);
-    if (status == TDM_OK && values->serve.address) {
+    TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
+    TDMI_TRY(check(call, err));
+    if (values->serve.address) {
         struct tdm_serve_options serve = values->serve;
         serve.top = values->top;
         return tdmi_serve(call, &values->model, &serve, err);
     }
-    if (status == TDM_OK)
-        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
     if (call->json)
         tdm_json_array_begin(call->json, "predictions");
     else if (values->csv)
         tdmi_print(call->out, "path,rank,label,probability,index,problem\n");
-    status = predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
+    const tdm_status status =
+        predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
     if (call->json)
         tdm_json_array_end(call->json);
-    tdm_model_close(model);
-    /* Some path is missing, or some picture lacks memory. */
-    if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_told > 0) {
+    /* Some path is missing, or some image lacks memory. */
+    if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_printed > 0) {
         tdm_log(TDM_LOG_ERROR, "%s", tdm_error_sentence(err, 0));
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;
@@ -199,102 +208,43 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_option options[] = {
-    {.name = "files-from",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, files_from),
-     .value_name = "FILE",
-     .default_words = "the command line",
-     .group = "Images",
-     .is_command_line_only = true,
-     .help = "list of images and folders, one a line, or ended by zeros as find -print0 writes "
-             "them; - is standard input"},
-    {.name = "top",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, top),
-     .low = 1,
-     .high = 1000,
-     .unit = "classes",
-     .group = "Answer",
-     .help = "number of likeliest classes for each image"},
-    {.name = "csv",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, csv),
-     .group = "Answer",
-     .help = "print one line for each guess: path,rank,label,probability,index,problem"},
-    {.name = "logits",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, logits),
-     .group = "Answer",
-     .help = "with --json: add the logits of every class"},
-    {.name = "serve",
-     .type = TDMI_OPTION_TEXT,
-     .offset = offsetof(struct values, serve.address),
-     .value_name = "[ADDR]",
-     .alone = "127.0.0.1:8080",
-     .is_value = tdmi_is_address,
-     .default_words = "no server",
-     .group = "Serve",
-     .is_command_line_only = true,
-     .help = "answer over HTTP instead, at PORT or ADDRESS:PORT (alone: 127.0.0.1:8080; port 0: "
-             "any free port)"},
-    {.name = "token-file",
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, serve.token_file),
-     .value_name = "FILE",
-     .default_words = "the variable TANDEM_TOKEN, else none",
-     .group = "Serve",
-     .help = "file with the token that requests must carry; without a token only this machine is "
-             "answered"},
-    {.name = "body-limit",
-     .type = TDMI_OPTION_SIZE,
-     .offset = offsetof(struct values, serve.body_bytes),
-     .low = 1024,
-     .high = 1 << 30,
-     .group = "Serve",
-     .help = "largest request"},
-    {.name = "pixel-limit",
-     .type = TDMI_OPTION_LONG,
-     .offset = offsetof(struct values, serve.pixels),
-     .low = 1,
-     .high = 1e9,
-     .unit = "pixels",
-     .group = "Serve",
-     .help = "most pixels of one image"},
-    {.name = "request-pixel-limit",
-     .type = TDMI_OPTION_LONG,
-     .offset = offsetof(struct values, serve.request_pixels),
-     .low = 1,
-     .high = 1e12,
-     .unit = "pixels",
-     .default_words = "4 times --pixel-limit",
-     .group = "Serve",
-     .help = "most pixels of all images of one request"},
-    {.name = "time-limit",
-     .type = TDMI_OPTION_DURATION,
-     .offset = offsetof(struct values, serve.seconds),
-     .low = 0.1,
-     .high = 3600,
-     .group = "Serve",
-     .help = "time from the first line of a request to its answer, and for the answer to be read"},
-    {.name = "connections",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, serve.connections),
-     .low = 1,
-     .high = 10000,
-     .group = "Serve",
-     .help = "connections at a time; further ones wait"},
-    {.name = "requests",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, serve.requests),
-     .low = 1,
-     .high = 10000,
-     .group = "Serve",
-     .help = "requests with images at a time; further ones are told to retry"},
+    TDMI_ROW(PATH, "files-from", files_from, "Images",
+             "list of images and folders, one a line, or ended by zeros as find -print0 writes "
+             "them; - is standard input",
+             .value_name = "FILE", .default_words = "the command line",
+             .is_command_line_only = true),
+    TDMI_ROW(INTEGER, "top", top, "Answer", "number of likeliest classes for each image", .low = 1,
+             .high = 1000, .unit = "classes"),
+    TDMI_ROW(FLAG, "csv", csv, "Answer",
+             "print one line for each guess: path,rank,label,probability,index,problem"),
+    TDMI_ROW(FLAG, "logits", logits, "Answer", "with --json: add the logits of every class"),
+    TDMI_ROW(TEXT, "serve", serve.address, "Serve",
+             "answer over HTTP instead, at PORT or ADDRESS:PORT (alone: 127.0.0.1:8080; port 0: "
+             "any free port)",
+             .value_name = "[ADDR]", .alone = "127.0.0.1:8080", .is_value = tdmi_is_address,
+             .default_words = "no server", .is_command_line_only = true),
+    TDMI_ROW(PATH, "token-file", serve.token_file, "Serve",
+             "file with the token that requests must carry; without a token only this machine is "
+             "answered",
+             .value_name = "FILE", .default_words = "the variable TANDEM_TOKEN, else none"),
+    TDMI_ROW(SIZE, "body-limit", serve.body_bytes, "Serve", "largest request", .low = 1024,
+             .high = 1 << 30),
+    TDMI_ROW(LONG, "pixel-limit", serve.pixels, "Serve", "most pixels of one image", .low = 1,
+             .high = 1e9, .unit = "pixels"),
+    TDMI_ROW(LONG, "request-pixel-limit", serve.request_pixels, "Serve",
+             "most pixels of all images of one request", .low = 1, .high = 1e12, .unit = "pixels",
+             .default_words = "4 times --pixel-limit"),
+    TDMI_ROW(DURATION, "time-limit", serve.seconds, "Serve",
+             "time from the first line of a request to its answer, and for the answer to be read",
+             .low = 0.1, .high = 3600),
+    TDMI_ROW(INTEGER, "connections", serve.connections, "Serve",
+             "connections at a time; further ones wait", .low = 1, .high = 10000),
+    TDMI_ROW(INTEGER, "requests", serve.requests, "Serve",
+             "requests with images at a time; further ones get status 503 and retry", .low = 1,
+             .high = 10000),
 #include "cli/foreign.def"
-    TDMI_ROW_THREADS(offsetof(struct values, model.threads),
-                     "number of threads; never changes the results"),
-    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
-                    "cpu, or one backend: cuda, cuda:1, ref"),
+    TDMI_ROW_THREADS(model.threads, "number of threads; never changes the results"),
+    TDMI_ROW_DEVICE(model.device, "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 
@@ -314,15 +264,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_predict = {
-    .name = "predict",
-    .summary = "classify images with a trained model",
-    .description = "Names and skips files that are no readable images; names missing paths and "
-                   "exits with status 3.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(predict, "classify images with a trained model",
+             "Names and skips files that are no readable images; names missing paths and "
+             "exits with status 3.");

@@ -2,6 +2,7 @@
  * tandem prepare SRC -o OUT: convert images to a table that loads fast.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "cli/watch.h"
 
@@ -46,16 +47,14 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
     double test = 0.0; /* the rest of both, whether given or not */
-    tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
-                                        &options->val_fraction, &test, err);
+    TDMI_TRY(tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
+                             &options->val_fraction, &test, err));
     const double sum = options->train_fraction + options->val_fraction + test;
-    if (status == TDM_OK && test > 0.0 && sum < 1.0 - 1e-9)
-        status = TDM_FAIL(err, TDM_E_USAGE,
-                          "--split %g,%g,%g leaves pictures over, and a table has all of them; "
-                          "three parts that sum to 1, or two, are accepted",
-                          options->train_fraction, options->val_fraction, test);
-    if (status != TDM_OK)
-        return status;
+    if (test > 0.0 && sum < 1.0 - 1e-9)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--split %g,%g,%g leaves images over, and a table has all of them; "
+                        "three parts that sum to 1, or two, are accepted",
+                        options->train_fraction, options->val_fraction, test);
     return values->slice == NULL ? TDM_OK : read_slice(values->slice, options, err);
 }
 
@@ -101,7 +100,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
         return;
     }
     tdmi_print(out, "%lld %s of %d %s in %s: %lld train, %lld val", (long long)result->images,
-               result->images == 1 ? "picture" : "pictures", result->classes,
+               result->images == 1 ? "image" : "images", result->classes,
                result->classes == 1 ? "class" : "classes", options->folder,
                (long long)result->train, (long long)result->val);
     if (result->test > 0)
@@ -117,10 +116,10 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
         tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
                    (long long)result->quarantined, options->folder);
     if (result->left_out > 0)
-        tdmi_print(out, "%lld left out: copies of test pictures\n", (long long)result->left_out);
+        tdmi_print(out, "%lld left out: copies of test images\n", (long long)result->left_out);
     if (result->sampled > 0)
         tdmi_print(out,
-                   "jpeg changed pixels by %.2f of 255 on average and %d at most (%lld pictures "
+                   "jpeg changed pixels by %.2f of 255 on average and %d at most (%lld images "
                    "compared)\n",
                    result->change_mean, result->change_max, (long long)result->sampled);
 }
@@ -129,15 +128,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_prepare_options options;
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
-    tdm_status status = read_options(call, &options, err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_prepare(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_options(call, &options, err));
+    TDMI_TRY(tdm_prepare(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->json) {
         write_json(call->json, &options, &result);
         return TDM_OK;
@@ -148,9 +140,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-/* ---- what one can say --------------------------------------------------------------------- */
-
-#define FIELD(name) offsetof(struct values, prepare.name)
+/* ---- the command --------------------------------------------------------------------- */
 
 static const struct tdmi_argument arguments[] = {
     TDMI_ARGUMENT_SRC,
@@ -158,79 +148,40 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = FIELD(folder),
-     .value_name = "OUT",
-     .default_words = "must be given",
-     .group = "Result",
-     .help = "folder to make, or to continue"},
-    {.name = "compression",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(compression),
-     .choices = "zstd|snappy|none",
-     .default_words = "zstd, but not of images",
-     .group = "Result",
-     .help = "compression of the columns, and of raw images"},
-    {.name = "slice",
-     .type = TDMI_OPTION_TEXT,
-     .offset = offsetof(struct values, slice),
-     .value_name = "K/N",
-     .default_words = "all of it",
-     .group = "Result",
-     .help = "make only part K of N, such as 1/8, to share the work between machines",
-     .is_command_line_only = true},
-    {.name = "merge",
-     .type = TDMI_OPTION_FLAG,
-     .offset = FIELD(merge),
-     .group = "Result",
-     .help = "complete the table after all slices",
-     .is_command_line_only = true},
-    TDMI_ROW_SIZE(FIELD(size), 1, 8192, "Images", "width and height"),
-    {.name = "fit",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(fit),
-     .choices = "pad|crop|stretch",
-     .group = "Images",
-     .help = "shrink and centre on white, fill and crop, or distort"},
-    {.name = "crop-fraction",
-     .type = TDMI_OPTION_NUMBER,
-     .offset = FIELD(crop_fraction),
-     .low = 0.01,
-     .high = 1,
-     .value_name = "F",
-     .group = "Images",
-     .help = "with --fit crop: resize the short side to size / F before the crop"},
-    {.name = "resample",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(resample),
-     .choices = "lanczos|bicubic|bilinear",
-     .group = "Images",
-     .help = "filter that resizes images"},
-    {.name = "codec",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = FIELD(codec),
-     .choices = "jpeg|png|raw|keep",
-     .group = "Images",
-     .help = "format of stored images; raw: plain pixels, keep: the bytes of the file"},
-    {.name = "quality",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(quality),
-     .low = 1,
-     .high = 100,
-     .default_words = "95",
-     .group = "Images",
-     .help = "quality of jpeg; from 95 on colours keep their full resolution"},
+    TDMI_ROW(PATH, "output", prepare.folder, "Result", "folder to make, or to continue",
+             .letter = 'o', .value_name = "OUT", .default_words = "must be given"),
+    TDMI_ROW(CHOICE, "compression", prepare.compression, "Result",
+             "compression of the columns, and of raw images", .choices = "zstd|snappy|none",
+             .default_words = "zstd, but not of images"),
+    TDMI_ROW(TEXT, "slice", slice, "Result",
+             "make only part K of N, such as 1/8, to share the work between machines",
+             .value_name = "K/N", .default_words = "all of it", .is_command_line_only = true),
+    TDMI_ROW(FLAG, "merge", prepare.merge, "Result", "complete the table after all slices",
+             .is_command_line_only = true),
+    TDMI_ROW_SIZE(prepare.size, 1, 8192, "Images", "width and height"),
+    TDMI_ROW(CHOICE, "fit", prepare.fit, "Images",
+             "shrink and centre on white, fill and crop, or distort",
+             .choices = "pad|crop|stretch"),
+    TDMI_ROW(NUMBER, "crop-fraction", prepare.crop_fraction, "Images",
+             "with --fit crop: resize the short side to size / F before the crop", .low = 0.01,
+             .high = 1, .value_name = "F"),
+    TDMI_ROW(CHOICE, "resample", prepare.resample, "Images", "filter that resizes images",
+             .choices = "lanczos|bicubic|bilinear"),
+    TDMI_ROW(CHOICE, "codec", prepare.codec, "Images",
+             "format of stored images; raw: plain pixels, keep: the bytes of the file",
+             .choices = "jpeg|png|raw|keep"),
+    TDMI_ROW(INTEGER, "quality", prepare.quality, "Images",
+             "quality of jpeg; from 95 on colours keep their full resolution", .low = 1,
+             .high = 100, .default_words = "95"),
     TDMI_ROW_SPLIT(
-        offsetof(struct values, split), "Rows",
+        split, "Rows",
         "fractions to train and to validate on, if the source has no split; the rest becomes test"),
-    TDMI_ROW_SEED(FIELD(seed), "Rows", "seed of split and order"),
+    TDMI_ROW_SEED(prepare.seed, "Rows", "seed of split and order"),
 #define AT prepare.how.
 #define HOW(member) member
 #include "tandem/source.def"
 #undef AT
-    TDMI_ROW_THREADS(FIELD(threads), "number of threads; never changes the bytes"),
+    TDMI_ROW_THREADS(prepare.threads, "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 
@@ -244,17 +195,8 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_prepare = {
-    .name = "prepare",
-    .summary = "convert a data set to one image size, as Parquet and Delta",
-    .description =
-        "Rotates every image that decodes upright, scales it to one size, and writes all of them, "
-        "split and shuffled, to Parquet files with a Delta log. The same images and options give "
-        "the same bytes. After an interruption run it again: finished files stay.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    prepare, "convert a data set to one image size, as Parquet and Delta",
+    "Rotates every image that decodes upright, scales it to one size, and writes all of them, "
+    "split and shuffled, to Parquet files with a Delta log. The same images and options give "
+    "the same bytes. After an interruption run it again: finished files stay.");

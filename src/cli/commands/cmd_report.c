@@ -1,8 +1,11 @@
 /* tandem report RUN…: one page of HTML that needs nothing else, to look at or to send. */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/runs.h"
 
 #include <stdio.h>
+
+TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
 
 struct values {
     const char *out;
@@ -17,7 +20,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     char beside[4096];
-    tdm_runs *runs = NULL;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     const char *path = values->out;
     if (!path) {
         const int length =
@@ -27,12 +30,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                             sizeof beside);
         path = beside;
     }
-    tdm_status status = tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err);
-    if (status == TDM_OK)
-        status = tdm_runs_report(runs, path, err);
-    tdm_runs_close(runs);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err));
+    TDMI_TRY(tdm_runs_report(runs, path, err));
     if (call->json) {
         tdm_json_string(call->json, "path", path);
         tdm_json_array_begin(call->json, "runs");
@@ -57,14 +56,8 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "out",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, out),
-     .value_name = "FILE",
-     .default_words = "report.html in the first run",
-     .group = "Result",
-     .help = "page to write"},
+    TDMI_ROW(PATH, "out", out, "Result", "page to write", .letter = 'o', .value_name = "FILE",
+             .default_words = "report.html in the first run"),
     {.name = NULL},
 };
 
@@ -76,15 +69,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_report = {
-    .name = "report",
-    .summary = "write an HTML page: curves, classes, confusions, calibration",
-    .description = "The page is one file: no network, no scripts, no other files. Each further run "
-                   "is compared with the first.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(report, "write an HTML page: curves, classes, confusions, calibration",
+             "The page is one file: no network, no scripts, no other files. Each further run "
+             "is compared with the first.");

@@ -3,12 +3,15 @@
  * another.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "cli/scores.h"
 #include "tandem/runs.h"
 #include "cli/watch.h"
 
 #include <stdio.h>
 #include <string.h>
+
+TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
 
 struct values {
     int show;
@@ -110,10 +113,8 @@ static void print_table(struct tdmi_output *out, const tdm_runs *runs)
 static tdm_status list(struct tdmi_call *call, tdm_error *err)
 {
     const char *folder = call->n_arguments > 1 ? call->arguments[1] : "runs";
-    tdm_runs *runs = NULL;
-    tdm_status status = tdm_runs_find(folder, &runs, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
+    TDMI_TRY(tdm_runs_find(folder, &runs, err));
     if (call->json) {
         tdm_json_array_begin(call->json, "runs");
         for (size_t i = 0; i < tdm_runs_count(runs); i++)
@@ -124,7 +125,6 @@ static tdm_status list(struct tdmi_call *call, tdm_error *err)
     } else {
         print_table(call->out, runs);
     }
-    tdm_runs_close(runs);
     return TDM_OK;
 }
 
@@ -142,14 +142,11 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     else
         tdmi_print(out, "none");
     tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
-    tdmi_print(out, "  network     %s\n  pictures    %s\n  started     %s\n", run->network,
+    tdmi_print(out, "  network     %s\n  images      %s\n  started     %s\n", run->network,
                run->source, run->started);
-    if (run->train.n > 0)
-        tdmi_print(out, "  train       %s\n", tdmi_format_score(&run->train, text, sizeof text));
-    if (run->val.n > 0)
-        tdmi_print(out, "  validation  %s\n", tdmi_format_score(&run->val, text, sizeof text));
-    if (run->test.n > 0)
-        tdmi_print(out, "  test        %s\n", tdmi_format_score(&run->test, text, sizeof text));
+    tdmi_print_score(out, "train", &run->train);
+    tdmi_print_score(out, "validation", &run->val);
+    tdmi_print_score(out, "test", &run->test);
     if (run->tests_before > 0)
         tdmi_print(out, "              tested %d times\n", run->tests_before + 1);
     if (*run->next_step)
@@ -162,10 +159,8 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
 
 static tdm_status show(struct tdmi_call *call, tdm_error *err)
 {
-    tdm_runs *runs = NULL;
-    tdm_status status = tdm_runs_read(call->arguments + 1, 1, &runs, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
+    TDMI_TRY(tdm_runs_read(call->arguments + 1, 1, &runs, err));
     if (call->json) {
         tdm_json_array_begin(call->json, "runs");
         write_run(call->json, tdm_runs_at(runs, 0), true);
@@ -173,7 +168,6 @@ static tdm_status show(struct tdmi_call *call, tdm_error *err)
     } else {
         print_run(call, tdm_runs_at(runs, 0));
     }
-    tdm_runs_close(runs);
     return TDM_OK;
 }
 
@@ -186,11 +180,11 @@ static void write_comparison(tdm_json_writer *json, const struct tdm_comparison 
     tdm_json_string(json, "reason", *comparison->reason ? comparison->reason : NULL);
     tdm_json_number(json, "margin", TDM_COMPARE_MARGIN);
     if (!comparison->is_comparable) {
-        static const char *const untold[] = {"n",       "both",   "only_a",     "only_b",
-                                             "neither", "p",      "difference", "low",
-                                             "high",    "better", "worse",      "no_loss"};
-        for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++)
-            tdm_json_null(json, untold[i]);
+        static const char *const unknown[] = {"n",       "both",   "only_a",     "only_b",
+                                              "neither", "p",      "difference", "low",
+                                              "high",    "better", "worse",      "no_loss"};
+        for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+            tdm_json_null(json, unknown[i]);
         return;
     }
     tdm_json_integer(json, "n", comparison->n);
@@ -238,48 +232,34 @@ static void print_comparison(struct tdmi_output *out, const tdm_runs *runs,
 
 static tdm_status compare(struct tdmi_call *call, tdm_error *err)
 {
-    tdm_runs *runs = NULL;
+    TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     struct tdm_comparison comparison = {.struct_bytes = sizeof comparison};
-    tdm_status status = tdm_runs_read(call->arguments + 1, 2, &runs, err);
-    if (status == TDM_OK)
-        status = tdm_runs_compare(runs, 0, 1, &comparison, err);
-    if (status == TDM_OK && call->json) {
+    TDMI_TRY(tdm_runs_read(call->arguments + 1, 2, &runs, err));
+    TDMI_TRY(tdm_runs_compare(runs, 0, 1, &comparison, err));
+    if (call->json) {
         tdm_json_array_begin(call->json, "runs");
         for (size_t i = 0; i < 2; i++)
             write_run(call->json, tdm_runs_at(runs, i), false);
         tdm_json_array_end(call->json);
         write_comparison(call->json, &comparison);
-    } else if (status == TDM_OK) {
+    } else {
         print_table(call->out, runs);
         print_comparison(call->out, runs, &comparison);
     }
-    tdm_runs_close(runs);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name, *wants;
-    int least, most; /* arguments, itself counted */
-    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
-} verbs[] = {{"list", "at most one folder", 1, 2, list},
-             {"show", "one RUN", 2, 2, show},
-             {"compare", "two runs, A and B", 3, 3, compare}};
-
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const char *verb = call->n_arguments > 0 ? call->arguments[0] : "list";
-    const int n = call->n_arguments > 0 ? call->n_arguments : 1;
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verb, verbs[i].name) != 0)
-            continue;
-        if (n < verbs[i].least || n > verbs[i].most)
-            return TDM_FAIL(err, TDM_E_USAGE, "tandem runs %s wants %s; found %d argument%s", verb,
-                            verbs[i].wants, n - 1, n == 2 ? "" : "s");
-        return verbs[i].run(call, err);
-    }
-    return TDM_FAIL(err, TDM_E_USAGE, "tandem runs can: list, show, compare; found '%s'", verb);
+    static const struct tdmi_verb verbs[] = {{"list", "at most one folder", 1, 2, list},
+                                             {"show", "one RUN", 2, 2, show},
+                                             {"compare", "two runs, A and B", 3, 3, compare},
+                                             {.name = NULL}};
+    const struct tdmi_verb *verb;
+    TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
+    return verb->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -292,7 +272,7 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    TDMI_ROW_SHOW(offsetof(struct values, show)),
+    TDMI_ROW_SHOW(show),
     {.name = NULL},
 };
 
@@ -306,18 +286,9 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_runs = {
-    .name = "runs",
-    .summary = "list, show and compare runs",
-    .description = "Compares two runs on each validation image of both. The verdict is 'better' "
-                   "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
-                   "interval of the paired difference (Tango's) excludes a loss of more than one "
-                   "point; below 1,000 images there is none. Runs validated on different images "
-                   "are shown side by side and not compared.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(runs, "list, show and compare runs",
+             "Compares two runs on each validation image of both. The verdict is 'better' "
+             "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
+             "interval of the paired difference (Tango's) excludes a loss of more than one "
+             "point; below 1,000 images there is none. Runs validated on different images "
+             "are shown side by side and not compared.");

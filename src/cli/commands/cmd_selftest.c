@@ -2,6 +2,7 @@
  * tandem selftest: does this build compute rightly on this machine?
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/bench.h"
 
@@ -20,9 +21,9 @@ static void defaults(void *values)
 }
 
 /* Results so far: one row for each kind of check, in order of arrival. */
-enum { most_groups = 16, most_ways = 200 };
+enum { most_groups = 16, most_algorithms = 200 };
 
-struct hearing {
+struct results {
     struct tdmi_call *call;
     int n_groups;
     struct group {
@@ -30,21 +31,21 @@ struct hearing {
         int passed, failed;
     } groups[most_groups];
     /* Algorithms and how often they ran; the last entry, "others", counts those without room. */
-    int n_ways;
-    struct way {
+    int n_algorithms;
+    struct algorithm {
         char op[16], direction[24], by[64];
         int n;
-    } ways[most_ways];
+    } algorithms[most_algorithms];
 };
 
-static struct group *group_of(struct hearing *hearing, const char *name)
+static struct group *group_of(struct results *results, const char *name)
 {
-    for (int i = 0; i < hearing->n_groups; i++)
-        if (strcmp(hearing->groups[i].name, name) == 0)
-            return &hearing->groups[i];
-    if (hearing->n_groups == most_groups)
-        return &hearing->groups[most_groups - 1];
-    struct group *made = &hearing->groups[hearing->n_groups++];
+    for (int i = 0; i < results->n_groups; i++)
+        if (strcmp(results->groups[i].name, name) == 0)
+            return &results->groups[i];
+    if (results->n_groups == most_groups)
+        return &results->groups[most_groups - 1];
+    struct group *made = &results->groups[results->n_groups++];
     snprintf(made->name, sizeof made->name, "%s", name);
     return made;
 }
@@ -52,9 +53,9 @@ static struct group *group_of(struct hearing *hearing, const char *name)
 static void on_result(void *self, const char *group, const char *name, bool has_passed,
                       const char *detail)
 {
-    struct hearing *hearing = self;
-    struct tdmi_call *call = hearing->call;
-    struct group *row = group_of(hearing, group);
+    struct results *results = self;
+    struct tdmi_call *call = results->call;
+    struct group *row = group_of(results, group);
     row->passed += has_passed;
     row->failed += !has_passed;
     if (call->json && !has_passed) {
@@ -72,17 +73,17 @@ static void on_result(void *self, const char *group, const char *name, bool has_
 
 static void on_computed(void *self, const char *op, const char *direction, const char *by)
 {
-    struct hearing *hearing = self;
+    struct results *results = self;
     int i = 0;
-    while (i < hearing->n_ways && i < most_ways - 1 &&
-           (strcmp(hearing->ways[i].op, op) != 0 ||
-            strcmp(hearing->ways[i].direction, direction) != 0 ||
-            strcmp(hearing->ways[i].by, by) != 0))
+    while (i < results->n_algorithms && i < most_algorithms - 1 &&
+           (strcmp(results->algorithms[i].op, op) != 0 ||
+            strcmp(results->algorithms[i].direction, direction) != 0 ||
+            strcmp(results->algorithms[i].by, by) != 0))
         i++;
-    const bool is_full = i == most_ways - 1;
-    struct way *row = &hearing->ways[i];
-    if (i == hearing->n_ways) {
-        hearing->n_ways++;
+    const bool is_full = i == most_algorithms - 1;
+    struct algorithm *row = &results->algorithms[i];
+    if (i == results->n_algorithms) {
+        results->n_algorithms++;
         snprintf(row->op, sizeof row->op, "%s", is_full ? "any" : op);
         snprintf(row->direction, sizeof row->direction, "%s", is_full ? "any" : direction);
         snprintf(row->by, sizeof row->by, "%s", is_full ? "others" : by);
@@ -90,52 +91,53 @@ static void on_computed(void *self, const char *op, const char *direction, const
     row->n++;
 }
 
-static void print_ways(const struct hearing *hearing)
+static void print_algorithms(const struct results *results)
 {
-    struct tdmi_output *out = hearing->call->out;
-    if (hearing->n_ways > 0)
+    struct tdmi_output *out = results->call->out;
+    if (results->n_algorithms > 0)
         tdmi_print(out, "\n  %-8s %-17s %-44s %5s\n", "op", "", "computed by", "cases");
-    for (int i = 0; i < hearing->n_ways; i++)
-        tdmi_print(out, "  %-8s %-17s %-44s %5d\n", hearing->ways[i].op, hearing->ways[i].direction,
-                   hearing->ways[i].by, hearing->ways[i].n);
+    for (int i = 0; i < results->n_algorithms; i++)
+        tdmi_print(out, "  %-8s %-17s %-44s %5d\n", results->algorithms[i].op,
+                   results->algorithms[i].direction, results->algorithms[i].by,
+                   results->algorithms[i].n);
 }
 
-static void print_result(const struct hearing *hearing, const char *device,
+static void print_result(const struct results *results, const char *device,
                          const struct tdm_selftest_result *result)
 {
-    struct tdmi_output *out = hearing->call->out;
+    struct tdmi_output *out = results->call->out;
     tdmi_print(out, "self-test of %s\n\n  %-40s %7s %7s\n", device, "check", "passed", "failed");
-    for (int i = 0; i < hearing->n_groups; i++)
-        tdmi_print(out, "  %-40s %7d %7d\n", hearing->groups[i].name, hearing->groups[i].passed,
-                   hearing->groups[i].failed);
-    print_ways(hearing);
+    for (int i = 0; i < results->n_groups; i++)
+        tdmi_print(out, "  %-40s %7d %7d\n", results->groups[i].name, results->groups[i].passed,
+                   results->groups[i].failed);
+    print_algorithms(results);
     tdmi_print(out, "\n%d passed, %d failed\n", result->passed, result->failed);
 }
 
-static void write_groups(const struct hearing *hearing)
+static void write_groups(const struct results *results)
 {
-    tdm_json_writer *json = hearing->call->json;
+    tdm_json_writer *json = results->call->json;
     tdm_json_array_begin(json, "checks");
-    for (int i = 0; i < hearing->n_groups; i++) {
+    for (int i = 0; i < results->n_groups; i++) {
         tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "check", hearing->groups[i].name);
-        tdm_json_integer(json, "passed", hearing->groups[i].passed);
-        tdm_json_integer(json, "failed", hearing->groups[i].failed);
+        tdm_json_string(json, "check", results->groups[i].name);
+        tdm_json_integer(json, "passed", results->groups[i].passed);
+        tdm_json_integer(json, "failed", results->groups[i].failed);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
 }
 
-static void write_ways(const struct hearing *hearing)
+static void write_algorithms(const struct results *results)
 {
-    tdm_json_writer *json = hearing->call->json;
+    tdm_json_writer *json = results->call->json;
     tdm_json_array_begin(json, "computed_by");
-    for (int i = 0; i < hearing->n_ways; i++) {
+    for (int i = 0; i < results->n_algorithms; i++) {
         tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "op", hearing->ways[i].op);
-        tdm_json_string(json, "direction", hearing->ways[i].direction);
-        tdm_json_string(json, "by", hearing->ways[i].by);
-        tdm_json_integer(json, "cases", hearing->ways[i].n);
+        tdm_json_string(json, "op", results->algorithms[i].op);
+        tdm_json_string(json, "direction", results->algorithms[i].direction);
+        tdm_json_string(json, "by", results->algorithms[i].by);
+        tdm_json_integer(json, "cases", results->algorithms[i].n);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -145,23 +147,22 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
-    struct hearing hearing = {.call = call};
+    struct results results = {.call = call};
     if (call->json)
         tdm_json_array_begin(call->json, "failures");
     tdm_status status =
         tdm_selftest(values->device, values->part,
-                     (tdm_selftest_sink){&hearing, on_result, on_computed}, &result, err);
-    if (status != TDM_OK)
-        return status;
+                     (tdm_selftest_sink){&results, on_result, on_computed}, &result, err);
+    TDMI_TRY(status);
     if (call->json) {
         tdm_json_array_end(call->json);
-        write_groups(&hearing);
-        write_ways(&hearing);
+        write_groups(&results);
+        write_algorithms(&results);
         tdm_json_string(call->json, "device", values->device);
         tdm_json_integer(call->json, "passed", result.passed);
         tdm_json_integer(call->json, "failed", result.failed);
     } else {
-        print_result(&hearing, values->device, &result);
+        print_result(&results, values->device, &result);
     }
     call->exit_status = result.failed > 0;
     return TDM_OK;
@@ -170,14 +171,10 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
-    TDMI_ROW_DEVICE(offsetof(struct values, device),
-                    "device to check: cpu, or one backend: cuda, cuda:1, ref"),
-    {.name = "part",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, part),
-     .choices = "all|ops",
-     .group = "Machine",
-     .help = "ops: only the cases of the operations, such as for a checker of GPU memory"},
+    TDMI_ROW_DEVICE(device, "device to check: cpu, or one backend: cuda, cuda:1, ref"),
+    TDMI_ROW(CHOICE, "part", part, "Machine",
+             "ops: only the cases of the operations, such as for a checker of GPU memory",
+             .choices = "all|ops"),
     {.name = NULL},
 };
 
@@ -187,16 +184,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_selftest = {
-    .name = "selftest",
-    .summary = "check that this build computes correctly on this machine",
-    .description =
-        "Checks every operation against the plain C reference and against central differences, "
-        "equal results at any thread count, golden training runs, and failing allocations.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    selftest, "check that this build computes correctly on this machine",
+    "Checks every operation against the plain C reference and against central differences, "
+    "equal results at any thread count, golden training runs, and failing allocations.");

@@ -2,6 +2,7 @@
  * tandem synth OUT: a synthetic photo-like data set to try things with.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/prepare.h"
 #include "cli/watch.h"
 
@@ -18,14 +19,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct tdm_synth_options options = ((const struct values *)call->values)->synth;
     struct tdm_synth_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
     char bytes[32];
     options.folder = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_synth(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_synth(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->json) {
         tdm_json_string(call->json, "folder", options.folder);
         tdm_json_integer(call->json, "images", result.images);
@@ -34,7 +30,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_json_number(call->json, "seconds", result.seconds);
         return TDM_OK;
     }
-    tdmi_print(call->out, "%lld pictures of %d classes in %s (%s, %.1f s)\n",
+    tdmi_print(call->out, "%lld images of %d classes in %s (%s, %.1f s)\n",
                (long long)result.images, result.classes, options.folder,
                tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);
     if (!call->globals->quiet)
@@ -48,32 +44,15 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "classes",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, synth.classes),
-     .low = 2,
-     .high = 1000,
-     .group = "Images",
-     .help = "number of classes, one folder each"},
-    {.name = "per-class",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, synth.per_class),
-     .low = 1,
-     .high = 1000000,
-     .group = "Images",
-     .help = "number of images per class"},
-    TDMI_ROW_SIZE(offsetof(struct values, synth.size), 16, 2048, "Images",
-                  "typical side; images vary around it"),
-    {.name = "format",
-     .type = TDMI_OPTION_CHOICE,
-     .offset = offsetof(struct values, synth.format),
-     .choices = "jpeg|png|bmp|ppm",
-     .group = "Images",
-     .help = "format of the files, if this build can write it"},
-    TDMI_ROW_SEED(offsetof(struct values, synth.seed), "Images",
-                  "the same seed gives the same bytes on any machine"),
-    TDMI_ROW_THREADS(offsetof(struct values, synth.threads),
-                     "number of threads; never changes the bytes"),
+    TDMI_ROW(INTEGER, "classes", synth.classes, "Images", "number of classes, one folder each",
+             .low = 2, .high = 1000),
+    TDMI_ROW(INTEGER, "per-class", synth.per_class, "Images", "number of images per class",
+             .low = 1, .high = 1000000),
+    TDMI_ROW_SIZE(synth.size, 16, 2048, "Images", "typical side; images vary around it"),
+    TDMI_ROW(CHOICE, "format", synth.format, "Images",
+             "format of the files, if this build can write it", .choices = "jpeg|png|bmp|ppm"),
+    TDMI_ROW_SEED(synth.seed, "Images", "the same seed gives the same bytes on any machine"),
+    TDMI_ROW_THREADS(synth.threads, "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 
@@ -83,15 +62,6 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_synth = {
-    .name = "synth",
-    .summary = "generate a synthetic data set of photo-like images",
-    .description = "Writes class folders of images with textures, shapes, clutter, changing light "
-                   "and sizes, which a small network can learn and a colour histogram cannot.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(synth, "generate a synthetic data set of photo-like images",
+             "Writes class folders of images with textures, shapes, clutter, changing light "
+             "and sizes, which a small network can learn and a colour histogram cannot.");

@@ -3,6 +3,8 @@
  * Defaults are the library's; this file only spells the options and shows the result.
  */
 #include "cli/command.h"
+#include "base/text/json.h"
+#include "cli/scores.h"
 #include "cli/settings.h"
 #include "tandem/train.h"
 #include "cli/watch.h"
@@ -53,7 +55,7 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
     tdmi_print(out, " took %.1f s", after->seconds);
     if (after->n > 0)
         tdmi_print(out,
-                   " and changed %+lld of %lld pictures (%lld no longer right, %lld now right; "
+                   " and changed %+lld of %lld images (%lld no longer right, %lld now right; "
                    "McNemar's p = %.2g)",
                    (long long)(after->only_last - after->only_best), (long long)after->n,
                    (long long)after->only_best, (long long)after->only_last, after->p);
@@ -71,7 +73,7 @@ static void print_then(const struct tdmi_call *call, const struct values *values
     tdmi_print(out, "%s --part val   (class by class)\n      tandem predict ",
                values->train.how.follow ? " --follow" : "");
     tdmi_print_word(out, result->run);
-    tdmi_print(out, " PICTURE…\n");
+    tdmi_print(out, " IMAGE…\n");
 }
 
 static void print_people(const struct tdmi_call *call, const struct values *values,
@@ -92,13 +94,12 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
         tdmi_print(out, "; stopped after %d validations with no more %s", result->patience,
-                   is_by_loss ? "improvement of the loss" : "of the pictures right");
+                   is_by_loss ? "improvement of the loss" : "of the images right");
     tdmi_print(out, "\n");
     print_after_best(out, result);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
-    if (result->test.n > 0)
-        tdmi_print(out, "  test        %s\n", tdmi_format_score(&result->test, text, sizeof text));
+    tdmi_print_score(out, "test", &result->test);
     if (result->n_tests_before > 0)
         tdmi_print(
             out,
@@ -107,10 +108,10 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
             result->n_tests_before + 1);
     if (result->test.n == 0)
         tdmi_print(out, "              it chose the epoch, so it is a little better than on new "
-                        "pictures; --split 0.8,0.1,0.1 keeps a test apart\n");
+                        "images; --split 0.8,0.1,0.1 keeps a test apart\n");
     if (result->features.rows > 0)
         tdmi_print(out,
-                   "  features    of %lld pictures%s, %lld of them found, %lld looked at again\n",
+                   "  features    of %lld images%s, %lld of them found, %lld looked at again\n",
                    (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
                    (long long)result->features.reused, (long long)result->features.checked);
     if (result->features.remade > 0)
@@ -122,7 +123,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
             result->layers_left, result->layers_left == 1 ? "layer" : "layers");
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
-                   (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
+                   (long long)result->skipped, result->skipped == 1 ? "image" : "images");
     if (result->batch_reason[0])
         tdmi_print(out, "  batch       %d, chosen: %s\n", result->batch, result->batch_reason);
     tdmi_print(out, "  run         %s\n", result->run);
@@ -153,31 +154,24 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
 {
     struct tdm_train_options options = values->train;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    struct tdmi_watch watch;
-    tdm_status status = tdmi_split_take(&values->split, "is not used", &options.train_fraction,
-                                        &options.val_fraction, &options.test_fraction, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_split_take(&values->split, "is not used", &options.train_fraction,
+                             &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
-    tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
-    tdmi_watch_stop(&watch);
-    if (status == TDM_OK && call->json)
+    TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
+    if (call->json)
         write_json(call, values, &result);
-    else if (status == TDM_OK)
+    else
         print_people(call, values, &result);
-    return status;
+    return TDM_OK;
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct values values;
-    tdm_json_document *words = NULL; /* strings of values that were read from the record */
-    tdm_status status = resolve(call, &values, &words, err);
-    if (status == TDM_OK)
-        status = train(call, &values, err);
-    tdm_json_document_free(words);
-    return status;
+    /* Strings of values that were read from the record. */
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
+    TDMI_TRY(resolve(call, &values, &words, err));
+    return train(call, &values, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -188,19 +182,10 @@ static const struct tdmi_argument arguments[] = {
 #define AT train.
 
 static const struct tdmi_option options[] = {
-    {.name = "out",
-     .letter = 'o',
-     .type = TDMI_OPTION_PATH,
-     .offset = offsetof(struct values, train.run),
-     .value_name = "RUN",
-     .default_words = "runs/<model>-<time>",
-     .group = "Result",
-     .help = "run folder to make"},
-    {.name = "resume",
-     .type = TDMI_OPTION_FLAG,
-     .offset = offsetof(struct values, train.resume),
-     .group = "Result",
-     .help = "resume RUN with its recorded options; start it if there is none"},
+    TDMI_ROW(PATH, "out", train.run, "Result", "run folder to make", .letter = 'o',
+             .value_name = "RUN", .default_words = "runs/<model>-<time>"),
+    TDMI_ROW(FLAG, "resume", train.resume, "Result",
+             "resume RUN with its recorded options; start it if there is none"),
 #include "tandem/train.def"
     {.name = NULL},
 };
@@ -215,17 +200,8 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_train = {
-    .name = "train",
-    .summary = "train a classifier from labelled images",
-    .description =
-        "Splits the images by their content, trains, validates, keeps the best weights, and leaves "
-        "a run folder that evaluate and predict read. The same source, options and seed give the "
-        "same bits at any number of threads and after any number of interruptions.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(
+    train, "train a classifier from labelled images",
+    "Splits the images by their content, trains, validates, keeps the best weights, and leaves "
+    "a run folder that evaluate and predict read. The same source, options and seed give the "
+    "same bits at any number of threads and after any number of interruptions.");

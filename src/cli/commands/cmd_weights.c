@@ -3,6 +3,7 @@
  * them.
  */
 #include "cli/command.h"
+#include "base/scope.h"
 #include "tandem/weights.h"
 #include "cli/watch.h"
 
@@ -25,9 +26,7 @@ static tdm_status list_one(struct tdmi_call *call, const struct tdm_weights_know
 {
     char path[1024] = "";
     bool is_here = false;
-    tdm_status status = tdm_weights_place(known, path, sizeof path, &is_here, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err));
     if (call->json == NULL) {
         tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %6.1f MB  %s\n", known->name,
                    known->network, known->origin, known->licence, known->megabytes,
@@ -52,20 +51,19 @@ static tdm_status list_one(struct tdmi_call *call, const struct tdm_weights_know
 static tdm_status list(struct tdmi_call *call, tdm_error *err)
 {
     const struct tdm_weights_known *known;
-    tdm_status status = TDM_OK;
     if (call->json)
         tdm_json_array_begin(call->json, "weights");
     else
         tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %9s\n", "name", "network", "origin",
                    "licence", "size");
-    for (int i = 0; status == TDM_OK && (known = tdm_weights_known_at(i)) != NULL; i++)
-        status = list_one(call, known, err);
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++)
+        TDMI_TRY(list_one(call, known, err));
     if (call->json)
         tdm_json_array_end(call->json);
     else
-        tdmi_print(call->out, "\ntandem weights fetch NAME brings one; the pictures of ImageNet, "
-                              "which they were trained on, are for research\n");
-    return status;
+        tdmi_print(call->out, "\ntandem weights fetch NAME downloads one; the images of ImageNet, "
+                              "on which they were trained, are for research\n");
+    return TDM_OK;
 }
 
 /* ---- inspect ------------------------------------------------------------------------------- */
@@ -187,9 +185,7 @@ static tdm_status convert(struct tdmi_call *call, tdm_error *err)
 {
     const char *from = call->arguments[1], *to = call->arguments[2];
     struct tdm_weights_facts facts;
-    tdm_status status = tdm_weights_convert(from, to, &facts, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdm_weights_convert(from, to, &facts, err));
     if (call->json) {
         tdm_json_array_begin(call->json, "weights");
         tdm_json_object_begin(call->json, NULL);
@@ -217,13 +213,8 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     const char *name = call->arguments[1];
     struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
-    struct tdmi_watch watch;
-    tdmi_watch_start(&watch, call->globals, "bytes");
-    tdm_status status =
-        tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(&watch), &fetched, err);
-    tdmi_watch_stop(&watch);
-    if (status != TDM_OK)
-        return status;
+    call->watch->unit = "bytes";
+    TDMI_TRY(tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(call->watch), &fetched, err));
     if (call->json) {
         tdm_json_array_begin(call->json, "weights");
         tdm_json_object_begin(call->json, NULL);
@@ -244,32 +235,20 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name, *wants;
-    int n_arguments; /* itself counted */
-    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
-} verbs[] = {{"list", "nothing", 1, list},
-             {"fetch", "the NAME of published weights", 2, fetch},
-             {"inspect", "one FILE", 2, inspect},
-             {"convert", "a FILE and the file to write", 3, convert}};
-
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const char *verb = call->n_arguments > 0 ? call->arguments[0] : "list";
+    static const struct tdmi_verb verbs[] = {
+        {"list", "no argument", 1, 1, list},
+        {"fetch", "the NAME of published weights", 2, 2, fetch},
+        {"inspect", "one FILE", 2, 2, inspect},
+        {"convert", "a FILE and the file to write", 3, 3, convert},
+        {.name = NULL}};
     const struct values *values = call->values;
-    int n = call->n_arguments > 0 ? call->n_arguments : 1;
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verb, verbs[i].name) != 0)
-            continue;
-        if (n != verbs[i].n_arguments)
-            return TDM_FAIL(err, TDM_E_USAGE, "tandem weights %s wants %s; found %d argument%s",
-                            verb, verbs[i].wants, n - 1, n == 2 ? "" : "s");
-        if (values->mirror && verbs[i].run != fetch)
-            return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
-        return verbs[i].run(call, err);
-    }
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "tandem weights can: list, fetch, inspect, convert; found '%s'", verb);
+    const struct tdmi_verb *verb;
+    TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
+    if (values->mirror && verb->run != fetch)
+        return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
+    return verb->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -282,21 +261,11 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    {.name = "mirror",
-     .type = TDMI_OPTION_TEXT,
-     .offset = offsetof(struct values, mirror),
-     .value_name = "URL",
-     .default_words = "the publisher",
-     .group = "Fetch",
-     .help = "URL of a folder that has the file, on another server"},
-    {.name = "show",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, show),
-     .low = 0,
-     .high = 1e6,
-     .unit = "tensors",
-     .group = "Inspect",
-     .help = "tensors to print; --json has all"},
+    TDMI_ROW(TEXT, "mirror", mirror, "Fetch",
+             "URL of a folder that has the file, on another server", .value_name = "URL",
+             .default_words = "the publisher"),
+    TDMI_ROW(INTEGER, "show", show, "Inspect", "tensors to print; --json has all", .high = 1e6,
+             .unit = "tensors"),
     {.name = NULL},
 };
 
@@ -312,16 +281,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct tdmi_command tdmi_command_weights = {
-    .name = "weights",
-    .summary = "fetch, inspect and convert published weights",
-    .description = "Keeps published weights in TANDEM_HOME/weights and compares them with the "
-                   "publisher's hash; if there is none, the first fetch prints the SHA-256 and "
-                   "remembers it. Files are only read: nothing in them is ever run.",
-    .arguments = arguments,
-    .options = options,
-    .examples = examples,
-    .values_bytes = sizeof(struct values),
-    .defaults = defaults,
-    .run = run,
-};
+TDMI_COMMAND(weights, "fetch, inspect and convert published weights",
+             "Keeps published weights in TANDEM_HOME/weights and compares them with the "
+             "publisher's hash; if there is none, the first fetch prints the SHA-256 and "
+             "remembers it. Files are only read: nothing in them is ever run.");

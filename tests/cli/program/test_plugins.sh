@@ -64,7 +64,7 @@ expect_stdout_matches '^  arrow +on +[0-9]'
 echo "this is no library" >fake/libtandem_arrow.so
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches 'cannot write Parquet$'
-expect_stderr_matches "libtandem_arrow.so, the part of tandem that reads Parquet and object stores, cannot be used: the loader says '.*libtandem_arrow.so: .*'; 'make install' puts the one of tandem 0"
+expect_stderr_matches "libtandem_arrow.so, the part of tandem that reads Parquet and object stores, cannot be used: the loader reports '.*libtandem_arrow.so: .*'; 'make install' puts the one of tandem 0"
 expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
 expect_stdout_matches '^  arrow +off +libtandem_arrow.so, the part of tandem that'
 expect_true "no line of it says that it is on" test -z "$(grep -E '^  arrow +on' "$out")"
@@ -74,7 +74,7 @@ cp arrow.txt "$out"
 expect_stdout_matches '^ *"on": false,$'
 expect_stdout_matches '^ *"version": null,$'
 expect_stdout_matches '^ *"remedy": "make install",$'
-expect_stdout_matches '^ *"problem": "libtandem_arrow.so, .* cannot be used: the loader says .*file too short'
+expect_stdout_matches '^ *"problem": "libtandem_arrow.so, .* cannot be used: the loader reports .*file too short'
 
 cc -shared -fPIC -o fake/libtandem_arrow.so empty.c
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare

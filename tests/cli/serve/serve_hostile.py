@@ -50,7 +50,7 @@ check(server.end() == 0, "it ends")
 
 server = Server("--time-limit", "3", *endless)
 got, took = timed(lambda: server.ask("POST", "/predict", bombs, headers))
-check(got[0] == 503 and got[2].get("Retry-After") == "1" and "of 256 pictures" in sentence_of(got[1]) and took < 12,
+check(got[0] == 503 and got[2].get("Retry-After") == "1" and "of 256 images" in sentence_of(got[1]) and took < 12,
       f"what is not answered in its time is refused ({took:.1f} s)", got[:2])
 check(server.ask("POST", "/predict", first)[:2] == (200, wanted), "and the next one is answered")
 early = server.socket()
@@ -60,7 +60,7 @@ holder = send_bombs(server)
 time.sleep(0.3)
 early.sendall(first[20:])
 said, took = timed(lambda: early.recv(65536))
-check(b" 503 " in said[:20] and b"0 of 1 pictures" in said and took < 2.2, f"who waits behind others is told so in time ({took:.1f} s)", said)
+check(b" 503 " in said[:20] and b"0 of 1 images" in said and took < 2.2, f"who waits behind others is told so in time ({took:.1f} s)", said)
 said = server.say(sized % 100 + b"P6", pause=4)
 check(b" 408 " in said[:20] and b"Connection: close" in said and b'"2 bytes of the body' in said, "a body that does not come is told so", said)
 said = server.say(b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nP6", pause=4)

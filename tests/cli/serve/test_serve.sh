@@ -10,16 +10,16 @@ expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 1 --batch 4 --spl
 
 # ---- what the command line says --------------------------------------------------------------
 expect_exit 2 "$TANDEM" predict run --serve 0 shown/red1.ppm
-expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; found shown/red1.ppm'
+expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, images come by HTTP; found shown/red1.ppm'
 expect_exit 2 "$TANDEM" predict run --serve --csv
 expect_exit 2 "$TANDEM" predict run --serve --logits
 expect_stderr_matches '\?logits=1'
 expect_exit 2 "$TANDEM" predict run shown/red1.ppm --body-limit 1M
-expect_stderr_matches '--body-limit is for a server: it wants --serve'
+expect_stderr_matches '--body-limit is for a server: it requires --serve'
 expect_exit 2 "$TANDEM" predict run --serve=here
 expect_stderr_matches "'here' is no address to listen at; PORT, ADDRESS:PORT"
 expect_exit 2 "$TANDEM" predict run --serve 0.0.0.0:0
-expect_stderr_matches 'which others reach, wants a token'
+expect_stderr_matches 'which others reach, requires a token'
 echo short >token.txt
 expect_exit 2 "$TANDEM" predict run --serve 0 --token-file token.txt
 expect_stderr_matches 'has 5 characters; 16 to 256 are accepted'
@@ -29,9 +29,9 @@ expect_stderr_matches 'TANDEM_TOKEN is empty, which is no token; unset it'
 TANDEM_TOKEN=short expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0
 expect_stderr_matches '^tandem: serving with the token in TANDEM_TOKEN$'
 expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0 --request-pixel-limit 1000
-expect_stderr_matches 'requests up to 1000 pixels with pictures up to 100000000'
+expect_stderr_matches 'requests up to 1000 pixels with images up to 100000000'
 expect_exit 2 "$TANDEM" predict run shown/red1.ppm --request-pixel-limit 1000
-expect_stderr_matches '--request-pixel-limit is for a server: it wants --serve'
+expect_stderr_matches '--request-pixel-limit is for a server: it requires --serve'
 
 if ! "$TANDEM" doctor --no-measure | grep -q '^  http *on'; then
     expect_exit 4 "$TANDEM" predict run --serve 0

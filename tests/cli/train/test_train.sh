@@ -255,7 +255,7 @@ expect_exit 0 "$TANDEM" report runs/tested
 expect_true "once is said, too" grep -q '<td>test judged</td><td>once</td>' runs/tested/report.html
 expect_true "the page has it" grep -q 'test right (95&nbsp;%)' runs/tested/report.html
 expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25 -o runs/untested
-expect_stdout_matches 'it chose the epoch, so it is a little better than on new pictures'
+expect_stdout_matches 'it chose the epoch, so it is a little better than on new images'
 expect_exit 0 "$TANDEM" prepare pictures -o table --size 28 --split 0.5,0.25,0.25
 expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 --split 0.5,0.25,0.25 -o runs/table --json
 expect_same 12 "$(json_value test.n)" "the test that was prepared is judged, too"
@@ -267,7 +267,7 @@ expect_stderr_matches 'three parts that sum to 1, or two, are accepted$'
 
 # ---- stopping ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train "$@" --epochs 40 --lr 1e-9 --split 0.7,0.3 -o runs/still
-expect_stdout_matches '^11 epochs, .*; stopped after 10 validations with no more of the pictures right$'
+expect_stdout_matches '^11 epochs, .*; stopped after 10 validations with no more of the images right$'
 expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 1e-9 --split 0.7,0.3 --patience 0 -o runs/endless
 expect_stdout_matches '^12 epochs, '
 expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 0.2 --schedule constant --split 0.7,0.3 --patience 3 \

@@ -37,7 +37,7 @@ expect_exit 2 "$TANDEM" train pictures -o no --split 1,0
 expect_stderr_matches 'option --split is 1,0; two or three parts'
 expect_exit 2 "$TANDEM" train pictures -o no --split 0.8,0.2,0.1
 expect_exit 2 "$TANDEM" predict base --serve abc
-expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; found abc$'
+expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, images come by HTTP; found abc$'
 : >file
 expect_exit 4 "$TANDEM" train pictures -o file/run --epochs 1
 expect_stderr_matches 'cannot make the folder file/run: file: is there and is no folder$'
