@@ -40,12 +40,12 @@ static void refused(const char *file, const char *sentence)
 static void a_missing_or_old_library_is_refused_with_a_reason(void **state)
 {
     (void)state;
-    refused("/nowhere/libcudnn.so.9", "opening cuDNN 9: ");
+    refused("/nowhere/libcudnn.so.9", "opening cuDNN: ");
     refused("libm.so.6", "it lacks the function cudnnGetVersion");
     fake->version = 8907;
-    refused(FAKE_CUDNN, "found version 8.9, and 9.8 or newer is wanted");
+    refused(FAKE_CUDNN, "found version 8.9, and 9.8 or newer is needed");
     fake->version = 90501;
-    refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is wanted");
+    refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is needed");
     fake->version = 91900;
     fake->handle_code = 1001;
     refused(FAKE_CUDNN, "cuDNN 9.19 says 1001, no GPU for you");
@@ -77,7 +77,8 @@ static void the_folders_of_cuda_and_python_are_searched(void **state)
         "usr/local/lib/python3.12/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
         "usr/lib/python3/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
     };
-    const struct tdmi_cuda_library library = {"cuDNN 9", names, folders};
+    const struct tdmi_cuda_library library = {
+        .name = "cuDNN", .files = names, .folders = folders};
     struct folder root = folder_new();
     struct places found = {0};
     (void)state;
@@ -103,7 +104,8 @@ static void the_current_folder_is_not_searched(void **state)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
-    const struct tdmi_cuda_library library = {"cuDNN 9", names, folders};
+    const struct tdmi_cuda_library library = {
+        .name = "cuDNN", .files = names, .folders = folders};
     struct folder here = folder_new();
     char before[4096];
     int n_relative = 0;
@@ -306,7 +308,7 @@ static void a_gpu_without_the_library_reports_it(void **state)
     assert_null(tdmi_cuda_conv_plan(device, &shapes[0]));
     assert_null(tdmi_cuda_conv_plan(NULL, &shapes[0]));
     tdmi_cuda_libraries_describe(device->libraries, text, sizeof text);
-    assert_non_null(strstr(text, "no cuDNN (opening cuDNN 9: "));
+    assert_non_null(strstr(text, "no cuDNN (opening cuDNN: "));
     assert_non_null(strstr(text, "no cuBLASLt (opening cuBLASLt: "));
     tdmi_backend_shim.device.close(device);
     device = open_gpu(&home, NULL);

@@ -363,7 +363,7 @@ static void a_missing_nvjpeg_is_an_error(void **state)
 {
     struct fixture *f = *state;
     f->fake->version[0] = 10;
-    is_absent(f, "found version 10.4, and 11.0 or newer is wanted");
+    is_absent(f, "found version 10.4, and 11.0 or newer is needed");
     f->fake->version[0] = 12;
     f->fake->create_code = 7;
     is_absent(f, "opening nvJPEG on the GPU: it says 7");
@@ -404,10 +404,10 @@ static void too_little_memory_is_an_error_of_the_batch(void **state)
 {
     struct fixture *f = *state;
     fake_runtime_limit(64);
-    lacks_memory(f, "decoding pictures on the GPU: no room for");
+    lacks_memory(f, "images on the GPU: no room for");
     fake_runtime_limit(0);
     f->fake->has_no_memory = 1;
-    lacks_memory(f, "decoding pictures on the GPU: nvJPEG finds no memory there");
+    lacks_memory(f, "images on the GPU: nvJPEG finds no memory there");
     f->fake->has_no_memory = 0;
 }
 

@@ -96,7 +96,7 @@ TEST_WITH(a_gpu_describes_itself, NULL, nothing_is_left)
     assert_false(cuda->device.memory(device, &free_bytes, &total_bytes));
     assert_int_equal(cudaGetLastError(), cudaSuccess);
     fake_runtime_gpus(fake_runtime_first_gpus());
-    assert_true(tdmi_cuda_device_library(0, &library) && library.is_found);
+    assert_true(cuda->device.library(0, &library) && library.is_found);
     assert_string_equal(library.version, "13.0");
     assert_true(cuda->device.library(3, &library));
     assert_false(cuda->device.library(4, &library));

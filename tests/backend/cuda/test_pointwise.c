@@ -6,7 +6,7 @@
 #include "backend/cuda/fakes/fake_cudnn.h"
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/values.h"
-#include "backend/cuda/vendor/conv_plans.h"
+#include "backend/cuda/vendor/plans.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -48,14 +48,12 @@ static void make_slow(bool is_cudnn)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static int n_products(const struct tdmi_cuda_conv_plans *plans)
+static int n_products(const struct tdmi_cuda_plans *plans)
 {
-    const struct tdmi_cuda_algorithm *all[] = {&plans->forward, &plans->of_input,
-                                               &plans->of_weights};
     int n = 0;
-    for (int i = 0; i < 3; i++) {
-        assert_true((all[i]->conv != NULL) != (all[i]->product != NULL));
-        n += all[i]->product != NULL;
+    for (int i = 0; i < TDMI_CUDNN_DIRECTIONS; i++) {
+        assert_true((plans->of[i].conv != NULL) != (plans->of[i].product != NULL));
+        n += plans->of[i].product != NULL;
     }
     return n;
 }
@@ -64,7 +62,7 @@ static int chosen(const struct folder *home, const char *run, enum tdmi_dtype ty
 {
     tdmi_device *device = open_gpu(home, run);
     const struct tdmi_op_desc desc = desc_of(device, type);
-    const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
     const int n = n_products(&plans);
     close_gpu(device);
     return n;
@@ -107,7 +105,7 @@ static void each_limit_has_a_choice_of_its_own(void **state)
         desc.device = open_gpu(&home, again ? NULL : folder_path(&runs, "a"));
         for (int k = 0; k < 4; k++) {
             desc.most_workspace = limits[k];
-            const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+            const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
             assert_int_equal(n_products(&plans), limits[k] ? 3 : 0);
         }
         close_gpu(desc.device);
@@ -202,7 +200,7 @@ static int products_of(tdmi_device *device, const struct tdmi_op_desc *desc)
 {
     const int before = products->guesses;
     (void)device;
-    (void)tdmi_cuda_conv_plans_of(desc);
+    (void)tdmi_cuda_plans_choose(desc);
     return products->guesses - before;
 }
 
@@ -260,7 +258,7 @@ static void without_cudnn_products_are_computed_by_cublaslt(void **state)
     tdmi_shim_libraries("/nowhere/libcudnn.so.9", FAKE_CUBLASLT, home.path);
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     const struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
-    const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
     assert_int_equal(n_products(&plans), 3);
     close_gpu(device);
     folder_remove(&home);

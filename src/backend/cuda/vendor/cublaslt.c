@@ -41,9 +41,8 @@ tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_er
     TDMI_AT_END(tdmi_cublaslt_close_at) tdmi_cublaslt *made = NULL;
     *cublaslt = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
-    TDM_TRY(tdmi_cuda_library_open(&tdmi_cublaslt_library, file, &made->calls, &made->library,
-                                   &made->version, err),
-            err, "opening cuBLASLt");
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_cublaslt_library, file, &made->calls, &made->library,
+                                    &made->version, err));
     const int code = made->calls.create_handle(&made->handle);
     if (code != 0)
         return TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the GPU: it says %d", code);

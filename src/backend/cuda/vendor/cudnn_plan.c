@@ -73,9 +73,8 @@ tdm_status tdmi_cudnn_open(const char *file, const char *gpu, tdmi_cudnn **cudnn
         return TDM_FAIL(err, TDM_E_SYSTEM, "opening cuDNN: no lock to be had");
     }
     TDMI_AT_END(tdmi_cudnn_close_at) tdmi_cudnn *made = new;
-    TDM_TRY(tdmi_cuda_library_open(&tdmi_cudnn_library, file, &made->calls, &made->library,
-                                   &made->version, err),
-            err, "opening cuDNN");
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_cudnn_library, file, &made->calls, &made->library,
+                                    &made->version, err));
     TDMI_TRY(describe_gpu(made, gpu, err));
     *cudnn = tdmi_take(&made);
     return TDM_OK;

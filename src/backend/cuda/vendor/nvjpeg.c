@@ -61,9 +61,8 @@ tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *e
     TDMI_AT_END(tdmi_nvjpeg_close_at) tdmi_nvjpeg *made = NULL;
     *nvjpeg = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
-    TDM_TRY(tdmi_cuda_library_open(&tdmi_nvjpeg_library, file, &made->calls, &made->library,
-                                   &made->version, err),
-            err, "opening nvJPEG");
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_nvjpeg_library, file, &made->calls, &made->library,
+                                    &made->version, err));
     /* Most GPUs have no engines, which is not worth a message. */
     if (made->calls.create(TDMI_NVJPEG_BY_HARDWARE, NULL, NULL, 0, &made->handles[BY_ENGINES]) != 0)
         made->handles[BY_ENGINES] = NULL;

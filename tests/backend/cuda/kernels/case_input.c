@@ -4,6 +4,7 @@
  * bytes, with the draws of many keys.
  */
 #include "backend/cuda/values.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/image/input.h"
 #include "image/augment/augment.h"
 
