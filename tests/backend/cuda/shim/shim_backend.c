@@ -21,8 +21,7 @@ static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self
     return tdmi_shim_launch(&it);
 }
 
-/* The control object of a stand-in, which stays open; NULL: there is none. */
-static void *open_fake(const char *file, const char *name)
+void *tdmi_shim_fake(const char *file, const char *name)
 {
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     return library ? dlsym(library, name) : NULL;
@@ -30,8 +29,8 @@ static void *open_fake(const char *file, const char *name)
 
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home)
 {
-    struct fake_cudnn *convs = open_fake(cudnn, "fake_cudnn");
-    struct fake_cublaslt *products = open_fake(cublaslt, "fake_cublaslt");
+    struct fake_cudnn *convs = tdmi_shim_fake(cudnn, "fake_cudnn");
+    struct fake_cublaslt *products = tdmi_shim_fake(cublaslt, "fake_cublaslt");
     if (convs)
         convs->launch = launch;
     if (products)
@@ -43,7 +42,7 @@ void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *ho
 
 void tdmi_shim_nvjpeg(const char *file)
 {
-    struct fake_nvjpeg *pictures = open_fake(file, "fake_nvjpeg");
+    struct fake_nvjpeg *pictures = tdmi_shim_fake(file, "fake_nvjpeg");
     if (pictures)
         pictures->launch = launch;
     places.nvjpeg = file ? file : nowhere.nvjpeg;
