@@ -7,9 +7,6 @@
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/libraries.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-
 #include "base/file/file.h"
 #include "base/folder.h"
 
@@ -68,11 +65,18 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     return algorithm;
 }
 
-static void products_of_every_type_and_layout_are_right(void **state)
+/* For tests that want one to be the slower. */
+static int make_slow(void **state)
 {
-    struct folder home = folder_new();
-    tdmi_device *device = open_gpu(&home);
     (void)state;
+    fake->slow_ns = 5000000;
+    return 0;
+}
+
+TEST(products_of_every_type_and_layout_are_right)
+{
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
+    tdmi_device *device = open_gpu(&home);
     for (int t = 0; t < n_float_types; t++)
         for (int way = 0; way < 32; way++) {
             const struct tdmi_cublaslt_product it = {
@@ -90,18 +94,16 @@ static void products_of_every_type_and_layout_are_right(void **state)
             assert_true(run_product(device, &it) >= 0);
         }
     close_gpu(device);
-    folder_remove(&home);
 }
 
 static const struct tdmi_cublaslt_product plain = {
     .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
 
-static void the_fastest_working_algorithm_is_chosen(void **state)
+TEST_WITH(the_fastest_working_algorithm_is_chosen, make_slow, NULL)
 {
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home);
     struct tdmi_cublaslt_product it = plain;
-    (void)state;
     memset(fake->runs, 0, sizeof fake->runs);
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
     assert_int_equal(fake->runs[FAKE_CANNOT] + fake->runs[FAKE_WIDE], 0);
@@ -131,7 +133,6 @@ static void the_fastest_working_algorithm_is_chosen(void **state)
     assert_null(tdmi_cuda_product_plan(device, &plain));
     close_gpu(device);
     fake->handle_code = 0;
-    folder_remove(&home);
 }
 
 static int guesses_for(const struct folder *home, const char *kept)
@@ -154,19 +155,18 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-static void choices_are_kept_and_timed_again_where_damaged(void **state)
+TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
 {
     /* from the end: the quotation mark, digits of the algorithm, all that is behind it */
     static const struct {
         long at;
         const char *with;
     } damages[] = {{-3, "x"}, {-120, "9"}, {-20, "G"}, {-2, "]"}, {-1, "}"}};
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     char path[300];
     tdmi_arena arena;
     struct tdmi_folder_entry *entries;
     size_t n;
-    (void)state;
     tdmi_arena_init(&arena, 0);
     assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 1);
     assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 0);
@@ -184,25 +184,13 @@ static void choices_are_kept_and_timed_again_where_damaged(void **state)
     assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 0);
     assert_int_equal(guesses_for(&home, NULL), 1);
     tdmi_arena_release(&arena);
-    folder_remove(&home);
 }
 
-/* For tests that want one to be the slower. */
-static int make_slow(void **state)
+static int open_library(void **state)
 {
     (void)state;
-    fake->slow_ns = 5000000;
-    return 0;
+    fake = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
+    return fake ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_every_type_and_layout_are_right),
-        cmocka_unit_test_setup(the_fastest_working_algorithm_is_chosen, make_slow),
-        cmocka_unit_test_setup(choices_are_kept_and_timed_again_where_damaged, make_slow),
-    };
-    void *library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
-    fake = library ? dlsym(library, "fake_cublaslt") : NULL;
-    return fake ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-}
+TEST_MAIN(open_library, NULL)

@@ -9,9 +9,6 @@
 #include "backend/cuda/vendor/library.h"
 #include "base/file/file.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-
 #include "backend/cuda/fakes/fake_gpu.h"
 
 static struct fake_cudnn *fake;
@@ -37,15 +34,22 @@ static void refused(const char *file, const char *sentence)
     fail_msg("'%s' is nowhere in what was said of %s", sentence, file);
 }
 
-static void a_missing_or_old_library_is_refused_with_a_reason(void **state)
+/* For tests that want one to be the slower. */
+static int make_slow(void **state)
 {
     (void)state;
-    refused("/nowhere/libcudnn.so.9", "opening cuDNN 9: ");
+    fake->slow_ns = 5000000;
+    return 0;
+}
+
+TEST(a_missing_or_old_library_is_refused_with_a_reason)
+{
+    refused("/nowhere/libcudnn.so.9", "opening cuDNN: ");
     refused("libm.so.6", "it lacks the function cudnnGetVersion");
     fake->version = 8907;
-    refused(FAKE_CUDNN, "found version 8.9, and 9.8 or newer is wanted");
+    refused(FAKE_CUDNN, "found version 8.9, and 9.8 or newer is needed");
     fake->version = 90501;
-    refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is wanted");
+    refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is needed");
     fake->version = 91900;
     fake->handle_code = 1001;
     refused(FAKE_CUDNN, "cuDNN 9.19 says 1001, no GPU for you");
@@ -66,7 +70,7 @@ static bool note_place(void *self, const char *path)
     return false;
 }
 
-static void the_folders_of_cuda_and_python_are_searched(void **state)
+TEST(the_folders_of_cuda_and_python_are_searched)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
@@ -77,10 +81,9 @@ static void the_folders_of_cuda_and_python_are_searched(void **state)
         "usr/local/lib/python3.12/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
         "usr/lib/python3/dist-packages/nvidia/cudnn/lib/libcudnn.so.9",
     };
-    const struct tdmi_cuda_library library = {"cuDNN 9", names, folders};
-    struct folder root = folder_new();
+    const struct tdmi_cuda_library library = {.name = "cuDNN", .files = names, .folders = folders};
+    TDMI_AT_END(folder_remove) struct folder root = folder_new();
     struct places found = {0};
-    (void)state;
     for (int i = 0; i < 5; i++)
         folder_put(&root, files[i], "");
     folder_put(&root, "usr/lib/python3/dist-packages/nvidia/cudnn/lib/libcudnn.so.8", "");
@@ -90,7 +93,6 @@ static void the_folders_of_cuda_and_python_are_searched(void **state)
     assert_int_equal(found.n, 5);
     for (int i = 0; i < 5; i++)
         assert_string_equal(found.text[i], folder_path(&root, files[i]));
-    folder_remove(&root);
 }
 
 static bool note_relative(void *self, const char *path)
@@ -99,15 +101,14 @@ static bool note_relative(void *self, const char *path)
     return false;
 }
 
-static void the_current_folder_is_not_searched(void **state)
+TEST(the_current_folder_is_not_searched)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
-    const struct tdmi_cuda_library library = {"cuDNN 9", names, folders};
-    struct folder here = folder_new();
+    const struct tdmi_cuda_library library = {.name = "cuDNN", .files = names, .folders = folders};
+    TDMI_AT_END(folder_remove) struct folder here = folder_new();
     char before[4096];
     int n_relative = 0;
-    (void)state;
     folder_put(&here, "venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9", "");
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(here.path), 0);
@@ -116,7 +117,6 @@ static void the_current_folder_is_not_searched(void **state)
     unsetenv("VIRTUAL_ENV");
     assert_int_equal(chdir(before), 0);
     assert_int_equal(n_relative, 0);
-    folder_remove(&here);
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -156,12 +156,11 @@ static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
     return engine;
 }
 
-static void the_fastest_engine_of_the_right_kind_is_chosen(void **state)
+TEST_WITH(the_fastest_engine_of_the_right_kind_is_chosen, make_slow, NULL)
 {
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cudnn_conv it = shapes[0];
-    (void)state;
     memset(fake->runs, 0, sizeof fake->runs);
     assert_int_equal(engine_of(device, &it), FAKE_RIGHT);
     assert_int_equal(fake->runs[FAKE_UNORDERED] + fake->runs[FAKE_HUNGRY] + fake->runs[FAKE_CORE],
@@ -187,16 +186,14 @@ static void the_fastest_engine_of_the_right_kind_is_chosen(void **state)
     assert_int_equal(engine_of(device, &it), -1);
     fake->guesses_nothing = fake->takes_no_pointwise = 0;
     close_gpu(device);
-    folder_remove(&home);
 }
 
 /* The sentence names what was asked for, and nothing more. */
-static void the_error_without_an_engine_names_the_request(void **state)
+TEST(the_error_without_an_engine_names_the_request)
 {
     struct tdmi_cudnn_conv it = shapes[0];
     struct tdmi_cudnn_plan plan;
     tdmi_cudnn *cudnn;
-    (void)state;
     assert_int_equal(tdmi_cudnn_open(FAKE_CUDNN, NULL, &cudnn, NULL), TDM_OK);
     it.most_workspace = 1;
     for (int k = 0; k < 2; k++) {
@@ -245,16 +242,15 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-static void choices_are_kept_and_timed_again_where_damaged(void **state)
+TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
 {
     static const struct {
         long at;
         const char *with;
     } damages[] = {{0, "["}, {20, "x"}, {200, "zz"}, {-3, "]"}, {-1, " "}};
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     char path[300];
     int engine;
-    (void)state;
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
     assert_int_equal(guesses_for(&home, NULL, &engine), 0);
     assert_int_equal(engine, FAKE_RIGHT);
@@ -269,14 +265,14 @@ static void choices_are_kept_and_timed_again_where_damaged(void **state)
     fake->version = 92000; /* another cuDNN has a folder of its own */
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
     fake->version = 91900;
-    folder_remove(&home);
 }
 
-static void a_resumed_run_uses_its_first_choices(void **state)
+TEST_WITH(a_resumed_run_uses_its_first_choices, make_slow, NULL)
 {
-    struct folder home = folder_new(), other = folder_new(), run = folder_new();
+    TDMI_AT_END(folder_remove)
+    struct folder home = folder_new(),
+                  other = folder_new(), run = folder_new();
     int engine;
-    (void)state;
     fake->guesses_nothing = 1; /* a first run that had another engine */
     assert_int_equal(guesses_for(&other, folder_path(&run, "kernels"), &engine), 2);
     assert_int_equal(engine, FAKE_FALLS_BACK);
@@ -290,53 +286,32 @@ static void a_resumed_run_uses_its_first_choices(void **state)
     assert_int_equal(engine, FAKE_RIGHT);
     assert_int_equal(guesses_for(&other, folder_path(&run, "new"), &engine), 0);
     assert_int_equal(engine, FAKE_RIGHT);
-    folder_remove(&home);
-    folder_remove(&other);
-    folder_remove(&run);
 }
 
-static void a_gpu_without_the_library_reports_it(void **state)
+TEST(a_gpu_without_the_library_reports_it)
 {
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device;
     char text[300];
-    (void)state;
     tdmi_shim_libraries("/nowhere/libcudnn.so.9", "/nowhere/libcublasLt.so", home.path);
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     assert_null(tdmi_cuda_conv_plan(device, &shapes[0]));
     assert_null(tdmi_cuda_conv_plan(NULL, &shapes[0]));
     tdmi_cuda_libraries_describe(device->libraries, text, sizeof text);
-    assert_non_null(strstr(text, "no cuDNN (opening cuDNN 9: "));
+    assert_non_null(strstr(text, "no cuDNN (opening cuDNN: "));
     assert_non_null(strstr(text, "no cuBLASLt (opening cuBLASLt: "));
     tdmi_backend_shim.device.close(device);
     device = open_gpu(&home, NULL);
     tdmi_cuda_libraries_describe(device->libraries, text, sizeof text);
     assert_string_equal(text, "cuDNN 9.19.0, cuBLASLt 13.1.0");
     close_gpu(device);
-    folder_remove(&home);
 }
 
-/* For tests that want one to be the slower. */
-static int make_slow(void **state)
+static int open_library(void **state)
 {
     (void)state;
-    fake->slow_ns = 5000000;
-    return 0;
+    fake = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
+    return fake ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_missing_or_old_library_is_refused_with_a_reason),
-        cmocka_unit_test(the_folders_of_cuda_and_python_are_searched),
-        cmocka_unit_test(the_current_folder_is_not_searched),
-        cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_chosen, make_slow),
-        cmocka_unit_test_setup(choices_are_kept_and_timed_again_where_damaged, make_slow),
-        cmocka_unit_test_setup(a_resumed_run_uses_its_first_choices, make_slow),
-        cmocka_unit_test(the_error_without_an_engine_names_the_request),
-        cmocka_unit_test(a_gpu_without_the_library_reports_it),
-    };
-    void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
-    fake = library ? dlsym(library, "fake_cudnn") : NULL;
-    return fake ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-}
+TEST_MAIN(open_library, NULL)

@@ -45,8 +45,8 @@ static void add_jpeg(struct fixture *f, const char *name, int width, int height,
     static const uint8_t exif[] = {0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0,    0, 'I', 'I',
                                    42,   0,    8, 0,  0,   0,   1,   0,   0x12, 1, 3,   0,
                                    1,    0,    0, 0,  0,   0,   0,   0,   0,    0, 0,   0};
-    tdmi_image image = {0};
-    tdmi_text jpeg = {0}, whole = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text jpeg = {0}, whole = {0};
     assert_int_equal(tdmi_image_reshape(&image, width, height, NULL), TDM_OK);
     for (unsigned i = 0; i < 3u * (unsigned)(width * height); i++)
         image.pixels[i] = (uint8_t)(i * i / 7 % 251 > 120 ? 230 - i % 31 : i % 97);
@@ -59,9 +59,6 @@ static void add_jpeg(struct fixture *f, const char *name, int width, int height,
         tdmi_text_add(&whole, segment, sizeof segment);
     tdmi_text_add(&whole, jpeg.bytes + 2, jpeg.length_bytes - 2);
     add(f, name, whole.bytes, whole.length_bytes);
-    tdmi_text_release(&jpeg);
-    tdmi_text_release(&whole);
-    tdmi_image_release(&image);
 }
 
 /* Every file of the fuzzers' corpus of images, whole, cut and with a byte in the middle changed.
@@ -92,6 +89,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
+    tdm_log_set_level(TDM_LOG_SILENT);
     f->tree = tree_new();
     add_corpus(f);
     for (int i = 0; i < 24; i++) {
@@ -214,7 +212,7 @@ static int compare(struct fixture *f, struct tdmi_loader_options options)
     return far;
 }
 
-static void batches_are_those_of_the_host(void **state)
+TEST_WITH(batches_are_those_of_the_host, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -236,7 +234,7 @@ static void batches_are_those_of_the_host(void **state)
     close_decoder(f);
 }
 
-static void every_loader_option_works_with_the_gpu(void **state)
+TEST_WITH(every_loader_option_works_with_the_gpu, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -281,7 +279,7 @@ static int n_decoded(struct fixture *f)
 }
 
 /* And of those that came with it, every one that is not refused is decoded as ever. */
-static void files_that_nvjpeg_refuses_are_decoded_by_the_host(void **state)
+TEST_WITH(files_that_nvjpeg_refuses_are_decoded_by_the_host, set_up, tear_down)
 {
     struct fixture *f = *state;
     open_decoder(f);
@@ -307,7 +305,7 @@ static void files_that_nvjpeg_refuses_are_decoded_by_the_host(void **state)
 
 /* Another transform is seen: a sample more of luma and of blue is 1 + 1.772 more of blue, and
  * filters overshoot. Where engines are missing all goes by kernels. */
-static void decoded_images_come_from_nvjpeg(void **state)
+TEST_WITH(decoded_images_come_from_nvjpeg, set_up, tear_down)
 {
     struct fixture *f = *state;
     f->fake->has_engines = 0;
@@ -322,7 +320,7 @@ static void decoded_images_come_from_nvjpeg(void **state)
 }
 
 /* More than is decoded at once comes in parts. */
-static void large_images_are_decoded_in_groups(void **state)
+TEST_WITH(large_images_are_decoded_in_groups, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct fixture large = *f;
@@ -359,11 +357,11 @@ static void is_absent(struct fixture *f, const char *words)
     tdmi_backend_shim.device.close(f->device);
 }
 
-static void a_missing_nvjpeg_is_an_error(void **state)
+TEST_WITH(a_missing_nvjpeg_is_an_error, set_up, tear_down)
 {
     struct fixture *f = *state;
     f->fake->version[0] = 10;
-    is_absent(f, "found version 10.4, and 11.0 or newer is wanted");
+    is_absent(f, "found version 10.4, and 11.0 or newer is needed");
     f->fake->version[0] = 12;
     f->fake->create_code = 7;
     is_absent(f, "opening nvJPEG on the GPU: it says 7");
@@ -400,19 +398,19 @@ static void lacks_memory(struct fixture *f, const char *words)
 
 /* A GPU without memory ends it, and says so: images that the host decoded instead would be
  * others than those of a run that found some. */
-static void too_little_memory_is_an_error_of_the_batch(void **state)
+TEST_WITH(too_little_memory_is_an_error_of_the_batch, set_up, tear_down)
 {
     struct fixture *f = *state;
     fake_runtime_limit(64);
-    lacks_memory(f, "decoding pictures on the GPU: no room for");
+    lacks_memory(f, "images on the GPU: no room for");
     fake_runtime_limit(0);
     f->fake->has_no_memory = 1;
-    lacks_memory(f, "decoding pictures on the GPU: nvJPEG finds no memory there");
+    lacks_memory(f, "images on the GPU: nvJPEG finds no memory there");
     f->fake->has_no_memory = 0;
 }
 
 /* Images that real programs made and broke, where they are. */
-static void collected_images_are_those_of_the_host(void **state)
+TEST_WITH(collected_images_are_those_of_the_host, set_up, tear_down)
 {
     struct fixture *f = *state;
     const char *data = getenv("TANDEM_TEST_DATA");
@@ -431,23 +429,7 @@ static void collected_images_are_those_of_the_host(void **state)
     f->source = own;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(batches_are_those_of_the_host, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_loader_option_works_with_the_gpu, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_that_nvjpeg_refuses_are_decoded_by_the_host, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(decoded_images_come_from_nvjpeg, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(large_images_are_decoded_in_groups, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_nvjpeg_is_an_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(too_little_memory_is_an_error_of_the_batch, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(collected_images_are_those_of_the_host, set_up, tear_down),
-    };
-    tdm_log_set_level(TDM_LOG_SILENT);
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
 
 #else
 

@@ -96,7 +96,7 @@ TEST_WITH(a_gpu_describes_itself, NULL, nothing_is_left)
     assert_false(cuda->device.memory(device, &free_bytes, &total_bytes));
     assert_int_equal(cudaGetLastError(), cudaSuccess);
     fake_runtime_gpus(fake_runtime_first_gpus());
-    assert_true(tdmi_cuda_device_library(0, &library) && library.is_found);
+    assert_true(cuda->device.library(0, &library) && library.is_found);
     assert_string_equal(library.version, "13.0");
     assert_true(cuda->device.library(3, &library));
     assert_false(cuda->device.library(4, &library));
@@ -121,10 +121,8 @@ struct course {
 
 static void queue_step(struct course *it)
 {
-    tdmi_cuda_note(it->work,
-                   tdmi_cuda_add_act(tdmi_cuda_queue(it->work), TDMI_DTYPE_F32, TDMI_ACT_RELU,
-                                     it->x, NULL, it->y, n_values),
-                   "relu");
+    TDMI_CUDA_LAUNCH(it->work, "relu", tdmi_cuda_act, TDMI_DTYPE_F32, TDMI_ACT_RELU, it->x, it->y,
+                     n_values);
 }
 
 static tdm_status open_course(struct course *it, int index, tdm_error *err)

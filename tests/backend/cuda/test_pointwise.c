@@ -6,10 +6,7 @@
 #include "backend/cuda/fakes/fake_cudnn.h"
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/values.h"
-#include "backend/cuda/vendor/conv_plans.h"
-
-#include <dlfcn.h>
-#include <stdio.h>
+#include "backend/cuda/vendor/plans.h"
 
 #include "backend/cuda/fakes/fake_gpu.h"
 
@@ -48,14 +45,12 @@ static void make_slow(bool is_cudnn)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static int n_products(const struct tdmi_cuda_conv_plans *plans)
+static int n_products(const struct tdmi_cuda_plans *plans)
 {
-    const struct tdmi_cuda_algorithm *all[] = {&plans->forward, &plans->of_input,
-                                               &plans->of_weights};
     int n = 0;
-    for (int i = 0; i < 3; i++) {
-        assert_true((all[i]->conv != NULL) != (all[i]->product != NULL));
-        n += all[i]->product != NULL;
+    for (int i = 0; i < TDMI_CUDNN_DIRECTIONS; i++) {
+        assert_true((plans->of[i].conv != NULL) != (plans->of[i].product != NULL));
+        n += plans->of[i].product != NULL;
     }
     return n;
 }
@@ -64,16 +59,17 @@ static int chosen(const struct folder *home, const char *run, enum tdmi_dtype ty
 {
     tdmi_device *device = open_gpu(home, run);
     const struct tdmi_op_desc desc = desc_of(device, type);
-    const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
     const int n = n_products(&plans);
     close_gpu(device);
     return n;
 }
 
-static void the_faster_library_computes_and_a_run_keeps_the_choice(void **state)
+TEST(the_faster_library_computes_and_a_run_keeps_the_choice)
 {
-    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
-    (void)state;
+    TDMI_AT_END(folder_remove)
+    struct folder home = folder_new(),
+                  other = folder_new(), runs = folder_new();
     for (int t = 0; t < n_float_types; t++) {
         make_slow(true);
         assert_int_equal(chosen(&home, folder_path(&runs, "a"), float_types[t]), 3);
@@ -86,19 +82,17 @@ static void the_faster_library_computes_and_a_run_keeps_the_choice(void **state)
         assert_int_equal(chosen(&home, folder_path(&runs, "b"), float_types[t]), 0);
         assert_int_equal(chosen(&other, NULL, float_types[t]), 0);
     }
-    folder_remove(&home);
-    folder_remove(&other);
-    folder_remove(&runs);
 }
 
 /* Within a limit cuDNN's engine may be another, and then the slower of both. */
-static void each_limit_has_a_choice_of_its_own(void **state)
+TEST(each_limit_has_a_choice_of_its_own)
 {
-    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
+    TDMI_AT_END(folder_remove)
+    struct folder home = folder_new(),
+                  other = folder_new(), runs = folder_new();
     struct tdmi_op_desc desc = desc_of(NULL, TDMI_DTYPE_F32);
     static const size_t limits[] = {0, 1 << 16, 0, 1 << 16};
     const long slow_ns = convs->slow_ns;
-    (void)state;
     make_slow(false);
     convs->right_bytes = 1 << 20;
     convs->slow_ns = 6000000;
@@ -107,7 +101,7 @@ static void each_limit_has_a_choice_of_its_own(void **state)
         desc.device = open_gpu(&home, again ? NULL : folder_path(&runs, "a"));
         for (int k = 0; k < 4; k++) {
             desc.most_workspace = limits[k];
-            const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+            const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
             assert_int_equal(n_products(&plans), limits[k] ? 3 : 0);
         }
         close_gpu(desc.device);
@@ -119,9 +113,6 @@ static void each_limit_has_a_choice_of_its_own(void **state)
     assert_int_equal(chosen(&other, folder_path(&runs, "a"), TDMI_DTYPE_F32), 3);
     convs->right_bytes = 1000;
     convs->slow_ns = slow_ns;
-    folder_remove(&home);
-    folder_remove(&other);
-    folder_remove(&runs);
 }
 
 /* The desc above in bf16, for the gradient of the weights. */
@@ -144,7 +135,7 @@ static const struct tdmi_cublaslt_product of_product = {.type = TDMI_DTYPE_BF16,
                                                         .alignment = sizeof(float)};
 
 /* x, w and y are what the product calls a, b and d, and there is one of each. */
-static void both_libraries_are_timed_in_the_same_memory(void **state)
+TEST(both_libraries_are_timed_in_the_same_memory)
 {
     static const struct {
         enum tdmi_cudnn_direction direction;
@@ -152,9 +143,8 @@ static void both_libraries_are_timed_in_the_same_memory(void **state)
     } ways[] = {{TDMI_CUDNN_FORWARD, {TDMI_CUDNN_X, TDMI_CUDNN_W, TDMI_CUDNN_Y}},
                 {TDMI_CUDNN_OF_INPUT, {TDMI_CUDNN_Y, TDMI_CUDNN_W, TDMI_CUDNN_X}},
                 {TDMI_CUDNN_OF_WEIGHTS, {TDMI_CUDNN_X, TDMI_CUDNN_Y, TDMI_CUDNN_W}}};
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
-    (void)state;
     make_slow(true);
     for (int k = 0; k < 3; k++) {
         struct tdmi_cudnn_conv conv = of_conv;
@@ -173,15 +163,13 @@ static void both_libraries_are_timed_in_the_same_memory(void **state)
             assert_ptr_equal(products->last[i], convs->last[ways[k].of[i]]);
     }
     close_gpu(device);
-    folder_remove(&home);
 }
 
 /* A gradient of weights is f32 for cuBLASLt and bf16 for cuDNN: a GPU that has room for the one
  * and not for the other times neither of both. */
-static void shared_memory_has_room_for_the_larger_tensor(void **state)
+TEST(shared_memory_has_room_for_the_larger_tensor)
 {
     static const size_t limits[] = {wide * wide * 4 + 1, wide * wide * 4};
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct folder home = folder_new();
         tdmi_device *device = open_gpu(&home, NULL);
@@ -202,16 +190,15 @@ static int products_of(tdmi_device *device, const struct tdmi_op_desc *desc)
 {
     const int before = products->guesses;
     (void)device;
-    (void)tdmi_cuda_conv_plans_of(desc);
+    (void)tdmi_cuda_plans_choose(desc);
     return products->guesses - before;
 }
 
-static void only_products_are_offered_to_cublaslt(void **state)
+TEST(only_products_are_offered_to_cublaslt)
 {
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_BF16);
-    (void)state;
     make_slow(true);
     desc.attrs.stride = 2;
     desc.out.h = desc.out.w = 3;
@@ -249,26 +236,22 @@ static void only_products_are_offered_to_cublaslt(void **state)
     desc.fusion.act = TDMI_ACT_RELU6;
     assert_int_equal(products_of(device, &desc), 0);
     close_gpu(device);
-    folder_remove(&home);
 }
 
-static void without_cudnn_products_are_computed_by_cublaslt(void **state)
+TEST(without_cudnn_products_are_computed_by_cublaslt)
 {
-    struct folder home = folder_new();
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device;
-    (void)state;
     tdmi_shim_libraries("/nowhere/libcudnn.so.9", FAKE_CUBLASLT, home.path);
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     const struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
-    const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
     assert_int_equal(n_products(&plans), 3);
     close_gpu(device);
-    folder_remove(&home);
 }
 
-static void a_node_names_its_algorithm(void **state)
+TEST(a_node_names_its_algorithm)
 {
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct folder choices = folder_new();
         make_slow(k);
@@ -296,9 +279,8 @@ static void a_node_names_its_algorithm(void **state)
 }
 
 /* Planned workspace has room for each direction, and a limit holds for both libraries. */
-static void workspace_is_planned_and_limited(void **state)
+TEST(workspace_is_planned_and_limited)
 {
-    (void)state;
     for (int k = 0; k < 6; k++) {
         struct folder choices = folder_new();
         make_slow(k & 1);
@@ -327,21 +309,12 @@ static void workspace_is_planned_and_limited(void **state)
     convs->right_bytes = 1000;
 }
 
-int main(void)
+static int open_library(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_library_computes_and_a_run_keeps_the_choice),
-        cmocka_unit_test(each_limit_has_a_choice_of_its_own),
-        cmocka_unit_test(both_libraries_are_timed_in_the_same_memory),
-        cmocka_unit_test(shared_memory_has_room_for_the_larger_tensor),
-        cmocka_unit_test(only_products_are_offered_to_cublaslt),
-        cmocka_unit_test(a_node_names_its_algorithm),
-        cmocka_unit_test(workspace_is_planned_and_limited),
-        cmocka_unit_test(without_cudnn_products_are_computed_by_cublaslt),
-    };
-    void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
-    void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
-    convs = library ? dlsym(library, "fake_cudnn") : NULL;
-    products = of_products ? dlsym(of_products, "fake_cublaslt") : NULL;
-    return convs && products ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    (void)state;
+    convs = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
+    products = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
+    return convs && products ? 0 : -1;
 }
+
+TEST_MAIN(open_library, NULL)

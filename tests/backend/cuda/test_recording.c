@@ -82,10 +82,9 @@ static int64_t compare(const struct bench *of, const struct tdmi_backend *backen
     return n;
 }
 
-static void replayed_steps_have_the_bits_of_queued_ones(void **state)
+TEST(replayed_steps_have_the_bits_of_queued_ones)
 {
     struct bench of;
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
@@ -104,10 +103,9 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
 /* Each is brought in its turn and replayed; a step of 17 images is shards of 5, 5, 5 and 2, and
  * has three arrays to write to. Where some are left out, shards are ragged, or there is nothing in
  * one. */
-static void groups_of_a_step_are_replayed_one_by_one(void **state)
+TEST(groups_of_a_step_are_replayed_one_by_one)
 {
     struct bench of;
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
@@ -177,10 +175,9 @@ static int64_t expect_warning(struct refusal *it, const char *because)
     return it->replays;
 }
 
-static void steps_that_cannot_be_recorded_are_queued_with_one_warning(void **state)
+TEST(steps_that_cannot_be_recorded_are_queued_with_one_warning)
 {
     struct bench of;
-    (void)state;
     open_bench_of(&of, small_graph());
     const struct refusal usual = {
         &of, tdmi_backend_shim, {.shard = most_batch, .threads = 1, .optimizer = "adam"}, 0};
@@ -234,11 +231,10 @@ static struct refusal failing(const struct bench *of, int shard, int first, int 
 }
 
 /* A recording has not run when its first replay fails: the same step queues its work. */
-static void a_step_is_queued_when_its_first_replay_fails(void **state)
+TEST(a_step_is_queued_when_its_first_replay_fails)
 {
     struct bench of;
     struct refusal it;
-    (void)state;
     fake_runtime_guard(true);
     open_bench_of(&of, small_graph());
     it = failing(&of, most_batch, 1, 1000);
@@ -254,13 +250,12 @@ static void a_step_is_queued_when_its_first_replay_fails(void **state)
 }
 
 /* It has run before: so it is the device that fails, and no step may be taken for done. */
-static void a_failure_of_a_later_replay_ends_training(void **state)
+TEST(a_failure_of_a_later_replay_ends_training)
 {
     struct bench of;
     float tail[TDMI_TAIL_VALUES];
     char text[1000];
     tdm_error err = {0};
-    (void)state;
     open_bench_of(&of, small_graph());
     const struct refusal it = failing(&of, most_batch, 2, 2);
     struct training training = begin(&of, &it.backend, it.way);
@@ -289,7 +284,7 @@ static tdm_status count_call(void *self, tdm_error *err)
 
 /* A part of a step, an array of sums, what follows: each is work of its own, and there is room for
  * so much of it. */
-static void other_work_is_another_recording(void **state)
+TEST(other_work_is_another_recording)
 {
     static const float sums[2];
     const struct tdmi_recorder_key usual = {.n = 3, .params = sums, .sums = sums};
@@ -298,7 +293,6 @@ static void other_work_is_another_recording(void **state)
     tdmi_recorder *recorder;
     tdmi_stream *stream;
     tdmi_device *device;
-    (void)state;
     for (int k = 0; k < n_keys; k++)
         keys[k] = usual;
     keys[1].n = 4;
@@ -347,7 +341,7 @@ static tdm_status take_and_end(tdmi_stream *stream, tdmi_recording **recording, 
 }
 
 /* The memory of each new recording is counted, that of replays is not. */
-static void the_memory_of_recordings_is_measured(void **state)
+TEST(the_memory_of_recordings_is_measured)
 {
     static const struct {
         int64_t taken, seen; /* of this one; of all */
@@ -358,7 +352,6 @@ static void the_memory_of_recordings_is_measured(void **state)
     tdmi_recorder *recorder;
     tdmi_stream *stream;
     tdmi_device *device;
-    (void)state;
     backend.device.memory = report_free;
     backend.stream.capture_end = take_and_end;
     free_now = 1 << 19;
@@ -385,11 +378,10 @@ static void the_memory_of_recordings_is_measured(void **state)
 }
 
 /* Or it would be taken for the recording's, and lost. */
-static void a_failure_before_a_recording_is_reported_by_the_next_wait(void **state)
+TEST(a_failure_before_a_recording_is_reported_by_the_next_wait)
 {
     tdmi_stream *stream;
     tdmi_device *device;
-    (void)state;
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
     tdmi_cuda_note(stream, 700, "a kernel");
@@ -401,13 +393,12 @@ static void a_failure_before_a_recording_is_reported_by_the_next_wait(void **sta
 }
 
 /* Work that cannot be recorded fails, and the recording with it. */
-static void a_copy_inside_a_recording_is_refused(void **state)
+TEST(a_copy_inside_a_recording_is_refused)
 {
     tdmi_stream *stream;
     tdmi_device *device;
     tdmi_recording *recording = NULL;
     float value = 3.0f;
-    (void)state;
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
     float *there = tdmi_backend_shim.memory.alloc(device, sizeof value);
@@ -421,19 +412,11 @@ static void a_copy_inside_a_recording_is_refused(void **state)
     tdmi_backend_shim.device.close(device);
 }
 
-int main(void)
+static int set_pace(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replayed_steps_have_the_bits_of_queued_ones),
-        cmocka_unit_test(groups_of_a_step_are_replayed_one_by_one),
-        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_with_one_warning),
-        cmocka_unit_test(a_step_is_queued_when_its_first_replay_fails),
-        cmocka_unit_test(a_failure_of_a_later_replay_ends_training),
-        cmocka_unit_test(other_work_is_another_recording),
-        cmocka_unit_test(the_memory_of_recordings_is_measured),
-        cmocka_unit_test(a_failure_before_a_recording_is_reported_by_the_next_wait),
-        cmocka_unit_test(a_copy_inside_a_recording_is_refused),
-    };
+    (void)state;
     fake_runtime_pace(FAKE_SLOW_KERNELS);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_MAIN(set_pace, NULL)

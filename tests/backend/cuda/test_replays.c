@@ -33,13 +33,12 @@ static tdmi_graph *graph_that_unfreezes(int *freeze_point)
 
 /* Frozen layers are packed, a batch norm folded in, by the first shard of the first step that has
  * images; here the first shard may have none. */
-static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
+TEST(a_queued_step_has_the_sums_of_one_in_parts)
 {
     static const int shards[] = {most_batch, 6};
     const struct tdmi_augment none = {0};
     struct bench of;
     int freeze_point;
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
@@ -139,11 +138,10 @@ static void compare_unfreezing(const struct bench *of, int freeze_point, struct 
     free(after);
 }
 
-static void layers_that_unfreeze_are_recorded_anew(void **state)
+TEST(layers_that_unfreeze_are_recorded_anew)
 {
     struct bench of;
     int freeze_point;
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
@@ -186,7 +184,7 @@ static int runs_of(const int *runs, int n)
 }
 
 /* Batches of 17 and 12 are queued once, recorded once and then replayed, which calls no library. */
-static void replayed_steps_of_libraries_have_the_bits_of_queued_ones(void **state)
+TEST(replayed_steps_of_libraries_have_the_bits_of_queued_ones)
 {
     static const int sizes[] = {17, 17, 12, 17, 17, 12, 17, 17, 12};
     void *of_convs = dlopen(FAKE_CUDNN, RTLD_NOW), *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW);
@@ -194,7 +192,6 @@ static void replayed_steps_of_libraries_have_the_bits_of_queued_ones(void **stat
     struct fake_cublaslt *products = of_products ? dlsym(of_products, "fake_cublaslt") : NULL;
     const struct tdmi_backend plain_shim = plain_backend();
     struct bench of;
-    (void)state;
     assert_true(convs && products);
     fake_runtime_guard(true);
     open_bench_of(&of, graph_of_products());
@@ -262,12 +259,11 @@ static tdm_status finish_ranges(void *self, tdmi_stream *stream, tdm_error *err)
 
 /* It is called while a step is queued and while it is recorded, and its failure ends a queued step.
  * A recording that it spoils is queued. */
-static void a_collective_is_recorded_with_the_step(void **state)
+TEST(a_collective_is_recorded_with_the_step)
 {
     static const struct calls cases[] = {{2, 2, 0}, {1, 0, 1}, {3, 2, 2}};
     struct bench of;
     int freeze_point;
-    (void)state;
     fake_runtime_guard(true);
     open_bench_of(&of, graph_that_unfreezes(&freeze_point));
     for (int k = 0; k < 3; k++) {
@@ -291,14 +287,11 @@ static void a_collective_is_recorded_with_the_step(void **state)
     close_bench(&of);
 }
 
-int main(void)
+static int set_pace(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_queued_step_has_the_sums_of_one_in_parts),
-        cmocka_unit_test(layers_that_unfreeze_are_recorded_anew),
-        cmocka_unit_test(replayed_steps_of_libraries_have_the_bits_of_queued_ones),
-        cmocka_unit_test(a_collective_is_recorded_with_the_step),
-    };
+    (void)state;
     fake_runtime_pace(FAKE_BY_CHANCE);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_MAIN(set_pace, NULL)

@@ -136,10 +136,9 @@ static void compare(const struct bench *of, struct way way)
     end(&again);
 }
 
-static void a_small_network_trains_as_on_the_host(void **state)
+TEST(a_small_network_trains_as_on_the_host)
 {
     struct bench of;
-    (void)state;
     fake_runtime_guard(true);
     open_bench_of(&of, small_graph());
     compare(&of, (struct way){
@@ -167,7 +166,7 @@ static struct tdmi_loss_scale scale_of(const struct training *it)
 
 /* Activations are rounded to 8 or 11 bits, and so are their gradients: the loss falls all the same,
  * as far as that of f32. */
-static void a_small_network_trains_in_half_precision(void **state)
+TEST(a_small_network_trains_in_half_precision)
 {
     static const struct {
         enum tdmi_dtype storage;
@@ -176,7 +175,6 @@ static void a_small_network_trains_in_half_precision(void **state)
     } ways[] = {{TDMI_DTYPE_BF16, 0.0f, 0.1}, {TDMI_DTYPE_F16, 1024.0f, 0.06}};
     enum { n_taken = 12 };
     struct bench of;
-    (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
@@ -214,10 +212,9 @@ static void a_small_network_trains_in_half_precision(void **state)
 }
 
 /* 2^24 is more than any gradient of f16 bears: steps change nothing until it is halved enough. */
-static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
+TEST(a_step_that_overflows_is_left_out_and_the_scale_halves)
 {
     struct bench of;
-    (void)state;
     open_bench_of(&of, small_graph());
     const struct tdmi_batch batch = first_of(&of, most_batch);
     const int64_t n = of.graph->param_values;
@@ -252,11 +249,10 @@ static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
 }
 
 /* Once more with the stand-ins for cuDNN and cuBLASLt, which compute outside of the shim. */
-static void it_trains_by_libraries_too(void **state)
+TEST(it_trains_by_libraries_too)
 {
     struct bench of;
-    struct folder home = folder_new();
-    (void)state;
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     fake_runtime_guard(false);
     tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home.path);
     open_bench_of(&of, small_graph());
@@ -264,17 +260,13 @@ static void it_trains_by_libraries_too(void **state)
                      .shard = most_batch, .threads = 2, .optimizer = "sgd", .has_weights = true});
     close_bench(&of);
     tdmi_shim_libraries(NULL, NULL, NULL);
-    folder_remove(&home);
 }
 
-int main(void)
+static int set_pace(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_network_trains_as_on_the_host),
-        cmocka_unit_test(a_small_network_trains_in_half_precision),
-        cmocka_unit_test(a_step_that_overflows_is_left_out_and_the_scale_halves),
-        cmocka_unit_test(it_trains_by_libraries_too),
-    };
+    (void)state;
     fake_runtime_pace(FAKE_LATE);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_MAIN(set_pace, NULL)

@@ -8,9 +8,6 @@
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/libraries.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-
 #include "backend/cuda/fakes/fake_gpu.h"
 
 static struct fake_cudnn *fake;
@@ -56,13 +53,20 @@ static int64_t workspace_of(const struct folder *home, const char *run, size_t m
     return bytes;
 }
 
-static void a_limit_chooses_an_engine_with_less_workspace(void **state)
+static int make_plain(void **state)
 {
-    struct folder home = folder_new();
+    (void)state;
+    fake->slow_ns = products->slow_ns = 5000000; /* or a busy machine has it win */
+    fake->right_bytes = roomy;
+    return 0;
+}
+
+TEST_WITH(a_limit_chooses_an_engine_with_less_workspace, make_plain, NULL)
+{
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cublaslt_product product = {
         .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
-    (void)state;
     assert_int_equal(workspace_within(device, 0), roomy);
     assert_int_equal(workspace_within(device, roomy), roomy);
     assert_int_equal(workspace_within(device, roomy - 1), of_slow);
@@ -74,14 +78,14 @@ static void a_limit_chooses_an_engine_with_less_workspace(void **state)
     product.most_workspace = 1;
     assert_null(tdmi_cuda_product_plan(device, &product));
     close_gpu(device);
-    folder_remove(&home);
 }
 
 /* It knows nothing of limits when it is resumed, on a GPU with more memory or less. */
-static void a_resumed_run_keeps_its_choices_whatever_the_limit(void **state)
+TEST_WITH(a_resumed_run_keeps_its_choices_whatever_the_limit, make_plain, NULL)
 {
-    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
-    (void)state;
+    TDMI_AT_END(folder_remove)
+    struct folder home = folder_new(),
+                  other = folder_new(), runs = folder_new();
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), limit, 1), of_slow);
     assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), of_slow);
     /* planned with all first, then with less: the last is what it has */
@@ -91,21 +95,17 @@ static void a_resumed_run_keeps_its_choices_whatever_the_limit(void **state)
     /* nothing is an answer, too: its own kernels compute on */
     assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 1, 2), -1);
     assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 0, 0), -1);
-    folder_remove(&home);
-    folder_remove(&other);
-    folder_remove(&runs);
 }
 
 /* Limits are asked about one after another, for one size of a batch and then for the next: what
  * both have in common is answered from memory then, and kept all the same. */
-static void a_run_keeps_the_last_choice(void **state)
+TEST_WITH(a_run_keeps_the_last_choice, make_plain, NULL)
 {
     static const struct {
         size_t limits[4];
         int64_t last;
     } asked[] = {
         {{0, limit, 1, 1}, -1}, {{0, limit, 1, limit}, of_slow}, {{limit, 1, limit, 0}, roomy}};
-    (void)state;
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
         struct folder home = folder_new(), other = folder_new(), runs = folder_new();
         tdmi_device *device = open_gpu(&home, folder_path(&runs, "a"));
@@ -120,10 +120,9 @@ static void a_run_keeps_the_last_choice(void **state)
     }
 }
 
-static void the_gpus_folder_keeps_limited_choices_apart(void **state)
+TEST_WITH(the_gpus_folder_keeps_limited_choices_apart, make_plain, NULL)
 {
-    struct folder home = folder_new();
-    (void)state;
+    TDMI_AT_END(folder_remove) struct folder home = folder_new();
     assert_int_equal(workspace_of(&home, NULL, limit, 1), of_slow);
     assert_int_equal(workspace_of(&home, NULL, limit, 0), of_slow);
     assert_int_equal(workspace_of(&home, NULL, 0, 1), roomy);
@@ -133,43 +132,25 @@ static void the_gpus_folder_keeps_limited_choices_apart(void **state)
     assert_int_equal(workspace_of(&home, NULL, roomy, 0), roomy);
     assert_int_equal(workspace_of(&home, NULL, 1, 2), -1);
     assert_int_equal(workspace_of(&home, NULL, 1, 2), -1);
-    folder_remove(&home);
 }
 
 /* A GPU whose memory was full when it was asked. */
-static void choices_of_a_full_gpu_are_kept_by_the_run_alone(void **state)
+TEST_WITH(choices_of_a_full_gpu_are_kept_by_the_run_alone, make_plain, NULL)
 {
-    struct folder home = folder_new(), runs = folder_new();
-    (void)state;
+    TDMI_AT_END(folder_remove) struct folder home = folder_new(), runs = folder_new();
     fake_runtime_limit(limit);
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 1), of_slow);
     fake_runtime_limit(0);
     assert_int_equal(workspace_of(&home, NULL, 0, 1), roomy);
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 0), of_slow);
-    folder_remove(&home);
-    folder_remove(&runs);
 }
 
-static int make_plain(void **state)
+static int open_library(void **state)
 {
     (void)state;
-    fake->slow_ns = products->slow_ns = 5000000; /* or a busy machine has it win */
-    fake->right_bytes = roomy;
-    return 0;
+    fake = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
+    products = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
+    return fake && products ? 0 : -1;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_limit_chooses_an_engine_with_less_workspace, make_plain),
-        cmocka_unit_test_setup(a_resumed_run_keeps_its_choices_whatever_the_limit, make_plain),
-        cmocka_unit_test_setup(a_run_keeps_the_last_choice, make_plain),
-        cmocka_unit_test_setup(the_gpus_folder_keeps_limited_choices_apart, make_plain),
-        cmocka_unit_test_setup(choices_of_a_full_gpu_are_kept_by_the_run_alone, make_plain),
-    };
-    void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
-    void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
-    fake = library ? dlsym(library, "fake_cudnn") : NULL;
-    products = of_products ? dlsym(of_products, "fake_cublaslt") : NULL;
-    return fake && products ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-}
+TEST_MAIN(open_library, NULL)

@@ -40,7 +40,33 @@ struct relu6_act {
     }
 };
 
-/* body(one of the above): those whose gradient can be told from y. */
+/* Formulas of backend/ref/hswish.c and sigmoid.c, in f32. The gradient of hswish is computed from
+ * x, not from y. */
+struct hswish_act {
+    static __device__ __forceinline__ float of(float x)
+    {
+        if (x <= -3.0f)
+            return 0.0f;
+        return x >= 3.0f ? x : x * (x + 3.0f) / 6.0f;
+    }
+    static __device__ __forceinline__ float gradient(float x, float dy)
+    {
+        return dy * (x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : (2.0f * x + 3.0f) / 6.0f);
+    }
+};
+
+struct sigmoid_act {
+    static __device__ __forceinline__ float of(float x)
+    {
+        return 1.0f / (1.0f + expf(-x)); /* far below 0 the sum is infinite, and this 0 */
+    }
+    static __device__ __forceinline__ float gradient(float y, float dy)
+    {
+        return dy * (y * (1.0f - y));
+    }
+};
+
+/* body(NONE, RELU or RELU6): what other kernels apply to the values they write. */
 template <class Body>
 static inline int by_act(enum tdmi_act act, Body body)
 {

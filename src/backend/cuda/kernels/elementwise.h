@@ -14,12 +14,15 @@ extern "C" {
 
 struct CUstream_st; /* CUDA's stream */
 
-/* y = act(a + b), or act(a) where b is NULL; n values. y may be a or b. act: NONE, RELU, RELU6. */
-int tdmi_cuda_add_act(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,
-                      const void *a, const void *b, void *y, int64_t n);
-/* dx = dy where act let the value through that became y, else 0. dx may be dy. */
+/* y = act(x); n values. y may be x. act: NONE, RELU, RELU6, HSWISH, SIGMOID. */
+int tdmi_cuda_act(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act, const void *x,
+                  void *y, int64_t n);
+/* dx, which may be dy: the gradient of act. kept is x of HSWISH, y of the others. */
 int tdmi_cuda_act_gradient(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,
-                           const void *y, const void *dy, void *dx, int64_t n);
+                           const void *kept, const void *dy, void *dx, int64_t n);
+/* y = a + b; y may be a or b. */
+int tdmi_cuda_sum(struct CUstream_st *queue, enum tdmi_dtype type, const void *a, const void *b,
+                  void *y, int64_t n);
 /* Values from -1 to 1 that depend only on their index: timing on zeros would show other clocks. */
 int tdmi_cuda_fill_random(struct CUstream_st *queue, enum tdmi_dtype type, void *to, int64_t n);
 

@@ -5,18 +5,14 @@
  * gradient is dx[1].
  */
 #include "backend/cuda/kernels/batch_norm.h"
-#include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/channels.h"
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_op_fusion *asked = &desc->fusion;
-    const bool has_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
-    const bool has_more = asked->folds_norm || asked->gives_sums || asked->reads_gradient_form ||
-                          asked->pool || asked->is_virtual;
-    const bool is_known =
-        asked->act == TDMI_ACT_NONE || asked->act == TDMI_ACT_RELU || asked->act == TDMI_ACT_RELU6;
-    return !has_form && !has_more && is_known;
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    return tdmi_cuda_fuses_clamp(fusion) && fusion->in[0].act == TDMI_ACT_NONE &&
+           !fusion->folds_norm && !fusion->is_virtual;
 }
 
 static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
@@ -63,56 +59,47 @@ static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_norm norm = norm_of(desc, call);
-    tdmi_cuda_note(stream, tdmi_cuda_norm_sums(tdmi_cuda_queue(stream), &norm),
-                   "batch_norm, statistics");
+    TDMI_CUDA_LAUNCH(stream, "batch_norm, statistics", tdmi_cuda_norm_sums, &norm);
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_norm_finish finish = finish_of(desc, call);
-    const float *scale = call->norm.scale, *shift = call->norm.shift;
-    int code;
-    if (desc->is_training) {
-        code = tdmi_cuda_norm_finish(tdmi_cuda_queue(stream), &finish);
-    } else {
-        float *own = call->workspace;
-        code = tdmi_cuda_norm_fold(tdmi_cuda_queue(stream), &finish, own, own + desc->out.c);
-        scale = own;
-        shift = own + desc->out.c;
-    }
+    float *own = call->workspace;
+    if (desc->is_training)
+        TDMI_CUDA_LAUNCH(stream, "batch_norm, forward", tdmi_cuda_norm_finish, &finish);
+    else
+        TDMI_CUDA_LAUNCH(stream, "batch_norm, forward", tdmi_cuda_norm_fold, &finish, own,
+                         own + desc->out.c);
     const struct tdmi_cuda_channels pass = {
         .type = desc->storage,
         .act = desc->fusion.act,
         .x = call->x[0],
         .residual = desc->fusion.adds_residual ? call->residual : NULL,
         .y = call->y,
-        .scale = scale,
-        .shift = shift,
+        .scale = desc->is_training ? call->norm.scale : own,
+        .shift = desc->is_training ? call->norm.shift : own + desc->out.c,
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
     };
-    if (code == 0)
-        code = tdmi_cuda_scale_shift(tdmi_cuda_queue(stream), &pass);
-    tdmi_cuda_note(stream, code, "batch_norm, forward");
+    TDMI_CUDA_LAUNCH(stream, "batch_norm, forward", tdmi_cuda_scale_shift, &pass);
 }
 
 static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_norm norm = norm_of(desc, call);
-    tdmi_cuda_note(stream, tdmi_cuda_norm_gradient_sums(tdmi_cuda_queue(stream), &norm),
-                   "batch_norm, sums of the gradient");
+    TDMI_CUDA_LAUNCH(stream, "batch_norm, sums of the gradient", tdmi_cuda_norm_gradient_sums,
+                     &norm);
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_norm norm = norm_of(desc, call);
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_norm_backward(tdmi_cuda_queue(stream), &norm, desc->keeps_statistics,
-                                           call->dparams[0], call->dparams[1]),
-                   "batch_norm, backward");
+    TDMI_CUDA_LAUNCH(stream, "batch_norm, backward", tdmi_cuda_norm_backward, &norm,
+                     desc->keeps_statistics, call->dparams[0], call->dparams[1]);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

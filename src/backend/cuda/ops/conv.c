@@ -1,38 +1,32 @@
 /*
- * The op conv. What ops/depthwise.c can run is handed on to it, with all that it takes over from
- * its neighbours. The rest goes to cuDNN or cuBLASLt where they are there and take it
- * (conv_plans.h), on weights that are packed as they want them, and else to conv.cu. Without
- * training all of them carry the batch norm, residual and activation behind them.
+ * The op conv. Convolutions that ops/depthwise.c can run are passed on to it. The rest goes to
+ * cuDNN or cuBLASLt where they are there and take it (plans.h), on packed weights, and else to
+ * conv.cu. Without training all of them fuse the batch norm, residual and activation behind them.
  *
  * A library's plan is for max_images. A ragged batch runs at full size: forward and the gradient of
  * x on whatever the tails of the arrays hold, so that the result of an image does not depend on how
  * many there are; the gradient of the weights, which is a sum, after the tails of x and dy were
  * cleared.
  */
-#include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/columns.h"
-#include "backend/cuda/kernels/conv/conv.h"
-#include "backend/cuda/vendor/conv_plans.h"
-#include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/conv/weights.h"
-#include "base/memory.h"
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/channels.h"
+#include "backend/cuda/kernels/conv/conv.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/vendor/plans.h"
 
-static bool is_handed_on(const struct tdmi_op_desc *desc)
+static bool is_depthwise(const struct tdmi_op_desc *desc)
 {
     return tdmi_cuda_depthwise.can_run(desc);
 }
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_op_fusion *fusion = &desc->fusion;
-    if (is_handed_on(desc))
+    if (is_depthwise(desc))
         return tdmi_cuda_depthwise.can_fuse(desc);
-    const bool has_more = fusion->gives_sums || fusion->reads_gradient_form || fusion->pool ||
-                          fusion->in[0].has_norm || fusion->in[0].act != TDMI_ACT_NONE;
-    return !desc->is_training && !has_more &&
-           (fusion->act == TDMI_ACT_NONE || fusion->act == TDMI_ACT_RELU ||
-            fusion->act == TDMI_ACT_RELU6);
+    return !desc->is_training && tdmi_cuda_fuses_clamp(&desc->fusion) &&
+           desc->fusion.in[0].act == TDMI_ACT_NONE;
 }
 
 static struct tdmi_cuda_conv shape_of(const struct tdmi_op_desc *desc, int n)
@@ -62,35 +56,10 @@ static struct tdmi_cuda_weights matrix_of(const struct tdmi_op_desc *desc)
     };
 }
 
-static bool has_bias(const struct tdmi_op_desc *desc)
-{
-    return desc->attrs.has_bias || desc->fusion.folds_norm;
-}
-
-/* ---- plans ---------------------------------------------------------------------------------- */
-
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
     *prepared = NULL;
-    if (!desc->device || is_handed_on(desc))
-        return TDM_OK;
-    struct tdmi_cuda_conv_plans *plans = tdmi_alloc(1, sizeof *plans);
-    if (!plans)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    *plans = tdmi_cuda_conv_plans_of(desc);
-    *prepared = plans;
-    return TDM_OK;
-}
-
-static void release(void *prepared)
-{
-    tdmi_free(prepared);
-}
-
-static struct tdmi_cuda_conv_plans plans_of(const struct tdmi_op_desc *desc)
-{
-    return desc->prepared ? *(const struct tdmi_cuda_conv_plans *)desc->prepared
-                          : (struct tdmi_cuda_conv_plans){.is_whole = false};
+    return is_depthwise(desc) ? TDM_OK : tdmi_cuda_plans_prepare(desc, prepared, err);
 }
 
 /* ---- packed weights ------------------------------------------------------------------------- */
@@ -103,23 +72,30 @@ struct packed {
     bool is_transposed, is_folded, has_bias;
 };
 
-static size_t claim(size_t *whole, bool is_wanted, size_t bytes)
+static size_t rounded(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+static size_t claim(size_t *whole, bool is_needed, size_t bytes)
 {
     const size_t at = *whole;
-    *whole += is_wanted ? (bytes + 63) / 64 * 64 : 0;
+    *whole += is_needed ? rounded(bytes, 64) : 0;
     return at;
 }
 
 static struct packed packed_of(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    const bool has_forward = tdmi_cuda_algorithm_exists(&plans.forward);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_of(desc);
+    const bool has_forward = tdmi_cuda_algorithm_exists(&plans.of[TDMI_CUDNN_FORWARD]);
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
     const size_t values = (size_t)matrix.rows * (size_t)matrix.columns;
     const size_t channels = sizeof(float) * (size_t)matrix.columns;
-    struct packed it = {.is_transposed = has_forward || tdmi_cuda_algorithm_exists(&plans.of_input),
+    struct packed it = {.is_transposed = has_forward ||
+                                         tdmi_cuda_algorithm_exists(&plans.of[TDMI_CUDNN_OF_INPUT]),
                         .is_folded = desc->fusion.folds_norm && !has_forward};
-    it.has_bias = (it.is_transposed || it.is_folded) && has_bias(desc);
+    it.has_bias =
+        (it.is_transposed || it.is_folded) && (desc->attrs.has_bias || desc->fusion.folds_norm);
     it.transposed = claim(&it.whole, it.is_transposed, values * tdmi_dtype_bytes(matrix.type));
     it.folded = claim(&it.whole, it.is_folded, values * sizeof(float));
     it.factor = claim(&it.whole, it.has_bias, channels);
@@ -135,13 +111,12 @@ static void *at(const void *packed, size_t offset)
 static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call)
 {
-    if (is_handed_on(desc)) {
+    if (is_depthwise(desc)) {
         tdmi_cuda_depthwise.pack(stream, desc, call);
         return;
     }
     const struct packed it = packed_of(desc);
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
-    struct CUstream_st *queue = tdmi_cuda_queue(stream);
     const bool folds = desc->fusion.folds_norm;
     const struct tdmi_cuda_weights_fold norm = {
         .channels = desc->out.c,
@@ -163,18 +138,29 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .channels = matrix.columns,
     };
     if (it.has_bias)
-        tdmi_cuda_note(stream, tdmi_cuda_weights_fold(queue, &norm), "conv, folding a batch norm");
+        TDMI_CUDA_LAUNCH(stream, "conv, folding a batch norm", tdmi_cuda_weights_fold, &norm);
     if (it.is_folded)
-        tdmi_cuda_note(stream, tdmi_cuda_scale_shift(queue, &scaled), "conv, folding a batch norm");
+        TDMI_CUDA_LAUNCH(stream, "conv, folding a batch norm", tdmi_cuda_scale_shift, &scaled);
     if (it.is_transposed)
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_weights_transpose(queue, &matrix, call->params[0],
-                                                   folds ? norm.factor : NULL,
-                                                   at(call->packed, it.transposed)),
-                       "conv, packing weights");
+        TDMI_CUDA_LAUNCH(stream, "conv, packing weights", tdmi_cuda_weights_transpose, &matrix,
+                         call->params[0], folds ? norm.factor : NULL,
+                         at(call->packed, it.transposed));
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */
+
+/* Run a library's algorithm on the tensors of the convolution, by enum tdmi_cudnn_tensor. */
+static void run_by_library(tdmi_stream *stream, const struct tdmi_cuda_algorithm *algorithm,
+                           void *const tensors[TDMI_CUDNN_TENSORS],
+                           const struct tdmi_cublaslt_call *product, void *workspace,
+                           const char *what)
+{
+    tdmi_cuda_note(stream,
+                   algorithm->product
+                       ? tdmi_cuda_product_run(stream, algorithm->product, product)
+                       : tdmi_cuda_conv_run(stream, algorithm->conv, tensors, workspace),
+                   what);
+}
 
 /* Bias, residual and activation after the product, in place. */
 static void finish(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -191,19 +177,13 @@ static void finish(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .channels = desc->out.c,
     };
     if (bias || rest.residual || rest.act != TDMI_ACT_NONE)
-        tdmi_cuda_note(stream, tdmi_cuda_scale_shift(tdmi_cuda_queue(stream), &rest),
-                       "conv, what is behind it");
-}
-
-static void multiply(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
-                     struct tdmi_cublaslt_call call, const char *what)
-{
-    tdmi_cuda_note(stream, tdmi_cuda_product_run(stream, plan, &call), what);
+        TDMI_CUDA_LAUNCH(stream, "conv, bias, residual and activation", tdmi_cuda_scale_shift,
+                         &rest);
 }
 
 static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                                  const struct tdmi_op_call *call,
-                                 const struct tdmi_cuda_conv_plans *plans)
+                                 const struct tdmi_cuda_plans *plans)
 {
     const struct packed it = packed_of(desc);
     float *bias = it.has_bias ? at(call->packed, it.bias) : NULL;
@@ -221,12 +201,8 @@ static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc 
                                  ? (void *)(uintptr_t)call->residual
                                  : NULL,
     };
-    if (plans->forward.product)
-        multiply(stream, plans->forward.product, product, "conv by cuBLASLt, forward");
-    else
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_conv_run(stream, plans->forward.conv, tensors, call->workspace),
-                       "conv by cuDNN, forward");
+    run_by_library(stream, &plans->of[TDMI_CUDNN_FORWARD], tensors, &product, call->workspace,
+                   "conv by a library, forward");
     if (!plans->is_whole)
         finish(stream, desc, call, bias);
 }
@@ -234,102 +210,56 @@ static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
-    if (is_handed_on(desc)) {
+    if (is_depthwise(desc)) {
         tdmi_cuda_depthwise.forward(stream, desc, call);
         return;
     }
-    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    if (tdmi_cuda_algorithm_exists(&plans.forward)) {
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_of(desc);
+    if (tdmi_cuda_algorithm_exists(&plans.of[TDMI_CUDNN_FORWARD])) {
         forward_by_libraries(stream, desc, call, &plans);
         return;
     }
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
     const struct packed packed = packed_of(desc);
     const float *weights = packed.is_folded ? at(call->packed, packed.folded) : call->params[0];
-    const float *bias = desc->attrs.has_bias ? call->params[1] : NULL;
-    if (packed.is_folded)
-        bias = at(call->packed, packed.bias);
-    tdmi_cuda_note(
-        stream,
-        tdmi_cuda_conv_forward(tdmi_cuda_queue(stream), &it, call->x[0], weights, bias, call->y),
-        "conv, forward");
+    const float *bias = packed.is_folded       ? at(call->packed, packed.bias)
+                        : desc->attrs.has_bias ? call->params[1]
+                                               : NULL;
+    TDMI_CUDA_LAUNCH(stream, "conv, forward", tdmi_cuda_conv_forward, &it, call->x[0], weights,
+                     bias, call->y);
     finish(stream, desc, call, NULL);
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-static size_t whole_lines(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
+/* Workspace for the gradient of the weights by cuDNN, before it is transposed. */
 static size_t transposed_bytes(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
-    return whole_lines((size_t)matrix.rows * (size_t)matrix.columns *
-                       tdmi_dtype_bytes(matrix.type));
+    return rounded((size_t)matrix.rows * (size_t)matrix.columns * tdmi_dtype_bytes(matrix.type),
+                   256);
 }
 
-static void weights_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call, const struct tdmi_cudnn_plan *plan)
+static void weights_by_library(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                               const struct tdmi_op_call *call,
+                               const struct tdmi_cuda_algorithm *algorithm)
 {
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
+    const struct tdmi_cublaslt_call product = {
+        .a = call->x[0], .b = call->dy, .d = call->dparams[0], .workspace = call->workspace};
     void *const tensors[TDMI_CUDNN_TENSORS] = {
         [TDMI_CUDNN_X] = (void *)(uintptr_t)call->x[0],
         [TDMI_CUDNN_W] = call->workspace,
         [TDMI_CUDNN_Y] = (void *)(uintptr_t)call->dy,
     };
-    tdmi_cuda_note(
-        stream,
-        tdmi_cuda_conv_run(stream, plan, tensors, at(call->workspace, transposed_bytes(desc))),
-        "conv by cuDNN, gradient of weights");
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_weights_transpose_back(tdmi_cuda_queue(stream), &matrix,
-                                                    call->workspace, call->dparams[0]),
-                   "conv, turning the gradient of weights");
-}
-
-static size_t dx_bytes(const struct tdmi_op_desc *desc)
-{
-    return whole_lines((size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) *
-                       tdmi_dtype_bytes(desc->storage));
-}
-
-/* cuBLASLt's result is their sum, in the same place or another. */
-static void input_by_cublaslt(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                              const struct tdmi_op_call *call,
-                              const struct tdmi_cublaslt_plan *plan)
-{
-    const struct packed it = packed_of(desc);
-    const struct tdmi_cublaslt_call product = {.a = call->dy,
-                                               .b = at(call->packed, it.transposed),
-                                               .added = call->dx_add[0],
-                                               .d = call->dx[0],
-                                               .workspace = call->workspace};
-    multiply(stream, plan, product, "conv by cuBLASLt, gradient of its input");
-}
-
-/* dx_add may be dx itself, so the gradient goes to the workspace first. */
-static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                           const struct tdmi_op_call *call, const struct tdmi_cudnn_plan *plan)
-{
-    const struct packed it = packed_of(desc);
-    const float *add = call->dx_add[0];
-    void *const dx = add ? call->workspace : call->dx[0];
-    void *const tensors[TDMI_CUDNN_TENSORS] = {
-        [TDMI_CUDNN_X] = dx,
-        [TDMI_CUDNN_W] = at(call->packed, it.transposed),
-        [TDMI_CUDNN_Y] = (void *)(uintptr_t)call->dy,
-    };
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_conv_run(stream, plan, tensors, at(call->workspace, dx_bytes(desc))),
-                   "conv by cuDNN, gradient of its input");
-    if (add)
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_add_act(tdmi_cuda_queue(stream), desc->storage, TDMI_ACT_NONE, dx,
-                                         add, call->dx[0],
-                                         call->n * tdmi_shape_values(desc->in[0])),
-                       "conv, adding to the gradient of its input");
+    tdmi_cuda_clear_tails(stream, desc, call);
+    run_by_library(stream, algorithm, tensors, &product,
+                   at(call->workspace, transposed_bytes(desc)),
+                   "conv by a library, gradient of weights");
+    if (algorithm->conv)
+        TDMI_CUDA_LAUNCH(stream, "conv, transposing the gradient of weights",
+                         tdmi_cuda_weights_transpose_back, &matrix, call->workspace,
+                         call->dparams[0]);
 }
 
 static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -337,52 +267,70 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
                              const struct tdmi_cuda_algorithm *algorithm)
 {
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
-    const struct tdmi_cublaslt_call product = {
-        .a = call->x[0], .b = call->dy, .d = call->dparams[0], .workspace = call->workspace};
-    if (tdmi_cuda_algorithm_exists(algorithm)) {
-        tdmi_cuda_clear_tail(stream, desc, call->n, desc->in[0], call->x[0]);
-        tdmi_cuda_clear_tail(stream, desc, call->n, desc->out, call->dy);
-    }
-    if (algorithm->product)
-        multiply(stream, algorithm->product, product, "conv by cuBLASLt, gradient of weights");
-    else if (algorithm->conv)
-        weights_by_cudnn(stream, desc, call, algorithm->conv);
+    if (tdmi_cuda_algorithm_exists(algorithm))
+        weights_by_library(stream, desc, call, algorithm);
     else
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_conv_weight_gradient(tdmi_cuda_queue(stream), &it, call->x[0],
-                                                      call->dy, call->dparams[0], call->workspace),
-                       "conv, gradient of weights");
+        TDMI_CUDA_LAUNCH(stream, "conv, gradient of weights", tdmi_cuda_conv_weight_gradient, &it,
+                         call->x[0], call->dy, call->dparams[0], call->workspace);
+    if (desc->attrs.has_bias)
+        TDMI_CUDA_LAUNCH(stream, "conv, gradient of the bias", tdmi_cuda_channel_sum, desc->storage,
+                         call->dy, call->n * tdmi_shape_pixels(desc->out), desc->out.c,
+                         call->dparams[1], call->workspace);
+}
+
+static size_t dx_bytes(const struct tdmi_op_desc *desc)
+{
+    return rounded((size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) *
+                       tdmi_dtype_bytes(desc->storage),
+                   256);
+}
+
+/* dx_add may be dx itself, so cuDNN's gradient goes to the workspace first. cuBLASLt's result is
+ * their sum, in the same place or another. */
+static void input_by_library(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                             const struct tdmi_op_call *call,
+                             const struct tdmi_cuda_algorithm *algorithm)
+{
+    const struct packed it = packed_of(desc);
+    const float *add = call->dx_add[0];
+    void *const dx = add ? call->workspace : call->dx[0];
+    const struct tdmi_cublaslt_call product = {.a = call->dy,
+                                               .b = at(call->packed, it.transposed),
+                                               .added = add,
+                                               .d = call->dx[0],
+                                               .workspace = call->workspace};
+    void *const tensors[TDMI_CUDNN_TENSORS] = {
+        [TDMI_CUDNN_X] = dx,
+        [TDMI_CUDNN_W] = at(call->packed, it.transposed),
+        [TDMI_CUDNN_Y] = (void *)(uintptr_t)call->dy,
+    };
+    run_by_library(stream, algorithm, tensors, &product, at(call->workspace, dx_bytes(desc)),
+                   "conv by a library, gradient of its input");
+    if (add && algorithm->conv)
+        TDMI_CUDA_LAUNCH(stream, "conv, adding to the gradient of its input", tdmi_cuda_sum,
+                         desc->storage, dx, add, call->dx[0],
+                         call->n * tdmi_shape_values(desc->in[0]));
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
-    if (is_handed_on(desc)) {
+    if (is_depthwise(desc)) {
         tdmi_cuda_depthwise.backward(stream, desc, call);
         return;
     }
-    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_of(desc);
+    const struct tdmi_cuda_algorithm *of_input = &plans.of[TDMI_CUDNN_OF_INPUT];
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
-    struct CUstream_st *queue = tdmi_cuda_queue(stream);
-    backward_weights(stream, desc, call, &plans.of_weights);
-    if (desc->attrs.has_bias)
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_channel_sum(queue, desc->storage, call->dy,
-                                             (int64_t)call->n * desc->out.h * desc->out.w,
-                                             desc->out.c, call->dparams[1], call->workspace),
-                       "conv, gradient of the bias");
-    if (desc->wants_dx && plans.of_input.product)
-        input_by_cublaslt(stream, desc, call, plans.of_input.product);
-    else if (desc->wants_dx && plans.of_input.conv)
-        input_by_cudnn(stream, desc, call, plans.of_input.conv);
+    backward_weights(stream, desc, call, &plans.of[TDMI_CUDNN_OF_WEIGHTS]);
+    if (desc->wants_dx && tdmi_cuda_algorithm_exists(of_input))
+        input_by_library(stream, desc, call, of_input);
     else if (desc->wants_dx)
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_conv_data_gradient(queue, &it, call->dy, call->params[0],
-                                                    call->dx_add[0], call->dx[0]),
-                       "conv, gradient of its input");
+        TDMI_CUDA_LAUNCH(stream, "conv, gradient of its input", tdmi_cuda_conv_data_gradient, &it,
+                         call->dy, call->params[0], call->dx_add[0], call->dx[0]);
 }
 
-static void want(struct tdmi_kernel_needs *needs, size_t bytes)
+static void need(struct tdmi_kernel_needs *needs, size_t bytes)
 {
     if (bytes > needs->workspace_bytes)
         needs->workspace_bytes = bytes;
@@ -390,46 +338,44 @@ static void want(struct tdmi_kernel_needs *needs, size_t bytes)
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
-    if (is_handed_on(desc)) {
+    if (is_depthwise(desc)) {
         tdmi_cuda_depthwise.needs(desc, needs);
         return;
     }
-    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_of(desc);
+    const struct tdmi_cuda_algorithm *of_input = &plans.of[TDMI_CUDNN_OF_INPUT];
+    const struct tdmi_cuda_algorithm *of_weights = &plans.of[TDMI_CUDNN_OF_WEIGHTS];
     const struct tdmi_cuda_conv it = shape_of(desc, desc->max_images);
     needs->packed_bytes = packed_of(desc).whole;
-    want(needs, tdmi_cuda_algorithm_workspace_room(&plans.forward));
+    need(needs, tdmi_cuda_algorithm_workspace_room(&plans.of[TDMI_CUDNN_FORWARD]));
     if (!desc->is_training)
         return;
-    if (!tdmi_cuda_algorithm_exists(&plans.of_weights))
-        want(needs, tdmi_cuda_conv_workspace_bytes(&it));
+    if (!tdmi_cuda_algorithm_exists(of_weights))
+        need(needs, tdmi_cuda_conv_workspace_bytes(&it));
     if (desc->attrs.has_bias)
-        want(needs, tdmi_cuda_columns_sum_bytes(
-                        (int64_t)desc->max_images * desc->out.h * desc->out.w, desc->out.c));
-    want(needs, (plans.of_weights.conv ? transposed_bytes(desc) : 0) +
-                    tdmi_cuda_algorithm_workspace_room(&plans.of_weights));
-    want(needs, (plans.of_input.conv ? dx_bytes(desc) : 0) +
-                    tdmi_cuda_algorithm_workspace_room(&plans.of_input));
+        need(needs, tdmi_cuda_columns_sum_bytes(desc->max_images * tdmi_shape_pixels(desc->out),
+                                                desc->out.c));
+    need(needs, (of_weights->conv ? transposed_bytes(desc) : 0) +
+                    tdmi_cuda_algorithm_workspace_room(of_weights));
+    need(needs,
+         (of_input->conv ? dx_bytes(desc) : 0) + tdmi_cuda_algorithm_workspace_room(of_input));
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
-    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    if (is_handed_on(desc)) {
-        tdmi_cuda_depthwise.describe(desc, ways);
-        return;
-    }
-    tdmi_cuda_algorithm_describe(desc->device, &plans.forward, "conv.cu", &ways->forward);
-    if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_algorithm_describe(desc->device, &plans.of_input, "conv.cu", &ways->of_input);
-    if (desc->is_training)
-        tdmi_cuda_algorithm_describe(desc->device, &plans.of_weights, "conv.cu", &ways->of_weights);
+    static const char *const names[] = {"conv.cu", "conv.cu", "conv.cu"};
+    const struct tdmi_cuda_plans plans = tdmi_cuda_plans_of(desc);
+    if (is_depthwise(desc))
+        tdmi_cuda_depthwise.describe(desc, algorithms);
+    else
+        tdmi_cuda_algorithms_describe(desc, plans.of, names, algorithms);
 }
 
 const struct tdmi_kernel tdmi_cuda_conv = {
     .can_fuse = can_fuse,
     .adds_dx = true,
     .prepare = prepare,
-    .release = release,
+    .release = tdmi_free,
     .needs = needs,
     .describe = describe,
     .pack = pack,

@@ -1,30 +1,23 @@
 /*
- * The op conv where every channel is on its own. What it takes over from its neighbours: a batch
- * norm folded into packed weights and an activation behind them, without training; an activation
- * that its input is read through, always.
+ * The op conv where every channel is on its own. It fuses a batch norm, folded into packed weights,
+ * and an activation behind it, without training; and always an activation that its input is read
+ * through.
  */
-#include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/depthwise.h"
-#include "backend/cuda/vendor/libraries.h"
+#include "backend/cuda/vendor/plans.h"
 
 static bool can_run(const struct tdmi_op_desc *desc)
 {
     return desc->attrs.groups == desc->in[0].c && desc->out.c == desc->in[0].c;
 }
 
-static bool is_carried(enum tdmi_act act)
-{
-    return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
-}
-
 /* A batch norm in training is never virtual on a GPU: it carries its own activation. */
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_op_fusion *fusion = &desc->fusion;
-    const bool has_more = fusion->adds_residual || fusion->gives_sums ||
-                          fusion->reads_gradient_form || fusion->in[0].has_norm || fusion->pool;
-    return !has_more && is_carried(fusion->act) && is_carried(fusion->in[0].act);
+    return tdmi_cuda_fuses_clamp(&desc->fusion) && !desc->fusion.adds_residual &&
+           tdmi_cuda_is_clamp(desc->fusion.in[0].act);
 }
 
 static int64_t weights_of(const struct tdmi_op_desc *desc)
@@ -58,8 +51,7 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .epsilon = call->norm_epsilon,
         .packed = call->packed,
     };
-    tdmi_cuda_note(stream, tdmi_cuda_depthwise_fold(tdmi_cuda_queue(stream), &fold),
-                   "depthwise, folding a batch norm");
+    TDMI_CUDA_LAUNCH(stream, "depthwise, folding a batch norm", tdmi_cuda_depthwise_fold, &fold);
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -79,59 +71,43 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         work.weights = packed;
         work.bias = packed + weights_of(desc);
     }
-    tdmi_cuda_note(stream, tdmi_cuda_depthwise_forward(tdmi_cuda_queue(stream), &shape, &work),
-                   "depthwise, forward");
-}
-
-static void backward_params(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_call *call)
-{
-    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    const struct tdmi_cuda_depthwise_weights work = {.x = call->x[0],
-                                                     .dy = call->dy,
-                                                     .x_act = desc->fusion.in[0].act,
-                                                     .dweights = call->dparams[0],
-                                                     .workspace = call->workspace};
-    tdmi_cuda_note(stream, tdmi_cuda_depthwise_weights(tdmi_cuda_queue(stream), &shape, &work),
-                   "depthwise, gradient of weights");
-    if (desc->attrs.has_bias)
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_channel_sum(tdmi_cuda_queue(stream), desc->storage, call->dy,
-                                             call->n * tdmi_shape_pixels(desc->out), desc->out.c,
-                                             call->dparams[1], call->workspace),
-                       "depthwise, gradient of a bias");
+    TDMI_CUDA_LAUNCH(stream, "depthwise, forward", tdmi_cuda_depthwise_forward, &shape, &work);
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
-    backward_params(stream, desc, call);
-    if (!desc->wants_dx)
-        return;
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    const struct tdmi_cuda_depthwise_data work = {.dy = call->dy,
-                                                  .weights = call->params[0],
-                                                  .x = call->x[0],
-                                                  .x_act = desc->fusion.in[0].act,
-                                                  .add = call->dx_add[0],
-                                                  .dx = call->dx[0]};
-    tdmi_cuda_note(stream, tdmi_cuda_depthwise_data(tdmi_cuda_queue(stream), &shape, &work),
-                   "depthwise, gradient of the input");
+    const struct tdmi_cuda_depthwise_weights of_weights = {.x = call->x[0],
+                                                           .dy = call->dy,
+                                                           .x_act = desc->fusion.in[0].act,
+                                                           .dweights = call->dparams[0],
+                                                           .workspace = call->workspace};
+    const struct tdmi_cuda_depthwise_data of_input = {.dy = call->dy,
+                                                      .weights = call->params[0],
+                                                      .x = call->x[0],
+                                                      .x_act = desc->fusion.in[0].act,
+                                                      .add = call->dx_add[0],
+                                                      .dx = call->dx[0]};
+    TDMI_CUDA_LAUNCH(stream, "depthwise, gradient of weights", tdmi_cuda_depthwise_weights, &shape,
+                     &of_weights);
+    if (desc->attrs.has_bias)
+        TDMI_CUDA_LAUNCH(stream, "depthwise, gradient of a bias", tdmi_cuda_channel_sum,
+                         desc->storage, call->dy, call->n * tdmi_shape_pixels(desc->out),
+                         desc->out.c, call->dparams[1], call->workspace);
+    if (desc->wants_dx)
+        TDMI_CUDA_LAUNCH(stream, "depthwise, gradient of its input", tdmi_cuda_depthwise_data,
+                         &shape, &of_input);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
+    static const struct tdmi_cuda_algorithm ours[TDMI_CUDNN_DIRECTIONS];
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, desc->max_images);
-    const struct tdmi_cuda_algorithm ours = {.conv = NULL};
     const bool is_spread = shape.stride == 2 && tdmi_cuda_depthwise_is_usual(&shape);
-    tdmi_cuda_algorithm_describe(desc->device, &ours, "depthwise.cu", &ways->forward);
-    if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_algorithm_describe(desc->device, &ours,
-                                     is_spread ? "depthwise_spread.cu" : "depthwise.cu",
-                                     &ways->of_input);
-    if (desc->is_training)
-        tdmi_cuda_algorithm_describe(desc->device, &ours, "depthwise_weights.cu",
-                                     &ways->of_weights);
+    const char *const names[] = {"depthwise.cu", is_spread ? "depthwise_spread.cu" : "depthwise.cu",
+                                 "depthwise_weights.cu"};
+    tdmi_cuda_algorithms_describe(desc, ours, names, algorithms);
 }
 
 const struct tdmi_kernel tdmi_cuda_depthwise = {

@@ -1,7 +1,6 @@
-/* The ops softmax and logistic. */
+/* The ops softmax and logistic, each with its loss. */
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels/loss/logistic.h"
-#include "backend/cuda/kernels/loss/softmax.h"
+#include "backend/cuda/kernels/loss/loss.h"
 
 static struct tdmi_cuda_loss loss_of(const struct tdmi_op_desc *desc,
                                      const struct tdmi_op_call *call)
@@ -23,43 +22,26 @@ static struct tdmi_cuda_loss loss_of(const struct tdmi_op_desc *desc,
     };
 }
 
-static void softmax_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_call *call)
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_loss it = loss_of(desc, call);
-    tdmi_cuda_note(stream, tdmi_cuda_softmax_forward(tdmi_cuda_queue(stream), &it),
-                   "softmax, forward");
+    if (desc->kind == TDMI_OP_LOGISTIC)
+        TDMI_CUDA_LAUNCH(stream, "logistic, forward", tdmi_cuda_logistic_forward, &it);
+    else
+        TDMI_CUDA_LAUNCH(stream, "softmax, forward", tdmi_cuda_softmax_forward, &it);
 }
 
-static void softmax_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call)
-{
-    const struct tdmi_cuda_loss it = loss_of(desc, call);
-    if (!desc->wants_dx)
-        return;
-    tdmi_cuda_note(stream, tdmi_cuda_softmax_backward(tdmi_cuda_queue(stream), &it),
-                   "softmax, backward");
-}
-
-static void logistic_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call)
-{
-    const struct tdmi_cuda_loss it = loss_of(desc, call);
-    tdmi_cuda_note(stream, tdmi_cuda_logistic_forward(tdmi_cuda_queue(stream), &it),
-                   "logistic, forward");
-}
-
-static void logistic_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                              const struct tdmi_op_call *call)
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_loss it = loss_of(desc, call);
     if (!desc->wants_dx)
         return;
-    tdmi_cuda_note(stream, tdmi_cuda_logistic_backward(tdmi_cuda_queue(stream), &it),
-                   "logistic, backward");
+    if (desc->kind == TDMI_OP_LOGISTIC)
+        TDMI_CUDA_LAUNCH(stream, "logistic, backward", tdmi_cuda_logistic_backward, &it);
+    else
+        TDMI_CUDA_LAUNCH(stream, "softmax, backward", tdmi_cuda_softmax_backward, &it);
 }
 
-const struct tdmi_kernel tdmi_cuda_softmax = {.forward = softmax_forward,
-                                              .backward = softmax_backward};
-const struct tdmi_kernel tdmi_cuda_logistic = {.forward = logistic_forward,
-                                               .backward = logistic_backward};
+const struct tdmi_kernel tdmi_cuda_loss = {.forward = forward, .backward = backward};

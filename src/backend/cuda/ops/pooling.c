@@ -12,65 +12,50 @@ static void max_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                         const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_max(tdmi_cuda_queue(stream), &shape, call->x[0], call->y,
-                                      desc->is_training ? call->saved : NULL),
-                   "max_pool, forward");
+    TDMI_CUDA_LAUNCH(stream, "max_pool, forward", tdmi_cuda_pool_max, &shape, call->x[0], call->y,
+                     desc->is_training ? call->saved : NULL);
 }
 
 static void max_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                          const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    if (!desc->wants_dx)
-        return;
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_max_gradient(tdmi_cuda_queue(stream), &shape, call->dy,
-                                               call->saved, call->dx[0]),
-                   "max_pool, backward");
+    if (desc->wants_dx)
+        TDMI_CUDA_LAUNCH(stream, "max_pool, backward", tdmi_cuda_pool_max_gradient, &shape,
+                         call->dy, call->saved, call->dx[0]);
 }
 
 static void average_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_average(tdmi_cuda_queue(stream), &shape, call->x[0], call->y),
-                   "avg_pool, forward");
+    TDMI_CUDA_LAUNCH(stream, "avg_pool, forward", tdmi_cuda_pool_average, &shape, call->x[0],
+                     call->y);
 }
 
 static void average_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
-    if (!desc->wants_dx)
-        return;
-    tdmi_cuda_note(
-        stream,
-        tdmi_cuda_pool_average_gradient(tdmi_cuda_queue(stream), &shape, call->dy, call->dx[0]),
-        "avg_pool, backward");
+    if (desc->wants_dx)
+        TDMI_CUDA_LAUNCH(stream, "avg_pool, backward", tdmi_cuda_pool_average_gradient, &shape,
+                         call->dy, call->dx[0]);
 }
 
 static void global_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call)
 {
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_all(tdmi_cuda_queue(stream), desc->storage, call->n,
-                                      tdmi_shape_pixels(desc->in[0]), desc->out.c, call->x[0],
-                                      call->y),
-                   "global_pool, forward");
+    TDMI_CUDA_LAUNCH(stream, "global_pool, forward", tdmi_cuda_pool_all, desc->storage, call->n,
+                     tdmi_shape_pixels(desc->in[0]), desc->out.c, call->x[0], call->y);
 }
 
 static void global_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
-    if (!desc->wants_dx)
-        return;
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_all_gradient(tdmi_cuda_queue(stream), desc->storage, call->n,
-                                               tdmi_shape_pixels(desc->in[0]), desc->out.c,
-                                               call->dy, call->dx[0]),
-                   "global_pool, backward");
+    if (desc->wants_dx)
+        TDMI_CUDA_LAUNCH(stream, "global_pool, backward", tdmi_cuda_pool_all_gradient,
+                         desc->storage, call->n, tdmi_shape_pixels(desc->in[0]), desc->out.c,
+                         call->dy, call->dx[0]);
 }
 
 const struct tdmi_kernel tdmi_cuda_max_pool = {

@@ -1,9 +1,11 @@
-/* The optimizer's step over all tensors: the pieces, cut into what a block of threads does, and all
- * that lies on the GPU for it, in one piece of memory. */
+/* The optimizer's step over all tensors: its pieces, cut into one part for each block of threads,
+ * and its lists on the GPU, in one allocation. */
+#include "backend/cuda/kernels/loss/tail.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/kernels/loss/loss.h"
 #include "backend/cuda/kernels/update.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <limits.h>
 
@@ -86,82 +88,78 @@ static void cut(const struct tdmi_update_piece *pieces, int n,
     }
 }
 
-/* The first parts of the memory, up to what only the GPU writes. */
+/* Upload the parts of the memory that the GPU only reads. */
 static tdm_status upload(tdmi_stream *stream, void *memory, const struct layout *to,
                          const struct tdmi_update_piece *pieces, int n, tdm_error *err)
 {
-    char *host = tdmi_alloc(1, to->squares);
-    if (!host)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing %d pieces of parameters: out of memory", n);
+    TDMI_AT_END(tdmi_free_at) char *host = NULL;
+    TDMI_TRY(TDMI_NEW(host, to->squares, err));
     cut(pieces, n, (struct tdmi_cuda_update_block *)(host + to->blocks),
         (struct tdmi_cuda_update_tensor *)(host + to->tensors));
-    tdm_status status = tdmi_cuda_upload(stream, memory, host, to->squares, err);
-    if (status == TDM_OK)
-        status = tdmi_cuda_stream_wait(stream, err);
-    tdmi_free(host);
-    return status;
+    TDMI_TRY(tdmi_cuda_upload(stream, memory, host, to->squares, err));
+    return tdmi_cuda_stream_wait(stream, err);
 }
 
 static void close_list(tdmi_update_list *list)
 {
-    if (!list)
-        return;
-    if (list->memory)
+    if (list && list->memory)
         tdmi_cuda_free(list->device, list->memory);
     tdmi_free(list);
 }
+TDMI_POINTER_RELEASE(tdmi_update_list, close_list)
 
 static tdm_status open_list(tdmi_stream *stream, const struct tdmi_update_arrays *arrays,
                             const struct tdmi_update_piece *pieces, int n, tdmi_update_list **list,
                             tdm_error *err)
 {
-    struct tdmi_cuda_update it = {.arrays = *arrays};
-    TDM_TRY(count(&it, pieces, n, err), err, "listing parameters for a GPU");
-    const struct layout to = layout_of(&it);
-    tdmi_update_list *made = tdmi_alloc(1, sizeof *made);
-    char *memory = made ? tdmi_cuda_alloc(stream->device, to.bytes) : NULL;
-    if (!memory) {
-        tdmi_free(made);
+    TDMI_AT_END(close_list_at) tdmi_update_list *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    struct tdmi_cuda_update *it = &made->it;
+    it->arrays = *arrays;
+    TDM_TRY(count(it, pieces, n, err), err, "listing parameters for a GPU");
+    const struct layout to = layout_of(it);
+    char *memory = tdmi_cuda_alloc(stream->device, to.bytes);
+    if (!memory)
         return TDM_FAIL(err, TDM_E_MEMORY,
                         "listing %d pieces of parameters: %zu bytes on the GPU are not free", n,
                         to.bytes);
-    }
-    it.blocks = (const struct tdmi_cuda_update_block *)(memory + to.blocks);
-    it.tensors = (const struct tdmi_cuda_update_tensor *)(memory + to.tensors);
-    it.squares = (double *)(memory + to.squares);
-    it.adapted = (struct tdmi_cuda_update_adapted *)(memory + to.adapted);
-    it.verdict = (struct tdmi_cuda_update_verdict *)(memory + to.verdict);
-    *made = (tdmi_update_list){stream->device, memory, it};
-    const tdm_status status = upload(stream, memory, &to, pieces, n, err);
-    if (status != TDM_OK) {
-        close_list(made);
-        return status;
-    }
-    *list = made;
+    made->device = stream->device;
+    made->memory = memory;
+    it->blocks = (const struct tdmi_cuda_update_block *)(memory + to.blocks);
+    it->tensors = (const struct tdmi_cuda_update_tensor *)(memory + to.tensors);
+    it->squares = (double *)(memory + to.squares);
+    it->adapted = (struct tdmi_cuda_update_adapted *)(memory + to.adapted);
+    it->verdict = (struct tdmi_cuda_update_verdict *)(memory + to.verdict);
+    TDMI_TRY(upload(stream, memory, &to, pieces, n, err));
+    *list = tdmi_take(&made);
     return TDM_OK;
 }
 
-static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_method way,
+static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_method method,
                      const float *sums, const struct tdmi_step_facts *facts)
 {
     struct tdmi_cuda_update it = list->it;
     it.sums = sums;
     it.facts = facts;
-    tdmi_cuda_note(stream, tdmi_cuda_update_run(tdmi_cuda_queue(stream), &it, way),
-                   "the step of the parameters");
+    TDMI_CUDA_LAUNCH(stream, "the step of the parameters", tdmi_cuda_update_run, &it, method);
 }
 
 static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
                        int64_t n)
 {
-    tdmi_cuda_note(stream,
-                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), type, TDMI_ACT_NONE, to, from, to, n),
-                   "adding gradients");
+    TDMI_CUDA_LAUNCH(stream, "adding gradients", tdmi_cuda_sum, type, to, from, to, n);
+}
+
+static void tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+                    const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail)
+{
+    TDMI_CUDA_LAUNCH(stream, "loss and counts of a group", tdmi_cuda_tail, judgements, labels,
+                     mixed, n, tail);
 }
 
 const struct tdmi_update_table tdmi_cuda_update_table = {
     .accumulate = accumulate,
-    .tail = tdmi_cuda_tail_of,
+    .tail = tail_of,
     .open = open_list,
     .close = close_list,
     .run = run_list,

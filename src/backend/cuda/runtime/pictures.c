@@ -64,8 +64,8 @@ static tdm_status grow(const struct decoder *decoder, struct buffer *buffer, siz
     buffer->memory = (is_pinned ? memory->alloc_pinned : memory->alloc)(decoder->device, bytes);
     if (!buffer->memory)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "decoding pictures on the GPU: no room for %zu bytes of %s memory; a "
-                        "smaller batch, fewer --threads or --decode cpu is wanted",
+                        "decoding images on the GPU: no room for %zu bytes of %s memory; use a "
+                        "smaller batch, fewer --threads or --decode cpu",
                         bytes, is_pinned ? "pinned" : "its");
     buffer->bytes = bytes;
     return TDM_OK;
@@ -201,7 +201,7 @@ static size_t put_weights(const struct tdmi_decoder_file *file, uint8_t *here, u
     return put_pass(&file->down_pass, here, there, used, &to->down);
 }
 
-/* RGB of the upright image into what is wanted of it. */
+/* RGB of the upright image into the requested part and size. */
 static int scale(tdmi_decoder_thread *thread, const struct tdmi_decoder_file *file,
                  const struct passes *passes, const uint8_t *rgb, uint8_t *to)
 {

@@ -11,10 +11,13 @@
  * for two plans, and within a limit those may be others.
  */
 #include "backend/cuda/vendor/algorithm_cache.h"
-#include "backend/cuda/vendor/choices.h"
 #include "backend/cuda/runtime/timing.h"
-#include "base/memory.h"
+#include "base/arena.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/scope.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +104,65 @@ static size_t limit_of(const struct search *it)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+/* A file {"problem":"…","choice":…} for each problem, named after its hash. Nothing is parsed: the
+ * bytes around the choice are known. */
+static const char before_problem[] = "{\"problem\":\"", before_choice[] = "\",\"choice\":";
+static const char at_end[] = "}\n";
+
+enum { path_room = TDMI_CUDA_FOLDER_ROOM + 32, most_file_bytes = 4 << 20 };
+
+static bool find_path(const char *folder, const char *problem, char path[path_room])
+{
+    return folder[0] && snprintf(path, path_room, "%s/%016" PRIx64 ".json", folder,
+                                 tdmi_xxh64_of(problem, strlen(problem), 0)) < path_room;
+}
+
+/* Text begins with start, which is skipped. */
+static bool skip(const char **text, const char *start)
+{
+    const size_t n = strlen(start);
+    const bool is_there = strncmp(*text, start, n) == 0;
+    *text += is_there ? n : 0;
+    return is_there;
+}
+
+/* The choice of a problem's file, freed by the caller; NULL: there is no file, or it is damaged or
+ * of another problem. */
+static char *read_choice(const char *folder, const char *problem)
+{
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    char path[path_room];
+    size_t length = 0;
+    const size_t end = strlen(at_end);
+    if (!find_path(folder, problem, path) ||
+        tdmi_file_read(path, most_file_bytes, &bytes, &length, NULL) != TDM_OK)
+        return NULL;
+    const char *text = bytes, *at = text;
+    if (strlen(text) != length || length < end || strcmp(text + length - end, at_end) != 0 ||
+        !skip(&at, before_problem) || !skip(&at, problem) || !skip(&at, before_choice) ||
+        at + end > text + length)
+        return NULL;
+    const size_t n = (size_t)(text + length - at) - end;
+    char *choice = tdmi_alloc(n + 1, 1);
+    if (choice)
+        memcpy(choice, at, n);
+    return choice;
+}
+
+/* A file that cannot be written costs the next run a timing, and this one nothing. */
+static void write_choice(const char *folder, const char *problem, const char *choice)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena;
+    char path[path_room];
+    tdmi_arena_init(&arena, 0);
+    if (!choice || !find_path(folder, problem, path))
+        return;
+    const char *text = tdmi_arena_printf(&arena, "%s%s%s%s%s", before_problem, problem,
+                                         before_choice, choice, at_end);
+    if (text)
+        (void)!tdmi_file_write(path, text, strlen(text), NULL);
+}
+
 /* "hex" of an algorithm */
 enum { hex_length = 16 * TDMI_CUBLASLT_ALGORITHM_WORDS };
 
@@ -157,8 +219,8 @@ static bool take_text(const struct search *it, const char *text,
 static bool take(const struct search *it, const char *folder, const char *problem,
                  struct tdmi_cuda_cached_algorithm *entry)
 {
-    tdm_error err = {0};
-    if (!folder[0] || tdmi_cuda_choice_read(folder, problem, &entry->text, &err) != TDM_OK)
+    entry->text = read_choice(folder, problem);
+    if (!entry->text)
         return false;
     if (strcmp(entry->text, nothing) == 0)
         return true;
@@ -167,14 +229,6 @@ static bool take(const struct search *it, const char *folder, const char *proble
         return true;
     release(it->of, entry);
     return false;
-}
-
-/* A file that cannot be written costs the next run a timing, and this one nothing. */
-static void keep(const char *folder, const char *problem, const char *text)
-{
-    tdm_error err = {0};
-    if (folder[0] && text)
-        (void)!tdmi_cuda_choice_write(folder, problem, text, &err);
 }
 
 static char *copy_of(const char *text)
@@ -244,7 +298,7 @@ static void find(struct search *it, struct tdmi_cuda_cached_algorithm *entry)
     make(it, entry);
     entry->text = text_of(it, entry);
     if (entry->is_there && !it->lacked_room)
-        keep(of->folder, name, entry->text);
+        write_choice(of->folder, name, entry->text);
 }
 
 /* Make this the run's entry. */
@@ -257,7 +311,7 @@ static void keep_for_run(struct tdmi_cuda_algorithm_cache *it,
         if (strcmp(other->problem, entry->problem) == 0)
             other->is_kept = false;
     entry->is_kept = true;
-    keep(it->kept, entry->problem, entry->text);
+    write_choice(it->kept, entry->problem, entry->text);
 }
 
 const struct tdmi_cuda_cached_algorithm *

@@ -1,6 +1,6 @@
 /*
  * The cache of algorithms that were chosen for problems. An entry lives as long as the GPU is open
- * and is shared by nodes of one shape. It is also in files (choices.h): in the GPU's folder, for
+ * and is shared by nodes of one shape. It is also in files: in the GPU's folder, for
  * every run, and in the run's folder, so that --resume takes the same algorithms.
  */
 #ifndef TANDEM_BACKEND_CUDA_ALGORITHM_CACHE_H

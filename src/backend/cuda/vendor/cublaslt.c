@@ -1,16 +1,16 @@
 /*
- * cuBLASLt counts by columns, and a matrix by rows is its transposed one by columns. So it is asked
- * for dᵀ = bᵀ · aᵀ: its first factor is b, its second a, and the bias of a column of d is one a
- * row.
+ * cuBLASLt stores matrices by columns, and a matrix by rows is its transposed one by columns. So it
+ * computes dᵀ = bᵀ · aᵀ: its first factor is b, its second a, and the bias of a column of d is one
+ * a row.
  */
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/cublaslt_api.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { oldest = 120000, most_timed = 6 };
+enum { most_timed = 6 };
 
 struct tdmi_cublaslt {
     void *library, *handle;
@@ -20,54 +20,33 @@ struct tdmi_cublaslt {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static tdm_status load(tdmi_cublaslt *it, const char *file, tdm_error *err)
+static int version_of(const void *calls)
 {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    static const char *const folders[] = {"nvidia/cu13/lib", "nvidia/cublas/lib", NULL};
-    const struct tdmi_cuda_library library = {"cuBLASLt", names, folders};
-    TDM_TRY(tdmi_cuda_library_open(&library, file, &it->library, err), err, "opening cuBLASLt");
-#define X(field, symbol, result, parameters)                                   \
-    if (!tdmi_cuda_library_call(it->library, symbol, (void *)&it->calls.field, \
-                                sizeof it->calls.field))                       \
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt: it lacks the function %s", symbol);
-    TDMI_CUBLASLT_CALLS(X)
+    return (int)((const struct tdmi_cublaslt_calls *)calls)->version();
+}
+
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const char *const folders[] = {"nvidia/cu13/lib", "nvidia/cublas/lib", NULL};
+#define X(field, symbol, result, parameters) #symbol,
+static const char *const symbols[] = {TDMI_CUBLASLT_CALLS(X) NULL};
 #undef X
-    it->version = (int)it->calls.version();
-    if (it->version < oldest)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "opening cuBLASLt: found version %d, and %d or newer is wanted",
-                        it->version, oldest);
-    return TDM_OK;
-}
-
-static tdm_status load_alone(const char *file, void **library, int *version, tdm_error *err)
-{
-    tdmi_cublaslt found = {.version = 0};
-    const tdm_status status = load(&found, file, err);
-    *library = found.library;
-    *version = found.version;
-    return status;
-}
-
-const struct tdmi_cuda_library_facts tdmi_cublaslt_facts = {
-    "cuBLASLt", "dense layers are computed by kernels of tandem's own", "cublasLtGetVersion",
-    load_alone};
+const struct tdmi_cuda_library tdmi_cublaslt_library = {
+    "cuBLASLt", "dense layers are computed by kernels of tandem's own",
+    names,      folders,
+    symbols,    version_of,
+    120000};
 
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_error *err)
 {
-    tdmi_cublaslt *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(tdmi_cublaslt_close_at) tdmi_cublaslt *made = NULL;
     *cublaslt = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening cuBLASLt: out of memory");
-    tdm_status status = load(made, file, err);
-    const int code = status == TDM_OK ? made->calls.create_handle(&made->handle) : 0;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_cublaslt_library, file, &made->calls, &made->library,
+                                    &made->version, err));
+    const int code = made->calls.create_handle(&made->handle);
     if (code != 0)
-        status = TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the GPU: it says %d", code);
-    if (status != TDM_OK) {
-        tdmi_cublaslt_close(made);
-        return status;
-    }
-    *cublaslt = made;
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the GPU: it says %d", code);
+    *cublaslt = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -90,14 +69,9 @@ int tdmi_cublaslt_version(const tdmi_cublaslt *cublaslt)
 
 static int type_of(enum tdmi_dtype type)
 {
-    switch (type) {
-    case TDMI_DTYPE_BF16:
-        return TDMI_CUBLASLT_N_BF16;
-    case TDMI_DTYPE_F16:
-        return TDMI_CUBLASLT_N_F16;
-    default:
-        return TDMI_CUBLASLT_N_F32;
-    }
+    return type == TDMI_DTYPE_BF16  ? TDMI_CUBLASLT_N_BF16
+           : type == TDMI_DTYPE_F16 ? TDMI_CUBLASLT_N_F16
+                                    : TDMI_CUBLASLT_N_F32;
 }
 
 /* A matrix that lies by rows, as one by columns. */
@@ -110,15 +84,30 @@ static int layout_of(const struct tdmi_cublaslt_calls *calls, enum tdmi_dtype ty
 void tdmi_cublaslt_plan_release(tdmi_cublaslt *cublaslt, struct tdmi_cublaslt_plan *plan)
 {
     const struct tdmi_cublaslt_calls *calls = &cublaslt->calls;
+    void *const layouts[] = {plan->first, plan->second, plan->result};
     if (plan->operation)
         (void)calls->destroy_operation(plan->operation);
-    if (plan->first)
-        (void)calls->destroy_layout(plan->first);
-    if (plan->second)
-        (void)calls->destroy_layout(plan->second);
-    if (plan->result)
-        (void)calls->destroy_layout(plan->result);
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            (void)calls->destroy_layout(layouts[i]);
     *plan = (struct tdmi_cublaslt_plan){0};
+}
+
+/* An attribute of a descriptor; value NULL: it keeps its default. */
+struct setting {
+    enum tdmi_cublaslt_number name;
+    const void *value;
+    size_t bytes;
+};
+
+static int set_all(int (*set)(void *to, int name, const void *value, size_t bytes), void *to,
+                   const struct setting *settings, int n)
+{
+    int code = 0;
+    for (int i = 0; i < n && code == 0; i++)
+        if (settings[i].value)
+            code = set(to, (int)settings[i].name, settings[i].value, settings[i].bytes);
+    return code;
 }
 
 /* 0: the product alone. */
@@ -134,21 +123,19 @@ static int operation_of(const struct tdmi_cublaslt_calls *calls,
                         const struct tdmi_cublaslt_product *it, const void *bias, void **operation)
 {
     const bool rounds = it->type == TDMI_DTYPE_F32 && it->allows_tf32;
-    const int32_t turned = TDMI_CUBLASLT_N_TURNED;
+    const int32_t transposed = TDMI_CUBLASLT_N_TRANSPOSED;
     const uint32_t epilogue = epilogue_of(it);
-    int code = calls->create_operation(
+    const struct setting settings[] = {
+        {TDMI_CUBLASLT_N_TRANSPOSE_FIRST, it->is_b_transposed ? &transposed : NULL,
+         sizeof(int32_t)},
+        {TDMI_CUBLASLT_N_TRANSPOSE_SECOND, it->is_a_transposed ? &transposed : NULL,
+         sizeof(int32_t)},
+        {TDMI_CUBLASLT_N_EPILOGUE, epilogue ? &epilogue : NULL, sizeof epilogue},
+        {TDMI_CUBLASLT_N_BIAS_POINTER, bias ? &bias : NULL, sizeof bias},
+    };
+    const int code = calls->create_operation(
         operation, rounds ? TDMI_CUBLASLT_N_IN_TF32 : TDMI_CUBLASLT_N_IN_F32, TDMI_CUBLASLT_N_F32);
-    if (code == 0 && it->is_b_transposed)
-        code = calls->set_operation(*operation, TDMI_CUBLASLT_N_TURN_FIRST, &turned, sizeof turned);
-    if (code == 0 && it->is_a_transposed)
-        code =
-            calls->set_operation(*operation, TDMI_CUBLASLT_N_TURN_SECOND, &turned, sizeof turned);
-    if (code == 0 && epilogue)
-        code =
-            calls->set_operation(*operation, TDMI_CUBLASLT_N_EPILOGUE, &epilogue, sizeof epilogue);
-    if (code == 0 && bias)
-        code = calls->set_operation(*operation, TDMI_CUBLASLT_N_BIAS_POINTER, &bias, sizeof bias);
-    return code;
+    return code ? code : set_all(calls->set_operation, *operation, settings, 4);
 }
 
 /* Make a plan without its algorithm; returns cuBLASLt's code. */
@@ -182,50 +169,41 @@ static int preference_for(const struct tdmi_cublaslt_calls *calls,
                           const struct tdmi_cublaslt_product *it, void **preference)
 {
     const uint64_t workspace = most_workspace(it);
-    const uint32_t of_factors = 16;
-    const uint32_t as_they_come =
+    const uint32_t of_factors = 16, of_result = (uint32_t)it->alignment;
+    const uint32_t in_place =
         it->may_vary && it->result == TDMI_DTYPE_F32 ? TDMI_CUBLASLT_N_IN_PLACE : 0;
-    const uint32_t reductions = TDMI_CUBLASLT_N_IN_A_STEP_OF_ITS_OWN | as_they_come;
-    const uint32_t of_result = (uint32_t)it->alignment;
-    int code = calls->create_preference(preference);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_WORKSPACE, &workspace,
-                                     sizeof workspace);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_REDUCTIONS, &reductions,
-                                     sizeof reductions);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_ALIGNMENT_FIRST, &of_factors,
-                                     sizeof of_factors);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_ALIGNMENT_SECOND, &of_factors,
-                                     sizeof of_factors);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_ALIGNMENT_ADDED, &of_result,
-                                     sizeof of_result);
-    if (code == 0)
-        code = calls->set_preference(*preference, TDMI_CUBLASLT_N_ALIGNMENT_RESULT, &of_result,
-                                     sizeof of_result);
-    return code;
+    const uint32_t reductions = TDMI_CUBLASLT_N_IN_A_STEP_OF_ITS_OWN | in_place;
+    const struct setting settings[] = {
+        {TDMI_CUBLASLT_N_WORKSPACE, &workspace, sizeof workspace},
+        {TDMI_CUBLASLT_N_REDUCTIONS, &reductions, sizeof reductions},
+        {TDMI_CUBLASLT_N_ALIGNMENT_FIRST, &of_factors, sizeof of_factors},
+        {TDMI_CUBLASLT_N_ALIGNMENT_SECOND, &of_factors, sizeof of_factors},
+        {TDMI_CUBLASLT_N_ALIGNMENT_ADDED, &of_result, sizeof of_result},
+        {TDMI_CUBLASLT_N_ALIGNMENT_RESULT, &of_result, sizeof of_result},
+    };
+    const int code = calls->create_preference(preference);
+    return code ? code : set_all(calls->set_preference, *preference, settings, 6);
 }
 
-static void choose(const struct tdmi_cublaslt_guess *guesses, int n, tdmi_cublaslt_timer *timer,
-                   void *self, struct tdmi_cublaslt_plan *plan, bool *is_found)
+static bool choose(const struct tdmi_cublaslt_guess *guesses, int n, tdmi_cublaslt_timer *timer,
+                   void *self, struct tdmi_cublaslt_plan *plan)
 {
     struct tdmi_cublaslt_plan tried = *plan;
     double best = 0.0;
+    bool is_found = false;
     for (int i = 0; i < n; i++) {
         if (guesses[i].state != 0 || guesses[i].workspace_bytes > most_workspace(&plan->product))
             continue;
         memcpy(tried.algorithm, guesses[i].algorithm.words, sizeof tried.algorithm);
         tried.workspace_bytes = guesses[i].workspace_bytes;
         const double seconds = timer ? timer(self, &tried) : 0.0;
-        if (seconds < 0.0 || (*is_found && seconds >= best))
+        if (seconds < 0.0 || (is_found && seconds >= best))
             continue;
-        *is_found = true;
+        is_found = true;
         *plan = tried;
         best = seconds;
     }
+    return is_found;
 }
 
 tdm_status tdmi_cublaslt_plan_find(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
@@ -236,15 +214,13 @@ tdm_status tdmi_cublaslt_plan_find(tdmi_cublaslt *cublaslt, const struct tdmi_cu
     struct tdmi_cublaslt_guess guesses[most_timed];
     void *preference = NULL;
     int n = 0;
-    bool is_found = false;
     int code = describe(calls, it, plan);
     if (code == 0)
         code = preference_for(calls, it, &preference);
     if (code == 0)
         code = calls->guess(cublaslt->handle, plan->operation, plan->first, plan->second,
                             plan->result, plan->result, preference, most_timed, guesses, &n);
-    if (code == 0)
-        choose(guesses, n, timer, self, plan, &is_found);
+    const bool is_found = code == 0 && choose(guesses, n, timer, self, plan);
     if (preference)
         (void)calls->destroy_preference(preference);
     if (is_found)
@@ -274,8 +250,8 @@ tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cu
     }
     tdmi_cublaslt_plan_release(cublaslt, plan);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "taking an algorithm of cuBLASLt's from a file: it is damaged, or of another "
-                    "cuBLASLt or GPU (it says %d)",
+                    "reading an algorithm of cuBLASLt from a file: it is damaged, or of another "
+                    "cuBLASLt or GPU (cuBLASLt says %d)",
                     code);
 }
 

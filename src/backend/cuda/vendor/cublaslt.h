@@ -1,27 +1,24 @@
 /*
- * Products of matrices by cuBLASLt: which algorithm is asked of its heuristics and timed, among
- * those that give the same bits on every run (unless they may vary). As with cuDNN (cudnn_api.h)
- * nothing of its headers is needed; a test compares the numbers.
+ * Products of matrices by cuBLASLt. Its heuristics name algorithms, and those that give the same
+ * bits on every run (unless they may vary) are timed. As with cuDNN (cudnn_api.h) its headers are
+ * not needed; a test compares the numbers.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUBLASLT_H
 #define TANDEM_BACKEND_CUDA_CUBLASLT_H
 
-#include "backend/backend.h"
 #include "backend/cuda/vendor/library.h"
-#include "tandem/error.h"
-#include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/scope.h"
 
 struct CUstream_st;
 typedef struct tdmi_cublaslt tdmi_cublaslt;
 
-/* For the calling thread's GPU. file NULL: looked for (library.h). TDM_E_ABSENT: there is none. */
+/* For the calling thread's GPU. file NULL: search for it (library.h). TDM_E_ABSENT: there is none.
+ */
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_cublaslt_close(tdmi_cublaslt *cublaslt);
-extern const struct tdmi_cuda_library_facts tdmi_cublaslt_facts;
+TDMI_POINTER_RELEASE(tdmi_cublaslt, tdmi_cublaslt_close)
+extern const struct tdmi_cuda_library tdmi_cublaslt_library;
 int tdmi_cublaslt_version(const tdmi_cublaslt *cublaslt); /* 130200 for 13.2.0 */
 
 /* d (rows, columns) = act(a (rows, depth) · b (depth, columns) + bias), all by rows, one after

@@ -21,31 +21,30 @@ struct tdmi_cublaslt_guess {
 };
 
 /* X(field, symbol, result, parameters); handles and descriptors are void pointers here */
-#define TDMI_CUBLASLT_CALLS(X)                                                                    \
-    X(version, "cublasLtGetVersion", size_t, (void))                                              \
-    X(create_handle, "cublasLtCreate", int, (void **))                                            \
-    X(destroy_handle, "cublasLtDestroy", int, (void *))                                           \
-    X(create_operation, "cublasLtMatmulDescCreate", int, (void **, int, int))                     \
-    X(set_operation, "cublasLtMatmulDescSetAttribute", int, (void *, int, const void *, size_t))  \
-    X(destroy_operation, "cublasLtMatmulDescDestroy", int, (void *))                              \
-    X(create_layout, "cublasLtMatrixLayoutCreate", int,                                           \
-      (void **, int, uint64_t, uint64_t, int64_t))                                                \
-    X(destroy_layout, "cublasLtMatrixLayoutDestroy", int, (void *))                               \
-    X(create_preference, "cublasLtMatmulPreferenceCreate", int, (void **))                        \
-    X(set_preference, "cublasLtMatmulPreferenceSetAttribute", int,                                \
-      (void *, int, const void *, size_t))                                                        \
-    X(destroy_preference, "cublasLtMatmulPreferenceDestroy", int, (void *))                       \
-    X(guess, "cublasLtMatmulAlgoGetHeuristic", int,                                               \
-      (void *, void *, void *, void *, void *, void *, void *, int, struct tdmi_cublaslt_guess *, \
-       int *))                                                                                    \
-    X(check, "cublasLtMatmulAlgoCheck", int,                                                      \
-      (void *, void *, void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *,    \
-       struct tdmi_cublaslt_guess *))                                                             \
-    X(get_config, "cublasLtMatmulAlgoConfigGetAttribute", int,                                    \
-      (const struct tdmi_cublaslt_algorithm *, int, void *, size_t, size_t *))                    \
-    X(multiply, "cublasLtMatmul", int,                                                            \
-      (void *, void *, const void *, const void *, void *, const void *, void *, const void *,    \
-       const void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *, void *,      \
+#define TDMI_CUBLASLT_CALLS(X)                                                                     \
+    X(version, cublasLtGetVersion, size_t, (void))                                                 \
+    X(create_handle, cublasLtCreate, int, (void **))                                               \
+    X(destroy_handle, cublasLtDestroy, int, (void *))                                              \
+    X(create_operation, cublasLtMatmulDescCreate, int, (void **, int, int))                        \
+    X(set_operation, cublasLtMatmulDescSetAttribute, int, (void *, int, const void *, size_t))     \
+    X(destroy_operation, cublasLtMatmulDescDestroy, int, (void *))                                 \
+    X(create_layout, cublasLtMatrixLayoutCreate, int, (void **, int, uint64_t, uint64_t, int64_t)) \
+    X(destroy_layout, cublasLtMatrixLayoutDestroy, int, (void *))                                  \
+    X(create_preference, cublasLtMatmulPreferenceCreate, int, (void **))                           \
+    X(set_preference, cublasLtMatmulPreferenceSetAttribute, int,                                   \
+      (void *, int, const void *, size_t))                                                         \
+    X(destroy_preference, cublasLtMatmulPreferenceDestroy, int, (void *))                          \
+    X(guess, cublasLtMatmulAlgoGetHeuristic, int,                                                  \
+      (void *, void *, void *, void *, void *, void *, void *, int, struct tdmi_cublaslt_guess *,  \
+       int *))                                                                                     \
+    X(check, cublasLtMatmulAlgoCheck, int,                                                         \
+      (void *, void *, void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *,     \
+       struct tdmi_cublaslt_guess *))                                                              \
+    X(get_config, cublasLtMatmulAlgoConfigGetAttribute, int,                                       \
+      (const struct tdmi_cublaslt_algorithm *, int, void *, size_t, size_t *))                     \
+    X(multiply, cublasLtMatmul, int,                                                               \
+      (void *, void *, const void *, const void *, void *, const void *, void *, const void *,     \
+       const void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *, void *,       \
        size_t, struct CUstream_st *))
 
 struct tdmi_cublaslt_calls {
@@ -61,9 +60,9 @@ struct tdmi_cublaslt_calls {
     X(BF16, CUDA_R_16BF, 14)                                           \
     X(IN_F32, CUBLAS_COMPUTE_32F, 68)                                  \
     X(IN_TF32, CUBLAS_COMPUTE_32F_FAST_TF32, 77)                       \
-    X(TURNED, CUBLAS_OP_T, 1)                                          \
-    X(TURN_FIRST, CUBLASLT_MATMUL_DESC_TRANSA, 3)                      \
-    X(TURN_SECOND, CUBLASLT_MATMUL_DESC_TRANSB, 4)                     \
+    X(TRANSPOSED, CUBLAS_OP_T, 1)                                      \
+    X(TRANSPOSE_FIRST, CUBLASLT_MATMUL_DESC_TRANSA, 3)                 \
+    X(TRANSPOSE_SECOND, CUBLASLT_MATMUL_DESC_TRANSB, 4)                \
     X(EPILOGUE, CUBLASLT_MATMUL_DESC_EPILOGUE, 7)                      \
     X(BIAS_POINTER, CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8)              \
     X(ADDS_BIAS, CUBLASLT_EPILOGUE_BIAS, 4)                            \

@@ -15,20 +15,20 @@ typedef struct cudnnContext *tdmi_cudnn_handle;
 typedef void *tdmi_cudnn_descriptor;
 
 /* X(field, symbol, result, parameters) */
-#define TDMI_CUDNN_CALLS(X)                                                         \
-    X(version, "cudnnGetVersion", size_t, (void))                                   \
-    X(last_error, "cudnnGetLastErrorString", void, (char *, size_t))                \
-    X(create_handle, "cudnnCreate", int, (tdmi_cudnn_handle *))                     \
-    X(destroy_handle, "cudnnDestroy", int, (tdmi_cudnn_handle))                     \
-    X(set_stream, "cudnnSetStream", int, (tdmi_cudnn_handle, struct CUstream_st *)) \
-    X(create, "cudnnBackendCreateDescriptor", int, (int, tdmi_cudnn_descriptor *))  \
-    X(destroy, "cudnnBackendDestroyDescriptor", int, (tdmi_cudnn_descriptor))       \
-    X(finalize, "cudnnBackendFinalize", int, (tdmi_cudnn_descriptor))               \
-    X(set, "cudnnBackendSetAttribute", int,                                         \
-      (tdmi_cudnn_descriptor, int, int, int64_t, const void *))                     \
-    X(get, "cudnnBackendGetAttribute", int,                                         \
-      (tdmi_cudnn_descriptor, int, int, int64_t, int64_t *, void *))                \
-    X(execute, "cudnnBackendExecute", int,                                          \
+#define TDMI_CUDNN_CALLS(X)                                                       \
+    X(version, cudnnGetVersion, size_t, (void))                                   \
+    X(last_error, cudnnGetLastErrorString, void, (char *, size_t))                \
+    X(create_handle, cudnnCreate, int, (tdmi_cudnn_handle *))                     \
+    X(destroy_handle, cudnnDestroy, int, (tdmi_cudnn_handle))                     \
+    X(set_stream, cudnnSetStream, int, (tdmi_cudnn_handle, struct CUstream_st *)) \
+    X(create, cudnnBackendCreateDescriptor, int, (int, tdmi_cudnn_descriptor *))  \
+    X(destroy, cudnnBackendDestroyDescriptor, int, (tdmi_cudnn_descriptor))       \
+    X(finalize, cudnnBackendFinalize, int, (tdmi_cudnn_descriptor))               \
+    X(set, cudnnBackendSetAttribute, int,                                         \
+      (tdmi_cudnn_descriptor, int, int, int64_t, const void *))                   \
+    X(get, cudnnBackendGetAttribute, int,                                         \
+      (tdmi_cudnn_descriptor, int, int, int64_t, int64_t *, void *))              \
+    X(execute, cudnnBackendExecute, int,                                          \
       (tdmi_cudnn_handle, tdmi_cudnn_descriptor, tdmi_cudnn_descriptor))
 
 struct tdmi_cudnn_calls {

@@ -78,14 +78,9 @@ static void set_descriptor(struct tdmi_cudnn_builder *builder, tdmi_cudnn_descri
 
 static int type_of(enum tdmi_dtype type)
 {
-    switch (type) {
-    case TDMI_DTYPE_BF16:
-        return TDMI_CUDNN_V_BF16;
-    case TDMI_DTYPE_F16:
-        return TDMI_CUDNN_V_F16;
-    default:
-        return TDMI_CUDNN_V_F32;
-    }
+    return type == TDMI_DTYPE_BF16  ? TDMI_CUDNN_V_BF16
+           : type == TDMI_DTYPE_F16 ? TDMI_CUDNN_V_F16
+                                    : TDMI_CUDNN_V_F32;
 }
 
 struct tensor {
@@ -225,9 +220,8 @@ static void add_product(struct row *row, const struct tdmi_cudnn_conv *it)
     const bool is_forward = it->direction == TDMI_CUDNN_FORWARD;
     const bool is_of_weights = it->direction == TDMI_CUDNN_OF_WEIGHTS;
     const struct tdmi_shape window = {it->kernel, it->kernel, it->in.c / it->groups};
-    const enum tdmi_dtype of_w = it->type;
     tdmi_cudnn_descriptor x, w, y;
-    w = tensor_of(row->builder, (struct tensor){TDMI_CUDNN_W, of_w, it->out.c, window});
+    w = tensor_of(row->builder, (struct tensor){TDMI_CUDNN_W, it->type, it->out.c, window});
     row->last = is_of_weights ? w : next_tensor(row);
     x = is_of_weights || is_forward
             ? tensor_of(row->builder, (struct tensor){TDMI_CUDNN_X, it->type, it->n, it->in})

@@ -10,7 +10,12 @@
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 
-enum tdmi_cudnn_direction { TDMI_CUDNN_FORWARD, TDMI_CUDNN_OF_INPUT, TDMI_CUDNN_OF_WEIGHTS };
+enum tdmi_cudnn_direction {
+    TDMI_CUDNN_FORWARD,
+    TDMI_CUDNN_OF_INPUT,
+    TDMI_CUDNN_OF_WEIGHTS,
+    TDMI_CUDNN_DIRECTIONS
+};
 
 /* Numbers of the tensors that an execution gets pointers for. */
 enum tdmi_cudnn_tensor {

@@ -1,15 +1,112 @@
-/* Choosing, keeping and running plans of cuDNN. */
+/* Opening cuDNN; choosing, keeping and running its plans. */
 #include "backend/cuda/vendor/cudnn_plan.h"
-#include "base/memory.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of the heuristics' answers; and those whose code cuDNN makes first, which takes a second each. */
-enum { most_configs = 64, most_timed = 8, most_made = 3 };
+/* Configs that the heuristics may name; those that are timed; and those that are timed where cuDNN
+ * compiles each first, which takes a second. */
+enum { most_configs = 64, most_timed = 8, most_compiled = 3 };
 
-/* What an engine may not do: add in an order that changes, unless bits may vary; round sums or
- * inputs to less than the tensors' type, or take products in another way than one by one. */
+struct tdmi_cudnn {
+    void *library;
+    struct tdmi_cudnn_calls calls;
+    tdmi_cudnn_handle handle; /* NULL: of a GPU that is only described */
+    tdmi_cudnn_descriptor gpu;
+    int version;
+    pthread_mutex_t lock; /* of the handle: one call at a time */
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int version_of(const void *calls)
+{
+    const int version = (int)((const struct tdmi_cudnn_calls *)calls)->version();
+    return version < 10000 ? version / 1000 * 10000 + version % 1000 : version; /* before 9 */
+}
+
+/* The oldest plans for a described GPU. */
+static const char *const names[] = {"libcudnn.so.9", NULL};
+static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
+#define X(field, symbol, result, parameters) #symbol,
+static const char *const symbols[] = {TDMI_CUDNN_CALLS(X) NULL};
+#undef X
+const struct tdmi_cuda_library tdmi_cudnn_library = {
+    "cuDNN", "convolutions are computed by kernels of tandem's own",
+    names,   folders,
+    symbols, version_of,
+    90800};
+
+static tdm_status refuse(const tdmi_cudnn *cudnn, int code, const char *what, tdm_error *err)
+{
+    char why[256] = "";
+    cudnn->calls.last_error(why, sizeof why);
+    why[sizeof why - 1] = '\0';
+    return TDM_FAIL(err, TDM_E_ABSENT, "%s: cuDNN %d.%d says %d, %s", what, cudnn->version / 10000,
+                    cudnn->version / 100 % 100, code, why);
+}
+
+static tdm_status describe_gpu(tdmi_cudnn *cudnn, const char *gpu, tdm_error *err)
+{
+    int code = gpu ? 0 : cudnn->calls.create_handle(&cudnn->handle);
+    if (code != 0)
+        return refuse(cudnn, code, "opening cuDNN on the GPU", err);
+    code = cudnn->calls.create(TDMI_CUDNN_DEVICE, &cudnn->gpu);
+    if (code == 0)
+        code = gpu ? cudnn->calls.set(cudnn->gpu, TDMI_CUDNN_A_DEVICE_JSON, TDMI_CUDNN_T_CHAR,
+                                      (int64_t)strlen(gpu), gpu)
+                   : cudnn->calls.set(cudnn->gpu, TDMI_CUDNN_A_DEVICE_HANDLE, TDMI_CUDNN_T_HANDLE,
+                                      1, &cudnn->handle);
+    if (code == 0)
+        code = cudnn->calls.finalize(cudnn->gpu);
+    return code == 0 ? TDM_OK : refuse(cudnn, code, "describing the GPU to cuDNN", err);
+}
+
+tdm_status tdmi_cudnn_open(const char *file, const char *gpu, tdmi_cudnn **cudnn, tdm_error *err)
+{
+    tdmi_cudnn *new = NULL;
+    *cudnn = NULL;
+    TDMI_TRY(TDMI_NEW(new, 1, err));
+    if (pthread_mutex_init(&new->lock, NULL) != 0) {
+        tdmi_free(new);
+        return TDM_FAIL(err, TDM_E_SYSTEM, "opening cuDNN: no lock to be had");
+    }
+    TDMI_AT_END(tdmi_cudnn_close_at) tdmi_cudnn *made = new;
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_cudnn_library, file, &made->calls, &made->library,
+                                    &made->version, err));
+    TDMI_TRY(describe_gpu(made, gpu, err));
+    *cudnn = tdmi_take(&made);
+    return TDM_OK;
+}
+
+void tdmi_cudnn_close(tdmi_cudnn *cudnn)
+{
+    if (!cudnn)
+        return;
+    if (cudnn->gpu)
+        (void)cudnn->calls.destroy(cudnn->gpu);
+    if (cudnn->handle)
+        (void)cudnn->calls.destroy_handle(cudnn->handle);
+    tdmi_cuda_library_close(cudnn->library);
+    pthread_mutex_destroy(&cudnn->lock);
+    tdmi_free(cudnn);
+}
+
+const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn)
+{
+    return &cudnn->calls;
+}
+
+int tdmi_cudnn_version(const tdmi_cudnn *cudnn)
+{
+    return cudnn->version;
+}
+
+/* ---- engines -------------------------------------------------------------------------------- */
+
+/* An engine must not add in an order that changes, unless bits may vary; round sums or inputs to
+ * less than the tensors' type; or compute products by another method than one by one. */
 static bool is_accepted(int note, const struct tdmi_cudnn_conv *it)
 {
     switch (note) {
@@ -58,7 +155,7 @@ static bool read_workspace(const struct tdmi_cudnn_calls *calls, size_t most,
 void tdmi_cudnn_plan_release(tdmi_cudnn *cudnn, struct tdmi_cudnn_plan *plan)
 {
     if (plan->plan)
-        (void)tdmi_cudnn_calls_of(cudnn)->destroy(plan->plan);
+        (void)cudnn->calls.destroy(plan->plan);
     *plan = (struct tdmi_cudnn_plan){0};
 }
 
@@ -72,13 +169,13 @@ static size_t most_workspace(const struct tdmi_cudnn_conv *it)
 static bool plan_of_config(tdmi_cudnn *cudnn, tdmi_cudnn_descriptor config, size_t most,
                            struct tdmi_cudnn_plan *plan)
 {
-    const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
-    const tdmi_cudnn_descriptor card = tdmi_cudnn_card(cudnn);
+    const struct tdmi_cudnn_calls *calls = &cudnn->calls;
     *plan = (struct tdmi_cudnn_plan){0};
     if (calls->create(TDMI_CUDNN_PLAN, &plan->plan) == 0 &&
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_CONFIG, TDMI_CUDNN_T_DESCRIPTOR, 1, &config) ==
             0 &&
-        calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &card) == 0 &&
+        calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &cudnn->gpu) ==
+            0 &&
         calls->finalize(plan->plan) == 0 && read_workspace(calls, most, plan))
         return true;
     tdmi_cudnn_plan_release(cudnn, plan);
@@ -97,15 +194,15 @@ struct choice {
     struct tdmi_cudnn_plan best;
 };
 
-/* An activation, a residual or a bias behind a product: cuDNN makes code for it. */
-static bool is_made(const struct tdmi_cudnn_conv *it)
+/* With an activation, a residual or a bias behind a product, cuDNN compiles a kernel. */
+static bool is_compiled(const struct tdmi_cudnn_conv *it)
 {
     return it->has_bias || it->adds || it->act != TDMI_ACT_NONE;
 }
 
 static bool is_enough(const struct choice *choice)
 {
-    const int most = !choice->timer ? 1 : is_made(choice->it) ? most_made : most_timed;
+    const int most = !choice->timer ? 1 : is_compiled(choice->it) ? most_compiled : most_timed;
     return choice->n_tried >= most;
 }
 
@@ -132,7 +229,6 @@ static void try_heuristics(struct choice *choice, struct tdmi_cudnn_builder *bui
                            tdmi_cudnn_descriptor graph, int mode)
 {
     const struct tdmi_cudnn_calls *calls = builder->calls;
-    const tdmi_cudnn_descriptor card = tdmi_cudnn_card(choice->cudnn);
     tdmi_cudnn_descriptor configs[most_configs];
     int64_t n = 0, n_configs = 0;
     const tdmi_cudnn_descriptor heuristics = tdmi_cudnn_make(builder, TDMI_CUDNN_HEURISTICS);
@@ -140,7 +236,7 @@ static void try_heuristics(struct choice *choice, struct tdmi_cudnn_builder *bui
                    &graph);
     tdmi_cudnn_set(builder, heuristics, TDMI_CUDNN_A_HEUR_MODE, TDMI_CUDNN_T_HEUR_MODE, 1, &mode);
     tdmi_cudnn_set(builder, heuristics, TDMI_CUDNN_A_HEUR_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1,
-                   &card);
+                   &choice->cudnn->gpu);
     tdmi_cudnn_finish(builder, heuristics);
     if (builder->failure != 0)
         return;
@@ -159,26 +255,25 @@ tdm_status tdmi_cudnn_plan_find(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv 
                                 tdmi_cudnn_timer *timer, void *self, struct tdmi_cudnn_plan *plan,
                                 tdm_error *err)
 {
-    struct tdmi_cudnn_builder builder = {.calls = tdmi_cudnn_calls_of(cudnn)};
+    TDMI_AT_END(tdmi_cudnn_builder_release)
+    struct tdmi_cudnn_builder builder = {.calls = &cudnn->calls};
     struct choice choice = {.cudnn = cudnn, .it = it, .timer = timer, .self = self};
     tdmi_cudnn_descriptor graph;
-    tdm_status status = tdmi_cudnn_graph_of(&builder, it, &graph, err);
-    if (status == TDM_OK) {
-        try_heuristics(&choice, &builder, graph, TDMI_CUDNN_V_BEST_GUESS);
-        if (!choice.best.plan) {
-            builder.failure = 0;
-            try_heuristics(&choice, &builder, graph, TDMI_CUDNN_V_FALLBACK);
-        }
-        if (!choice.best.plan)
-            status = TDM_FAIL(err, TDM_E_ABSENT,
-                              "planning a convolution: cuDNN has no engine that sums in f32%s "
-                              "with %zu MiB of workspace%s%s",
-                              it->may_vary ? "" : ", gives the same bits on every run",
-                              most_workspace(it) >> 20, builder.failure ? ": " : "", builder.why);
-    }
-    tdmi_cudnn_builder_release(&builder);
     *plan = choice.best;
-    return status;
+    TDMI_TRY(tdmi_cudnn_graph_of(&builder, it, &graph, err));
+    try_heuristics(&choice, &builder, graph, TDMI_CUDNN_V_BEST_GUESS);
+    if (!choice.best.plan) {
+        builder.failure = 0;
+        try_heuristics(&choice, &builder, graph, TDMI_CUDNN_V_FALLBACK);
+    }
+    *plan = choice.best;
+    if (plan->plan)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "planning a convolution: cuDNN has no engine that sums in f32%s with %zu MiB "
+                    "of workspace%s%s",
+                    it->may_vary ? "" : ", gives the same bits on every run",
+                    most_workspace(it) >> 20, builder.failure ? ": " : "", builder.why);
 }
 
 /* ---- keeping -------------------------------------------------------------------------------- */
@@ -186,25 +281,25 @@ tdm_status tdmi_cudnn_plan_find(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv 
 tdm_status tdmi_cudnn_plan_read(tdmi_cudnn *cudnn, const char *json, struct tdmi_cudnn_plan *plan,
                                 tdm_error *err)
 {
-    const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
-    const tdmi_cudnn_descriptor card = tdmi_cudnn_card(cudnn);
+    const struct tdmi_cudnn_calls *calls = &cudnn->calls;
     *plan = (struct tdmi_cudnn_plan){0};
     if (calls->create(TDMI_CUDNN_PLAN, &plan->plan) == 0 &&
-        calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &card) == 0 &&
+        calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &cudnn->gpu) ==
+            0 &&
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_JSON, TDMI_CUDNN_T_CHAR, (int64_t)strlen(json),
                    json) == 0 &&
         calls->finalize(plan->plan) == 0 && read_workspace(calls, TDMI_CUDNN_MOST_WORKSPACE, plan))
         return TDM_OK;
     tdmi_cudnn_plan_release(cudnn, plan);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "taking a plan of cuDNN's from a file: it is damaged, or of another cuDNN or "
-                    "card");
+                    "reading a plan of cuDNN from a file: it is damaged, or of another cuDNN or "
+                    "GPU");
 }
 
 tdm_status tdmi_cudnn_plan_write(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan, char **json,
                                  tdm_error *err)
 {
-    const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
+    const struct tdmi_cudnn_calls *calls = &cudnn->calls;
     int64_t n = 0;
     int code = calls->get(plan->plan, TDMI_CUDNN_A_PLAN_JSON, TDMI_CUDNN_T_CHAR, 0, &n, NULL);
     *json = code == 0 && n > 0 ? tdmi_alloc((size_t)n + 1, 1) : NULL;
@@ -214,7 +309,7 @@ tdm_status tdmi_cudnn_plan_write(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan
         return TDM_OK;
     tdmi_free(*json);
     *json = NULL;
-    return TDM_FAIL(err, TDM_E_SYSTEM, "writing down a plan of cuDNN's: it says %d", code);
+    return TDM_FAIL(err, TDM_E_SYSTEM, "writing a plan of cuDNN: it says %d", code);
 }
 
 /* ---- naming --------------------------------------------------------------------------------- */
@@ -234,7 +329,7 @@ static bool engine_of(const struct tdmi_cudnn_calls *calls, const struct tdmi_cu
 void tdmi_cudnn_plan_name(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan, char *text,
                           size_t text_bytes)
 {
-    const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
+    const struct tdmi_cudnn_calls *calls = &cudnn->calls;
     tdmi_cudnn_descriptor config = NULL, engine = NULL;
     int64_t number = 0;
     if (calls->create(TDMI_CUDNN_CONFIG, &config) == 0 &&
@@ -251,11 +346,23 @@ void tdmi_cudnn_plan_name(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan,
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+static int execute(tdmi_cudnn *cudnn, struct CUstream_st *queue, tdmi_cudnn_descriptor plan,
+                   tdmi_cudnn_descriptor pack)
+{
+    pthread_mutex_lock(&cudnn->lock);
+    int code = cudnn->calls.set_stream(cudnn->handle, queue);
+    if (code == 0)
+        code = cudnn->calls.execute(cudnn->handle, plan, pack);
+    pthread_mutex_unlock(&cudnn->lock);
+    return code;
+}
+
 int tdmi_cudnn_plan_run(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan,
                         struct CUstream_st *queue, void *const tensors[TDMI_CUDNN_TENSORS],
                         void *workspace)
 {
-    struct tdmi_cudnn_builder builder = {.calls = tdmi_cudnn_calls_of(cudnn)};
+    TDMI_AT_END(tdmi_cudnn_builder_release)
+    struct tdmi_cudnn_builder builder = {.calls = &cudnn->calls};
     int64_t numbers[TDMI_CUDNN_TENSORS];
     void *pointers[TDMI_CUDNN_TENSORS];
     int n = 0;
@@ -270,9 +377,5 @@ int tdmi_cudnn_plan_run(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan,
     tdmi_cudnn_set(&builder, pack, TDMI_CUDNN_A_PACK_WORKSPACE, TDMI_CUDNN_T_POINTER, 1,
                    &workspace);
     tdmi_cudnn_finish(&builder, pack);
-    int code = builder.failure;
-    if (code == 0)
-        code = tdmi_cudnn_execute(cudnn, queue, plan->plan, pack);
-    tdmi_cudnn_builder_release(&builder);
-    return code;
+    return builder.failure ? builder.failure : execute(cudnn, queue, plan->plan, pack);
 }

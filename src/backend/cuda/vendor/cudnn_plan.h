@@ -1,14 +1,28 @@
 /*
- * How cuDNN is to compute a graph: of the engines that its heuristics name, those that give the
- * same bits on every run (unless they may vary), sum in f32 and want no more workspace than there
- * is are timed once, and the fastest is the plan. As JSON, cuDNN's own, a plan can be kept and
- * taken again.
+ * cuDNN 9, opened for one GPU, and its plans for graphs. Of the engines that its heuristics name,
+ * those that give the same bits on every run (unless they may vary), sum in f32 and need no more
+ * workspace than allowed are timed once, and the fastest is the plan. A plan is stored as cuDNN's
+ * own JSON.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUDNN_PLAN_H
 #define TANDEM_BACKEND_CUDA_CUDNN_PLAN_H
 
 #include "backend/cuda/vendor/cudnn_graph.h"
-#include "backend/cuda/vendor/cudnn_library.h"
+#include "backend/cuda/vendor/library.h"
+#include "base/scope.h"
+
+typedef struct tdmi_cudnn tdmi_cudnn;
+
+/* For the calling thread's GPU. file NULL: search for it (library.h). gpu: cuDNN's own description
+ * of a GPU, as JSON, to plan for it without one (then nothing can be executed); or NULL.
+ * TDM_E_ABSENT: there is no cuDNN, one that is too old, or none that takes this GPU. */
+tdm_status tdmi_cudnn_open(const char *file, const char *gpu, tdmi_cudnn **cudnn,
+                           tdm_error *err) TDM_MUST_USE;
+void tdmi_cudnn_close(tdmi_cudnn *cudnn);
+TDMI_POINTER_RELEASE(tdmi_cudnn, tdmi_cudnn_close)
+extern const struct tdmi_cuda_library tdmi_cudnn_library;
+const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn);
+int tdmi_cudnn_version(const tdmi_cudnn *cudnn); /* 91900 for 9.19.0 */
 
 enum { TDMI_CUDNN_MOST_WORKSPACE = 512 << 20 };
 

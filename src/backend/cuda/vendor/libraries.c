@@ -2,8 +2,8 @@
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/algorithm_cache.h"
 #include "backend/cuda/vendor/nvjpeg.h"
+#include "base/scope.h"
 #include "base/system/env.h"
-#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -21,20 +21,19 @@ struct tdmi_cuda_libraries {
     struct tdmi_cuda_algorithm_cache cache;
 };
 
-struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
-                                                    const struct tdmi_cuda_places *places)
+tdm_status tdmi_cuda_libraries_new(tdmi_device *device, const struct tdmi_cuda_places *places,
+                                   struct tdmi_cuda_libraries **libraries, tdm_error *err)
 {
-    struct tdmi_cuda_libraries *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return NULL;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_cuda_libraries *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->device = device;
     if (places)
         made->places = *places;
-    if (pthread_mutex_init(&made->lock, NULL) != 0) {
-        tdmi_free(made);
-        return NULL;
-    }
-    return made;
+    if (pthread_mutex_init(&made->lock, NULL) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "opening GPU %d: the system gives no lock",
+                        device->index);
+    *libraries = tdmi_take(&made);
+    return TDM_OK;
 }
 
 void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
@@ -53,7 +52,7 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
 /* The folder of choices; each version of either library has its own. */
 static void find_folder(struct tdmi_cuda_libraries *it)
 {
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     const char *home = it->places.home ? it->places.home : tdmi_env_home(&arena);
     const int room = sizeof it->cache.folder;
@@ -65,7 +64,6 @@ static void find_folder(struct tdmi_cuda_libraries *it)
              : 0;
     if (n < 0 || n >= room)
         it->cache.folder[0] = '\0';
-    tdmi_arena_release(&arena);
 }
 
 static void look(struct tdmi_cuda_libraries *it)
@@ -126,14 +124,14 @@ bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
     static const struct tdmi_cuda_places everywhere;
     const struct tdmi_cuda_places *in = places ? places : &everywhere;
     const struct {
-        const struct tdmi_cuda_library_facts *facts;
+        const struct tdmi_cuda_library *library;
         const char *file;
-    } known[] = {{&tdmi_cudnn_facts, in->cudnn},
-                 {&tdmi_cublaslt_facts, in->cublaslt},
-                 {&tdmi_nvjpeg_facts, in->nvjpeg}};
+    } known[] = {{&tdmi_cudnn_library, in->cudnn},
+                 {&tdmi_cublaslt_library, in->cublaslt},
+                 {&tdmi_nvjpeg_library, in->nvjpeg}};
     const int n = sizeof known / sizeof known[0];
     if (index < n)
-        tdmi_cuda_library_look(known[index].facts, known[index].file, library);
+        tdmi_cuda_library_look(known[index].library, known[index].file, library);
     return index < n;
 }
 
@@ -187,20 +185,14 @@ struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
     return chosen;
 }
 
-void tdmi_cuda_algorithm_describe(const tdmi_device *device,
-                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
-                                  struct tdmi_kernel_algorithm *to)
+void tdmi_cuda_algorithm_name(const tdmi_device *device,
+                              const struct tdmi_cuda_algorithm *algorithm, char *text,
+                              size_t text_bytes)
 {
-    *to = (struct tdmi_kernel_algorithm){.workspace_bytes = 0};
-    if (algorithm->conv) {
-        tdmi_cudnn_plan_name(device->libraries->cudnn, algorithm->conv, to->by, sizeof to->by);
-        to->workspace_bytes = algorithm->conv->workspace_bytes;
-    } else if (algorithm->product) {
-        tdmi_cublaslt_plan_name(device->libraries->cublaslt, algorithm->product, to->by,
-                                sizeof to->by);
-        to->workspace_bytes = algorithm->product->workspace_bytes;
-    } else
-        snprintf(to->by, sizeof to->by, "%s", ours);
+    if (algorithm->conv)
+        tdmi_cudnn_plan_name(device->libraries->cudnn, algorithm->conv, text, text_bytes);
+    else
+        tdmi_cublaslt_plan_name(device->libraries->cublaslt, algorithm->product, text, text_bytes);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */

@@ -15,9 +15,10 @@ struct tdmi_cuda_places {
     const char *cudnn, *cublaslt, *nvjpeg, *home;
 };
 
-/* NULL when there is no memory. The places are lent. */
-struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
-                                                    const struct tdmi_cuda_places *places);
+/* The places are lent. */
+tdm_status tdmi_cuda_libraries_new(tdmi_device *device, const struct tdmi_cuda_places *places,
+                                   struct tdmi_cuda_libraries **libraries,
+                                   tdm_error *err) TDM_MUST_USE;
 void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries);
 
 /* Read choices from this folder from now on, and write new ones to it. */
@@ -46,11 +47,11 @@ struct tdmi_cuda_algorithm {
 struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
                                                     const struct tdmi_cudnn_conv *conv,
                                                     const struct tdmi_cublaslt_product *product);
-/* Name and workspace of the algorithm; `ours` where it has neither plan. */
-void tdmi_cuda_algorithm_describe(const tdmi_device *device,
-                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
-                                  struct tdmi_kernel_algorithm *to);
-/* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
+/* "cuDNN engine 12": the name of an algorithm that has one of both plans. */
+void tdmi_cuda_algorithm_name(const tdmi_device *device,
+                              const struct tdmi_cuda_algorithm *algorithm, char *text,
+                              size_t text_bytes);
+/* The workspace of cuBLASLt begins on 256 bytes, and planned memory begins on 64: how much of
  * it has room for one of so many bytes, wherever it begins. */
 size_t tdmi_cuda_workspace_room(size_t bytes);
 /* Queues it; tensors by enum tdmi_cudnn_tensor, workspace with the room above. 0, or a code. */

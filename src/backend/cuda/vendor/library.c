@@ -1,5 +1,6 @@
 /* Finding and opening NVIDIA's libraries. */
 #include "backend/cuda/vendor/library.h"
+#include "base/scope.h"
 #include "base/system/env.h"
 
 #include <dlfcn.h>
@@ -63,13 +64,13 @@ void tdmi_cuda_library_places(const struct tdmi_cuda_library *library, const cha
 {
     struct search search = {visit, self, false};
     char path[path_room];
-    for (int n = 0; library->names[n]; n++) {
+    for (int n = 0; library->files[n]; n++) {
         for (int i = 0; of_cuda[i]; i++) {
-            snprintf(path, sizeof path, of_cuda[i], root, library->names[n]);
+            snprintf(path, sizeof path, of_cuda[i], root, library->files[n]);
             look_at(&search, path);
         }
         for (int f = 0; library->folders[f]; f++)
-            look_in_python(&search, root, library->folders[f], library->names[n]);
+            look_in_python(&search, root, library->folders[f], library->files[n]);
     }
 }
 
@@ -81,50 +82,44 @@ static bool try_path(void *self, const char *path)
     return *opened != NULL;
 }
 
-tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const char *file,
-                                  void **opened, tdm_error *err)
+static tdm_status find(const struct tdmi_cuda_library *library, const char *file, void **opened,
+                       tdm_error *err)
 {
-    *opened = NULL;
-    if (file) {
-        if (!try_path(opened, file))
-            return TDM_FAIL(err, TDM_E_ABSENT, "opening %s: %s", library->what, dlerror());
-        return TDM_OK;
-    }
-    for (int n = 0; library->names[n]; n++)
-        if (try_path(opened, library->names[n]))
-            return TDM_OK;
-    tdmi_cuda_library_places(library, "", try_path, opened);
+    if (file && !try_path(opened, file))
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening %s: %s", library->name, dlerror());
+    for (int n = 0; library->files[n] && !*opened; n++)
+        (void)try_path(opened, library->files[n]);
+    if (!*opened)
+        tdmi_cuda_library_places(library, "", try_path, opened);
     if (*opened)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
                     "looking for %s: the loader knows no %s, and there is none below "
                     "/usr/local/cuda*, or in %s of $VIRTUAL_ENV or of the system's Python",
-                    library->what, library->names[0], library->folders[0]);
+                    library->name, library->files[0], library->folders[0]);
 }
 
-void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t path_bytes)
+/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
+ * are the same, ISO C only lets us copy them. */
+tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const char *file,
+                                  void *calls, void **opened, int *version, tdm_error *err)
 {
-    Dl_info found;
-    void *function = dlsym(opened, symbol);
-    const bool is_known = function && dladdr(function, &found) != 0 && found.dli_fname;
-    snprintf(path, path_bytes, "%s", is_known ? found.dli_fname : "");
-}
-
-void tdmi_cuda_library_look(const struct tdmi_cuda_library_facts *facts, const char *file,
-                            struct tdmi_backend_library *found)
-{
-    void *library = NULL;
-    int version = 0;
-    tdm_error err = {0};
-    *found = (struct tdmi_backend_library){.name = facts->name, .without = facts->without};
-    found->is_found = facts->load(file, &library, &version, &err) == TDM_OK;
-    if (found->is_found) {
-        snprintf(found->version, sizeof found->version, "%d.%d.%d", version / 10000,
-                 version / 100 % 100, version % 100);
-        tdmi_cuda_library_file(library, facts->symbol, found->file, sizeof found->file);
-    } else
-        snprintf(found->problem, sizeof found->problem, "%.239s", tdm_error_sentence(&err, 0));
-    tdmi_cuda_library_close(library);
+    *opened = NULL;
+    TDMI_TRY(find(library, file, opened, err));
+    for (int i = 0; library->symbols[i]; i++) {
+        void *found = dlsym(*opened, library->symbols[i]);
+        if (!found)
+            return TDM_FAIL(err, TDM_E_ABSENT, "opening %s: it lacks the function %s",
+                            library->name, library->symbols[i]);
+        memcpy((char *)calls + (size_t)i * sizeof found, &found, sizeof found);
+    }
+    *version = library->version(calls);
+    if (*version < library->oldest)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "opening %s: found version %d.%d, and %d.%d or newer is needed",
+                        library->name, *version / 10000, *version / 100 % 100,
+                        library->oldest / 10000, library->oldest / 100 % 100);
+    return TDM_OK;
 }
 
 void tdmi_cuda_library_close(void *opened)
@@ -133,12 +128,22 @@ void tdmi_cuda_library_close(void *opened)
         dlclose(opened);
 }
 
-/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
- * are the same, ISO C only lets us copy them. */
-bool tdmi_cuda_library_call(void *opened, const char *symbol, void *function, size_t function_bytes)
+void tdmi_cuda_library_look(const struct tdmi_cuda_library *library, const char *file,
+                            struct tdmi_backend_library *found)
 {
-    void *found = dlsym(opened, symbol);
-    if (found)
-        memcpy(function, &found, function_bytes);
-    return found != NULL;
+    void *opened = NULL, *calls[TDMI_CUDA_MOST_CALLS];
+    int version = 0;
+    tdm_error err = {0};
+    Dl_info place;
+    *found = (struct tdmi_backend_library){.name = library->name, .without = library->without};
+    found->is_found =
+        tdmi_cuda_library_open(library, file, calls, &opened, &version, &err) == TDM_OK;
+    if (found->is_found) {
+        snprintf(found->version, sizeof found->version, "%d.%d.%d", version / 10000,
+                 version / 100 % 100, version % 100);
+        if (dladdr(calls[0], &place) != 0 && place.dli_fname)
+            snprintf(found->file, sizeof found->file, "%s", place.dli_fname);
+    } else
+        snprintf(found->problem, sizeof found->problem, "%.239s", tdm_error_sentence(&err, 0));
+    tdmi_cuda_library_close(opened);
 }

@@ -1,6 +1,6 @@
 /*
- * Libraries of NVIDIA's that are opened when something first asks for them: by the loader, then in
- * CUDA's own folder, then in those of Python environments, where they lie as often.
+ * Libraries of NVIDIA's that are opened on first use: found by the loader, in CUDA's own folder, or
+ * in those of Python environments.
  */
 #ifndef TANDEM_BACKEND_CUDA_LIBRARY_H
 #define TANDEM_BACKEND_CUDA_LIBRARY_H
@@ -11,35 +11,30 @@
 #include <stddef.h>
 
 struct tdmi_cuda_library {
-    const char *what;           /* "cuDNN 9" */
-    const char *const *names;   /* file names, the first that opens is taken; ends with NULL */
+    const char *name;           /* "cuDNN" */
+    const char *without;        /* "convolutions are computed by …" */
+    const char *const *files;   /* file names, the first that opens is used; ends with NULL */
     const char *const *folders; /* inside site-packages: "nvidia/cudnn/lib"; ends with NULL */
+    const char *const *symbols; /* its functions; ends with NULL */
+    int (*version)(const void *calls); /* 91900 for 9.19.0 */
+    int oldest;
 };
 
-/* file NULL: looked for. TDM_E_ABSENT: it is nowhere, or cannot be opened. */
+enum { TDMI_CUDA_MOST_CALLS = 16 };
+
+/* Open the library and fill calls, pointers to the functions in the order of the symbols. file
+ * NULL: search for it. TDM_E_ABSENT: it is missing, cannot be opened, lacks a function or is too
+ * old. *opened is the caller's to close, even then. */
 tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const char *file,
-                                  void **opened, tdm_error *err) TDM_MUST_USE;
-/* The path of the file that has this function; "" where that is not known. */
-void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t path_bytes);
-/* NULL is accepted. */
-void tdmi_cuda_library_close(void *opened);
+                                  void *calls, void **opened, int *version,
+                                  tdm_error *err) TDM_MUST_USE;
+void tdmi_cuda_library_close(void *opened); /* NULL is accepted */
 
 /* Describe a library; no GPU is needed. */
-struct tdmi_cuda_library_facts {
-    const char *name;    /* "cuDNN" */
-    const char *without; /* "convolutions are computed by …" */
-    const char *symbol;  /* a function of it */
-    /* *library is closed by who called; *version: 91900 for 9.19.0. */
-    tdm_status (*load)(const char *file, void **library, int *version, tdm_error *err);
-};
-void tdmi_cuda_library_look(const struct tdmi_cuda_library_facts *facts, const char *file,
+void tdmi_cuda_library_look(const struct tdmi_cuda_library *library, const char *file,
                             struct tdmi_backend_library *found);
 
-/* False where the library has no such function. */
-bool tdmi_cuda_library_call(void *opened, const char *symbol, void *function,
-                            size_t function_bytes);
-
-/* The places below root ("" but in tests), for one name, in order: visit returns true to end. */
+/* The places below root ("" but in tests) in order of the search: visit returns true to end. */
 void tdmi_cuda_library_places(const struct tdmi_cuda_library *library, const char *root,
                               bool (*visit)(void *self, const char *path), void *self);
 

@@ -1,12 +1,12 @@
 /*
  * Two handles: of the GPU's JPEG engines, where it has any, and of nvJPEG's own choice for files
- * that these do not take. A batch that fails says nothing of whose fault it is, so its files are
- * tried one by one: what becomes of a file does not depend on who was decoded beside it.
+ * that these do not take. A failed batch does not name the file that failed, so its files are tried
+ * one by one: the result of a file does not depend on the others.
  */
 #include "backend/cuda/vendor/nvjpeg.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
-enum { oldest = 110000, n_decoders = 2 };
+enum { n_decoders = 2 };
 enum decoder { BY_ENGINES, BY_KERNELS };
 
 struct tdmi_nvjpeg {
@@ -37,65 +37,42 @@ struct tdmi_nvjpeg_state {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static tdm_status load(const char *file, void **library, struct tdmi_nvjpeg_calls *calls,
-                       int *version, tdm_error *err)
+static int version_of(const void *self)
 {
-    static const char *const names[] = {"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so.11",
-                                        NULL};
-    static const char *const folders[] = {"nvidia/cu13/lib", "nvidia/nvjpeg/lib", NULL};
-    const struct tdmi_cuda_library it = {"nvJPEG", names, folders};
+    const struct tdmi_nvjpeg_calls *calls = self;
     int major = 0, minor = 0, patch = 0;
-    TDM_TRY(tdmi_cuda_library_open(&it, file, library, err), err, "opening nvJPEG");
-#define X(field, symbol, result, parameters)                                                   \
-    if (!tdmi_cuda_library_call(*library, symbol, (void *)&calls->field, sizeof calls->field)) \
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG: it lacks the function %s", symbol);
-    TDMI_NVJPEG_CALLS(X)
-#undef X
     if (calls->property(TDMI_NVJPEG_MAJOR, &major) != 0 ||
         calls->property(TDMI_NVJPEG_MINOR, &minor) != 0 ||
         calls->property(TDMI_NVJPEG_PATCH, &patch) != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG: it does not say its version");
-    *version = major * 10000 + minor * 100 + patch;
-    if (*version < oldest)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "opening nvJPEG: found version %d.%d, and %d.%d or newer is wanted", major,
-                        minor, oldest / 10000, oldest / 100 % 100);
-    return TDM_OK;
+        return 0;
+    return major * 10000 + minor * 100 + patch;
 }
 
-static tdm_status load_alone(const char *file, void **library, int *version, tdm_error *err)
-{
-    struct tdmi_nvjpeg_calls calls;
-    return load(file, library, &calls, version, err);
-}
-
-const struct tdmi_cuda_library_facts tdmi_nvjpeg_facts = {
-    "nvJPEG", "JPEG files are decoded on the CPU", "nvjpegGetProperty", load_alone};
+static const char *const names[] = {"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so.11", NULL};
+static const char *const folders[] = {"nvidia/cu13/lib", "nvidia/nvjpeg/lib", NULL};
+#define X(field, symbol, result, parameters) #symbol,
+static const char *const symbols[] = {TDMI_NVJPEG_CALLS(X) NULL};
+#undef X
+const struct tdmi_cuda_library tdmi_nvjpeg_library = {
+    "nvJPEG", "JPEG files are decoded on the CPU", names, folders, symbols, version_of, 110000};
 
 tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *err)
 {
-    tdmi_nvjpeg *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(tdmi_nvjpeg_close_at) tdmi_nvjpeg *made = NULL;
     *nvjpeg = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening nvJPEG: out of memory");
-    tdm_status status = load(file, &made->library, &made->calls, &made->version, err);
-    if (status == TDM_OK) {
-        /* Most GPUs have no engines, which is nothing to tell. */
-        if (made->calls.create(TDMI_NVJPEG_BY_HARDWARE, NULL, NULL, 0,
-                               &made->handles[BY_ENGINES]) != 0)
-            made->handles[BY_ENGINES] = NULL;
-        const int code =
-            made->calls.create(TDMI_NVJPEG_BY_DEFAULT, NULL, NULL, 0, &made->handles[BY_KERNELS]);
-        if (code != 0) {
-            made->handles[BY_KERNELS] = NULL;
-            status = TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG on the GPU: it says %d", code);
-        }
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_nvjpeg_library, file, &made->calls, &made->library,
+                                    &made->version, err));
+    /* Most GPUs have no engines, which is not worth a message. */
+    if (made->calls.create(TDMI_NVJPEG_BY_HARDWARE, NULL, NULL, 0, &made->handles[BY_ENGINES]) != 0)
+        made->handles[BY_ENGINES] = NULL;
+    const int code =
+        made->calls.create(TDMI_NVJPEG_BY_DEFAULT, NULL, NULL, 0, &made->handles[BY_KERNELS]);
+    if (code != 0) {
+        made->handles[BY_KERNELS] = NULL;
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG on the GPU: it says %d", code);
     }
-    if (status != TDM_OK) {
-        tdmi_nvjpeg_close(made);
-        return status;
-    }
-    *nvjpeg = made;
+    *nvjpeg = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -120,22 +97,19 @@ int tdmi_nvjpeg_version(const tdmi_nvjpeg *nvjpeg)
 tdm_status tdmi_nvjpeg_state_open(tdmi_nvjpeg *nvjpeg, tdmi_nvjpeg_state **state, tdm_error *err)
 {
     const struct tdmi_nvjpeg_calls *calls = &nvjpeg->calls;
-    tdmi_nvjpeg_state *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(tdmi_nvjpeg_state_close_at) tdmi_nvjpeg_state *made = NULL;
     int code = 0;
     *state = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening a state of nvJPEG: out of memory");
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->nvjpeg = nvjpeg;
     for (int kind = 0; kind < n_decoders && code == 0; kind++)
         if (nvjpeg->handles[kind])
             code = calls->create_state(nvjpeg->handles[kind], &made->of[kind].state);
     if (code == 0 && nvjpeg->handles[BY_ENGINES])
         code = calls->create_stream(nvjpeg->handles[BY_ENGINES], &made->stream);
-    if (code != 0) {
-        tdmi_nvjpeg_state_close(made);
+    if (code != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "opening a state of nvJPEG: it says %d", code);
-    }
-    *state = made;
+    *state = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -213,17 +187,8 @@ static void add(struct batch *batch, int i, const struct tdmi_decoder_file *file
     batch->n++;
 }
 
-/* Without memory on the GPU no image is to blame, and decoded here it would have other pixels
- * than in a run that had more. */
-static tdm_status check_memory(int code, tdm_error *err)
-{
-    if (code == TDMI_NVJPEG_NO_MEMORY)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "decoding pictures on the GPU: nvJPEG finds no memory there; a smaller "
-                        "batch, fewer --threads or --decode cpu is wanted");
-    return TDM_OK;
-}
-
+/* A lack of memory fails the batch: decoded by the host, an image would have other pixels than in a
+ * run that had enough. */
 static tdm_status decode_all(tdmi_nvjpeg_state *state, enum decoder kind, tdmi_stream *stream,
                              bool *is_done, tdm_error *err)
 {
@@ -232,11 +197,15 @@ static tdm_status decode_all(tdmi_nvjpeg_state *state, enum decoder kind, tdmi_s
     const bool is_whole = code == 0 || batch->n == 1;
     for (int k = 0; k < batch->n; k++) {
         if (!is_whole) {
-            TDM_TRY(tdmi_cuda_stream_wait(stream, err), err, "decoding pictures on the GPU");
+            TDM_TRY(tdmi_cuda_stream_wait(stream, err), err, "decoding images on the GPU");
             code = decode(state, kind, stream, k, 1);
         }
         is_done[batch->of[k]] = code == 0;
-        TDM_TRY(check_memory(code, err), err, "decoding %d pictures", batch->n);
+        if (code == TDMI_NVJPEG_NO_MEMORY)
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "decoding %d images on the GPU: nvJPEG finds no memory there; use a "
+                            "smaller batch, fewer --threads or --decode cpu",
+                            batch->n);
     }
     return TDM_OK;
 }
@@ -246,7 +215,6 @@ tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               const struct tdmi_nvjpeg_image *images, int n, bool *is_done,
                               tdm_error *err)
 {
-    tdm_status status = TDM_OK;
     for (int kind = 0; kind < n_decoders; kind++)
         state->of[kind].batch.n = 0;
     for (int i = 0; i < n; i++) {
@@ -254,8 +222,8 @@ tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
         if (is_agreed(state->nvjpeg, &files[i]))
             add(&state->of[decoder_of(state, &files[i])].batch, i, &files[i], &images[i]);
     }
-    for (int kind = 0; kind < n_decoders && status == TDM_OK; kind++)
+    for (int kind = 0; kind < n_decoders; kind++)
         if (state->of[kind].batch.n > 0)
-            status = decode_all(state, (enum decoder)kind, stream, is_done, err);
-    return status;
+            TDMI_TRY(decode_all(state, (enum decoder)kind, stream, is_done, err));
+    return TDM_OK;
 }

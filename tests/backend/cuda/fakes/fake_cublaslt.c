@@ -92,9 +92,9 @@ int cublasLtMatmulDescSetAttribute(void *operation, int name, const void *value,
 {
     struct operation *it = operation;
     switch (name) {
-    case TDMI_CUBLASLT_N_TURN_FIRST:
+    case TDMI_CUBLASLT_N_TRANSPOSE_FIRST:
         return take(&it->transposes_first, sizeof it->transposes_first, value, bytes);
-    case TDMI_CUBLASLT_N_TURN_SECOND:
+    case TDMI_CUBLASLT_N_TRANSPOSE_SECOND:
         return take(&it->transposes_second, sizeof it->transposes_second, value, bytes);
     case TDMI_CUBLASLT_N_EPILOGUE:
         return take(&it->epilogue, sizeof it->epilogue, value, bytes);

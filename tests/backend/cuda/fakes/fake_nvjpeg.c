@@ -67,7 +67,7 @@ int nvjpegCreateEx(int backend, void *device_allocator, void *pinned_allocator, 
     if (fake_nvjpeg.create_code)
         return fake_nvjpeg.create_code;
     if (backend == TDMI_NVJPEG_BY_HARDWARE && !fake_nvjpeg.has_engines)
-        return TDMI_NVJPEG_OTHER_CARD;
+        return TDMI_NVJPEG_OTHER_GPU;
     struct handle *made = fresh(sizeof *made);
     made->backend = backend;
     *handle = made;

@@ -31,7 +31,7 @@ static void run_activation(void)
     put_value(x, TDMI_DTYPE_BF16, n - 9, 5.0f); /* in the last whole vector */
     put_value(x, TDMI_DTYPE_BF16, n - 1, 7.0f);
     use_edges(2);
-    assert_int_equal(tdmi_cuda_add_act(NULL, TDMI_DTYPE_BF16, TDMI_ACT_RELU6, x, NULL, y, n), 0);
+    assert_int_equal(tdmi_cuda_act(NULL, TDMI_DTYPE_BF16, TDMI_ACT_RELU6, x, y, n), 0);
     assert_true(value_at(y, TDMI_DTYPE_BF16, 5) == 3.0);
     assert_true(value_at(y, TDMI_DTYPE_BF16, n - 9) == 5.0);
     assert_true(value_at(y, TDMI_DTYPE_BF16, n - 1) == 6.0);

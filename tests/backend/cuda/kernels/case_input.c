@@ -4,6 +4,7 @@
  * bytes, with the draws of many keys.
  */
 #include "backend/cuda/values.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/image/input.h"
 #include "image/augment/augment.h"
 
@@ -75,7 +76,7 @@ static void change(struct pictures *it, const struct tdmi_augment *augment)
         tdmi_augment_picture(augment, it->keys[i], it->shape, it->wanted + i * it->values, spare);
         tdmi_augment_picture(&first, it->keys[i], it->shape, it->bytes + i * it->values, spare);
         tdmi_augment_draw(&rest, it->keys[i], it->shape, &due);
-        it->changes[i] = tdmi_cuda_change_of(&due, &it->mixes[i], i);
+        tdmi_cuda_changes.put(&it->changes[i], &due, &it->mixes[i], i);
     }
     tdmi_augment_mix(it->mixes, most, it->shape, it->wanted, spare);
 }

@@ -70,7 +70,7 @@ static uint8_t *resized(const tdmi_image *picture, const struct tdmi_resize *how
 static void run(int width, int height, const struct tdmi_resize *how)
 {
     tdmi_rng rng = tdmi_rng_at(12, TDMI_RNG_TEST, (uint32_t)width, (uint64_t)height);
-    tdmi_image picture = {0}, wanted = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image picture = {0}, wanted = {0};
     assert_int_equal(tdmi_image_reshape(&picture, width, height, NULL), TDM_OK);
     for (int i = 0; i < 3 * width * height; i++) /* edges overshoot */
         picture.pixels[i] = (uint8_t)(tdmi_rng_below(&rng, 2) ? tdmi_rng_below(&rng, 256)
@@ -82,8 +82,6 @@ static void run(int width, int height, const struct tdmi_resize *how)
             fail_msg("%d x %d to %d x %d, filter %d: byte %d is %d, not %d", width, height,
                      how->width, how->height, (int)how->filter, i, got[i], wanted.pixels[i]);
     tdmi_free(got);
-    tdmi_image_release(&picture);
-    tdmi_image_release(&wanted);
 }
 
 /* Resize the whole image; compare all of it, or the middle without a margin. */

@@ -21,8 +21,7 @@ static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self
     return tdmi_shim_launch(&it);
 }
 
-/* The control object of a stand-in, which stays open; NULL: there is none. */
-static void *open_fake(const char *file, const char *name)
+void *tdmi_shim_fake(const char *file, const char *name)
 {
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     return library ? dlsym(library, name) : NULL;
@@ -30,8 +29,8 @@ static void *open_fake(const char *file, const char *name)
 
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home)
 {
-    struct fake_cudnn *convs = open_fake(cudnn, "fake_cudnn");
-    struct fake_cublaslt *products = open_fake(cublaslt, "fake_cublaslt");
+    struct fake_cudnn *convs = tdmi_shim_fake(cudnn, "fake_cudnn");
+    struct fake_cublaslt *products = tdmi_shim_fake(cublaslt, "fake_cublaslt");
     if (convs)
         convs->launch = launch;
     if (products)
@@ -43,33 +42,37 @@ void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *ho
 
 void tdmi_shim_nvjpeg(const char *file)
 {
-    struct fake_nvjpeg *pictures = open_fake(file, "fake_nvjpeg");
+    struct fake_nvjpeg *pictures = tdmi_shim_fake(file, "fake_nvjpeg");
     if (pictures)
         pictures->launch = launch;
     places.nvjpeg = file ? file : nowhere.nvjpeg;
 }
 
+static const struct tdmi_backend *real; /* the table that the plugin exports */
+struct tdmi_backend tdmi_backend_shim;
+
 /* No library has been looked for yet. */
 static tdm_status open_gpu(int index, tdmi_device **device, tdm_error *err)
 {
-    TDM_TRY(tdmi_cuda_device_open(index, device, err), err, "on the fake runtime");
-    tdmi_cuda_libraries_free((*device)->libraries);
-    (*device)->libraries = tdmi_cuda_libraries_new(*device, &places);
-    if ((*device)->libraries)
-        return TDM_OK;
-    tdmi_cuda_device_close(*device);
+    tdmi_device *gpu = NULL;
     *device = NULL;
-    return TDM_FAIL(err, TDM_E_MEMORY, "opening a GPU of the fake runtime: out of memory");
+    TDM_TRY(real->device.open(index, &gpu, err), err, "on the fake runtime");
+    tdmi_cuda_libraries_free(gpu->libraries);
+    gpu->libraries = NULL;
+    const tdm_status status = tdmi_cuda_libraries_new(gpu, &places, &gpu->libraries, err);
+    if (status == TDM_OK)
+        *device = gpu;
+    else
+        real->device.close(gpu);
+    return status;
 }
 
 /* The first is part of the backend itself. */
 static bool library(int index, struct tdmi_backend_library *found)
 {
-    return index == 0 ? tdmi_cuda_device_library(0, found)
+    return index == 0 ? real->device.library(0, found)
                       : tdmi_cuda_library_at(index - 1, &places, found);
 }
-
-struct tdmi_backend tdmi_backend_shim;
 
 const void *tdmi_plugin_table(size_t *table_bytes);
 
@@ -77,7 +80,8 @@ const void *tdmi_plugin_table(size_t *table_bytes);
 __attribute__((constructor)) static void fill(void)
 {
     size_t bytes = 0;
-    memcpy(&tdmi_backend_shim, tdmi_plugin_table(&bytes), sizeof tdmi_backend_shim);
+    real = tdmi_plugin_table(&bytes);
+    tdmi_backend_shim = *real;
     tdmi_backend_shim.device.open = open_gpu;
     tdmi_backend_shim.device.library = library;
     places = nowhere;

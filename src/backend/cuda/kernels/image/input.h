@@ -40,9 +40,6 @@ struct tdmi_cuda_change {
      * pixels that are the other's */
     int32_t partner, blend, left, top, right, bottom;
 };
-/* On the host, once an image; own: its number. mix NULL: with nobody. */
-struct tdmi_cuda_change tdmi_cuda_change_of(const struct tdmi_augment_change *change,
-                                            const struct tdmi_mix *mix, int own);
 /* n ints, the mean luma of each image where jitter's contrast asks for it; one or three channels.
  */
 int tdmi_cuda_input_means(struct CUstream_st *queue, const struct tdmi_cuda_input *it,

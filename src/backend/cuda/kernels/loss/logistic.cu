@@ -2,7 +2,7 @@
  * The logistic function and its binary cross-entropy, a block a sample, in double: the values are
  * few, and a loss is what people compare. With one logit the two classes are 0, "no", and 1.
  */
-#include "backend/cuda/kernels/loss/logistic.h"
+#include "backend/cuda/kernels/loss/loss.h"
 #include "backend/cuda/kernels/loss/best.cuh"
 #include "backend/cuda/kernels/loss/targets.cuh"
 

@@ -1,6 +1,6 @@
 /*
- * What a loss is handed on a GPU: logits, what they are compared with, and where what comes of it
- * goes. softmax.h and logistic.h have what is computed of it.
+ * Losses on a GPU: softmax with its cross-entropy, and the logistic function with its binary
+ * cross-entropy; formulas and targets are those of backend/ref/softmax.c and logistic.c.
  */
 #ifndef TANDEM_BACKEND_CUDA_LOSS_H
 #define TANDEM_BACKEND_CUDA_LOSS_H
@@ -15,12 +15,27 @@ struct tdmi_cuda_loss {
     float *y;             /* (n, classes) probabilities, f32 always; backward reads them */
     void *dx;
     int n, logits, classes; /* logits: classes; of logistic, or one that decides between two */
-    const int32_t *labels;  /* NULL: only y is wanted */
-    const struct tdmi_mixed_label *mixed; /* NULL: none is */
+    const int32_t *labels;  /* NULL: only y is computed */
+    const struct tdmi_mixed_label *mixed; /* NULL: no mixed labels */
     const float *class_weights;           /* NULL: all 1 */
     double smoothing;
     struct tdmi_judgement *judgements;        /* n of them, where there are labels */
     const struct tdmi_loss_scale *loss_scale; /* dx is multiplied by its scale; NULL: by 1 */
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+int tdmi_cuda_softmax_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+int tdmi_cuda_softmax_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+int tdmi_cuda_logistic_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+int tdmi_cuda_logistic_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

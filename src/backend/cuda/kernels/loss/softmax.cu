@@ -2,7 +2,7 @@
  * Softmax and its cross-entropy, a block a sample. Sums run in double: they are few, and a loss is
  * what people compare.
  */
-#include "backend/cuda/kernels/loss/softmax.h"
+#include "backend/cuda/kernels/loss/loss.h"
 #include "backend/cuda/kernels/loss/best.cuh"
 #include "backend/cuda/kernels/loss/targets.cuh"
 
