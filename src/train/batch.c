@@ -1,11 +1,11 @@
-/* What --batch auto goes by. */
+/* Rules of --batch auto. */
 #include "train/batch.h"
 
 static const double worth_doubling = 1.1;
 
 int tdmi_batch_most(int64_t n_pictures)
 {
-    enum { least_steps = 100 }; /* an epoch */
+    enum { least_steps = 100 }; /* per epoch */
     int batch = TDMI_BATCH_LEAST;
     while (batch < TDMI_BATCH_MOST && n_pictures / (2 * batch) >= least_steps)
         batch *= 2;

@@ -1,6 +1,6 @@
 /*
- * When a training has gone on for long enough: which epoch is the best, which one improved on what
- * was there, and how long that is waited for. Pure functions of what was counted.
+ * Early stopping: which epoch is the best, which one improved, and when patience has run out. Pure
+ * functions of scores and counts.
  */
 #ifndef TANDEM_TRAIN_STOPPING_H
 #define TANDEM_TRAIN_STOPPING_H
@@ -8,17 +8,17 @@
 #include "tandem/train.h"
 #include "train/model/model_file.h"
 
-/* Of a monitor the better score. By accuracy: more right, among equals the smaller loss. By loss:
- * the smaller loss, among equals more right. */
+/* Whether score is better by --monitor. accuracy: more right, ties go to the smaller loss. loss:
+ * the smaller loss, ties go to more right. */
 bool tdmi_stopping_is_better(const struct tdm_train_options *options, const tdm_score *score,
                              const tdm_score *than);
 
-/* Takes a validation: progress counts those since the last that improved by more than min_delta.
- * Several small steps add up, since each is measured from the last improvement. */
+/* Adds a validation: progress counts validations since the last one that improved by more than
+ * min_delta. Small gains add up, since each is measured from the last improvement. */
 void tdmi_stopping_take(const struct tdm_train_options *options, const tdm_score *score,
                         struct tdmi_progress *progress);
 
-/* Validations without improvement that are borne; 0: any number of them. */
+/* Patience in effect, in validations without improvement; 0: unlimited. */
 int tdmi_stopping_patience(const struct tdm_train_options *options);
 bool tdmi_stopping_is_due(const struct tdm_train_options *options,
                           const struct tdmi_progress *progress);

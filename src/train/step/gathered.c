@@ -1,22 +1,16 @@
 /* Positions without a label are left out. */
 #include "train/step/gathered.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 tdm_status tdmi_gathered_open(struct tdmi_gathered *room, int max_batch, tdm_error *err)
 {
-    const size_t n = (size_t)max_batch;
-    *room = (struct tdmi_gathered){
-        .pixels = tdmi_alloc(n, sizeof *room->pixels),
-        .rows = tdmi_alloc(n, sizeof *room->rows),
-        .labels = tdmi_alloc(n, sizeof *room->labels),
-        .items = tdmi_alloc(n, sizeof *room->items),
-        .keys = tdmi_alloc(n, sizeof *room->keys),
-        .judgements = tdmi_alloc(n, sizeof *room->judgements),
-    };
-    if (!room->pixels || !room->rows || !room->labels || !room->items || !room->keys ||
-        !room->judgements)
-        return TDM_FAIL(err, TDM_E_MEMORY, "gathering %d samples: out of memory", max_batch);
-    return TDM_OK;
+    *room = (struct tdmi_gathered){0};
+    TDMI_TRY(TDMI_NEW(room->pixels, max_batch, err));
+    TDMI_TRY(TDMI_NEW(room->rows, max_batch, err));
+    TDMI_TRY(TDMI_NEW(room->labels, max_batch, err));
+    TDMI_TRY(TDMI_NEW(room->items, max_batch, err));
+    TDMI_TRY(TDMI_NEW(room->keys, max_batch, err));
+    return TDMI_NEW(room->judgements, max_batch, err);
 }
 
 void tdmi_gathered_release(struct tdmi_gathered *room)

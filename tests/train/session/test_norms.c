@@ -89,7 +89,7 @@ static double measured(const struct tree *tree, const char *run, const char *nam
     return value;
 }
 
-static void folded_batch_norms_are_measured_before_they_are_trained(void **state)
+TEST_WITH(folded_batch_norms_are_measured_before_they_are_trained, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -119,7 +119,7 @@ static void folded_batch_norms_are_measured_before_they_are_trained(void **state
     assert_heard(&heard, "had been folded", false);
 }
 
-static void a_run_with_measured_norms_is_gone_on_with_to_the_same_bits(void **state)
+TEST_WITH(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -147,7 +147,7 @@ static bool says(const struct tree *tree, const char *path, const char *words)
 }
 
 /* And a run that goes on has them from its checkpoint. */
-static void running_statistics_of_weights_follow_what_is_trained(void **state)
+TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -175,7 +175,7 @@ static void running_statistics_of_weights_follow_what_is_trained(void **state)
 }
 
 /* What they do once they thaw does not matter to what a frozen base makes of pictures. */
-static void features_of_slow_norms_are_found_by_a_run_that_thaws_them(void **state)
+TEST_WITH(features_of_slow_norms_are_found_by_a_run_that_thaws_them, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -220,7 +220,7 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
         fail_msg("status %d; '%s' is wanted in: %s", (int)status, words, text);
 }
 
-static void a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for(void **state)
+TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -250,7 +250,7 @@ static void a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for(void
 }
 
 /* Norms that thaw are measured where they do: there is a checkpoint by then. */
-static void a_stop_in_the_middle_says_where(void **state)
+TEST_WITH(a_stop_in_the_middle_says_where, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -266,7 +266,7 @@ static void a_stop_in_the_middle_says_where(void **state)
     same_runs(tree, "next", "cut");
 }
 
-static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
+TEST_WITH(a_picture_that_cannot_be_measured_is_told_or_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -288,7 +288,7 @@ static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
 }
 
 /* Tens of terabytes, of which the run's record is not to say that they are trained with. */
-static void more_memory_than_there_is_is_refused_before_norms_are_measured(void **state)
+TEST_WITH(more_memory_than_there_is_is_refused_before_norms_are_measured, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_folded(tree);
@@ -299,7 +299,7 @@ static void more_memory_than_there_is_is_refused_before_norms_are_measured(void 
     assert_int_equal(tdmi_file_kind_of(below(tree, "next")), TDMI_FILE_MISSING);
 }
 
-static void what_would_do_nothing_is_refused(void **state)
+TEST_WITH(what_would_do_nothing_is_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_folded(tree);
@@ -328,7 +328,7 @@ static void what_would_do_nothing_is_refused(void **state)
 }
 
 /* The head is all that is trained: nothing that needs statistics. */
-static void a_frozen_base_is_used_as_it_is(void **state)
+TEST_WITH(a_frozen_base_is_used_as_it_is, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -361,7 +361,7 @@ static int states_that_differ(const struct tree *tree, const char *a, const char
     return n;
 }
 
-static void frozen_statistics_stay_while_scales_and_shifts_are_trained(void **state)
+TEST_WITH(frozen_statistics_stay_while_scales_and_shifts_are_trained, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -392,7 +392,7 @@ static void frozen_statistics_stay_while_scales_and_shifts_are_trained(void **st
                "option --bn is 'shard', but the run was begun with 'frozen'");
 }
 
-static void there_are_no_statistics_to_keep_from_scratch(void **state)
+TEST_WITH(there_are_no_statistics_to_keep_from_scratch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -401,7 +401,7 @@ static void there_are_no_statistics_to_keep_from_scratch(void **state)
     fails_with(&options, TDM_E_USAGE, "from scratch there are none");
 }
 
-static void what_becomes_of_batch_norms_is_told(void **state)
+TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -422,7 +422,7 @@ static void what_becomes_of_batch_norms_is_told(void **state)
 }
 
 /* The next layer would thaw in an epoch that never comes. */
-static void a_run_that_is_over_thaws_and_measures_nothing_more(void **state)
+TEST_WITH(a_run_that_is_over_thaws_and_measures_nothing_more, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -444,25 +444,4 @@ static void a_run_that_is_over_thaws_and_measures_nothing_more(void **state)
     same_runs(tree, "next", "whole");
 }
 
-int main(void)
-{
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
-    const struct CMUnitTest tests[] = {
-        IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
-        IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),
-        IN_TREE(running_statistics_of_weights_follow_what_is_trained),
-        IN_TREE(features_of_slow_norms_are_found_by_a_run_that_thaws_them),
-        IN_TREE(frozen_statistics_stay_while_scales_and_shifts_are_trained),
-        IN_TREE(there_are_no_statistics_to_keep_from_scratch),
-        IN_TREE(what_becomes_of_batch_norms_is_told),
-        IN_TREE(a_frozen_base_is_used_as_it_is),
-        IN_TREE(a_run_that_is_over_thaws_and_measures_nothing_more),
-        IN_TREE(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for),
-        IN_TREE(a_stop_in_the_middle_says_where),
-        IN_TREE(a_picture_that_cannot_be_measured_is_told_or_refused),
-        IN_TREE(more_memory_than_there_is_is_refused_before_norms_are_measured),
-        IN_TREE(what_would_do_nothing_is_refused),
-    };
-#undef IN_TREE
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

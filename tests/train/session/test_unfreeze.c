@@ -42,12 +42,11 @@ static int point(const tdmi_graph *graph, int last, int layers, int epoch)
     return tdmi_unfreeze_point(&schedule, graph, epoch);
 }
 
-static void the_freeze_point_moves_towards_the_input(void **state)
+TEST(the_freeze_point_moves_towards_the_input)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 3);
     const int head = tdmi_freeze_head(graph);
     int none = -1, two = -1;
-    (void)state;
     assert_int_equal(tdmi_freeze_point(graph, "none", &none, NULL), TDM_OK);
     assert_int_equal(tdmi_freeze_point(graph, "2", &two, NULL), TDM_OK);
     assert_int_equal(point(graph, none, 0, 1), head);
@@ -75,12 +74,11 @@ static void the_freeze_point_moves_towards_the_input(void **state)
     tdmi_graph_free(graph);
 }
 
-static void an_unfreezing_schedule_says_where_training_ends_and_when_it_moved(void **state)
+TEST(an_unfreezing_schedule_says_where_training_ends_and_when_it_moved)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 3);
     const int head = tdmi_freeze_head(graph);
     struct tdmi_unfreeze schedule = {.every = 3, .layers = 0, .first = head, .last = 0};
-    (void)state;
     assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 0.0), 0); /* without a limit */
     assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 2.5), head);
     assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 3.1), 0);
@@ -94,10 +92,9 @@ static void an_unfreezing_schedule_says_where_training_ends_and_when_it_moved(vo
     tdmi_graph_free(graph);
 }
 
-static void too_few_steps_to_unfreeze_are_refused(void **state)
+TEST(too_few_steps_to_unfreeze_are_refused)
 {
     struct tdm_train_options options = tdm_train_options_default();
-    (void)state;
     options.unfreeze = 2;
     options.steps = 20;
     assert_int_equal(tdmi_unfreeze_check_steps(&options, 10, NULL), TDM_E_USAGE);
@@ -127,7 +124,7 @@ static int layers_that_differ(const struct tree *tree, const char *a, const char
     return n;
 }
 
-static void layers_thaw_from_the_head_down(void **state)
+TEST_WITH(layers_thaw_from_the_head_down, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -182,7 +179,7 @@ static void stop_in_features(void *self, const tdm_event *event)
 }
 
 /* Anywhere: in the head's epochs, on the border between, behind it. */
-static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
+TEST_WITH(a_run_stopped_anywhere_goes_on_to_the_same_bits, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -209,7 +206,7 @@ static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
     }
 }
 
-static void deeper_layers_are_moved_less(void **state)
+TEST_WITH(deeper_layers_are_moved_less, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -228,7 +225,7 @@ static void deeper_layers_are_moved_less(void **state)
     assert_int_equal(layers_that_differ(tree, "base/best.safetensors", "all/last.safetensors"), 6);
 }
 
-static void what_cannot_thaw_is_refused(void **state)
+TEST_WITH(what_cannot_thaw_is_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -249,7 +246,7 @@ static void what_cannot_thaw_is_refused(void **state)
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
 }
 
-static void steps_that_end_before_anything_thaws_are_refused(void **state)
+TEST_WITH(steps_that_end_before_anything_thaws_are_refused, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -266,7 +263,7 @@ static void steps_that_end_before_anything_thaws_are_refused(void **state)
 }
 
 /* What cannot be known before is told at the end. */
-static void layers_that_never_thawed_are_told(void **state)
+TEST_WITH(layers_that_never_thawed_are_told, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result},
@@ -299,7 +296,7 @@ static void layers_that_never_thawed_are_told(void **state)
     assert_heard(&whole, "ends nothing", false);
 }
 
-static void patience_that_is_off_is_not_spoken_of(void **state)
+TEST_WITH(patience_that_is_off_is_not_spoken_of, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -313,7 +310,8 @@ static void patience_that_is_off_is_not_spoken_of(void **state)
 }
 
 /* Whose node 5 is another here: nothing is lost yet, and nothing else is trained unasked. */
-static void a_border_that_another_program_drew_is_refused_before_the_first_checkpoint(void **state)
+TEST_WITH(a_border_that_another_program_drew_is_refused_before_the_first_checkpoint, set_up,
+          end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -348,22 +346,4 @@ static void a_border_that_another_program_drew_is_refused_before_the_first_check
     same_runs(tree, "next", "whole");
 }
 
-int main(void)
-{
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_freeze_point_moves_towards_the_input),
-        cmocka_unit_test(an_unfreezing_schedule_says_where_training_ends_and_when_it_moved),
-        cmocka_unit_test(too_few_steps_to_unfreeze_are_refused),
-        IN_TREE(layers_thaw_from_the_head_down),
-        IN_TREE(a_run_stopped_anywhere_goes_on_to_the_same_bits),
-        IN_TREE(deeper_layers_are_moved_less),
-        IN_TREE(what_cannot_thaw_is_refused),
-        IN_TREE(steps_that_end_before_anything_thaws_are_refused),
-        IN_TREE(layers_that_never_thawed_are_told),
-        IN_TREE(patience_that_is_off_is_not_spoken_of),
-        IN_TREE(a_border_that_another_program_drew_is_refused_before_the_first_checkpoint),
-    };
-#undef IN_TREE
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -27,7 +27,7 @@ static struct tdm_train_options with_base(const struct tree *tree, struct tdm_tr
     return options;
 }
 
-static void a_training_begins_where_its_weights_ended(void **state)
+TEST_WITH(a_training_begins_where_its_weights_ended, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result base = {.struct_bytes = sizeof base},
@@ -48,7 +48,7 @@ static void a_training_begins_where_its_weights_ended(void **state)
     assert_heard(&heard, "that judge trained", false);
 }
 
-static void pictures_that_the_weights_know_are_counted(void **state)
+TEST_WITH(pictures_that_the_weights_know_are_counted, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -59,7 +59,7 @@ static void pictures_that_the_weights_know_are_counted(void **state)
     assert_heard(&heard, "of the 6 pictures that judge trained the weights", true);
 }
 
-static void other_classes_get_a_new_last_layer(void **state)
+TEST_WITH(other_classes_get_a_new_last_layer, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -71,7 +71,7 @@ static void other_classes_get_a_new_last_layer(void **state)
     assert_heard(&heard, "begins with all but the head of best.safetensors", true);
 }
 
-static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
+TEST_WITH(a_run_is_gone_on_with_when_its_weights_are_gone, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result whole = {.struct_bytes = sizeof whole},
@@ -94,7 +94,7 @@ static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
     tdm_model_close(model);
 }
 
-static void an_interrupted_run_ends_with_the_same_bits(void **state)
+TEST_WITH(an_interrupted_run_ends_with_the_same_bits, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -111,7 +111,7 @@ static void an_interrupted_run_ends_with_the_same_bits(void **state)
     same_runs(tree, "next", "cut");
 }
 
-static void weights_that_are_not_there_are_told_how_to_get(void **state)
+TEST_WITH(weights_that_are_not_there_are_told_how_to_get, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -126,7 +126,7 @@ static void weights_that_are_not_there_are_told_how_to_get(void **state)
     assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
 }
 
-static void from_scratch_says_what_is_missed(void **state)
+TEST_WITH(from_scratch_says_what_is_missed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -141,7 +141,7 @@ static void from_scratch_says_what_is_missed(void **state)
     assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
 }
 
-static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
+TEST_WITH(a_base_that_nobody_trained_is_told_to_be_frozen, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -158,7 +158,7 @@ static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
     assert_heard(&heard, "without weights", false);
 }
 
-static void a_warm_up_beyond_the_end_is_told(void **state)
+TEST_WITH(a_warm_up_beyond_the_end_is_told, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -241,7 +241,7 @@ static struct tdm_train_options with_odd_base(const struct tree *tree)
     return options;
 }
 
-static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
+TEST_WITH(pictures_are_prepared_and_normed_as_for_the_weights, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -260,7 +260,7 @@ static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
     same_runs(tree, "next", "again");
 }
 
-static void another_size_is_taken_and_told(void **state)
+TEST_WITH(another_size_is_taken_and_told, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -274,7 +274,7 @@ static void another_size_is_taken_and_told(void **state)
     assert_said(below(tree, "next/best.safetensors"), "\"scale\":\"torch\"");
 }
 
-static void a_network_that_only_its_file_knows_is_gone_on_with(void **state)
+TEST_WITH(a_network_that_only_its_file_knows_is_gone_on_with, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -293,7 +293,7 @@ static void a_network_that_only_its_file_knows_is_gone_on_with(void **state)
     assert_said(below(tree, "four/best.safetensors"), "\"classes\":[\"a\",\"b\",\"c\",\"d\"]");
 }
 
-static void another_network_than_the_weights_is_refused(void **state)
+TEST_WITH(another_network_than_the_weights_is_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -302,23 +302,4 @@ static void another_network_than_the_weights_is_refused(void **state)
     fails_with(&options, TDM_E_USAGE, "it says that it is a lenet5, and --model says convnet7");
 }
 
-int main(void)
-{
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
-    const struct CMUnitTest tests[] = {
-        IN_TREE(a_training_begins_where_its_weights_ended),
-        IN_TREE(pictures_that_the_weights_know_are_counted),
-        IN_TREE(other_classes_get_a_new_last_layer),
-        IN_TREE(a_run_is_gone_on_with_when_its_weights_are_gone),
-        IN_TREE(an_interrupted_run_ends_with_the_same_bits),
-        IN_TREE(weights_that_are_not_there_are_told_how_to_get),
-        IN_TREE(a_base_that_nobody_trained_is_told_to_be_frozen),
-        IN_TREE(a_warm_up_beyond_the_end_is_told),
-        IN_TREE(from_scratch_says_what_is_missed),
-        IN_TREE(pictures_are_prepared_and_normed_as_for_the_weights),
-        IN_TREE(another_size_is_taken_and_told),
-        IN_TREE(a_network_that_only_its_file_knows_is_gone_on_with),
-        IN_TREE(another_network_than_the_weights_is_refused),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
