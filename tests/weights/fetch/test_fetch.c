@@ -181,7 +181,7 @@ static void assert_is_the_file(void)
     tdmi_free(bytes);
 }
 
-static void assert_says(const char *words)
+static void assert_said(const char *words)
 {
     char text[3000];
     tdm_error_format(&err, text, sizeof text);
@@ -235,8 +235,8 @@ AT_HOME(a_busy_server_gets_more_requests_and_is_then_named)
 {
     server.answer = 503;
     assert_fetch(unhashed, TDM_E_SYSTEM);
-    assert_says("the server answers 503");
-    assert_says("by hand: put the file at");
+    assert_said("the server answers 503");
+    assert_said("by hand: put the file at");
     assert_int_equal(server.n_asked, 4);
 }
 
@@ -261,7 +261,7 @@ AT_HOME(another_file_than_the_published_one_is_removed)
     const char *const hashed[] = {"resnet18", "xception-notop"};
     for (int i = 0; i < 2; i++) {
         assert_fetch(hashed[i], TDM_E_INPUT);
-        assert_says(i ? "md5:b0042744" : "sha256:f37072fd");
+        assert_said(i ? "md5:b0042744" : "sha256:f37072fd");
         assert_int_equal(tdmi_file_kind_of(fetched.path), TDMI_FILE_MISSING);
     }
 }
@@ -271,15 +271,15 @@ AT_HOME(a_file_that_changed_here_is_refused)
     assert_fetch(unhashed, TDM_OK);
     assert_int_equal(tdmi_file_write(fetched.path, "other", 5, &err), TDM_OK);
     assert_fetch(unhashed, TDM_E_INPUT);
-    assert_says("is not the file that was fetched");
+    assert_said("is not the file that was fetched");
 }
 
 AT_HOME(a_refusal_of_the_server_is_reported_at_once)
 {
     server.answer = 404;
     assert_fetch(unhashed, TDM_E_SYSTEM);
-    assert_says("the server answers 404");
-    assert_says("--mirror");
+    assert_said("the server answers 404");
+    assert_said("--mirror");
     assert_int_equal(server.n_asked, 1);
 }
 
@@ -287,14 +287,14 @@ AT_HOME(a_file_much_larger_than_published_is_not_taken)
 {
     server.claim = 100000000;
     assert_fetch(unhashed, TDM_E_INPUT);
-    assert_says("twice what was published (2.0 MB)");
+    assert_said("twice what was published (2.0 MB)");
     assert_int_equal(server.n_asked, 1);
 }
 
 AT_HOME(a_name_that_nobody_published_is_wrong_usage)
 {
     assert_fetch("xceptoin", TDM_E_USAGE);
-    assert_says("xception");
+    assert_said("xception");
 }
 
 AT_HOME(digests_are_compared_as_publishers_write_them)

@@ -161,6 +161,8 @@ void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
 
 void tdmi_cuda_free(tdmi_device *device, void *memory)
 {
+    if (!memory) /* perhaps no GPU was opened */
+        return;
     tdmi_cuda_make_current(device);
     (void)cudaFree(memory); /* after all work that was queued */
 }
@@ -207,6 +209,8 @@ static void *alloc_pinned(tdmi_device *device, size_t bytes)
 
 static void free_pinned(tdmi_device *device, void *memory)
 {
+    if (!memory)
+        return;
     tdmi_cuda_make_current(device);
     (void)cudaFreeHost(memory);
 }
