@@ -270,8 +270,7 @@ TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
 TEST_WITH(a_resumed_run_uses_its_first_choices, make_slow, NULL)
 {
     TDMI_AT_END(folder_remove)
-    struct folder home = folder_new(),
-                  other = folder_new(), run = folder_new();
+    struct folder home = folder_new(), other = folder_new(), run = folder_new();
     int engine;
     fake->guesses_nothing = 1; /* a first run that had another engine */
     assert_int_equal(guesses_for(&other, folder_path(&run, "kernels"), &engine), 2);

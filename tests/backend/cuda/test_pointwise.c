@@ -68,8 +68,7 @@ static int chosen(const struct folder *home, const char *run, enum tdmi_dtype ty
 TEST(the_faster_library_computes_and_a_run_keeps_the_choice)
 {
     TDMI_AT_END(folder_remove)
-    struct folder home = folder_new(),
-                  other = folder_new(), runs = folder_new();
+    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     for (int t = 0; t < n_float_types; t++) {
         make_slow(true);
         assert_int_equal(chosen(&home, folder_path(&runs, "a"), float_types[t]), 3);
@@ -88,8 +87,7 @@ TEST(the_faster_library_computes_and_a_run_keeps_the_choice)
 TEST(each_limit_has_a_choice_of_its_own)
 {
     TDMI_AT_END(folder_remove)
-    struct folder home = folder_new(),
-                  other = folder_new(), runs = folder_new();
+    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     struct tdmi_op_desc desc = desc_of(NULL, TDMI_DTYPE_F32);
     static const size_t limits[] = {0, 1 << 16, 0, 1 << 16};
     const long slow_ns = convs->slow_ns;

@@ -84,8 +84,7 @@ TEST_WITH(a_limit_chooses_an_engine_with_less_workspace, make_plain, NULL)
 TEST_WITH(a_resumed_run_keeps_its_choices_whatever_the_limit, make_plain, NULL)
 {
     TDMI_AT_END(folder_remove)
-    struct folder home = folder_new(),
-                  other = folder_new(), runs = folder_new();
+    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), limit, 1), of_slow);
     assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), of_slow);
     /* planned with all first, then with less: the last is what it has */
