@@ -91,7 +91,7 @@ expect_stderr_matches 'option --decode card: --device cuda cannot decode picture
 expect_stderr_matches '/nowhere/libnvjpeg\.so\.13'
 expect_exit 4 env TANDEM_FAKE_NVJPEG_VERSION=10 LD_LIBRARY_PATH="$gpu" "$TANDEM" train pictures \
     -o none --model lenet5 --device cuda --decode card
-expect_stderr_matches 'found version 10\.4, and 11\.0 or newer is wanted'
+expect_stderr_matches 'found version 10\.4, and 11\.0 or newer is needed'
 expect_true "what is refused leaves no run" test ! -e none
 
 # ---- doctor -------------------------------------------------------------------------------------

@@ -108,6 +108,6 @@ fi
 
 printf 'PAR1' >a.parquet
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" audit a.parquet
-expect_stderr_matches "cannot read 'a.parquet'"
+expect_stderr_matches "cannot open 'a.parquet' as Parquet files"
 expect_true "commands that want no Parquet do not notice" env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" --version
 finish
