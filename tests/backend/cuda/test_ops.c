@@ -151,7 +151,7 @@ static void *alloc_off(tdmi_device *device, size_t bytes)
 
 static void free_off(tdmi_device *device, void *memory)
 {
-    tdmi_backend_shim.memory.free(device, (char *)memory - off_bytes);
+    tdmi_backend_shim.memory.free(device, memory ? (char *)memory - off_bytes : NULL);
 }
 
 TEST(ops_match_where_no_tensor_begins_on_16_bytes)
