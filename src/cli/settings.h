@@ -31,7 +31,7 @@ enum { TDMI_TABLE_OWN, TDMI_TABLE_GLOBAL, TDMI_TABLES };
 
 struct tdmi_settings { /* start from a zeroed object; it lends texts to the values stored */
     const struct tdmi_command *command;                    /* NULL: none was named */
-    struct tdmi_setting of[TDMI_TABLES][TDMI_OPTIONS_MAX]; /* of each row of the option tables */
+    struct tdmi_setting of[TDMI_TABLES][TDMI_OPTIONS_MAX]; /* by row of each option table */
     const char **arguments;
     int n_arguments;
     char config_text[TDMI_CONFIG_BYTES + 1];

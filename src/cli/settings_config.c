@@ -37,8 +37,8 @@ static tdm_status unknown_key(const struct visit *visit, const struct tdmi_confi
                     entry->line, only->name, entry->key, words);
 }
 
-/* The row that a key means: of its section's command, or at top level of this run's command, else
- * of any. *setting is NULL where this run does not use it. */
+/* Find the option that a key names: an option of the section's command; at top level one of this
+ * run's command, else of any command. *setting is NULL where this run does not use it. */
 static const struct tdmi_option *find_row(const struct visit *visit, const char *key,
                                           const struct tdmi_command *only,
                                           struct tdmi_setting **setting)

@@ -12,7 +12,7 @@
 struct tdmi_watch { /* zeroed but for the first members */
     bool is_quiet;
     const char *unit; /* plural that is counted: "images" */
-    bool has_header;  /* of the epoch table */
+    bool has_header;  /* the epoch table has its header line already */
     tdmi_progress_display *progress;
 };
 

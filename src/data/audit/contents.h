@@ -1,7 +1,7 @@
 /*
- * One hash of the bytes of every image of a source: splitting, finding copies and recognizing an
- * image depend on it. And the sweep that it is made by: every item of a source once, on the threads
- * of a pool, with progress events and a stop on request.
+ * A hash of the bytes of every image of a source, for splitting, finding copies and recognizing an
+ * image; and the sweep that computes it: every item of a source once, on a pool's threads, with
+ * progress events and a stop on request.
  */
 #ifndef TANDEM_DATA_AUDIT_CONTENTS_H
 #define TANDEM_DATA_AUDIT_CONTENTS_H

@@ -1,6 +1,6 @@
 /*
- * An ONNX model as it is written: what ops.c of this folder and the form share. Tensors are
- * pictures (n, c, h, w), or flat (n, values) from the first dense layer on.
+ * An ONNX model as it is written: shared by onnx_ops.c and form_onnx.c. Tensors are
+ * images (n, c, h, w), or flat (n, values) from the first dense layer on.
  *
  * What a node gives is called "<node>.out", constants "<node>.<what>": our tensors are called so
  * too, and node names are unique, so names never meet.

@@ -1,7 +1,6 @@
 /*
- * What feeds the loop: batches of pictures from a loader, or batches of rows that a frozen base
- * made of them once (features/rows.c). Both come in the order of the same positions, so whoever
- * asks cannot tell them apart but by what a sample is.
+ * Batches for the training loop: images from a loader, or feature rows of the frozen layers
+ * (features/store.h). Both come in the order of the same positions.
  */
 #ifndef TANDEM_TRAIN_FEED_H
 #define TANDEM_TRAIN_FEED_H

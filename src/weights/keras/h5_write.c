@@ -1,4 +1,4 @@
-/* Layers as groups, and lists of their names, which say the order; see keras/h5.c. */
+/* Layers as groups, and lists of their names, which give the order; read by form_keras_h5.c. */
 #include "weights/keras/h5_write.h"
 #include "weights/errors.h"
 #include "weights/hdf5/write.h"

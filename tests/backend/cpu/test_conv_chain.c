@@ -1,7 +1,7 @@
 /*
  * Chains of convolutions of backend cpu: the same bits as its links one by one, whatever the
- * shapes, paddings, strides, residuals and activations, and however many strips a picture takes.
- * That the links alone are right is known from cpu/test_conv.c. TANDEM_TEST_SEED chooses other
+ * shapes, paddings, strides, residuals and activations, and however many strips an image takes.
+ * The links alone are tested by ../test_conv.c. TANDEM_TEST_SEED chooses other
  * shapes.
  */
 #include "backend/cpu/cpu.h"

@@ -1,6 +1,6 @@
 /*
- * GPUs, memory, streams, events and recordings of backend cuda (device.c, memory.c, stream.c,
- * capture.c) on the fake CUDA runtime: a failure is reported once and leaves nothing open, and late
+ * GPUs, memory, streams, events and recordings of backend cuda (runtime/backend.c, stream.c) on
+ * the fake CUDA runtime: a failure is reported once and leaves nothing open, and late
  * work is waited for. The last cases check the fake itself.
  */
 #include "backend/cuda/shim/shim_backend.h"

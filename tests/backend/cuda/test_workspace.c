@@ -1,6 +1,6 @@
 /*
- * Limits on workspace (backend/op.h, most_workspace): what libraries are asked for where memory is
- * short, and what of that runs and GPUs keep (answers.c).
+ * Limits on workspace (backend/op.h, most_workspace): the algorithms that libraries give where
+ * memory is short, and which of them the folders of runs and GPUs keep (algorithm_cache.c).
  */
 #include "backend/cuda/fakes/fake_cublaslt.h"
 #include "backend/cuda/fakes/fake_cudnn.h"

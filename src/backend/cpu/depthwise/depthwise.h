@@ -70,9 +70,9 @@ size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape);
 /* A band of rows is worked on at a time: the rows it needs are prepared into a ring of slots, block
  * of channels by block, with zeros at both ends; then each block walks along the band. */
 struct tdmi_depthwise_ring {
-    int band_rows; /* of the tensor that is written */
+    int band_rows; /* rows of the result that are computed together */
     int slots;     /* prepared rows that a band needs; one more is all zeros */
-    int columns;   /* of a slot */
+    int columns;   /* padded width of a prepared row */
     int before;    /* columns of zeros before the first of a row */
 };
 struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwise *shape);

@@ -35,7 +35,7 @@ static bool accepts(const struct tdmi_conv_gemm *desc)
            desc->pad_left == 0 && desc->out_h == desc->in_h && desc->out_w == desc->in_w;
 }
 
-/* Of an image. */
+/* Pixels of one image. */
 static int64_t pixels_of(const struct tdmi_conv_gemm *desc)
 {
     return (int64_t)desc->in_h * desc->in_w;

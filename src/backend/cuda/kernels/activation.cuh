@@ -40,7 +40,7 @@ struct relu6_act {
     }
 };
 
-/* Formulas of backend/ref/hswish.c and sigmoid.c, in f32. The gradient of hswish is computed from
+/* Formulas of backend/ref/activations.c, in f32. The gradient of hswish is computed from
  * x, not from y. */
 struct hswish_act {
     static __device__ __forceinline__ float of(float x)

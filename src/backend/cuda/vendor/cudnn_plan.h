@@ -13,8 +13,8 @@
 
 typedef struct tdmi_cudnn tdmi_cudnn;
 
-/* For the calling thread's GPU. file NULL: search for it (library.h). gpu: cuDNN's own description
- * of a GPU, as JSON, to plan for it without one (then nothing can be executed); or NULL.
+/* For the calling thread's GPU. file NULL: search for it (library.h). gpu: NULL, or
+ * a GPU in cuDNN's JSON description, to plan for it without having one; nothing is executed then.
  * TDM_E_ABSENT: there is no cuDNN, one that is too old, or none that takes this GPU. */
 tdm_status tdmi_cudnn_open(const char *file, const char *gpu, tdmi_cudnn **cudnn,
                            tdm_error *err) TDM_MUST_USE;

@@ -1,6 +1,6 @@
 /*
- * A fake CUDA runtime for tests, behind device.c, memory.c, stream.c and capture.c as they are,
- * with kernels run by the shim. Tests choose how many GPUs there are and when queued work is done,
+ * A fake CUDA runtime for tests, behind runtime/backend.c and stream.c as they are, with kernels
+ * run by the shim. Tests choose how many GPUs there are and when queued work is done,
  * and ask what is left open.
  *
  * It does queued work at once, or as late as a GPU may. A call that CUDA refuses gets CUDA's error;

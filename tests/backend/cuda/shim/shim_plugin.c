@@ -1,7 +1,7 @@
 /*
  * The shim as the plugin libtandem_cuda.so (base/system/plugin.h): `tandem train --device cuda`
  * computes with GPU kernels on a machine without a GPU, in memory that only they may touch. For
- * tests/cli/test_train_gpu.sh and test_gpu_*.sh, which set:
+ * tests/cli/gpu/test_train_gpu.sh and test_gpu_*.sh, which set:
  *
  *     TANDEM_FAKE_RECORDS=0         a GPU that records nothing
  *     TANDEM_FAKE_REPLAYS=FILE      append a byte for each replay

@@ -1,6 +1,6 @@
 /*
  * Losses on a GPU: softmax with its cross-entropy, and the logistic function with its binary
- * cross-entropy; formulas and targets are those of backend/ref/softmax.c and logistic.c.
+ * cross-entropy; formulas and targets are those of backend/ref/losses.c.
  */
 #ifndef TANDEM_BACKEND_CUDA_LOSS_H
 #define TANDEM_BACKEND_CUDA_LOSS_H
