@@ -126,8 +126,8 @@ static bool skip(const char **text, const char *start)
     return is_there;
 }
 
-/* The choice in the file of this problem, freed by the caller. NULL: the file is missing, damaged or
- * belongs to another problem. */
+/* The choice in the file of this problem, freed by the caller. NULL: the file is missing, damaged
+ * or belongs to another problem. */
 static char *read_choice(const char *folder, const char *problem)
 {
     TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
