@@ -70,11 +70,14 @@ static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_pr
 static void compare_row(const uint8_t *before, const uint8_t *after, size_t n,
                         struct tdmi_prepare_change *change)
 {
+    int sum = 0, max = 0; /* local, so that compilers use vectors */
     for (size_t i = 0; i < n; i++) {
         const int difference = abs(before[i] - after[i]);
-        change->sum += difference;
-        change->max = difference > change->max ? difference : change->max;
+        sum += difference;
+        max = difference > max ? difference : max;
     }
+    change->sum += sum;
+    change->max = max > change->max ? max : change->max;
 }
 
 static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,
