@@ -1,6 +1,5 @@
 /* Shared by all targets: the function that each defines, and the check that ends it. */
-#ifndef TANDEM_FUZZ_FUZZ_H
-#define TANDEM_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ static inline void require(bool is_true)
     if (!is_true)
         abort();
 }
-
-#endif

@@ -2,8 +2,7 @@
  * For parsers that open paths: a fresh folder for every input, and a source opened and read to its
  * end.
  */
-#ifndef TANDEM_FUZZ_FILES_H
-#define TANDEM_FUZZ_FILES_H
+#pragma once
 
 #include "fuzz.h"
 #include "data/source/source.h"
@@ -64,5 +63,3 @@ static inline void fuzz_source(const char *folder)
     tdmi_text_release(&bytes);
     tdmi_source_close(source);
 }
-
-#endif

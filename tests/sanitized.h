@@ -3,8 +3,7 @@
  * are then ten to thirty times slower, so a test whose subject is numbers may walk the same code
  * over less; it never asks for less of what it walks.
  */
-#ifndef TANDEM_TESTS_SANITIZED_H
-#define TANDEM_TESTS_SANITIZED_H
+#pragma once
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -22,5 +21,3 @@
 #define UNSANITIZED __attribute__((no_sanitize("address", "undefined", "thread")))
 
 enum { is_sanitized = TANDEM_IS_SANITIZED };
-
-#endif

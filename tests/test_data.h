@@ -3,8 +3,7 @@
  * TANDEM_TEST_DATA; a case that needs a file that is not there is skipped by name, not passed.
  * Include it after cmocka.h.
  */
-#ifndef TEST_DATA_H
-#define TEST_DATA_H
+#pragma once
 
 #include "unit.h"
 #include <unistd.h>
@@ -22,5 +21,3 @@ static inline const char *test_data(const char *relative)
     }
     return path;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * main() runs, in the order of the file. A program ends with TEST_MAIN(set_up, tear_down), where
  * both functions may be NULL.
  */
-#ifndef TANDEM_TESTS_UNIT_H
-#define TANDEM_TESTS_UNIT_H
+#pragma once
 
 #include <assert.h>
 #include <setjmp.h>
@@ -68,5 +67,3 @@ static inline void unit_add(struct CMUnitTest test)
     {                                                                                           \
         return _cmocka_run_group_tests(TEST_NAME, unit_tests, unit_n_tests, set_up, tear_down); \
     }
-
-#endif

@@ -1,7 +1,6 @@
 /* Archives: whatever bytes stand in the file, opening ends with a list or a sentence, and reading
  * any entry with bytes of the promised size or a sentence. The sources over them must hold too. */
-#ifndef TANDEM_FUZZ_ARCHIVE_H
-#define TANDEM_FUZZ_ARCHIVE_H
+#pragma once
 
 #include "io/archive/archive.h"
 #include "fuzz_files.h"
@@ -82,5 +81,3 @@ static inline void fuzz_archive(const char *name, const uint8_t *bytes, size_t l
     fuzz_remove(folder, name);
     fuzz_remove_folder(folder);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Bytes as a file of weights: refused with a sentence, or a list in which every byte of every
  * tensor can be read. */
-#ifndef TANDEM_FUZZ_WEIGHTS_H
-#define TANDEM_FUZZ_WEIGHTS_H
+#pragma once
 
 #include "fuzz.h"
 #include "base/hash/hash.h"
@@ -43,5 +42,3 @@ static inline void fuzz_weights(const uint8_t *bytes, size_t length_bytes)
         abort();
     tdmi_weights_close(weights);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *     bind  the graph's memory plan places it, on memory of this backend; kernel->pack: new weights
  *     run   kernel->forward / backward, queued on a stream; nothing is allocated any more
  */
-#ifndef TANDEM_BACKEND_BACKEND_H
-#define TANDEM_BACKEND_BACKEND_H
+#pragma once
 
 #include "backend/op.h"
 #include "backend/update.h"
@@ -274,5 +273,3 @@ struct tdmi_kernel_needs tdmi_kernel_needs_of(const struct tdmi_kernel *kernel,
 /* Backend cuda, which is libtandem_cuda.so (base/system/plugin.h): opened with the first call.
  * TDM_E_ABSENT: this build has none, or it cannot be opened here. */
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * What backends on this processor share: memory is ordinary memory, and a stream runs at once, on
  * the thread that calls. Entries of a backend's tables; what they promise stands there.
  */
-#ifndef TANDEM_BACKEND_HOST_H
-#define TANDEM_BACKEND_HOST_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -26,5 +25,3 @@ void tdmi_host_note(tdmi_stream *stream, tdm_status code, const char *what);
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_host_stream_close(tdmi_stream *stream);
 tdm_status tdmi_host_stream_wait(tdmi_stream *stream, tdm_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * oneDNN put another in its place (src/tune/registry.c). One product object a thread: like
  * the training step, machines are filled by one-thread primitives side by side.
  */
-#ifndef TANDEM_BACKEND_MATMUL_PROBE_H
-#define TANDEM_BACKEND_MATMUL_PROBE_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -22,5 +21,3 @@ struct tdmi_matmul_method {
 
 /* src/backend/cpu/matmul_probe.c: only where oneDNN is built in. */
 extern const struct tdmi_matmul_method tdmi_matmul_onednn;
-
-#endif

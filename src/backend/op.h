@@ -5,8 +5,7 @@
  * kernel may use nothing else, so that a whole step can be captured, replayed and moved.
  * Gradients are sums over the shard's samples and are written, never accumulated, by one call.
  */
-#ifndef TANDEM_BACKEND_OP_H
-#define TANDEM_BACKEND_OP_H
+#pragma once
 
 #include "image/preprocess.h"
 #include "tensor/dtype.h"
@@ -196,5 +195,3 @@ struct tdmi_pack_call {
 const char *tdmi_op_name(enum tdmi_op_kind kind);
 /* TDMI_OP_KINDS when there is none of that name. */
 enum tdmi_op_kind tdmi_op_find(const char *name);
-
-#endif

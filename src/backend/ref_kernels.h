@@ -2,8 +2,7 @@
  * The kernels of the reference backend by name: another backend on ordinary memory may put them in
  * its table where it has none of its own.
  */
-#ifndef TANDEM_BACKEND_REF_KERNELS_H
-#define TANDEM_BACKEND_REF_KERNELS_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -18,5 +17,3 @@ void tdmi_ref_norm_keep(const struct tdmi_op_desc *desc, const struct tdmi_op_ca
 
 /* Updates in plain C: the table of backend ref. */
 extern const struct tdmi_update_table tdmi_ref_update;
-
-#endif

@@ -5,8 +5,7 @@
  * What stays as it is through a run is told when a list is opened; what changes from step to step
  * lies in the device's memory, so that a step that was recorded is replayed with other numbers.
  */
-#ifndef TANDEM_BACKEND_UPDATE_H
-#define TANDEM_BACKEND_UPDATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ struct tdmi_update_method {
 };
 
 typedef struct tdmi_update_list tdmi_update_list; /* pieces that lie on a device */
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * An arena: many small allocations with one lifetime, freed together.
  */
-#ifndef TANDEM_BASE_ARENA_H
-#define TANDEM_BASE_ARENA_H
+#pragma once
 
 #include "tandem/api.h"
 #include <stddef.h>
@@ -22,5 +21,3 @@ void tdmi_arena_release(tdmi_arena *arena);
 void *tdmi_arena_alloc(tdmi_arena *arena, size_t count, size_t item_bytes);
 char *tdmi_arena_copy(tdmi_arena *arena, const char *text);
 char *tdmi_arena_printf(tdmi_arena *arena, const char *format, ...) TDM_PRINTF(2, 3);
-
-#endif

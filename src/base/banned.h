@@ -3,8 +3,7 @@
  * state, or cannot report a bad number. The build forces this into every file of ours with
  * -include; it brings in the headers that declare these names first.
  */
-#ifndef TANDEM_BASE_BANNED_H
-#define TANDEM_BASE_BANNED_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,5 +30,3 @@
 #define atoi(text) banned_atoi_use_strtol
 #define atol(text) banned_atol_use_strtol
 #define atof(text) banned_atof_use_strtod
-
-#endif

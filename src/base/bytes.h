@@ -1,8 +1,7 @@
 /*
  * Unsigned numbers of 1 to 8 bytes in files and messages, in either byte order, on any machine.
  */
-#ifndef TANDEM_BASE_BYTES_H
-#define TANDEM_BASE_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ static inline uint64_t tdmi_read_big(const uint8_t *at, size_t n_bytes)
         number = number << 8 | at[i];
     return number;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Time: a monotonic clock for durations, the wall clock only for names and records. */
-#ifndef TANDEM_BASE_CLOCK_H
-#define TANDEM_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@ int64_t tdmi_clock_ns(void); /* monotonic */
 double tdmi_clock_seconds_since(int64_t start_ns);
 /* "2026-11-20T12:34:56Z", 21 bytes with the terminator. */
 void tdmi_clock_utc(char text[21]);
-
-#endif

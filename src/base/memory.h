@@ -2,8 +2,7 @@
  * The one place that calls malloc. Sizes are checked for overflow, memory comes back zeroed, and
  * the tests can make the n-th allocation fail.
  */
-#ifndef TANDEM_BASE_MEMORY_H
-#define TANDEM_BASE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ bool tdmi_memory_has_room(size_t bytes);
 void tdmi_memory_fail_from(int64_t n);
 /* Allocations requested so far in this process: a training step must not add any. */
 int64_t tdmi_memory_calls(void);
-
-#endif

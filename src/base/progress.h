@@ -2,8 +2,7 @@
  * Progress for people: a bar with rate and time left on a terminal, plain lines (at most one every
  * ten seconds) elsewhere. Always on the stream given, never standard output.
  */
-#ifndef TANDEM_BASE_PROGRESS_H
-#define TANDEM_BASE_PROGRESS_H
+#pragma once
 
 #include "tandem/api.h"
 #include <stdint.h>
@@ -25,5 +24,3 @@ tdmi_progress_display *tdmi_progress_start(FILE *stream, tdmi_progress_style sty
 void tdmi_progress_update(tdmi_progress_display *progress, int64_t done, const char *note);
 /* Clears the bar (or, after a second or more, writes the last line) and frees. */
 void tdmi_progress_stop(tdmi_progress_display *progress);
-
-#endif

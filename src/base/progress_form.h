@@ -1,6 +1,5 @@
 /* How progress looks: text from numbers, apart from streams and clocks. */
-#ifndef TANDEM_BASE_PROGRESS_FORM_H
-#define TANDEM_BASE_PROGRESS_FORM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void tdmi_progress_bar(const struct tdmi_progress_view *view, int columns,
  */
 void tdmi_progress_line(const struct tdmi_progress_view *view, int is_last,
                         char text[TDMI_PROGRESS_BYTES]);
-
-#endif

@@ -12,8 +12,7 @@
  * The release function must accept a zeroed variable, and it runs for every variable whose
  * declaration was reached, last one first. GCC and Clang have the attribute in every language mode.
  */
-#ifndef TANDEM_BASE_SCOPE_H
-#define TANDEM_BASE_SCOPE_H
+#pragma once
 
 #include "base/memory.h"
 #include "tandem/error.h"
@@ -76,5 +75,3 @@ tdm_status tdmi_new(void *pointer, size_t count, size_t item_bytes, const char *
     tdmi_make_room(&(array), &(capacity), (int64_t)(n), sizeof *(array), __FILE__, __LINE__, (err))
 tdm_status tdmi_make_room(void *array, int64_t *capacity, int64_t n, size_t item_bytes,
                           const char *file, int line, tdm_error *err);
-
-#endif

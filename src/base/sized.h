@@ -3,8 +3,7 @@
  * with struct_bytes, their size (tandem/api.h). A public function works on a struct of its own,
  * into which options are copied as far as both know them, and from which results are copied back.
  */
-#ifndef TANDEM_BASE_SIZED_H
-#define TANDEM_BASE_SIZED_H
+#pragma once
 
 #include "tandem/error.h"
 
@@ -47,5 +46,3 @@ void tdmi_result_clear(void *result);
     (void)result##_given;                                                                          \
     result = &result##_own
 #define TDMI_RESULT(type, result, err) TDMI_RESULT_OR(type, result, err, return TDM_E_USAGE)
-
-#endif

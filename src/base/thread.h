@@ -2,8 +2,7 @@
  * A pool of worker threads for parallel loops. The caller works too (as worker 0), so a pool of one
  * starts no thread. Which worker takes which task is left to chance: tasks must not care.
  */
-#ifndef TANDEM_BASE_THREAD_H
-#define TANDEM_BASE_THREAD_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -35,5 +34,3 @@ int tdmi_cpus_usable(void);
 
 /* Denormals to zero for the calling thread (x86 and arm64; nothing elsewhere). */
 void tdmi_thread_flush_denormals(void);
-
-#endif

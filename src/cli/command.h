@@ -3,8 +3,7 @@
  * reads the options, calls run, prints the result or the error, and ends with the exit status that
  * the status code prescribes. A command therefore only computes and describes its result.
  */
-#ifndef TANDEM_CLI_COMMAND_H
-#define TANDEM_CLI_COMMAND_H
+#pragma once
 
 #include "cli/option.h"
 #include "cli/output.h"
@@ -110,5 +109,3 @@ extern const struct tdmi_command *const tdmi_commands[];
 /* TDM_E_USAGE with a suggestion when there is none of that name. */
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command,
                              tdm_error *err) TDM_MUST_USE;
-
-#endif

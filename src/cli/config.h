@@ -11,8 +11,7 @@
  *
  * The reader knows nothing of commands or options: it hands out entries in file order.
  */
-#ifndef TANDEM_CLI_CONFIG_H
-#define TANDEM_CLI_CONFIG_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stddef.h>
@@ -35,5 +34,3 @@ struct tdmi_config_visitor {
  * config text; what the visitor returns otherwise. */
 tdm_status tdmi_config_read(char *text, size_t length, const char *name,
                             struct tdmi_config_visitor visitor, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -7,8 +7,7 @@
  * Values are stored in a plain struct of the command through the row's offset; the command's
  * defaults() fills it first, so the library's defaults are not repeated.
  */
-#ifndef TANDEM_CLI_OPTION_H
-#define TANDEM_CLI_OPTION_H
+#pragma once
 
 #include "tandem/error.h"
 #include "tandem/json.h"
@@ -154,5 +153,3 @@ void tdmi_option_describe_value(const struct tdmi_option *option, const void *va
 /* The stored value under its name, with its JSON type. */
 void tdmi_option_write_json(const struct tdmi_option *option, const void *values,
                             tdm_json_writer *json);
-
-#endif

@@ -2,8 +2,7 @@
  * Where the command speaks. Results go to standard output and are checked: a full device or a
  * closed pipe is a failure like any other. Everything else goes to standard error.
  */
-#ifndef TANDEM_CLI_OUTPUT_H
-#define TANDEM_CLI_OUTPUT_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -49,5 +48,3 @@ const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes);
 
 /* The one function that prints an error: "tandem: outermost", causes indented below. */
 void tdmi_print_error(const tdm_error *err);
-
-#endif

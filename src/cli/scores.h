@@ -1,6 +1,5 @@
 /* Counts of an evaluation, printed for people. */
-#ifndef TANDEM_CLI_SCORES_H
-#define TANDEM_CLI_SCORES_H
+#pragma once
 
 #include "cli/output.h"
 #include "tandem/metrics.h"
@@ -18,5 +17,3 @@ void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score
 /* A table of at most so many classes, worst first; half as many confusions, most frequent first;
  * the whole in a few lines. */
 void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most);
-
-#endif

@@ -1,6 +1,5 @@
 /* predict --serve: a model that answers until somebody ends it. */
-#ifndef TANDEM_CLI_SERVE_H
-#define TANDEM_CLI_SERVE_H
+#pragma once
 
 #include "cli/command.h"
 #include "tandem/model.h"
@@ -10,5 +9,3 @@ bool tdmi_is_address(const char *text);
 /* Prints where it listens, waits for a request to stop, finishes and reports what was answered. */
 tdm_status tdmi_serve(struct tdmi_call *call, const struct tdm_model_options *model,
                       const struct tdm_serve_options *options, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Each source is read and validated whole; a setting remembers where it came from.
  */
-#ifndef TANDEM_CLI_SETTINGS_H
-#define TANDEM_CLI_SETTINGS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -64,5 +63,3 @@ void tdmi_settings_write_json(const struct tdmi_settings *settings, const void *
                               tdm_json_writer *json);
 /* One debug message an option: name, value, origin. */
 void tdmi_settings_log(const struct tdmi_settings *settings, const void *values);
-
-#endif

@@ -2,8 +2,7 @@
  * Display of the work of a command: the library's events as a progress bar, notes and a table of
  * epochs, all on standard error, nothing under --quiet.
  */
-#ifndef TANDEM_CLI_WATCH_H
-#define TANDEM_CLI_WATCH_H
+#pragma once
 
 #include "cli/command.h"
 #include "tandem/event.h"
@@ -22,5 +21,3 @@ void tdmi_watch_stop(struct tdmi_watch *watch);
 
 /* "0.9123 (0.8890 to 0.9311, n = 600)" */
 const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * A communicator: the ranks of one job, behind one table. It moves named ranges of floats and knows
  * nothing of networks. `self` is the job of one process; others are listed in transports.def.
  */
-#ifndef TANDEM_DIST_COMM_H
-#define TANDEM_DIST_COMM_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct tdmi_comm_table {
 /* TDM_E_USAGE lists the names. */
 tdm_status tdmi_comm_find(const char *name, const struct tdmi_comm_table **table,
                           tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * Which MPI and NCCL the machine has, asked from the libraries themselves. Neither is initialised:
  * both allow the question before.
  */
-#ifndef TANDEM_DIST_LIBRARY_PROBE_H
-#define TANDEM_DIST_LIBRARY_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ struct tdmi_library {
 
 void tdmi_library_probe_mpi(struct tdmi_library *library);
 void tdmi_library_probe_nccl(struct tdmi_library *library);
-
-#endif

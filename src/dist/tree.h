@@ -9,8 +9,7 @@
  *
  * A rank that owns a complete subtree can send its one sum; the owner adds on in the same tree.
  */
-#ifndef TANDEM_DIST_TREE_H
-#define TANDEM_DIST_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_ad
 
 /* All of it for sums in double: rows of n values, one a shard, into the first. */
 void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n);
-
-#endif

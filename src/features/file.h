@@ -3,8 +3,7 @@
  * docs/reference/files.md has its format. Reading uses pread, so a file that is truncated meanwhile
  * is an error, not a signal.
  */
-#ifndef TANDEM_FEATURES_FILE_H
-#define TANDEM_FEATURES_FILE_H
+#pragma once
 
 #include "base/hash/hash.h"
 #include "features/store.h"
@@ -116,5 +115,3 @@ tdm_status tdmi_store_writer_commit(tdmi_store_writer *writer, char **path,
 /* Accepts NULL. */
 void tdmi_store_writer_abort(tdmi_store_writer *writer);
 TDMI_POINTER_RELEASE(tdmi_store_writer, tdmi_store_writer_abort)
-
-#endif

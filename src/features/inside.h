@@ -1,6 +1,5 @@
 /* Internal state of an open store. */
-#ifndef TANDEM_FEATURES_INSIDE_H
-#define TANDEM_FEATURES_INSIDE_H
+#pragma once
 
 #include "base/arena.h"
 #include "features/file.h"
@@ -169,5 +168,3 @@ struct tdmi_store {
 tdm_status tdmi_store_make_room(const tdmi_store *store, int64_t bytes,
                                 struct tdmi_store_reservation *reservation,
                                 tdm_error *err) TDM_MUST_USE;
-
-#endif

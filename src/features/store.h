@@ -14,8 +14,7 @@
  * limited: keys that no process has open are evicted, the least recently used first.
  * docs/reference/files.md has the format of the files.
  */
-#ifndef TANDEM_FEATURES_STORE_H
-#define TANDEM_FEATURES_STORE_H
+#pragma once
 
 #include "base/scope.h"
 #include "tensor/dtype.h"
@@ -91,5 +90,3 @@ const char *tdmi_store_folder(const tdmi_store *store);
 /* Remove the advice from the text of an error of this store: for a caller that acts on it itself
  * and reports that. */
 void tdmi_store_drop_remedy(char *text);
-
-#endif

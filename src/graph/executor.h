@@ -3,8 +3,7 @@
  * at a time. Executors share the parameters, which they only read, and each writes its own sums, so
  * groups run side by side, one a thread.
  */
-#ifndef TANDEM_GRAPH_EXECUTOR_H
-#define TANDEM_GRAPH_EXECUTOR_H
+#pragma once
 
 #include "graph/feature_table.h"
 #include "graph/plan.h"
@@ -121,5 +120,3 @@ tdm_status tdmi_executor_fetch_logits(const tdmi_executor *executor, int n, floa
                                       tdm_error *err) TDM_MUST_USE;
 /* The logits in the memory of the plan, as they are stored: (n, tdmi_graph_logits). */
 const float *tdmi_executor_logits(const tdmi_executor *executor);
-
-#endif

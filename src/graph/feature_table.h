@@ -9,8 +9,7 @@
  * Rows are numbered in the order of put, so rows that are uploaded together are one copy, in
  * whatever order training reads them. A row never changes once it is uploaded.
  */
-#ifndef TANDEM_GRAPH_FEATURE_TABLE_H
-#define TANDEM_GRAPH_FEATURE_TABLE_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/scope.h"
@@ -47,5 +46,3 @@ void tdmi_feature_table_await(const tdmi_feature_table *kept, tdmi_stream *strea
 /* Queue a copy of the n rows with these numbers to `to`, side by side. Both are on the device. */
 void tdmi_feature_table_gather(const tdmi_feature_table *kept, tdmi_stream *stream,
                                const int64_t *numbers, int n, void *to);
-
-#endif

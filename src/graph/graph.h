@@ -11,8 +11,7 @@
  * A builder function of src/models/networks adds nodes; the first mistake is remembered and
  * reported by tdmi_graph_finish, so builders read like the paper's table.
  */
-#ifndef TANDEM_GRAPH_GRAPH_H
-#define TANDEM_GRAPH_GRAPH_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/scope.h"
@@ -95,5 +94,3 @@ void tdmi_tensor_init_on_known(const struct tdmi_tensor *tensor, uint64_t seed, 
 void tdmi_graph_to_json(const tdmi_graph *graph, tdm_json_writer *writer, const char *key);
 tdm_status tdmi_graph_from_json(const tdm_json_value *nodes, const char *name, tdmi_graph **graph,
                                 tdm_error *err) TDM_MUST_USE;
-
-#endif

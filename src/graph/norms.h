@@ -4,8 +4,7 @@
  * back, with scales and shifts that leave what the network computes as it is. And norms whose
  * running statistics are too slow for a training of hundreds of steps.
  */
-#ifndef TANDEM_GRAPH_NORMS_H
-#define TANDEM_GRAPH_NORMS_H
+#pragma once
 
 #include "graph/executor.h"
 
@@ -23,5 +22,3 @@ int64_t tdmi_norms_sums(const tdmi_graph *graph, int first);
  * n_images in all with these same states. params and states lie on the host. */
 void tdmi_norms_restore(const tdmi_graph *graph, int first, const double *sums, int64_t n_images,
                         float *params, float *states);
-
-#endif

@@ -2,8 +2,7 @@
  * What the graph knows of an op: its attributes, shape rule, parameters, cost, and what its
  * gradient reads. How it is computed is the backend's business (backend/op.h).
  */
-#ifndef TANDEM_GRAPH_OP_H
-#define TANDEM_GRAPH_OP_H
+#pragma once
 
 #include "backend/op.h"
 #include "tandem/error.h"
@@ -75,5 +74,3 @@ tdm_status tdmi_evaluator_shape(const char *what, const struct tdmi_op_attrs *at
 /* Two operations a value: what simple element-wise ops cost. */
 double tdmi_flops_elementwise(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
                               struct tdmi_shape out);
-
-#endif

@@ -2,8 +2,7 @@
  * Weights in the form that a plan's kernels want them: reordered, transposed, a batch norm folded
  * in. Made once for new values, read by all executors of the plan.
  */
-#ifndef TANDEM_GRAPH_PACKED_H
-#define TANDEM_GRAPH_PACKED_H
+#pragma once
 
 #include "base/thread.h"
 #include "graph/executor.h"
@@ -26,5 +25,3 @@ tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int 
 /* The same on a stream of a device whose memory is not the host's, without waiting. */
 void tdmi_packed_queue(const tdmi_packed *packed, tdmi_stream *stream, struct tdmi_values values,
                        int first_node);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * Outer parts: `tdmi_executor` (graph/executor.h) binds a plan to memory and runs it.
  */
-#ifndef TANDEM_GRAPH_PLAN_H
-#define TANDEM_GRAPH_PLAN_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/scope.h"
@@ -161,5 +160,3 @@ int tdmi_gradient_of(struct tdmi_node_source source);
 /* Place n buffers (those of 0 bytes are skipped) so that no two that live at one time overlap;
  * returns the bytes needed. Offsets are multiples of 64. buffers is reordered. */
 size_t tdmi_place_buffers(struct tdmi_buffer **buffers, int n);
-
-#endif

@@ -19,8 +19,7 @@
  * the device (graph/feature_table.h) the head has the numbers. Where memory is the host's
  * nothing is staged: kernels follow the shard's own pointers.
  */
-#ifndef TANDEM_GRAPH_STAGING_H
-#define TANDEM_GRAPH_STAGING_H
+#pragma once
 
 #include "graph/executor.h"
 
@@ -45,5 +44,3 @@ tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err) TD
  * stream must have been waited for since the last time. A failure shows at its next wait. */
 struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
                                     const struct tdmi_shard *shard);
-
-#endif

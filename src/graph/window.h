@@ -1,6 +1,5 @@
 /* The shape rule of windows, and the functions that max_pool and avg_pool share. */
-#ifndef TANDEM_GRAPH_WINDOW_H
-#define TANDEM_GRAPH_WINDOW_H
+#pragma once
 
 #include "graph/op.h"
 
@@ -12,5 +11,3 @@ tdm_status tdmi_pool_shape(const struct tdmi_op_attrs *attrs, const struct tdmi_
                            struct tdmi_shape *out, tdm_error *err) TDM_MUST_USE;
 double tdmi_pool_flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
                        struct tdmi_shape out);
-
-#endif

@@ -6,8 +6,7 @@
  *
  *     describe ▸ check ▸ plan ▸ run, for several at once ▸ pixels in the size of the input
  */
-#ifndef TANDEM_IMAGE_DECODER_H
-#define TANDEM_IMAGE_DECODER_H
+#pragma once
 
 #include "image/resize/resize.h"
 
@@ -85,5 +84,3 @@ tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_
 tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_resize *how,
                              struct tdmi_decoder_room *room, bool *is_planned,
                              tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -4,8 +4,7 @@
  * not is truncated when is_cut, else damaged. ICC profiles are reported and ignored: pixels are
  * taken as sRGB, as other readers of data sets do.
  */
-#ifndef TANDEM_IMAGE_FACTS_H
-#define TANDEM_IMAGE_FACTS_H
+#pragma once
 
 #include "image/image.h"
 
@@ -39,5 +38,3 @@ tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const cha
 /* Is this a JPEG whose header gives this size, as stored? Reads no further than that, so it is
  * cheap. */
 bool tdmi_image_is_jpeg_of(const void *bytes, size_t length_bytes, int width, int height);
-
-#endif

@@ -3,8 +3,7 @@
  * resized, compressed again or made a little brighter differ in few bits, other images in about
  * half of them. Computed in integers only, so it is the same on every machine and may be stored.
  */
-#ifndef TANDEM_IMAGE_FINGERPRINT_H
-#define TANDEM_IMAGE_FINGERPRINT_H
+#pragma once
 
 #include "image/image.h"
 
@@ -19,5 +18,3 @@ tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
 
 /* How many bits differ, 0 to 64. */
 int tdmi_fingerprint_distance(uint64_t a, uint64_t b);
-
-#endif

@@ -3,8 +3,7 @@
  * Decoding always ends here: grey, palette, alpha (over white), CMYK and 16-bit files too, with the
  * EXIF orientation applied.
  */
-#ifndef TANDEM_IMAGE_IMAGE_H
-#define TANDEM_IMAGE_IMAGE_H
+#pragma once
 
 #include "base/text/text.h"
 #include "tandem/error.h"
@@ -91,5 +90,3 @@ tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int 
 int tdmi_exif_orientation(const void *bytes, size_t length_bytes);
 /* In place; 5–8 exchange width and height and grow the memory to twice the image. */
 tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * One preprocessing: how a file's bytes become a network's input. It is described here, stored in
  * the model file, and run by the same code for training, evaluation, prediction and export.
  */
-#ifndef TANDEM_IMAGE_PREPROCESS_H
-#define TANDEM_IMAGE_PREPROCESS_H
+#pragma once
 
 #include "image/image.h"
 #include "tandem/json.h"
@@ -86,5 +85,3 @@ void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_
 tdm_status tdmi_preprocess_from_json(const tdm_json_value *object, const char *name,
                                      struct tdmi_preprocess *preprocess,
                                      tdm_error *err) TDM_MUST_USE;
-
-#endif

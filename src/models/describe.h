@@ -1,6 +1,5 @@
 /* A network, described: what the public header promises, and the graph for the drawing. */
-#ifndef TANDEM_MODELS_DESCRIBE_H
-#define TANDEM_MODELS_DESCRIBE_H
+#pragma once
 
 #include "base/text/text.h"
 #include "graph/graph.h"
@@ -21,5 +20,3 @@ tdm_status tdmi_network_describe(struct tdm_network *network, const char *name, 
 /* The whole picture as SVG. */
 tdm_status tdmi_network_svg(const struct tdm_network *network, tdmi_text *text,
                             tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -17,8 +17,7 @@
  * they follow, if nobody else reads that. A column ends only where all lines into the next come
  * from its last box.
  */
-#ifndef TANDEM_MODELS_LAYOUT_H
-#define TANDEM_MODELS_LAYOUT_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -38,5 +37,3 @@ struct tdmi_drawing_layout {
 /* All in the arena; false when out of memory. */
 bool tdmi_layout_make(const tdmi_graph *graph, tdmi_arena *arena,
                       struct tdmi_drawing_layout *layout);
-
-#endif

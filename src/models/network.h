@@ -1,8 +1,7 @@
 /*
  * The networks that are known by name.
  */
-#ifndef TANDEM_MODELS_NETWORK_H
-#define TANDEM_MODELS_NETWORK_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -120,5 +119,3 @@ int tdmi_add_head(tdmi_graph *graph, const struct tdmi_head *head, const char *n
 
 /* Channels of a node; 1 after a mistake. */
 int tdmi_channels_of(const tdmi_graph *graph, int node);
-
-#endif

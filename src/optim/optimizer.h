@@ -9,8 +9,7 @@
  * A device that steps all tensors at once does the last two by itself: it is told the rule, and
  * facts of the step (backend/update.h).
  */
-#ifndef TANDEM_OPTIM_OPTIMIZER_H
-#define TANDEM_OPTIM_OPTIMIZER_H
+#pragma once
 
 #include "backend/backend.h"
 #include "optim/parameter.h"
@@ -94,5 +93,3 @@ void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,
                        const struct tdmi_update_call *call);
 void tdmi_momentum_step(const struct tdmi_backend *backend, tdmi_stream *stream,
                         const struct tdmi_update_call *call);
-
-#endif

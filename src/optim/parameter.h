@@ -2,8 +2,7 @@
  * What an optimiser or a schedule is called in an option: its name, and after a colon what is to be
  * other than usual: "adam:beta2=0.99,epsilon=1e-7".
  */
-#ifndef TANDEM_OPTIM_PARAMETER_H
-#define TANDEM_OPTIM_PARAMETER_H
+#pragma once
 
 #include "base/text/text.h"
 #include "tandem/error.h"
@@ -26,5 +25,3 @@ tdm_status tdmi_parameters_read(const char *what, const char *text,
                                 const struct tdmi_parameter *parameters, double *values,
                                 tdm_error *err) TDM_MUST_USE;
 void tdmi_parameters_usual(const struct tdmi_parameter *parameters, double *values);
-
-#endif

@@ -3,8 +3,7 @@
  * state; the one that follows the validation loss gets what it counted with the place. Listed in
  * schedules.def.
  */
-#ifndef TANDEM_OPTIM_SCHEDULE_H
-#define TANDEM_OPTIM_SCHEDULE_H
+#pragma once
 
 #include "optim/parameter.h"
 
@@ -56,5 +55,3 @@ struct tdmi_plateau {
 bool tdmi_schedule_follows_loss(const struct tdmi_schedule_choice *choice);
 void tdmi_plateau_take(const struct tdmi_schedule_choice *choice, double loss,
                        struct tdmi_plateau *plateau);
-
-#endif

@@ -7,8 +7,7 @@
  *     OUT/_delta_log/       and
  *     OUT/_dataset.json     complete: written last
  */
-#ifndef TANDEM_PREPARE_FOLDER_H
-#define TANDEM_PREPARE_FOLDER_H
+#pragma once
 
 #include "base/text/json.h"
 #include "prepare/form.h"
@@ -55,5 +54,3 @@ tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
                                           tdm_error *err) TDM_MUST_USE;
 /* Remove the files of unfinished work, once _dataset.json is written. */
 tdm_status tdmi_prepare_folder_clean(tdmi_prepare_folder *folder, tdm_error *err) TDM_MUST_USE;
-
-#endif

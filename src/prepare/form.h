@@ -2,8 +2,7 @@
  * The form of prepared images: all options that their bytes depend on, checked, recorded, and
  * compared with those that a folder was begun with.
  */
-#ifndef TANDEM_PREPARE_FORM_H
-#define TANDEM_PREPARE_FORM_H
+#pragma once
 
 #include "io/arrow/write.h"
 #include "image/preprocess.h"
@@ -37,5 +36,3 @@ tdm_status tdmi_prepare_form_compare(const struct tdmi_prepare_form *form,
                                      tdm_error *err) TDM_MUST_USE;
 /* Estimated bytes an image, by a fixed rule; mean_bytes: mean size of the source's files. */
 int64_t tdmi_prepare_form_picture_bytes(const struct tdmi_prepare_form *form, int64_t mean_bytes);
-
-#endif

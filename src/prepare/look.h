@@ -5,8 +5,7 @@
  *
  *     "TDMLOOK1"  length of the text (8 bytes)  text (JSON)  hashes (8 bytes an item)  XXH64 of all
  */
-#ifndef TANDEM_PREPARE_LOOK_H
-#define TANDEM_PREPARE_LOOK_H
+#pragma once
 
 #include "base/arena.h"
 #include "data/audit/contents.h"
@@ -46,5 +45,3 @@ tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *tex
 tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const char *name,
                                    int64_t n_items, tdmi_prepare_look *look,
                                    tdm_error *err) TDM_MUST_USE;
-
-#endif

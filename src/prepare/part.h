@@ -9,8 +9,7 @@
  * The record comes last, so a part with a record is whole; one without is made again, to the same
  * bytes and so the same name.
  */
-#ifndef TANDEM_PREPARE_PART_H
-#define TANDEM_PREPARE_PART_H
+#pragma once
 
 #include "base/thread.h"
 #include "data/audit/finding.h"
@@ -101,5 +100,3 @@ tdm_status tdmi_prepare_merge(const struct tdmi_prepare_job *job, const tdmi_pre
                               struct tdm_prepare_result *result, tdm_error *err) TDM_MUST_USE;
 /* Fill the result from the _dataset.json of a finished table. */
 void tdmi_prepare_merge_recall(const tdm_json_value *dataset, struct tdm_prepare_result *result);
-
-#endif

@@ -10,8 +10,7 @@
  * For a finished table the plan updates it to its source: parts whose rows are all still in the
  * source are kept, and all other rows go into new parts after them.
  */
-#ifndef TANDEM_PREPARE_PLAN_H
-#define TANDEM_PREPARE_PLAN_H
+#pragma once
 
 #include "data/audit/split.h"
 #include "prepare/form.h"
@@ -108,5 +107,3 @@ tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_
 /* Does the table match its source already? */
 bool tdmi_prepare_plan_is_done(const tdmi_prepare_plan *plan, const tdmi_prepare_stored *stored);
 void tdmi_prepare_plan_release(tdmi_prepare_plan *plan);
-
-#endif

@@ -1,6 +1,5 @@
 /* The address of a server: "8080", "127.0.0.1:8080", "[::1]:0", "0.0.0.0:80". */
-#ifndef TANDEM_SERVE_ADDRESS_H
-#define TANDEM_SERVE_ADDRESS_H
+#pragma once
 
 #include "tandem/error.h"
 #include <netinet/in.h>
@@ -27,5 +26,3 @@ void tdmi_address_url(const struct tdmi_address *address, char *url, size_t url_
 /* Binds and listens; a port of 0 becomes the one that the system chose. */
 tdm_status tdmi_address_listen(struct tdmi_address *address, int *listener,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

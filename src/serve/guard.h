@@ -4,8 +4,7 @@
  * 127.0.0.1) or another Origin. Browsers never send a token by themselves, so with a token both are
  * free.
  */
-#ifndef TANDEM_SERVE_GUARD_H
-#define TANDEM_SERVE_GUARD_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -31,5 +30,3 @@ bool tdmi_guard_lets_in(const struct tdmi_guard *guard, const char *authorizatio
 /* NULL, or the sentence why a request with these headers (NULL: not there) is not answered. */
 const char *tdmi_guard_refuses(const struct tdmi_guard *guard, const char *host,
                                const char *origin);
-
-#endif

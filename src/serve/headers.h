@@ -4,8 +4,7 @@
  * that speaks HTTP is refused: the two would not agree where the next request begins, or for whom
  * it is (request smuggling).
  */
-#ifndef TANDEM_SERVE_HEADERS_H
-#define TANDEM_SERVE_HEADERS_H
+#pragma once
 
 #include "serve/http.h"
 
@@ -35,5 +34,3 @@ bool tdmi_headers_is_odd_target(const char *target);
 void tdmi_headers_add(struct tdmi_headers *headers, const char *name, const char *value);
 /* Fills what of the head they say; its problem is lent, too. is_old: HTTP/1.0. */
 void tdmi_headers_check(struct tdmi_headers *headers, bool is_old, struct tdmi_http_head *head);
-
-#endif

@@ -11,8 +11,7 @@
  * disconnected, or which are slow while others wait for a connection; it calls late when a request
  * is not answered at its deadline, and hurry when its client has disconnected.
  */
-#ifndef TANDEM_SERVE_HTTP_H
-#define TANDEM_SERVE_HTTP_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -97,5 +96,3 @@ struct tdmi_http_table {
 
 /* TDM_E_ABSENT: this build has no libmicrohttpd, or the library cannot be opened here. */
 tdm_status tdmi_http_load(const struct tdmi_http_table **table, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * multipart/form-data (RFC 7578): the parts of a body that is in memory as a whole. Nothing is
  * copied; names are unquoted in place.
  */
-#ifndef TANDEM_SERVE_MULTIPART_H
-#define TANDEM_SERVE_MULTIPART_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stddef.h>
@@ -19,5 +18,3 @@ struct tdmi_form_part {
 tdm_status tdmi_multipart_read(const char *content_type, char *body, size_t length_bytes,
                                struct tdmi_form_part *parts, int room, int *n_parts,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

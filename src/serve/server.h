@@ -9,8 +9,7 @@
  *                                           ▼
  *                                       answers, each to its connection
  */
-#ifndef TANDEM_SERVE_SERVER_H
-#define TANDEM_SERVE_SERVER_H
+#pragma once
 
 #include "base/scope.h"
 #include "base/text/text.h"
@@ -135,5 +134,3 @@ bool tdmi_predictor_push(tdmi_predictor *predictor, struct tdmi_request *request
  * decoded by then are left out. Nothing happens to one that is answered already. */
 void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *request,
                           enum tdmi_hurry why);
-
-#endif

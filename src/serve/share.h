@@ -1,7 +1,6 @@
 /* Choose the images of the next batch, so that one request with many images does not delay all
  * others. */
-#ifndef TANDEM_SERVE_SHARE_H
-#define TANDEM_SERVE_SHARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct tdmi_share_room {
  * filled in order. At least one image of the oldest enters, however large. */
 void tdmi_share_images(const struct tdmi_share_request *requests, int n,
                        struct tdmi_share_room room, int *shares);
-
-#endif

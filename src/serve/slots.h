@@ -4,8 +4,7 @@
  * taken, the address with the most loses its youngest to an address that has fewer, until they have
  * equally many.
  */
-#ifndef TANDEM_SERVE_SLOTS_H
-#define TANDEM_SERVE_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ bool tdmi_slots_take(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
 struct tdmi_request_slot *tdmi_slots_giver(const struct tdmi_slots *slots, uint64_t address);
 /* Release the slot; does nothing where none is held. */
 void tdmi_slots_leave(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
-
-#endif

@@ -5,8 +5,7 @@
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and
  * optimisation level paints the same bits (the build forbids fused multiply-add).
  */
-#ifndef TANDEM_SYNTH_CANVAS_H
-#define TANDEM_SYNTH_CANVAS_H
+#pragma once
 
 #include "synth/object.h"
 #include "image/image.h"
@@ -119,5 +118,3 @@ tdm_status tdmi_synth_develop(struct tdmi_synth_canvas *canvas,
                               const struct tdmi_synth_tables *tables,
                               const struct tdmi_synth_camera *camera, tdmi_image *image,
                               tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * of the classes, a colour scheme. A pure function of the class number, whatever the seed and the
  * number of classes, so that five classes are the first five of ten.
  */
-#ifndef TANDEM_SYNTH_CLASS_H
-#define TANDEM_SYNTH_CLASS_H
+#pragma once
 
 #define TDMI_SYNTH_CLASSES 1000
 #define TDMI_SYNTH_SCHEMES 6
@@ -30,5 +29,3 @@ struct tdmi_synth_class tdmi_synth_class_of(int index);
 
 /* "002-red-dotted-disc": the number first, so that names sort as classes do. */
 void tdmi_synth_class_name(int index, char name[TDMI_SYNTH_NAME_BYTES]);
-
-#endif

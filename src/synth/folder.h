@@ -1,8 +1,7 @@
 /*
  * The folder a synthetic data set is written to: it holds the whole data set or nothing of it.
  */
-#ifndef TANDEM_SYNTH_FOLDER_H
-#define TANDEM_SYNTH_FOLDER_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -27,5 +26,3 @@ tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int c
 tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error *err) TDM_MUST_USE;
 /* Without a commit that succeeded, takes away everything that open and write made. */
 void tdmi_synth_folder_close(struct tdmi_synth_folder *folder);
-
-#endif

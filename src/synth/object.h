@@ -3,8 +3,7 @@
  * that any of them is drawn at any size, angle and slant at the same cost; a surface is how much of
  * an object's second colour lies at a point.
  */
-#ifndef TANDEM_SYNTH_OBJECT_H
-#define TANDEM_SYNTH_OBJECT_H
+#pragma once
 
 static inline float tdmi_synth_limit(float x)
 {
@@ -50,5 +49,3 @@ const char *tdmi_synth_texture_name(int texture);
  * in [-8, 8]. mix may not be one of the others. */
 void tdmi_synth_texture(const struct tdmi_synth_surface *surface, int n, const float *u,
                         const float *v, const float *d, float *mix);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * One image of the synthetic data set: a pure function of (seed, class, number, size).
  */
-#ifndef TANDEM_SYNTH_SCENE_H
-#define TANDEM_SYNTH_SCENE_H
+#pragma once
 
 #include "synth/canvas.h"
 
@@ -15,5 +14,3 @@
 tdm_status tdmi_synth_draw(const struct tdmi_synth_tables *tables, uint64_t seed, int class_index,
                            int64_t number, int size, struct tdmi_synth_canvas *canvas,
                            tdmi_image *image, int *quality, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* The type of a tensor's elements: its size and its name, both from dtype.def. */
-#ifndef TANDEM_TENSOR_DTYPE_H
-#define TANDEM_TENSOR_DTYPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ const char *tdmi_dtype_name(enum tdmi_dtype dtype);
 const char *tdmi_dtype_names(void);
 /* False, and *dtype untouched, when no type has that name. */
 bool tdmi_dtype_of_name(const char *name, enum tdmi_dtype *dtype);
-
-#endif

@@ -1,6 +1,5 @@
 /* Floats as they are stored, and back: F32, BF16 and F16. */
-#ifndef TANDEM_TENSOR_FLOATS_H
-#define TANDEM_TENSOR_FLOATS_H
+#pragma once
 
 #include "tensor/dtype.h"
 
@@ -10,5 +9,3 @@
 void tdmi_floats_store(enum tdmi_dtype type, void *to, const float *from, int64_t n);
 /* from may be the end of the room for the n floats that it becomes. */
 void tdmi_floats_load(enum tdmi_dtype type, float *to, const void *from, int64_t n);
-
-#endif

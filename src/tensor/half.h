@@ -2,8 +2,7 @@
  * The two 16-bit floats as bits: f16 (5 bits of exponent, 10 of mantissa) and bf16 (the upper half
  * of an f32). Every value of theirs is an f32.
  */
-#ifndef TANDEM_TENSOR_HALF_H
-#define TANDEM_TENSOR_HALF_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -71,5 +70,3 @@ static inline uint16_t tdmi_f16_of_float(float value)
     const int32_t half = tdmi_bits_chosen(-(bits >= 0x47800000), large, finite);
     return (uint16_t)((all >> 16 & 0x8000u) | (uint32_t)half);
 }
-
-#endif

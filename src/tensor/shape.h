@@ -2,8 +2,7 @@
  * The shape of one image's activation, (height, width, channels), NHWC in memory. The number of
  * images is never part of a shape: it is given at run time, so ragged batches need no new plan.
  */
-#ifndef TANDEM_TENSOR_SHAPE_H
-#define TANDEM_TENSOR_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline bool tdmi_shape_equal(struct tdmi_shape a, struct tdmi_shape b)
 {
     return a.h == b.h && a.w == b.w && a.c == b.c;
 }
-
-#endif

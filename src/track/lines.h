@@ -2,8 +2,7 @@
  * A file of JSON lines with one writer. Lines are written at an offset kept here, not appended:
  * network file systems do not append atomically, and a line that did not fit can be removed again.
  */
-#ifndef TANDEM_TRACK_LINES_H
-#define TANDEM_TRACK_LINES_H
+#pragma once
 
 #include "base/text/text.h"
 #include "tandem/error.h"
@@ -38,5 +37,3 @@ tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err) TDM_MUST_USE;
  * again. */
 tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end,
                           tdm_error *err) TDM_MUST_USE;
-
-#endif

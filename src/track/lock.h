@@ -8,8 +8,7 @@
  * a lock makes sure that the file still has its name, so two processes never hold locks on two
  * files of one name.
  */
-#ifndef TANDEM_TRACK_LOCK_H
-#define TANDEM_TRACK_LOCK_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -31,5 +30,3 @@ bool tdmi_lock_is_held(const char *path);
 bool tdmi_lock_is_in_place(const tdmi_lock *lock);
 /* Give it back and leave no file. Accepts NULL. */
 void tdmi_lock_remove(tdmi_lock *lock);
-
-#endif

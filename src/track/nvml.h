@@ -2,8 +2,7 @@
  * NVIDIA GPUs through libnvidia-ml.so.1, opened at run time with a few prototypes of our own: a
  * build needs neither the header nor the library, and a machine without GPUs is nothing special.
  */
-#ifndef TANDEM_TRACK_NVML_H
-#define TANDEM_TRACK_NVML_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -65,5 +64,3 @@ tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_s
                             tdm_error *err) TDM_MUST_USE;
 /* "power cap" for one bit of reasons, in English; NULL: the driver is newer than this. */
 const char *tdmi_nvml_reason_text(int64_t reason);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * One thread at a time. One process at a time per folder: see src/track/lock.h.
  */
-#ifndef TANDEM_TRACK_RUN_H
-#define TANDEM_TRACK_RUN_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -104,5 +103,3 @@ tdm_status tdmi_run_read(const char *path, enum tdmi_run_status *status,
 
 /* "running", "finished", …; "none". Static storage. */
 const char *tdmi_run_status_name(enum tdmi_run_status status);
-
-#endif

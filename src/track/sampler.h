@@ -3,8 +3,7 @@
  * RUN/system.jsonl (docs/reference/files.md). It is optional: a failure is logged once, and the run
  * continues.
  */
-#ifndef TANDEM_TRACK_SAMPLER_H
-#define TANDEM_TRACK_SAMPLER_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdint.h>
@@ -19,5 +18,3 @@ tdm_status tdmi_sampler_start(const char *folder, const char *library, int64_t e
 void tdmi_sampler_stop(tdmi_sampler *sampler);
 /* Update the position of the run; any thread. */
 void tdmi_sampler_place(tdmi_sampler *sampler, int64_t step);
-
-#endif

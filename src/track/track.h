@@ -3,8 +3,7 @@
  *
  * A line that cannot be written (a full disk) never ends a training: the first is warned about.
  */
-#ifndef TANDEM_TRACK_TRACK_H
-#define TANDEM_TRACK_TRACK_H
+#pragma once
 
 #include "tandem/error.h"
 #include "tandem/event.h"
@@ -30,5 +29,3 @@ void tdmi_track_record(tdmi_track *track, const tdm_event *event);
 void tdmi_track_report(tdmi_track *track, const tdm_event *event);
 /* tdmi_track_event as a sink. */
 tdm_sink tdmi_track_as_sink(tdmi_track *track);
-
-#endif

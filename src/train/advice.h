@@ -2,8 +2,7 @@
  * What to do after a training: one step, and the sentence of measured figures that it rests on. A
  * pure function of what the run counted and timed; docs/reference/json.md lists the rules.
  */
-#ifndef TANDEM_TRAIN_ADVICE_H
-#define TANDEM_TRAIN_ADVICE_H
+#pragma once
 
 #include "tandem/train.h"
 
@@ -66,5 +65,3 @@ struct tdmi_advice_facts {
 struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts);
 /* The step of that name, in static storage; NULL: there is none. */
 const char *tdmi_advice_step(const char *name);
-
-#endif

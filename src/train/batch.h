@@ -1,8 +1,7 @@
 /*
  * Rules of --batch auto, as pure functions: accuracy first, then speed.
  */
-#ifndef TANDEM_TRAIN_BATCH_H
-#define TANDEM_TRAIN_BATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ int tdmi_batch_most(int64_t n_pictures);
 int tdmi_batch_is_flat(const double *rates, int n);
 /* Index of the first candidate whose doubling gained too little, or of the last candidate. */
 int tdmi_batch_best(const double *rates, int n);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Which part of a network a training leaves as it is: `--freeze`.
  */
-#ifndef TANDEM_TRAIN_FREEZE_H
-#define TANDEM_TRAIN_FREEZE_H
+#pragma once
 
 #include "graph/graph.h"
 #include "tandem/train.h"
@@ -55,5 +54,3 @@ bool tdmi_freeze_has_base(const tdmi_graph *graph, int first_trained);
 
 /* Layers with weights from one node up to another, a batch norm counting with its layer. */
 int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end);
-
-#endif

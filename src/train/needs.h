@@ -4,8 +4,7 @@
  * page as it is written to, and who asks for too much is killed in the middle of a step, without a
  * sentence.
  */
-#ifndef TANDEM_TRAIN_NEEDS_H
-#define TANDEM_TRAIN_NEEDS_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -52,5 +51,3 @@ struct tdmi_needs_measure {
 tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure, struct tdmi_needs_choice asked,
                            int64_t limit_bytes, struct tdmi_needs_choice *found,
                            struct tdmi_needs *needs, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * Early stopping: which epoch is the best, which one improved, and when patience has run out. Pure
  * functions of scores and counts.
  */
-#ifndef TANDEM_TRAIN_STOPPING_H
-#define TANDEM_TRAIN_STOPPING_H
+#pragma once
 
 #include "tandem/train.h"
 #include "train/model/model_file.h"
@@ -22,5 +21,3 @@ void tdmi_stopping_take(const struct tdm_train_options *options, const tdm_score
 int tdmi_stopping_patience(const struct tdm_train_options *options);
 bool tdmi_stopping_is_due(const struct tdm_train_options *options,
                           const struct tdmi_progress *progress);
-
-#endif

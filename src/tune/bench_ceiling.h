@@ -2,8 +2,7 @@
  * What a network could at most reach on a backend: its convolutions and dense layers alone, each
  * shape as fast as it ever ran.
  */
-#ifndef TANDEM_TUNE_BENCH_CEILING_H
-#define TANDEM_TUNE_BENCH_CEILING_H
+#pragma once
 
 #include "base/thread.h"
 #include "graph/plan.h"
@@ -14,5 +13,3 @@
 tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                                 int images, double seconds, double *shard_seconds,
                                 tdm_error *err) TDM_MUST_USE;
-
-#endif

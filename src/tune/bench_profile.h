@@ -1,6 +1,5 @@
 /* How long each node of a plan takes. */
-#ifndef TANDEM_TUNE_BENCH_PROFILE_H
-#define TANDEM_TUNE_BENCH_PROFILE_H
+#pragma once
 
 #include "base/thread.h"
 #include "data/loader/loader.h"
@@ -22,5 +21,3 @@ struct tdmi_profiled {
  */
 tdm_status tdmi_profile_nodes(const struct tdmi_profiled *profiled,
                               struct tdm_bench_compute *result, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* What a series of measured rates amounts to. */
-#ifndef TANDEM_TUNE_BENCH_RATE_H
-#define TANDEM_TUNE_BENCH_RATE_H
+#pragma once
 
 #include "tandem/bench.h"
 
@@ -9,5 +8,3 @@ struct tdm_bench_rate tdmi_bench_spread(double *rates, int n);
 
 /* Processor time of the whole process so far. */
 double tdmi_processor_seconds(void);
-
-#endif

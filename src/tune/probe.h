@@ -3,8 +3,7 @@
  * Every probe keeps to the seconds it is given (within one repetition), takes the best of its
  * repetitions, since noise only ever slows, and gives back everything it took.
  */
-#ifndef TANDEM_TUNE_PROBE_H
-#define TANDEM_TUNE_PROBE_H
+#pragma once
 
 #include "backend/matmul_probe.h"
 #include "base/thread.h"
@@ -38,5 +37,3 @@ extern const struct tdmi_matmul_method tdmi_matmul_plain;
 const struct tdm_machine_feature *tdmi_features(int *n_features);
 const char *tdmi_build_type(void);
 const char *tdmi_build_compiler(void);
-
-#endif

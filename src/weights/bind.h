@@ -4,8 +4,7 @@
  * it the tensors of one of our networks are, is found by the rules of names.h and by the other
  * names that published files use.
  */
-#ifndef TANDEM_WEIGHTS_BIND_H
-#define TANDEM_WEIGHTS_BIND_H
+#pragma once
 
 #include "models/network.h"
 #include "weights/weights.h"
@@ -65,5 +64,3 @@ const char *tdmi_origin_name(enum tdmi_publisher publisher);
 tdm_status tdmi_origin_bind(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_origin_bind_torch(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_origin_bind_keras(struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
-
-#endif

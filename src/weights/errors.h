@@ -2,8 +2,7 @@
  * Sentences about files that are refused, and allocations from arenas that fail with an error, like
  * TDMI_NEW of base/scope.h.
  */
-#ifndef TANDEM_WEIGHTS_ERRORS_H
-#define TANDEM_WEIGHTS_ERRORS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/scope.h"
@@ -31,5 +30,3 @@ int tdmi_precision(size_t length_bytes);
     TDMI_TRY(tdmi_arena_room((arena), &(items), &(capacity), (n), sizeof *(items), (err)))
 tdm_status tdmi_arena_room(tdmi_arena *arena, void *items, size_t *capacity, size_t n,
                            size_t item_bytes, tdm_error *err) TDM_MUST_USE;
-
-#endif

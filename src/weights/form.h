@@ -2,8 +2,7 @@
  * What a form of weights files is made of, and what its reader calls to fill the list. Seen by the
  * readers of this folder only.
  */
-#ifndef TANDEM_WEIGHTS_FORM_H
-#define TANDEM_WEIGHTS_FORM_H
+#pragma once
 
 #include "weights/weights.h"
 
@@ -44,5 +43,3 @@ tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char 
 /* Read all of n_bytes at offset of an open file. TDM_E_INPUT: it is shorter. */
 tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, void *to,
                                 size_t n_bytes, tdm_error *err) TDM_MUST_USE;
-
-#endif

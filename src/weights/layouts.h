@@ -7,8 +7,7 @@
  * All others have one axis. Keras has our order of values everywhere; only its shape of a depthwise
  * kernel differs, (y, x, in, out / in) for our (y, x, 1, out).
  */
-#ifndef TANDEM_WEIGHTS_LAYOUTS_H
-#define TANDEM_WEIGHTS_LAYOUTS_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -29,5 +28,3 @@ void tdmi_values_to_torch(const struct tdmi_node *node, const struct tdmi_tensor
                           const float *ours, float *theirs);
 void tdmi_values_from_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                             const float *theirs, float *ours);
-
-#endif

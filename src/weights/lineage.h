@@ -2,8 +2,7 @@
  * Where the weights of a model came from: kept with it when it is saved, trained further and
  * exported.
  */
-#ifndef TANDEM_WEIGHTS_LINEAGE_H
-#define TANDEM_WEIGHTS_LINEAGE_H
+#pragma once
 
 #include "base/arena.h"
 #include "tandem/error.h"
@@ -29,5 +28,3 @@ void tdmi_lineage_to_json(const struct tdmi_lineage *lineage, tdm_json_writer *w
 /* Unknown members are passed over; value may be NULL. Strings are copied. */
 tdm_status tdmi_lineage_from_json(const tdm_json_value *value, tdmi_arena *arena,
                                   struct tdmi_lineage *lineage, tdm_error *err) TDM_MUST_USE;
-
-#endif

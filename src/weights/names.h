@@ -6,8 +6,7 @@
  * a rule of the network, and the variable in it, which is a rule of the op. A layer without a rule
  * is called as we call it. Names alone: shapes and order of values are of layouts.h.
  */
-#ifndef TANDEM_WEIGHTS_NAMES_H
-#define TANDEM_WEIGHTS_NAMES_H
+#pragma once
 
 #include "graph/graph.h"
 
@@ -31,5 +30,3 @@ bool tdmi_keras_layer(const char *network, const char *node, char *out) TDM_MUST
 bool tdmi_keras_is_numbered(const char *network, const char *node);
 /* "kernel", "depthwise_kernel", "gamma", "moving_mean", …; lives forever. */
 const char *tdmi_keras_variable(const struct tdmi_node *node, const struct tdmi_tensor *tensor);
-
-#endif

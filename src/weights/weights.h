@@ -3,8 +3,7 @@
  *
  * Forms (forms.def) know bytes and no networks. What the tensors mean is the importer's business.
  */
-#ifndef TANDEM_WEIGHTS_WEIGHTS_H
-#define TANDEM_WEIGHTS_WEIGHTS_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include "weights/errors.h"
@@ -64,5 +63,3 @@ tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_wei
 tdm_status tdmi_weights_floats(const tdmi_weights *weights,
                                const struct tdmi_weights_tensor *tensor, float *out,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * they are, else unpacked; how much is unpacked is bounded by the size of the file, whatever its
  * directory promises.
  */
-#ifndef TANDEM_WEIGHTS_ZIP_MEMBERS_H
-#define TANDEM_WEIGHTS_ZIP_MEMBERS_H
+#pragma once
 
 #include "io/archive/archive.h"
 #include "weights/form.h"
@@ -27,5 +26,3 @@ tdm_status tdmi_zip_members_open(tdmi_weights *weights, const struct tdmi_weight
  * compared. */
 tdm_status tdmi_zip_members_bytes(struct tdmi_zip_members *members, int64_t index,
                                   const uint8_t **bytes, tdm_error *err) TDM_MUST_USE;
-
-#endif

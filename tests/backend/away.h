@@ -2,8 +2,7 @@
  * Backend ref on memory that is not the host's (guarded.h): what runs on it and gives ref's bits
  * follows no pointer of the device and leaves nothing out of what it brings there.
  */
-#ifndef TANDEM_TESTS_BACKEND_AWAY_H
-#define TANDEM_TESTS_BACKEND_AWAY_H
+#pragma once
 
 #include "backend/guarded.h"
 #include "backend/host.h"
@@ -170,5 +169,3 @@ static inline const struct tdmi_backend *away(void)
 #undef X
     return &away_backend;
 }
-
-#endif

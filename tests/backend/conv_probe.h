@@ -4,8 +4,7 @@
  * batch norm, a residual, an activation, a max pool). Every test of a convolution kernel runs its
  * cases with check_conv. TANDEM_TEST_SEED chooses other values and shapes.
  */
-#ifndef TANDEM_TESTS_BACKEND_CONV_PROBE_H
-#define TANDEM_TESTS_BACKEND_CONV_PROBE_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/hash/rng.h"
@@ -555,5 +554,3 @@ static inline bool check_conv_case(const struct tdmi_kernel *kernel, int i, bool
     check_conv(kernel, &desc, conv_between(&rng, 1, desc.max_images), conv_between(&rng, 0, 3));
     return true;
 }
-
-#endif

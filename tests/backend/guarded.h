@@ -2,8 +2,7 @@
  * Memory as a card's is to the processor: nobody may touch it but who has opened it, as kernels and
  * copies do for their time. Whatever follows a pointer into it at another time ends by a signal.
  */
-#ifndef TANDEM_TESTS_BACKEND_GUARDED_H
-#define TANDEM_TESTS_BACKEND_GUARDED_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -97,5 +96,3 @@ static inline void guarded_clear(void *memory, size_t bytes)
     memset(memory, 0, bytes);
     guarded_leave();
 }
-
-#endif

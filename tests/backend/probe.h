@@ -2,8 +2,7 @@
  * One op of the reference backend on random values, for tests that write its formula out plainly,
  * in double. TANDEM_TEST_SEED chooses other shapes; a failure prints the case.
  */
-#ifndef TANDEM_TESTS_BACKEND_PROBE_H
-#define TANDEM_TESTS_BACKEND_PROBE_H
+#pragma once
 
 #include "base/hash/rng.h"
 #include "graph/op.h"
@@ -125,5 +124,3 @@ static inline struct tdmi_op_attrs random_window(tdmi_rng *rng, struct tdmi_shap
                               between(rng, 1, 6)};
     return attrs;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * until the scene needs no more. Every failure must be TDM_E_MEMORY with a sentence; leaks and
  * crashes are for the sanitizers to see. Include it after cmocka.h.
  */
-#ifndef EACH_ALLOCATION_H
-#define EACH_ALLOCATION_H
+#pragma once
 
 #include "base/memory.h"
 #include "tandem/error.h"
@@ -28,5 +27,3 @@ static inline int fail_each_allocation(allocating_scene *scene)
         assert_true(n < 10000);
     }
 }
-
-#endif

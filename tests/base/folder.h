@@ -1,8 +1,7 @@
 /*
  * A fresh folder for a test, small files in it, and their removal. Include it after cmocka.h.
  */
-#ifndef BASE_FOLDER_H
-#define BASE_FOLDER_H
+#pragma once
 
 #include "unit.h"
 #include <ftw.h>
@@ -60,5 +59,3 @@ static inline void folder_put(struct folder *folder, const char *name, const cha
     fputs(text, file);
     fclose(file);
 }
-
-#endif

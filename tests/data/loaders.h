@@ -1,6 +1,5 @@
 /* Loaders in tests: opened, run and asked, each call of which must succeed. */
-#ifndef TANDEM_TESTS_DATA_LOADERS_H
-#define TANDEM_TESTS_DATA_LOADERS_H
+#pragma once
 
 #include "data/loader/loader.h"
 #include "unit.h"
@@ -50,5 +49,3 @@ static inline int64_t loader_skips(const tdmi_loader *loader)
         n++;
     return n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Writers of archives, small and plain, so that tests and fuzz corpora need no packed files. What
  * is deflated stands in stored blocks, which every reader of deflate takes. */
-#ifndef TANDEM_TESTS_DATA_PACK_H
-#define TANDEM_TESTS_DATA_PACK_H
+#pragma once
 
 #include "base/hash/crc32.h"
 #include "base/text/text.h"
@@ -209,5 +208,3 @@ static inline void pack_tar_end(tdmi_text *tar)
     static const uint8_t zeros[1024] = {0};
     tdmi_text_add(tar, zeros, sizeof zeros);
 }
-
-#endif

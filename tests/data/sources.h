@@ -1,7 +1,6 @@
 /* What the tests of every kind of source ask: does it open, what does it list, how does it refuse.
  */
-#ifndef TANDEM_TESTS_DATA_SOURCES_H
-#define TANDEM_TESTS_DATA_SOURCES_H
+#pragma once
 
 #include "base/memory.h"
 #include "io/compress/inflate.h"
@@ -141,5 +140,3 @@ static inline const char *test_data(const char *name)
     }
     return path;
 }
-
-#endif

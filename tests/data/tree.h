@@ -1,8 +1,7 @@
 /*
  * Trees of small files below a fresh folder, for tests of what is read from disk.
  */
-#ifndef TANDEM_TESTS_DATA_TREE_H
-#define TANDEM_TESTS_DATA_TREE_H
+#pragma once
 
 #include "tandem/error.h"
 #include "unit.h"
@@ -87,5 +86,3 @@ static inline void assert_failure(tdm_status status, tdm_status kind, const tdm_
     if (strstr(text, words) == NULL)
         fail_msg("'%s' is not in: %s", words, text);
 }
-
-#endif

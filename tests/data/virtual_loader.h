@@ -1,8 +1,7 @@
 /*
  * Loaders of virtual pictures, and all they hand out in one number.
  */
-#ifndef TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
-#define TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
+#pragma once
 
 #include "base/hash/hash.h"
 #include "data/loaders.h"
@@ -81,5 +80,3 @@ static inline void hash_images(const struct virtual_source *virtual, uint64_t ha
 }
 
 static const tdmi_order shuffled = {.seed = 3, .n = N, .is_shuffled = true};
-
-#endif

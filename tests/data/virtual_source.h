@@ -2,8 +2,7 @@
  * A source without files: image i is a pattern of i, as PPM or PGM, or as raw pixels. Any number
  * of them, as slow, as damaged and as often asked as a test wants.
  */
-#ifndef TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
-#define TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
+#pragma once
 
 #include "unit.h"
 #include "data/source/listing.h"
@@ -127,5 +126,3 @@ static inline void virtual_close(struct virtual_source *self)
 {
     tdmi_source_close(self->source);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Stores with rows that are a function of their content and view, for the tests of features. */
-#ifndef TANDEM_TESTS_FEATURES_STORES_H
-#define TANDEM_TESTS_FEATURES_STORES_H
+#pragma once
 
 #include "features/store.h"
 
@@ -106,5 +105,3 @@ static inline int store_files(const char *folder, const char *ending, char path[
     closedir(listing);
     return n;
 }
-
-#endif

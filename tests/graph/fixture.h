@@ -3,8 +3,7 @@
  * for them; '#' begins a comment line. They lie beside this file in the source tree, so a test
  * needs no path told.
  */
-#ifndef TANDEM_TESTS_NN_FIXTURE_H
-#define TANDEM_TESTS_NN_FIXTURE_H
+#pragma once
 
 #include "unit.h"
 
@@ -68,5 +67,3 @@ static inline double fixture_number(struct fixture *fixture, const char *word)
     fixture_numbers(fixture, word, &number, 1);
     return number;
 }
-
-#endif

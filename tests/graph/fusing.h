@@ -3,8 +3,7 @@
  * passes of its own, and refuse what they are told to; a network with branches for it, and what a
  * run of that gave.
  */
-#ifndef TANDEM_TESTS_NN_FUSING_H
-#define TANDEM_TESTS_NN_FUSING_H
+#pragma once
 
 #include "base/hash/rng.h"
 #include "graph/executor.h"
@@ -461,5 +460,3 @@ __attribute__((unused)) static void refuse(size_t r)
     refused.gradient_form = refusals[r].gradient_form;
     refused.folding = refusals[r].folding;
 }
-
-#endif

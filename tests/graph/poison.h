@@ -2,8 +2,7 @@
  * Memory full of NaN, so that what is read before it is written shows; and values beside the ones
  * they should be, of which NaN is none.
  */
-#ifndef TANDEM_TESTS_NN_POISON_H
-#define TANDEM_TESTS_NN_POISON_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/memory.h"
@@ -54,5 +53,3 @@ static inline void compare(const float *got, const float *wanted, int64_t n, con
             fail_msg("%s[%lld] is %g, wanted %g", what, (long long)i, (double)got[i],
                      (double)wanted[i]);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * What the tests of the image room share: where their files are, the test pattern that
  * tests/fixtures/make_images.py draws too, and digests of pixels.
  */
-#ifndef TESTS_IMAGE_PICTURES_H
-#define TESTS_IMAGE_PICTURES_H
+#pragma once
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -101,5 +100,3 @@ static inline char *next_line(char **table)
     }
     return NULL;
 }
-
-#endif

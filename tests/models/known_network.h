@@ -1,6 +1,5 @@
 /* A known network at a size, for tests. */
-#ifndef TANDEM_TESTS_NN_KNOWN_NETWORK_H
-#define TANDEM_TESTS_NN_KNOWN_NETWORK_H
+#pragma once
 
 #include "models/network.h"
 #include "unit.h"
@@ -15,5 +14,3 @@ static inline tdmi_graph *network_new(const char *name, int size, int classes)
     assert_int_equal(tdmi_network_build(&network, &preprocess, classes, &graph, NULL), TDM_OK);
     return graph;
 }
-
-#endif

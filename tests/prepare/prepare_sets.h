@@ -1,6 +1,5 @@
 /* Sets of pictures for the tests of prepare, and what they ask of every table. */
-#ifndef TANDEM_TESTS_PREPARE_PREPARE_SETS_H
-#define TANDEM_TESTS_PREPARE_PREPARE_SETS_H
+#pragma once
 
 #include "io/arrow/bridge.h"
 #include "data/parquet/write.h"
@@ -164,5 +163,3 @@ static inline void assert_equal_folders(const char *a, const char *b)
     tdmi_text_release(&left);
     tdmi_text_release(&right);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Answers of the fake library; a test finds them there by this name. */
-#ifndef TANDEM_TESTS_TRACK_FAKE_NVML_H
-#define TANDEM_TESTS_TRACK_FAKE_NVML_H
+#pragma once
 
 struct fake_nvml {
     int fails; /* the answer of everything optional; 0: all is well */
@@ -10,5 +9,3 @@ struct fake_nvml {
     int n_started, n_ended;
     _Atomic int n_samples; /* a thread looks while the test waits for it */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* A folder for one test: made before, removed with all that is in it. */
-#ifndef TANDEM_TESTS_TRACK_FOLDER_H
-#define TANDEM_TESTS_TRACK_FOLDER_H
+#pragma once
 
 #include "tandem/log.h"
 #include "unit.h"
@@ -75,5 +74,3 @@ static inline char *text_of(const char *path)
         fclose(file);
     return text;
 }
-
-#endif

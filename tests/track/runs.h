@@ -1,6 +1,5 @@
 /* A run that is open, lines in it, and what became of them. */
-#ifndef TANDEM_TESTS_TRACK_RUNS_H
-#define TANDEM_TESTS_TRACK_RUNS_H
+#pragma once
 
 #include "track/folder.h"
 #include "track/run.h"
@@ -35,5 +34,3 @@ static inline struct tdmi_lines_end up_to(int64_t step)
 {
     return (struct tdmi_lines_end){.step = step};
 }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What a training tells, kept to be looked into.
  */
-#ifndef TANDEM_TESTS_TRAIN_HEARING_H
-#define TANDEM_TESTS_TRAIN_HEARING_H
+#pragma once
 
 #include "tandem/event.h"
 #include "unit.h"
@@ -25,5 +24,3 @@ static inline void assert_heard(const struct heard *heard, const char *words, bo
     if ((strstr(heard->text, words) != NULL) != is_wanted)
         fail_msg("'%s' is %s in: %s", words, is_wanted ? "not" : "", heard->text);
 }
-
-#endif

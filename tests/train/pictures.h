@@ -2,8 +2,7 @@
  * A folder of small PPM pictures in class folders, made by the test itself, and a training small
  * enough to be repeated many times.
  */
-#ifndef TANDEM_TESTS_TRAIN_PICTURES_H
-#define TANDEM_TESTS_TRAIN_PICTURES_H
+#pragma once
 
 #include "base/file/file.h"
 #include "base/memory.h"
@@ -206,5 +205,3 @@ static inline int end_with_tree(void **state)
     free(*state);
     return 0;
 }
-
-#endif

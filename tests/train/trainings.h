@@ -1,6 +1,5 @@
 /* A small training from a bench's values, on any backend. */
-#ifndef TANDEM_TESTS_TRAIN_TRAININGS_H
-#define TANDEM_TESTS_TRAIN_TRAININGS_H
+#pragma once
 
 #include "optim/optimizer.h"
 #include "train/evaluate/evaluator.h"
@@ -163,5 +162,3 @@ static inline void run(struct training *it, const struct tdmi_batch *batch,
         assert_int_equal(tdmi_update_run(it->update, tdmi_step_sums(it->step), n, rates, NULL),
                          TDM_OK);
 }
-
-#endif

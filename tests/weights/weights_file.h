@@ -2,8 +2,7 @@
  * For tests of the readers of weights: a fixture's bytes, opening bytes, what is refused with which
  * words, and tensors whose value k is k.
  */
-#ifndef TANDEM_TESTS_NN_WEIGHTS_FILE_H
-#define TANDEM_TESTS_NN_WEIGHTS_FILE_H
+#pragma once
 
 #include "base/file/file.h"
 #include "base/memory.h"
@@ -133,5 +132,3 @@ static inline void assert_fact(const tdmi_weights *weights, const char *key, con
                      value ? value : "not there");
     }
 }
-
-#endif

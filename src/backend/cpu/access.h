@@ -2,8 +2,7 @@
  * Inside kernels (isa.h): how a vector is loaded and stored, as a constant that the compiler sees
  * through, and the range of an activation that is a clamp.
  */
-#ifndef TANDEM_BACKEND_CPU_ACCESS_H
-#define TANDEM_BACKEND_CPU_ACCESS_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/lanes.h"
@@ -35,5 +34,3 @@ LANES_INLINE struct lanes_range range_of(enum tdmi_act act)
     return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
                                 lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
 }
-
-#endif

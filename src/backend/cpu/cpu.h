@@ -1,8 +1,7 @@
 /*
  * Internals of backend cpu: its kernels by name, among them several for convolutions.
  */
-#ifndef TANDEM_BACKEND_CPU_CPU_H
-#define TANDEM_BACKEND_CPU_CPU_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -57,5 +56,3 @@ extern const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS];
 void tdmi_onednn_write_version(char *text, size_t text_bytes);
 /* Write ", " and the libraries that kernels call with their linked versions; "": none. */
 void tdmi_cpu_write_libraries(char *text, size_t text_bytes);
-
-#endif

@@ -6,8 +6,7 @@
  * backward makes dy from that gradient and y (gradient form).
  * Vectors have one value a channel. See docs/design/backend.md, "Fusion".
  */
-#ifndef TANDEM_BACKEND_CPU_FORMS_H
-#define TANDEM_BACKEND_CPU_FORMS_H
+#pragma once
 
 #include "backend/op.h"
 
@@ -38,5 +37,3 @@ struct tdmi_backward_sums {
     const float *centre;   /* NULL: 0 */
     double *sum, *product; /* written, never added to; both NULL: no sums */
 };
-
-#endif

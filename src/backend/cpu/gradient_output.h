@@ -3,8 +3,7 @@
  * form, and gradients on their way out, masked, added to what is there, and summed for the batch
  * norm below. Sums are f32 for a stretch of pixels and double across stretches.
  */
-#ifndef TANDEM_BACKEND_CPU_GRADIENT_OUTPUT_H
-#define TANDEM_BACKEND_CPU_GRADIENT_OUTPUT_H
+#pragma once
 
 #include "backend/cpu/access.h"
 
@@ -92,5 +91,3 @@ static void end_stretch(const struct gradient_output *to, int end)
         to->sums.product[c] += (double)to->slab->product[c - to->first];
     }
 }
-
-#endif

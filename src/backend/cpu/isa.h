@@ -3,8 +3,7 @@
  * once per set, with TDMI_ISA defined as scalar, avx2 or avx512. Each file ends in a const table
  * TDMI_THIS_ISA(tdmi_NAME). Headers *_body.h are parts of such files.
  */
-#ifndef TANDEM_BACKEND_CPU_ISA_H
-#define TANDEM_BACKEND_CPU_ISA_H
+#pragma once
 
 enum tdmi_isa { TDMI_ISA_SCALAR, TDMI_ISA_AVX2, TDMI_ISA_AVX512, TDMI_ISAS };
 
@@ -31,6 +30,4 @@ const char *tdmi_isa_name(enum tdmi_isa isa);
     {                      \
         &name##_scalar     \
     }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  * every processor. lanes_multiply_add rounds once where the set has it, so results differ between
  * sets in their last bits; on one machine they never do. The compiler is GCC or Clang.
  */
-#ifndef TANDEM_BACKEND_CPU_LANES_H
-#define TANDEM_BACKEND_CPU_LANES_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -328,5 +327,3 @@ LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
 struct lanes_range {
     lanes low, high;
 };
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Translation of a desc and a call to the forms of forms.h, for ops of backend cpu.
  */
-#ifndef TANDEM_BACKEND_CPU_OP_FORMS_H
-#define TANDEM_BACKEND_CPU_OP_FORMS_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 
@@ -73,5 +72,3 @@ static inline const float *tdmi_cpu_masked_input(const struct tdmi_op_desc *desc
     bool is_read = desc->fusion.in[k].act != TDMI_ACT_NONE || call->dx_sums[k];
     return is_read ? call->x[k] : NULL;
 }
-
-#endif

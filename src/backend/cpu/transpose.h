@@ -2,8 +2,7 @@
  * For kernels (isa.h): transpose a square of vectors, and a tensor of consecutive images to one
  * whose lanes are images, and back.
  */
-#ifndef TANDEM_BACKEND_CPU_TRANSPOSE_H
-#define TANDEM_BACKEND_CPU_TRANSPOSE_H
+#pragma once
 
 #include "backend/cpu/lanes.h"
 
@@ -117,5 +116,3 @@ static inline void transpose_out(const float *from, int values, float *to, int64
         for (int rest = v; rest < values; rest++)
             to[i * picture + rest] = from[(int64_t)rest * LANES + i];
 }
-
-#endif

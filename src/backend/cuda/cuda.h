@@ -2,8 +2,7 @@
  * Internals of backend cuda: a GPU, a queue of work on it, and the kernels by op. All files but
  * those of runtime/ include no header of CUDA.
  */
-#ifndef TANDEM_BACKEND_CUDA_CUDA_H
-#define TANDEM_BACKEND_CUDA_CUDA_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -78,5 +77,3 @@ tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err);
 tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err);
 tdm_status tdmi_cuda_replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err);
 void tdmi_cuda_recording_close(tdmi_recording *recording);
-
-#endif

@@ -2,8 +2,7 @@
  * Inside the reference backend: the one matrix product that convolution and dense layers are
  * written with.
  */
-#ifndef TANDEM_BACKEND_REF_REF_H
-#define TANDEM_BACKEND_REF_REF_H
+#pragma once
 
 #include "backend/ref_kernels.h"
 
@@ -26,5 +25,3 @@ void tdmi_ref_multiply_add(const struct tdmi_product *product);
 
 /* to[j][i] = from[i][j] for i < rows, j < columns */
 void tdmi_ref_transpose(const float *from, int rows, int columns, float *to);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Files that are there whole or not at all, and the few path and folder calls the rooms share.
  */
-#ifndef TANDEM_BASE_FILE_FILE_H
-#define TANDEM_BASE_FILE_FILE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/scope.h"
@@ -87,5 +86,3 @@ int64_t tdmi_disk_spare_bytes(const char *path);
 char *tdmi_path_join(tdmi_arena *arena, const char *folder, const char *name);
 /* The part after the last slash. */
 const char *tdmi_path_name(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
  * Input through a file or standard input: one image's bytes, or the list of paths that another
  * program (find, git ls-files) made.
  */
-#ifndef TANDEM_BASE_INPUT_H
-#define TANDEM_BASE_INPUT_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -27,5 +26,3 @@ const void *tdmi_input_bytes(const tdmi_input *input, size_t *length_bytes);
  * there is none. */
 tdm_status tdmi_input_paths(tdmi_input *input, const char *const **paths, size_t *n_paths,
                             tdm_error *err) TDM_MUST_USE;
-
-#endif

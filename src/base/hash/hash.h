@@ -1,8 +1,7 @@
 /*
  * XXH64 for identity and checksums, SHA-256 where a published digest must be matched.
  */
-#ifndef TANDEM_BASE_HASH_HASH_H
-#define TANDEM_BASE_HASH_HASH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void tdmi_sha256_add(tdmi_sha256 *state, const void *bytes, size_t length_bytes)
 void tdmi_sha256_result(tdmi_sha256 *state, uint8_t digest[32]);
 /* 64 lower-case hex digits and a terminator. */
 void tdmi_sha256_hex(const uint8_t digest[32], char hex[65]);
-
-#endif

@@ -2,8 +2,7 @@
  * MD5, for files whose publisher gives no better digest. It detects a damaged download, not a
  * forged one.
  */
-#ifndef TANDEM_BASE_HASH_MD5_H
-#define TANDEM_BASE_HASH_MD5_H
+#pragma once
 
 #include "base/hash/hash.h"
 
@@ -13,5 +12,3 @@ void tdmi_md5_init(tdmi_md5 *state);
 void tdmi_md5_add(tdmi_md5 *state, const void *bytes, size_t length_bytes);
 /* 32 lower-case hex digits and a terminator. */
 void tdmi_md5_result(tdmi_md5 *state, char hex[33]);
-
-#endif

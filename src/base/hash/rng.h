@@ -3,8 +3,7 @@
  * (seed, purpose) and counted by (epoch, sample, draw). No state is shared, so threads, ranks and
  * restarts cannot change what a sample gets.
  */
-#ifndef TANDEM_BASE_HASH_RNG_H
-#define TANDEM_BASE_HASH_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ uint32_t tdmi_rng_below(tdmi_rng *rng, uint32_t bound);
 float tdmi_rng_unit(tdmi_rng *rng);
 /* low + (high - low) * unit, rounded once per operation. */
 float tdmi_rng_uniform(tdmi_rng *rng, float low, float high);
-
-#endif

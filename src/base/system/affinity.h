@@ -2,8 +2,7 @@
  * Where threads may run and where they should. hwloc knows the machine best; where it is not built
  * in, the affinity mask and /sys answer.
  */
-#ifndef TANDEM_BASE_SYSTEM_AFFINITY_H
-#define TANDEM_BASE_SYSTEM_AFFINITY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology);
 /* The answers of affinity_hwloc.c, which is built only where hwloc is there. */
 int tdmi_hwloc_order(int *cpus, int limit);
 bool tdmi_hwloc_topology(struct tdmi_topology *topology);
-
-#endif

@@ -2,8 +2,7 @@
  * The limits that a container sets: cgroup version 1 and 2, this process's group and every group
  * above it that is visible.
  */
-#ifndef TANDEM_BASE_SYSTEM_CGROUP_H
-#define TANDEM_BASE_SYSTEM_CGROUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct tdmi_cgroup tdmi_cgroup_limits(const char *root);
 /* A small text file below root, cut at buffer_bytes - 1 and terminated; its length, or -1. Trailing
  * white space is cut off. */
 long tdmi_system_text(const char *root, const char *path, char *buffer, size_t buffer_bytes);
-
-#endif

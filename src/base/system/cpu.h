@@ -1,8 +1,7 @@
 /*
  * This machine: ISA extensions, cores, caches, memory, limits of the container.
  */
-#ifndef TANDEM_BASE_SYSTEM_CPU_H
-#define TANDEM_BASE_SYSTEM_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void tdmi_cpu_describe(struct tdmi_cpu *cpu);
 /* The part of it that is read from files, below root ("" is this machine): tests give a folder with
  * its own proc/ and sys/. */
 void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu);
-
-#endif

@@ -1,6 +1,5 @@
 /* The only reads of the environment outside src/cli. */
-#ifndef TANDEM_BASE_SYSTEM_ENV_H
-#define TANDEM_BASE_SYSTEM_ENV_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -8,5 +7,3 @@
 const char *tdmi_env(const char *name);
 /* $TANDEM_HOME, else $XDG_CACHE_HOME/tandem, else $HOME/.cache/tandem, else NULL. */
 char *tdmi_env_home(tdmi_arena *arena);
-
-#endif

@@ -4,14 +4,11 @@
  * then computes the same bits, so the choice is free. Sanitizers cannot run in the resolver, and
  * Clang before 17 mangles such functions; both get the plain function.
  */
-#ifndef TANDEM_BASE_SYSTEM_MULTIVERSION_H
-#define TANDEM_BASE_SYSTEM_MULTIVERSION_H
+#pragma once
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
 #define TDMI_MULTIVERSION __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define TDMI_MULTIVERSION
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * longer to load than most commands run: libtandem_<name>.so, opened on first use. Each exports one
  * table of functions; plugin_inside.c is linked into each.
  */
-#ifndef TANDEM_BASE_SYSTEM_PLUGIN_H
-#define TANDEM_BASE_SYSTEM_PLUGIN_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -30,5 +29,3 @@ typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, co
  * TDM_E_MEMORY: not open yet, and less than room_bytes of addresses are left. */
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             size_t room_bytes, const void **table, tdm_error *err) TDM_MUST_USE;
-
-#endif

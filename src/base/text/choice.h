@@ -1,6 +1,5 @@
 /* Look-up of one name in a list, used by every registry. */
-#ifndef TANDEM_BASE_TEXT_CHOICE_H
-#define TANDEM_BASE_TEXT_CHOICE_H
+#pragma once
 
 #include "tandem/error.h"
 
@@ -8,5 +7,3 @@
  * kind of thing: "model". */
 tdm_status tdmi_choice_find(const char *what, const char *name, const char *const *names, int n,
                             int *index, tdm_error *err) TDM_MUST_USE;
-
-#endif

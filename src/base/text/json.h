@@ -1,6 +1,5 @@
 /* The document of the JSON reader, as the queries see it. */
-#ifndef TANDEM_BASE_TEXT_JSON_H
-#define TANDEM_BASE_TEXT_JSON_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/scope.h"
@@ -33,5 +32,3 @@ struct tdm_json_document {
 
 TDMI_POINTER_RELEASE(tdm_json_writer, tdm_json_writer_free)
 TDMI_POINTER_RELEASE(tdm_json_document, tdm_json_document_free)
-
-#endif

@@ -10,8 +10,7 @@
  * itself is the program's own and may have line ends. Conversions are printf's without %n, wide
  * characters and long double; %s counts its width in characters.
  */
-#ifndef TANDEM_BASE_TEXT_QUOTE_H
-#define TANDEM_BASE_TEXT_QUOTE_H
+#pragma once
 
 #include "tandem/api.h"
 #include <stdarg.h>
@@ -37,5 +36,3 @@ size_t tdmi_spell(const char *at, size_t room_bytes, char spelled[TDMI_SPELLED_B
 /* tdmi_quote_text for a function that has a format of its own. */
 size_t tdmi_quote(char *text, size_t text_bytes, const char *format, va_list arguments)
     TDM_PRINTF(3, 0);
-
-#endif

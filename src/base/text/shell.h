@@ -2,8 +2,7 @@
  * Words of commands that are suggested for copying: a name with a space in it, or anything else
  * that a shell would take for something of its own, is quoted.
  */
-#ifndef TANDEM_BASE_SHELL_H
-#define TANDEM_BASE_SHELL_H
+#pragma once
 
 #include "tandem/api.h"
 #include <stddef.h>
@@ -16,5 +15,3 @@
  * zsh, ksh), so that none of them reaches a terminal. A name that begins like an option gets "./".
  * Cut with … where it does not fit. */
 const char *tdmi_shell_word(const char *word, char *text, size_t text_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * "Did you mean …?": the known name nearest to a mistyped one. Feed every known name to consider,
  * then ask for the words.
  */
-#ifndef TANDEM_BASE_SUGGEST_H
-#define TANDEM_BASE_SUGGEST_H
+#pragma once
 
 #include "tandem/api.h"
 #include <stddef.h>
@@ -18,5 +17,3 @@ void tdmi_suggest_consider(tdmi_suggestion *suggestion, const char *known);
 /* "; did you mean '--epochs'?" with prefix before the name, or "". */
 const char *tdmi_suggest_words(const tdmi_suggestion *suggestion, const char *prefix, char *text,
                                size_t text_bytes);
-
-#endif

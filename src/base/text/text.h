@@ -2,8 +2,7 @@
  * A growing byte string, always terminated. The first failed growth is remembered and
  * makes later additions do nothing: check is_broken once at the end.
  */
-#ifndef TANDEM_BASE_TEXT_TEXT_H
-#define TANDEM_BASE_TEXT_TEXT_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -44,5 +43,3 @@ size_t tdmi_number_write(double value, char text[32]);
 /* The whole of text as a number (strtod's forms); false when it is none or leaves anything over. A
  * number too large for a double reads as an infinity. */
 bool tdmi_number_read(const char *text, double *value);
-
-#endif

@@ -3,8 +3,7 @@
  * image; and the sweep that computes it: every item of a source once, on a pool's threads, with
  * progress events and a stop on request.
  */
-#ifndef TANDEM_DATA_AUDIT_CONTENTS_H
-#define TANDEM_DATA_AUDIT_CONTENTS_H
+#pragma once
 
 #include "base/thread.h"
 #include "data/source/source.h"
@@ -39,5 +38,3 @@ tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source 
 /* Hash of the bytes of one image. Never 0. */
 uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes);
 void tdmi_contents_release(tdmi_contents *contents);
-
-#endif

@@ -3,8 +3,7 @@
  * follow. audit collects them and looks for copies among them; prepare checks every image in the
  * same way before it stores it.
  */
-#ifndef TANDEM_DATA_AUDIT_FINDING_H
-#define TANDEM_DATA_AUDIT_FINDING_H
+#pragma once
 
 #include "data/source/source.h"
 #include "tandem/prepare.h"
@@ -47,5 +46,3 @@ static inline uint32_t tdmi_verdict_bit(enum tdm_verdict verdict)
 {
     return 1u << verdict;
 }
-
-#endif

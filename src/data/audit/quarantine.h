@@ -4,8 +4,7 @@
  *
  *     {"path":"cat/17.jpg","verdict":"truncated","reason":"…"}
  */
-#ifndef TANDEM_DATA_AUDIT_QUARANTINE_H
-#define TANDEM_DATA_AUDIT_QUARANTINE_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/prepare.h"
@@ -26,5 +25,3 @@ tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine,
 void tdmi_quarantine_free(tdmi_quarantine *quarantine);
 TDMI_POINTER_RELEASE(tdmi_quarantine, tdmi_quarantine_free)
 bool tdmi_quarantine_has(const tdmi_quarantine *quarantine, const char *path);
-
-#endif

@@ -11,8 +11,7 @@
  * taken from train; neither side uses test, and nobody its copies. A stored assignment
  * is kept too (images added later do not move the old ones), unless the source gives another.
  */
-#ifndef TANDEM_DATA_AUDIT_SPLIT_H
-#define TANDEM_DATA_AUDIT_SPLIT_H
+#pragma once
 
 #include "data/audit/contents.h"
 
@@ -53,5 +52,3 @@ tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *conte
                            struct tdmi_split_options options, struct tdmi_split_stored stored,
                            tdmi_split *split, tdm_error *err) TDM_MUST_USE;
 void tdmi_split_release(tdmi_split *split);
-
-#endif

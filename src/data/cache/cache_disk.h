@@ -10,8 +10,7 @@
  * A GiB of the disk (a tenth of a small one) stays free. Safe for any number of processes:
  * files appear whole by rename, and one that vanishes or is damaged is read from its source again.
  */
-#ifndef TANDEM_DATA_CACHE_CACHE_DISK_H
-#define TANDEM_DATA_CACHE_CACHE_DISK_H
+#pragma once
 
 #include "data/source/source.h"
 
@@ -30,5 +29,3 @@ bool tdmi_disk_cache_get(tdmi_disk_cache *cache, struct tdmi_bytes_key key, tdmi
 /* Keeps them if there is room and, where the key is their hash, they have it. What goes wrong is
  * logged once and costs only time. Any thread. */
 void tdmi_disk_cache_put(tdmi_disk_cache *cache, struct tdmi_bytes_key key, const tdmi_text *bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * A cache in memory: byte strings by sample, for any number of threads. Nothing is ever evicted: an
  * epoch reads every sample once in a new order, so eviction would not raise the hit rate.
  */
-#ifndef TANDEM_DATA_CACHE_CACHE_MEMORY_H
-#define TANDEM_DATA_CACHE_CACHE_MEMORY_H
+#pragma once
 
 #include "base/scope.h"
 
@@ -23,5 +22,3 @@ const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample
 /* Copies the bytes, if there is room and the sample is not cached yet. */
 void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void *bytes,
                            size_t length_bytes);
-
-#endif

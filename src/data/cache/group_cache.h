@@ -2,8 +2,7 @@
  * A cache of decoded groups, shared by threads: the first thread that needs a group loads it, the
  * others wait for it, and the least recently used group is evicted first.
  */
-#ifndef TANDEM_DATA_CACHE_GROUP_CACHE_H
-#define TANDEM_DATA_CACHE_GROUP_CACHE_H
+#pragma once
 
 #include "base/scope.h"
 
@@ -30,5 +29,3 @@ TDMI_POINTER_RELEASE(tdmi_group_cache, tdmi_group_cache_free)
 tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
                                  tdm_error *err) TDM_MUST_USE;
 void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group);
-
-#endif

@@ -2,8 +2,7 @@
  * The log of a Delta table: which commits and checkpoints lie in _delta_log, which of them make a
  * version, and their replay.
  */
-#ifndef TANDEM_DATA_DELTA_LOG_H
-#define TANDEM_DATA_DELTA_LOG_H
+#pragma once
 
 #include "data/delta/replay.h"
 
@@ -19,5 +18,3 @@ bool tdmi_delta_path_version(const char *path, tdmi_arena *arena, const char **t
  * requires an unsupported feature. */
 tdm_status tdmi_delta_log_read(const char *path, int64_t version, struct tdmi_delta_table *table,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Paths as a Delta log writes them: percent-encoded URIs, relative to the table or absolute.
  */
-#ifndef TANDEM_DATA_DELTA_PATH_H
-#define TANDEM_DATA_DELTA_PATH_H
+#pragma once
 
 #include "base/arena.h"
 #include "tandem/error.h"
@@ -21,5 +20,3 @@ tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const cha
 
 /* The reverse, for paths relative to the table: characters that a URI cannot hold become %XX. */
 const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path);
-
-#endif

@@ -4,8 +4,7 @@
  * when the last action that names it (path and deletion vector) adds it. Knows no file system:
  * delta/log.c reads the texts.
  */
-#ifndef TANDEM_DATA_DELTA_REPLAY_H
-#define TANDEM_DATA_DELTA_REPLAY_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/scope.h"
@@ -92,5 +91,3 @@ tdm_status tdmi_delta_replay_finish(const tdmi_delta_replay *replay, int64_t ver
  * no checkpoint. TDM_E_ABSENT: a build without Arrow. */
 tdm_status tdmi_delta_checkpoint_read(tdmi_delta_replay *replay, const char *path,
                                       const char *origin, tdm_error *err) TDM_MUST_USE;
-
-#endif

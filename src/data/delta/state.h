@@ -2,8 +2,7 @@
  * State of a replay between two actions. Internal: delta/replay.c writes it and delta/table.c makes
  * it into a table.
  */
-#ifndef TANDEM_DATA_DELTA_STATE_H
-#define TANDEM_DATA_DELTA_STATE_H
+#pragma once
 
 #include "data/delta/replay.h"
 
@@ -75,5 +74,3 @@ int tdmi_delta_schema_find(const struct tdmi_delta_table *table, const char *nam
 bool tdmi_delta_type_divides(const char *type);
 /* text is never "" (that is null) and the type is one that divides. */
 bool tdmi_delta_value_fits(const char *type, const char *text);
-
-#endif

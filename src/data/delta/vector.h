@@ -2,8 +2,7 @@
  * Deletion vectors: the numbers of rows of a data file that are no longer part of the table, as
  * compressed bitmaps in a file beside the data or in the log itself.
  */
-#ifndef TANDEM_DATA_DELTA_VECTOR_H
-#define TANDEM_DATA_DELTA_VECTOR_H
+#pragma once
 
 #include "base/text/text.h"
 #include "data/delta/replay.h"
@@ -23,5 +22,3 @@ tdm_status tdmi_delta_vector_decode(const void *bytes, size_t n_bytes, const cha
 /* Z85 (five characters for four bytes) into bytes, replacing what that held. false: a length or a
  * character that is none of it, or no memory (bytes is then broken). */
 bool tdmi_delta_z85(const char *text, tdmi_text *bytes) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * files it has, and one for each update: which go and which come. delta-rs, Spark and others read
  * the folder as a Delta table by it, any version of it.
  */
-#ifndef TANDEM_DATA_DELTA_WRITE_H
-#define TANDEM_DATA_DELTA_WRITE_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/text/text.h"
@@ -55,5 +54,3 @@ tdm_status tdmi_delta_write_next(const char *folder, const struct tdmi_delta_com
 tdm_status tdmi_delta_names(const char *folder, int64_t version, tdmi_arena *arena,
                             const char ***names, int64_t *n, bool *is_whole,
                             tdm_error *err) TDM_MUST_USE;
-
-#endif

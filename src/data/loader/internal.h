@@ -2,8 +2,7 @@
  * The internals of a loader, shared by the file that makes it (loader/open.c) and the one that runs
  * it (loader.c).
  */
-#ifndef TANDEM_DATA_LOADER_INTERNAL_H
-#define TANDEM_DATA_LOADER_INTERNAL_H
+#pragma once
 
 #include "data/loader/picture.h"
 
@@ -106,5 +105,3 @@ void *tdmi_loader_work(void *self);
 /* Called with the lock held once the first images have been read: decide whether a cache of encoded
  * images is worth its memory (loader/open.c). */
 void tdmi_loader_decide(tdmi_loader *loader);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */
-#ifndef TANDEM_DATA_LOADER_LOADER_H
-#define TANDEM_DATA_LOADER_LOADER_H
+#pragma once
 
 #include "base/scope.h"
 #include "data/order/order.h"
@@ -177,5 +176,3 @@ struct tdmi_loader_rates {
 void tdmi_loader_rates(const tdmi_loader *loader, struct tdmi_loader_rates *rates);
 /* One sentence on the cache in use, for the thread that calls next: next may still choose one. */
 const char *tdmi_loader_cache_note(const tdmi_loader *loader);
-
-#endif

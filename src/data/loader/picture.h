@@ -2,8 +2,7 @@
  * One image of a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. The pipeline is
  * fixed when the loader opens; each thread has its own working memory.
  */
-#ifndef TANDEM_DATA_LOADER_PICTURE_H
-#define TANDEM_DATA_LOADER_PICTURE_H
+#pragma once
 
 #include "data/cache/cache_disk.h"
 #include "data/cache/cache_memory.h"
@@ -104,5 +103,3 @@ tdm_status tdmi_picture_run(struct tdmi_picture_scratch *scratch, int n,
                             tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_picture_end(struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                             tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -12,8 +12,7 @@
  *
  * The values are part of the format of a run: tests hold them against second implementations.
  */
-#ifndef TANDEM_DATA_ORDER_ORDER_H
-#define TANDEM_DATA_ORDER_ORDER_H
+#pragma once
 
 #include "data/source/source.h"
 
@@ -119,5 +118,3 @@ void tdmi_order_groups_free(struct tdmi_order_groups *groups);
 int64_t tdmi_order_balanced_at(const tdmi_order *order, uint32_t epoch, int64_t position,
                                int64_t *repeat);
 void tdmi_order_classes_free(struct tdmi_order_classes *classes);
-
-#endif

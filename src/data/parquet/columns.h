@@ -2,8 +2,7 @@
  * Which column of a Parquet file is what: the images, their labels, paths, parts and hashes.
  * Found by name and type, or named by the caller.
  */
-#ifndef TANDEM_DATA_PARQUET_COLUMNS_H
-#define TANDEM_DATA_PARQUET_COLUMNS_H
+#pragma once
 
 #include "base/arena.h"
 #include "data/parquet/table.h"
@@ -42,5 +41,3 @@ tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
                                      const struct tdm_source_options *options, tdmi_arena *arena,
                                      struct tdmi_parquet_columns *columns,
                                      tdm_error *err) TDM_MUST_USE;
-
-#endif

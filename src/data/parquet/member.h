@@ -1,8 +1,7 @@
 /*
  * Internal to the Parquet table: the table, its files, and how their rows are listed and loaded.
  */
-#ifndef TANDEM_DATA_PARQUET_MEMBER_H
-#define TANDEM_DATA_PARQUET_MEMBER_H
+#pragma once
 
 #include "data/cache/group_cache.h"
 #include "data/source/listing.h"
@@ -135,5 +134,3 @@ void tdmi_parquet_group_of_unit(const struct tdmi_parquet_table *table, int64_t 
  * closes. */
 tdm_status tdmi_parquet_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **own,
                               const tdmi_storage_file **bytes, tdm_error *err) TDM_MUST_USE;
-
-#endif

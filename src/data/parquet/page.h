@@ -3,8 +3,7 @@
  * values. Columns of binary or fixed values without repetition, plain or by dictionary, pages of
  * version 1 and 2. Nothing in the bytes is trusted.
  */
-#ifndef TANDEM_DATA_PARQUET_PAGE_H
-#define TANDEM_DATA_PARQUET_PAGE_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -79,5 +78,3 @@ tdm_status tdmi_page_check_levels(const struct tdmi_page_head *head, tdm_error *
 /* Which of n_values are null, from definition levels alone. */
 tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_definition,
                            int32_t n_values, bool *is_null, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * is reached by reading its page and nothing else. From the offset index where the file has one,
  * else by walking from head to head.
  */
-#ifndef TANDEM_DATA_PARQUET_PAGES_H
-#define TANDEM_DATA_PARQUET_PAGES_H
+#pragma once
 
 #include "io/arrow/bridge.h"
 #include "data/parquet/page.h"
@@ -53,5 +52,3 @@ tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int6
 /* Adds which page of which file failed. */
 tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                             int64_t page, tdm_status status, tdm_error *err);
-
-#endif

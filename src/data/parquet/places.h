@@ -2,8 +2,7 @@
  * Positions of a page's values (in the file, in a Snappy body or in the dictionary), so that a
  * large value is read on its own and the page is never whole in memory.
  */
-#ifndef TANDEM_DATA_PARQUET_PLACES_H
-#define TANDEM_DATA_PARQUET_PLACES_H
+#pragma once
 
 #include "data/parquet/pages.h"
 
@@ -62,5 +61,3 @@ tdm_status tdmi_places_find(const struct tdmi_pages *pages, const tdmi_storage_f
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_places_release(struct tdmi_page_places *places);
 int64_t tdmi_places_held_bytes(const struct tdmi_page_places *places);
-
-#endif

@@ -4,8 +4,7 @@
  * lists the layouts. Where every image is a page of its own it is read by itself, else its row
  * group is decoded and kept in a cache for its neighbours.
  */
-#ifndef TANDEM_DATA_PARQUET_TABLE_H
-#define TANDEM_DATA_PARQUET_TABLE_H
+#pragma once
 
 #include "data/source/source.h"
 
@@ -56,5 +55,3 @@ int64_t tdmi_parquet_table_group_first(const void *self, int64_t group);
     .raw_shape = tdmi_parquet_table_raw_shape, .geometry = tdmi_parquet_table_geometry,            \
     .read_raw = tdmi_parquet_table_read_raw, .row_file = tdmi_parquet_table_row_file,              \
     .n_groups = tdmi_parquet_table_n_groups, .group_first = tdmi_parquet_table_group_first
-
-#endif

@@ -4,8 +4,7 @@
  * reader of the offset index reaches each with one read; to every other reader the file is an
  * ordinary one. The same rows and options give the same bytes with the same version of Arrow.
  */
-#ifndef TANDEM_DATA_PARQUET_WRITE_H
-#define TANDEM_DATA_PARQUET_WRITE_H
+#pragma once
 
 #include "io/arrow/write.h"
 #include "data/source/source.h"
@@ -57,5 +56,3 @@ TDMI_POINTER_RELEASE(tdmi_parquet_writer, tdmi_parquet_writer_free)
 /* Whether a file name is that of a part as prepare writes it, with the hash of the file's bytes:
  * "part-00003-0123456789abcdef.parquet". */
 bool tdmi_parquet_is_part_name(const char *name);
-
-#endif

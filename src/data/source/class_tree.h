@@ -13,8 +13,7 @@
  * Names that begin with "." or "_" belong to tools, not to data sets, and are skipped, and so is a
  * folder that holds a run.json: a run written among the images is no class.
  */
-#ifndef TANDEM_DATA_SOURCE_CLASS_TREE_H
-#define TANDEM_DATA_SOURCE_CLASS_TREE_H
+#pragma once
 
 #include "base/file/file.h"
 #include "data/source/listing.h"
@@ -58,5 +57,3 @@ tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listi
  * cannot be listed is an error that names it. Sets peek. An entry's place is its size in bytes, -1
  * where the store's listing has none. */
 tdm_status tdmi_tree_walk(struct tdmi_tree *tree, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * List files: rows of path, label and part, as CSV (RFC 4180) or as JSON objects, one a line.
  */
-#ifndef TANDEM_DATA_SOURCE_LIST_FILE_H
-#define TANDEM_DATA_SOURCE_LIST_FILE_H
+#pragma once
 
 #include "base/text/text.h"
 #include "data/source/source.h"
@@ -38,5 +37,3 @@ typedef tdm_status tdmi_json_line(void *self, int64_t line, const tdm_json_value
                                   tdm_error *err);
 tdm_status tdmi_json_lines(const char *name, const char *bytes, size_t n_bytes,
                            tdmi_json_line *take, void *self, tdm_error *err) TDM_MUST_USE;
-
-#endif

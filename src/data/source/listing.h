@@ -2,8 +2,7 @@
  * A listing: the items and classes that a source finds when it opens a path, held in memory. The
  * state of every kind of source begins with one.
  */
-#ifndef TANDEM_DATA_SOURCE_LISTING_H
-#define TANDEM_DATA_SOURCE_LISTING_H
+#pragma once
 
 #include "base/arena.h"
 #include "data/source/source.h"
@@ -92,5 +91,3 @@ bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word);
  * items by the indices of the classes (-1 stays). The listing has no classes before. */
 tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
                               tdm_error *err) TDM_MUST_USE;
-
-#endif

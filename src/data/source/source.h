@@ -8,8 +8,7 @@
  * reach (row groups of a foreign Parquet file), neighbours that are read together form a group, and
  * an order that stays inside few groups at a time is many times faster.
  */
-#ifndef TANDEM_DATA_SOURCE_SOURCE_H
-#define TANDEM_DATA_SOURCE_SOURCE_H
+#pragma once
 
 #include "base/scope.h"
 #include "base/text/text.h"
@@ -154,5 +153,3 @@ void tdmi_lost_rows_release(tdmi_lost_rows *lost);
  * other than Parquet and Delta are not counted. */
 tdm_status tdmi_lost_rows_add(tdmi_lost_rows *lost, const tdmi_source *source, int64_t item,
                               const char *why, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -9,8 +9,7 @@
  * The list, with arguments and ranges, is augments.def; docs/reference/augmentations.md defines
  * each.
  */
-#ifndef TANDEM_IMAGE_AUGMENT_AUGMENT_H
-#define TANDEM_IMAGE_AUGMENT_AUGMENT_H
+#pragma once
 
 #include "base/text/text.h"
 #include "image/image.h"
@@ -129,5 +128,3 @@ void tdmi_augment_pair(const struct tdmi_augment *augment, const struct tdmi_aug
  * (own · blend + partner · (256 - blend) + 128) >> 8. spare holds one image. */
 void tdmi_augment_mix(const struct tdmi_mix *mixes, int n, struct tdmi_augment_shape shape,
                       uint8_t *pixels, uint8_t *spare);
-
-#endif

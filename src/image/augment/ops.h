@@ -2,8 +2,7 @@
  * The parts of augmentation: draws, and what is done to the bytes of one image. Factors are 1 for
  * no change; "blend" is base + factor · (image - base), rounded to nearest and cut to a byte.
  */
-#ifndef TANDEM_IMAGE_AUGMENT_OPS_H
-#define TANDEM_IMAGE_AUGMENT_OPS_H
+#pragma once
 
 #include "base/hash/rng.h"
 #include "image/augment/augment.h"
@@ -43,5 +42,3 @@ void tdmi_colour_equalize(struct tdmi_canvas *canvas);     /* each channel's his
 /* ---- augment/randaugment.c ----------------------------------------------------------------- */
 
 void tdmi_randaugment(struct tdmi_canvas *canvas, int n_operations, int magnitude, tdmi_rng *rng);
-
-#endif

@@ -3,8 +3,7 @@
  * from bytes in memory, or appends a file's bytes to a text; it knows nothing of names, orientation
  * or preprocessing. Its messages state the fault inside the file; formats.c adds the file's name.
  */
-#ifndef TANDEM_IMAGE_FORMATS_CODEC_H
-#define TANDEM_IMAGE_FORMATS_CODEC_H
+#pragma once
 
 #include "image/image.h"
 
@@ -134,5 +133,3 @@ const uint8_t *tdmi_exif_in_jpeg(const uint8_t *bytes, size_t length_bytes, size
 const uint8_t *tdmi_exif_in_png(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
 /* The orientation tag of such a block; 1 when it has none or is damaged. */
 int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  * What a WebP file consists of, found by walking its chunks and nothing else: always built, for
  * facts.h and, where libwebp is there, for the decoder.
  */
-#ifndef TANDEM_IMAGE_FORMATS_WEBP_LAYOUT_H
-#define TANDEM_IMAGE_FORMATS_WEBP_LAYOUT_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -31,5 +30,3 @@ struct tdmi_webp_layout {
 /* TDM_E_INPUT when no first frame with its size can be found; what was found until then stays. */
 tdm_status tdmi_webp_walk(const uint8_t *bytes, size_t length_bytes,
                           struct tdmi_webp_layout *layout, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * bits tells what most codes mean and how many bits they take together with the value that follows
  * them; the rest is found by comparing lengths.
  */
-#ifndef TANDEM_IMAGE_JPEG_CODES_H
-#define TANDEM_IMAGE_JPEG_CODES_H
+#pragma once
 
 #include "image/jpeg/layout.h"
 
@@ -46,5 +45,3 @@ struct tdmi_jpeg_codes {
 /* kind is TDMI_JPEG_DC or _AC. false where lengths are impossible. */
 bool tdmi_jpeg_codes_make(const uint8_t *counts_and_symbols, int kind,
                           struct tdmi_jpeg_codes *codes);
-
-#endif

@@ -5,8 +5,7 @@
  * Coefficients of two blocks that stand side by side lie woven into each other, 16 in a row: first
  * the eight of the left block, then those of the right one.
  */
-#ifndef TANDEM_IMAGE_JPEG_KERNELS_H
-#define TANDEM_IMAGE_JPEG_KERNELS_H
+#pragma once
 
 #include "image/jpeg/codes.h"
 
@@ -62,5 +61,3 @@ struct tdmi_jpeg_kernels {
 const struct tdmi_jpeg_kernels *tdmi_jpeg_kernels_best(void);
 
 extern const struct tdmi_jpeg_kernels tdmi_jpeg_avx2;
-
-#endif

@@ -3,8 +3,7 @@
  * no component larger than the first. jpeg/plain.h decodes such files; any other file, or one with
  * the least irregularity, is left to libjpeg-turbo.
  */
-#ifndef TANDEM_IMAGE_JPEG_LAYOUT_H
-#define TANDEM_IMAGE_JPEG_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ size_t tdmi_jpeg_most_bytes(const struct tdmi_jpeg_layout *layout);
  * two restarts, is from starts[i] to starts[i + 1]; there are n_segments + 1 starts. false where
  * the markers are not exactly those that belong there. */
 bool tdmi_jpeg_unstuff(const struct tdmi_jpeg_layout *layout, uint8_t *out, size_t *starts);
-
-#endif

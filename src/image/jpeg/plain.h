@@ -3,8 +3,7 @@
  * part of the time. It takes only files that are sound to the last bit, and none on a CPU without
  * AVX2 and BMI2. All others are for libjpeg-turbo, which also reports what is wrong with them.
  */
-#ifndef TANDEM_IMAGE_JPEG_PLAIN_H
-#define TANDEM_IMAGE_JPEG_PLAIN_H
+#pragma once
 
 #include "image/formats/codec.h"
 
@@ -17,5 +16,3 @@ tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source, tdmi_i
  * memory of room is used. */
 tdm_status tdmi_jpeg_plain_check(const struct tdmi_codec_source *source, tdmi_image *room,
                                  bool *is_sound, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -9,8 +9,7 @@
  * Reading runs on behind a segment into the next one, so that nothing has to be asked for each bit;
  * what was read is counted at the end of each block and, exactly, at the end of the segment.
  */
-#ifndef TANDEM_IMAGE_JPEG_STREAM_H
-#define TANDEM_IMAGE_JPEG_STREAM_H
+#pragma once
 
 #include "image/jpeg/kernels.h"
 #include <string.h>
@@ -291,5 +290,3 @@ TDMI_INLINE bool tdmi_jpeg_two_blocks(struct tdmi_jpeg_bits *first, struct tdmi_
     *second = b.bits;
     return true;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * Between the passes four rows lie woven into each other, so that the weights of four rows meet
  * their pixels in one 32-bit lane: byte b of rows 4q … 4q + 3 is at 4 b … 4 b + 3 of quad q.
  */
-#ifndef TANDEM_IMAGE_RESIZE_KERNELS_H
-#define TANDEM_IMAGE_RESIZE_KERNELS_H
+#pragma once
 
 #include "image/resize/weights.h"
 
@@ -39,5 +38,3 @@ const struct tdmi_resize_kernels *tdmi_resize_kernels_best(void);
 const struct tdmi_resize_kernels *tdmi_resize_kernels_at(int index);
 
 extern const struct tdmi_resize_kernels tdmi_resize_scalar, tdmi_resize_avx2, tdmi_resize_avx512;
-
-#endif

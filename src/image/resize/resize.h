@@ -3,8 +3,7 @@
  * only the pixels it keeps and equals the same crop of the whole result bit by bit. And resampling
  * of rows as they come, for a decoder whose image need never be whole in memory.
  */
-#ifndef TANDEM_IMAGE_RESIZE_RESIZE_H
-#define TANDEM_IMAGE_RESIZE_RESIZE_H
+#pragma once
 
 #include "image/image.h"
 #include "image/resize/kernels.h"
@@ -76,5 +75,3 @@ bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler);
  * after the last source row all are. */
 void tdmi_resampler_feed(struct tdmi_resampler *resampler, const uint8_t *rows, size_t stride_bytes,
                          const uint8_t *end, int first, int n);
-
-#endif

@@ -3,8 +3,7 @@
  * each. They come in groups of four inputs, because that is what vector code multiplies at once;
  * what a group has too many weighs nothing. All kernels get their coefficients here.
  */
-#ifndef TANDEM_IMAGE_RESIZE_WEIGHTS_H
-#define TANDEM_IMAGE_RESIZE_WEIGHTS_H
+#pragma once
 
 #include "image/image.h"
 
@@ -57,5 +56,3 @@ void tdmi_weights_fill(const struct tdmi_axis *axis, enum tdmi_filter filter,
 /* The inputs that all outputs together look at: the first one and how many. */
 struct tdmi_span tdmi_weights_inputs(const struct tdmi_axis *axis,
                                      const struct tdmi_resize_weights *weights);
-
-#endif

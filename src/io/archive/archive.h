@@ -3,8 +3,7 @@
  * number of threads at once. The list is made when the archive is opened; a read is one request to
  * storage and shares nothing. Names are just names: nothing is ever written under them.
  */
-#ifndef TANDEM_IO_ARCHIVE_ARCHIVE_H
-#define TANDEM_IO_ARCHIVE_ARCHIVE_H
+#pragma once
 
 #include "base/scope.h"
 #include "base/text/text.h"
@@ -60,5 +59,3 @@ tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t
                              tdmi_text *text, const void **at, tdm_error *err) TDM_MUST_USE;
 /* Above the size of any image. */
 #define TDMI_ARCHIVE_PICTURE_BYTES ((int64_t)1 << 30)
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the two archive readers and archive.c: a growing list of entries over records. */
-#ifndef TANDEM_IO_ARCHIVE_FORM_H
-#define TANDEM_IO_ARCHIVE_FORM_H
+#pragma once
 
 #include "io/archive/archive.h"
 #include "io/storage/records.h"
@@ -36,5 +35,3 @@ enum { TDMI_ZIP_STORED = 0, TDMI_ZIP_DEFLATED = 8 };
 tdm_status tdmi_tar_list(struct tdmi_archive *archive, int64_t n_most, tdm_error *err) TDM_MUST_USE;
 /* Is this block the head of an entry? */
 bool tdmi_tar_is_head(const uint8_t block[512]);
-
-#endif

@@ -6,8 +6,7 @@
  * The receiver of a struct calls its release when it is not NULL, once. Children are released by
  * their parents. tdmi_arrow_…_release() do that and accept zeroed structs.
  */
-#ifndef TANDEM_IO_ARROW_ABI_H
-#define TANDEM_IO_ARROW_ABI_H
+#pragma once
 
 #include <stdint.h>
 
@@ -76,5 +75,4 @@ static inline void tdmi_arrow_stream_release(struct ArrowArrayStream *stream)
 
 #ifdef __cplusplus
 }
-#endif
 #endif

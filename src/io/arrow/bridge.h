@@ -6,8 +6,7 @@
  *
  * Writing is in arrow/write.h, remote file systems are in arrow/storage.h.
  */
-#ifndef TANDEM_IO_ARROW_BRIDGE_H
-#define TANDEM_IO_ARROW_BRIDGE_H
+#pragma once
 
 #include "io/arrow/abi.h"
 #include "tandem/error.h"
@@ -86,5 +85,4 @@ tdm_status tdmi_arrow_decompress(int codec, const void *bytes, size_t n_bytes, v
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -2,8 +2,7 @@
  * One value of a column in Arrow's C data interface: which schema, which array, which row. Every
  * question answers false for a type it does not fit.
  */
-#ifndef TANDEM_IO_ARROW_CELL_H
-#define TANDEM_IO_ARROW_CELL_H
+#pragma once
 
 #include "base/scope.h"
 #include "io/arrow/bridge.h"
@@ -53,5 +52,3 @@ bool tdmi_arrow_is_integer(const struct ArrowSchema *schema);
 bool tdmi_arrow_is_number(const struct ArrowSchema *schema);
 /* "text", "integer", "list", …: for people. */
 const char *tdmi_arrow_type_word(const struct ArrowSchema *schema);
-
-#endif

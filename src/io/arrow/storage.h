@@ -2,8 +2,7 @@
  * Object stores through Arrow's file systems: s3://, gs://, hdfs:// (and file://). The remote half
  * of storage.h, which is what other files use. Errors name the URI and what the store answered.
  */
-#ifndef TANDEM_IO_ARROW_STORAGE_H
-#define TANDEM_IO_ARROW_STORAGE_H
+#pragma once
 
 #include "base/file/file.h"
 
@@ -36,5 +35,4 @@ tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -7,8 +7,7 @@
  * In the plugin the functions of the table are those of the same headers, so the C++ files do not
  * know whether they are linked or loaded.
  */
-#ifndef TANDEM_IO_ARROW_TABLE_H
-#define TANDEM_IO_ARROW_TABLE_H
+#pragma once
 
 #include "io/arrow/storage.h"
 #include "io/arrow/write.h"
@@ -30,5 +29,4 @@ tdm_status tdmi_arrow_load(const struct tdmi_arrow_table **table, tdm_error *err
 
 #ifdef __cplusplus
 }
-#endif
 #endif

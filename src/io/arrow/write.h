@@ -2,8 +2,7 @@
  * Parquet files as prepare writes them, through Arrow: a column of images in which every image
  * is a page of its own, and small columns beside it. parquet/write.h is what other files use.
  */
-#ifndef TANDEM_IO_ARROW_WRITE_H
-#define TANDEM_IO_ARROW_WRITE_H
+#pragma once
 
 #include "io/arrow/bridge.h"
 
@@ -57,5 +56,4 @@ void tdmi_arrow_writer_free(tdmi_arrow_writer *writer);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /*
  * Decompression of zip and gzip, behind a table that builds without zlib leave out.
  */
-#ifndef TANDEM_IO_COMPRESS_INFLATE_H
-#define TANDEM_IO_COMPRESS_INFLATE_H
+#pragma once
 
 #include "io/storage/storage.h"
 
@@ -27,5 +26,3 @@ tdm_status tdmi_inflate_raw(const void *bytes, size_t length_bytes, void *out, s
                             const char *name, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_gunzip(const tdmi_storage_file *file, int64_t limit_bytes, bool is_beginning,
                        tdmi_text *text, tdm_error *err) TDM_MUST_USE;
-
-#endif

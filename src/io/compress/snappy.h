@@ -3,8 +3,7 @@
  * bytes as they are or a copy of earlier ones. The compressors in use pack every 64 KiB by
  * themselves, so a block can be unpacked without those before it, if one knows where it begins.
  */
-#ifndef TANDEM_IO_COMPRESS_SNAPPY_H
-#define TANDEM_IO_COMPRESS_SNAPPY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ size_t tdmi_snappy_length(const uint8_t *packed, size_t n_packed, int64_t *n_byt
  * packed bytes that took; -1: it is damaged, ends early, or does not stand alone. */
 int64_t tdmi_snappy_block(const uint8_t *packed, size_t n_packed, size_t n_bytes, uint8_t *out,
                           size_t n_needed);
-
-#endif

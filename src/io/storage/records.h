@@ -3,8 +3,7 @@
  * nobody shares a file position. A gzip-compressed file has no offsets, so it is decompressed once,
  * when opened, and kept in memory.
  */
-#ifndef TANDEM_IO_STORAGE_RECORDS_H
-#define TANDEM_IO_STORAGE_RECORDS_H
+#pragma once
 
 #include "io/storage/storage.h"
 
@@ -41,5 +40,3 @@ tdm_status tdmi_records_read(const struct tdmi_records *records, int64_t offset,
 /* Replaces what text held by the head of a binary PGM (1 channel) or PPM (3) file. Sources of bare
  * pixels put it before them, and every other room sees an ordinary image. */
 void tdmi_records_picture_head(tdmi_text *text, int channels, int64_t width, int64_t height);
-
-#endif

@@ -7,8 +7,7 @@
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.
  */
-#ifndef TANDEM_IO_STORAGE_STORAGE_H
-#define TANDEM_IO_STORAGE_STORAGE_H
+#pragma once
 
 #include "base/file/file.h"
 #include "base/scope.h"
@@ -97,5 +96,3 @@ struct tdmi_storage_table {
 extern const struct tdmi_storage_table tdmi_storage_local;
 /* The table for URIs, NULL in a build without one: src/data/source/registry.c. */
 const struct tdmi_storage_table *tdmi_storage_of_uris(void);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Training options as a record: checked, written to run.json, and compared when a run is resumed.
  */
-#ifndef TANDEM_TRAIN_OPTIONS_H
-#define TANDEM_TRAIN_OPTIONS_H
+#pragma once
 
 #include "tandem/json.h"
 #include "tandem/train.h"
@@ -30,5 +29,3 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
  * names the member that is unknown or of the wrong kind. */
 tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
                                   tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * The rows of tandem/train.def, for the files that check, record, compare and read options
  * (options.c, options_read.c).
  */
-#ifndef TANDEM_TRAIN_OPTIONS_TABLE_H
-#define TANDEM_TRAIN_OPTIONS_TABLE_H
+#pragma once
 
 #include "tandem/train.h"
 
@@ -58,5 +57,3 @@ tdm_status tdmi_row_check(const struct tdmi_row *row, double value, tdm_status c
                           tdm_error *err) TDM_MUST_USE;
 /* Is the word one of the row's choices? */
 bool tdmi_row_has_choice(const struct tdmi_row *row, const char *word);
-
-#endif

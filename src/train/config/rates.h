@@ -2,8 +2,7 @@
  * Optimizer, learning rate and schedule: checked against each other, resolved to the values that a
  * training uses, and evaluated for a step.
  */
-#ifndef TANDEM_TRAIN_RATES_H
-#define TANDEM_TRAIN_RATES_H
+#pragma once
 
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -51,5 +50,3 @@ bool tdmi_rates_rest(const struct tdmi_rates *rates, const struct tdm_train_opti
 /* Decay of the running average of weights in that step: small at first, so that initial weights
  * vanish soon. */
 double tdmi_rates_average(double ema, int64_t step);
-
-#endif

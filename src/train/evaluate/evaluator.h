@@ -1,6 +1,5 @@
 /* Forward passes without training: every position is evaluated exactly once. */
-#ifndef TANDEM_TRAIN_EVALUATOR_H
-#define TANDEM_TRAIN_EVALUATOR_H
+#pragma once
 
 #include "base/thread.h"
 #include "graph/executor.h"
@@ -36,5 +35,3 @@ tdm_status tdmi_evaluator_feed(tdmi_evaluator *evaluator, tdmi_feed *feed,
                                float *probabilities, tdm_error *err) TDM_MUST_USE;
 /* After the last batch of a feed: wait until nothing is copied from its images any more. */
 tdm_status tdmi_evaluator_settle(tdmi_evaluator *evaluator, tdm_error *err) TDM_MUST_USE;
-
-#endif

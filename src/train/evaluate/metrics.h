@@ -1,6 +1,5 @@
 /* From what became of every picture to all that is said about it. */
-#ifndef TANDEM_TRAIN_METRICS_H
-#define TANDEM_TRAIN_METRICS_H
+#pragma once
 
 #include "tandem/metrics.h"
 #include "train/evaluate/outcomes.h"
@@ -9,5 +8,3 @@
  * outcomes; loss and confidence are added in it. */
 tdm_status tdmi_metrics_of(const tdmi_outcomes *outcomes, const char *const *classes,
                            struct tdm_metrics *metrics, tdm_error *err) TDM_MUST_USE;
-
-#endif

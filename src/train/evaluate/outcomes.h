@@ -3,8 +3,7 @@
  * Every metric is a function of these (train/evaluate/metrics.h), and two runs are compared by
  * them. Kept as a .safetensors file; docs/reference/files.md has its form.
  */
-#ifndef TANDEM_TRAIN_OUTCOMES_H
-#define TANDEM_TRAIN_OUTCOMES_H
+#pragma once
 
 #include "base/arena.h"
 #include "data/loader/loader.h"
@@ -55,5 +54,3 @@ tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes,
 /* The same of bytes; name is what messages call them. */
 tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
                               tdmi_outcomes *outcomes, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* Prediction for a server: which images may be decoded, and when a request counts as failed. */
-#ifndef TANDEM_TRAIN_PREDICT_H
-#define TANDEM_TRAIN_PREDICT_H
+#pragma once
 
 #include "image/image.h"
 #include "tandem/model.h"
@@ -19,5 +18,3 @@ tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_pictur
                                        size_t n_pictures, int top,
                                        const struct tdmi_predicting *how, tdm_prediction_sink sink,
                                        tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * some that chance picked. They lie in the run folder, so that a report needs neither the source
  * nor the network; docs/reference/files.md has the form.
  */
-#ifndef TANDEM_TRAIN_SAMPLES_H
-#define TANDEM_TRAIN_SAMPLES_H
+#pragma once
 
 #include "train/evaluate/outcomes.h"
 
@@ -44,5 +43,3 @@ tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char 
                              const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err) TDM_MUST_USE;
 void tdmi_samples_release(tdmi_samples *samples);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What an exported file is made of, and what each form of files is to its chooser (export.c).
  */
-#ifndef TANDEM_TRAIN_EXPORT_EXPORT_H
-#define TANDEM_TRAIN_EXPORT_EXPORT_H
+#pragma once
 
 #include "base/arena.h"
 #include "weights/layouts.h"
@@ -48,5 +47,3 @@ tdm_status tdmi_export_notes(struct tdmi_export *export,
                              tdm_error *err) TDM_MUST_USE;
 
 tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -6,8 +6,7 @@
  * Keras' pictures lie as ours, (y, x, channel), so no value moves; what a dense layer or a global
  * mean gives is flat (n, values).
  */
-#ifndef TANDEM_TRAIN_EXPORT_KERAS_H
-#define TANDEM_TRAIN_EXPORT_KERAS_H
+#pragma once
 
 #include "train/export/export.h"
 
@@ -65,5 +64,3 @@ tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_
 void tdmi_keras_order(struct tdmi_keras_network *network, int *order);
 /* The model_config: JSON in the arena, NULL when out of memory. */
 const char *tdmi_keras_config(const struct tdmi_keras_network *network);
-
-#endif

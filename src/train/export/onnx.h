@@ -5,8 +5,7 @@
  * What a node gives is called "<node>.out", constants "<node>.<what>": our tensors are called so
  * too, and node names are unique, so names never meet.
  */
-#ifndef TANDEM_TRAIN_EXPORT_ONNX_H
-#define TANDEM_TRAIN_EXPORT_ONNX_H
+#pragma once
 
 #include "train/export/export.h"
 #include "train/export/protobuf.h"
@@ -92,5 +91,3 @@ const char *tdmi_onnx_longs(struct tdmi_onnx *onnx, const char *name, const int6
 
 /* Add what computes node number index. TDM_E_INPUT when ONNX cannot say it. */
 tdm_status tdmi_onnx_node(struct tdmi_onnx *onnx, int index, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -6,8 +6,7 @@
  * Lengths stand before what they count. A message is written behind the place where its length
  * will be, and moved on by the few bytes of it when it ends.
  */
-#ifndef TANDEM_TRAIN_EXPORT_PROTOBUF_H
-#define TANDEM_TRAIN_EXPORT_PROTOBUF_H
+#pragma once
 
 #include "base/text/text.h"
 #include "tandem/error.h"
@@ -52,5 +51,3 @@ uint64_t tdmi_protobuf_length(const tdmi_protobuf *message);
 /* Whole or not at all. TDM_E_MEMORY when it is broken, TDM_E_BUG when messages are misnested. */
 tdm_status tdmi_protobuf_write(const tdmi_protobuf *message, const char *path,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -5,8 +5,7 @@
  * missing.c lists the rows to compute, compute.c computes and repairs them, on_device.c keeps them
  * in GPU memory.
  */
-#ifndef TANDEM_TRAIN_FEATURES_H
-#define TANDEM_TRAIN_FEATURES_H
+#pragma once
 
 #include "features/store.h"
 #include "graph/feature_table.h"
@@ -105,5 +104,3 @@ tdm_status tdmi_missing_rows_add_checks(struct tdmi_missing_rows *missing,
 /* Sorts them in reading order, unchanged images first, and drops repeated ones. */
 void tdmi_missing_rows_arrange(struct tdmi_missing_rows *missing);
 void tdmi_missing_rows_release(struct tdmi_missing_rows *missing);
-
-#endif

@@ -3,8 +3,7 @@
  * model is always in it: network, classes, preprocessing, weights, which pictures it was trained
  * and judged on, and a self-test. A checkpoint adds where training stands.
  */
-#ifndef TANDEM_TRAIN_MODEL_FILE_H
-#define TANDEM_TRAIN_MODEL_FILE_H
+#pragma once
 
 #include "base/arena.h"
 #include "graph/graph.h"
@@ -76,5 +75,3 @@ void tdmi_model_file_release(struct tdmi_model_file *model);
 
 /* accuracy, low, high and mean loss from counts. */
 tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum);
-
-#endif

@@ -2,8 +2,7 @@
  * Weights of another program as a model file of ours: what evaluate and predict open when a file is
  * none of ours.
  */
-#ifndef TANDEM_TRAIN_MODEL_IMPORT_H
-#define TANDEM_TRAIN_MODEL_IMPORT_H
+#pragma once
 
 #include "tandem/model.h"
 #include "train/model/model_file.h"
@@ -18,5 +17,3 @@ tdm_status tdmi_model_check_ours(const struct tdm_model_options *options,
 /* model has no self-test and remembers no pictures. What was taken for granted is a message. */
 tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *options,
                              struct tdmi_model_file *model, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* What an opened model is made of, for the files that ask it: model.c, evaluate.c, predict.c. */
-#ifndef TANDEM_TRAIN_MODEL_INTERNAL_H
-#define TANDEM_TRAIN_MODEL_INTERNAL_H
+#pragma once
 
 #include "tandem/model.h"
 #include "train/evaluate/evaluator.h"
@@ -25,5 +24,3 @@ struct tdm_model {
 /* Gives back what decoding worked in, of threads that have grown beyond so many bytes: one large
  * picture must not cost its memory for ever. 0: all of it. */
 void tdmi_model_trim(tdm_model *model, size_t kept_bytes);
-
-#endif

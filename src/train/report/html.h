@@ -2,8 +2,7 @@
  * Writing a page: text that is other people's, and drawings as inline SVG. Coordinates are whole
  * numbers, tenths of a pixel, so no locale can put a comma into them.
  */
-#ifndef TANDEM_TRAIN_REVIEW_HTML_H
-#define TANDEM_TRAIN_REVIEW_HTML_H
+#pragma once
 
 #include "base/text/text.h"
 #include "tandem/metrics.h"
@@ -36,5 +35,3 @@ void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics);
 enum { TDMI_HEAT_MOST = 20 };
 tdm_status tdmi_chart_confusion(tdmi_text *out, const struct tdm_metrics *metrics,
                                 const int *classes, int n, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of a run folder that report and runs read. */
-#ifndef TANDEM_TRAIN_REVIEW_REVIEW_H
-#define TANDEM_TRAIN_REVIEW_REVIEW_H
+#pragma once
 
 #include "tandem/runs.h"
 #include "train/evaluate/outcomes.h"
@@ -43,5 +42,3 @@ tdm_status tdmi_review_pictures(tdmi_text *out, const struct tdmi_review_run *ru
 
 /* A score of a record; zeros where it is none. */
 tdm_score tdmi_review_score(const tdm_json_value *object);
-
-#endif

@@ -2,8 +2,7 @@
  * The checks of the self-test. Each returns whether it passed and, when not, says in detail what
  * differed by how much. An error is something else: the check could not be made.
  */
-#ifndef TANDEM_TRAIN_SELFTEST_CHECKS_H
-#define TANDEM_TRAIN_SELFTEST_CHECKS_H
+#pragma once
 
 #include "base/thread.h"
 #include "tandem/bench.h"
@@ -81,5 +80,3 @@ tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *devi
 tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *device,
                              int most_networks, tdm_selftest_sink sink,
                              struct tdm_selftest_result *result, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -3,8 +3,7 @@
  * must write is filled with NaN first, so that a value it forgot, or added to instead of writing,
  * is noticed.
  */
-#ifndef TANDEM_TRAIN_SELFTEST_OP_RUN_H
-#define TANDEM_TRAIN_SELFTEST_OP_RUN_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/arena.h"
@@ -77,5 +76,3 @@ tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *dev
                             struct tdmi_kernel_algorithms *algorithms, tdm_error *err) TDM_MUST_USE;
 
 const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Checkpoints of a run folder, their names, and when one is due.
  */
-#ifndef TANDEM_TRAIN_SESSION_CHECKPOINT_H
-#define TANDEM_TRAIN_SESSION_CHECKPOINT_H
+#pragma once
 
 #include "train/session/evaluation.h"
 
@@ -37,5 +36,3 @@ bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_train_config *config,
 bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_train_config *config,
                                          const struct tdmi_run_record *record,
                                          const struct tdmi_progress *progress);
-
-#endif

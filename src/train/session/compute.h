@@ -2,8 +2,7 @@
  * Where a training computes: backend and device, threads, transport, image decoder, and the memory
  * that the training takes there.
  */
-#ifndef TANDEM_TRAIN_SESSION_COMPUTE_H
-#define TANDEM_TRAIN_SESSION_COMPUTE_H
+#pragma once
 
 #include "base/thread.h"
 #include "dist/comm.h"
@@ -50,5 +49,3 @@ tdm_status tdmi_compute_match_decoder(const struct tdmi_compute *compute,
 /* For a loader: pinned memory, from which batches are copied to the device; zeroed where the
  * backend has none. */
 struct tdmi_loader_allocator tdmi_compute_allocator(struct tdmi_compute *compute);
-
-#endif

@@ -3,8 +3,7 @@
  * flags, and what follows from them once the network and the number of training images are known.
  * Opening fills it; afterwards it does not change.
  */
-#ifndef TANDEM_TRAIN_SESSION_CONFIG_H
-#define TANDEM_TRAIN_SESSION_CONFIG_H
+#pragma once
 
 #include "data/loader/loader.h"
 #include "image/augment/augment.h"
@@ -45,5 +44,3 @@ struct tdmi_train_config {
 /* Checks the options and resolves their words; batch, shard, views and rates follow later. */
 tdm_status tdmi_train_config_read(const struct tdm_train_options *options,
                                   struct tdmi_train_config *config, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -2,8 +2,7 @@
  * The data of a training: its source, the split, the order of training images, and the feeds that
  * hand out batches.
  */
-#ifndef TANDEM_TRAIN_SESSION_DATA_H
-#define TANDEM_TRAIN_SESSION_DATA_H
+#pragma once
 
 #include "data/audit/split.h"
 #include "data/order/order.h"
@@ -36,5 +35,3 @@ void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_f
 /* TDM_E_INPUT: with --strict, the batch has an image that cannot be read. */
 tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
                                  const struct tdmi_batch *batch, tdm_error *err) TDM_MUST_USE;
-
-#endif

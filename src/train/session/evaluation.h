@@ -1,8 +1,7 @@
 /*
  * Validation and test: the evaluator, the outcome for every image, and the metrics of all.
  */
-#ifndef TANDEM_TRAIN_SESSION_EVALUATION_H
-#define TANDEM_TRAIN_SESSION_EVALUATION_H
+#pragma once
 
 #include "tandem/metrics.h"
 #include "train/evaluate/evaluator.h"
@@ -35,5 +34,3 @@ tdm_status tdmi_evaluation_record(const struct tdmi_run_record *record,
 tdm_status tdmi_evaluation_after_best(const struct tdmi_run_record *record,
                                       const struct tdmi_evaluation *evaluation,
                                       struct tdm_after_best *after, tdm_error *err) TDM_MUST_USE;
-
-#endif

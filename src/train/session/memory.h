@@ -2,8 +2,7 @@
  * What the training will hold in memory, planned before anything of it is reserved; and the batch
  * size of --batch auto.
  */
-#ifndef TANDEM_TRAIN_SESSION_MEMORY_H
-#define TANDEM_TRAIN_SESSION_MEMORY_H
+#pragma once
 
 #include "train/session/session.h"
 
@@ -44,5 +43,3 @@ tdm_status tdmi_plans_make_test(const struct tdmi_train_config *config,
                                 const struct tdmi_train_network *network, tdmi_device *device,
                                 size_t most_workspace, tdmi_plan **plan,
                                 tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The network of a training: graph, freeze point, plans, and values on device and host.
  */
-#ifndef TANDEM_TRAIN_SESSION_NETWORK_H
-#define TANDEM_TRAIN_SESSION_NETWORK_H
+#pragma once
 
 #include "graph/plan.h"
 #include "models/network.h"
@@ -69,5 +68,3 @@ void tdmi_network_report_unfreezing(const struct tdmi_train_config *config,
 void tdmi_network_report_norms(const struct tdmi_train_config *config,
                                const struct tdmi_run_record *record,
                                const struct tdmi_train_network *network);
-
-#endif

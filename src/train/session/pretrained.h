@@ -2,8 +2,7 @@
  * Weights that a training starts with (--weights): which file, and what is in it. A resumed run has
  * all of it in its checkpoint.
  */
-#ifndef TANDEM_TRAIN_SESSION_PRETRAINED_H
-#define TANDEM_TRAIN_SESSION_PRETRAINED_H
+#pragma once
 
 #include "tandem/weights.h"
 #include "train/session/network.h"
@@ -35,5 +34,3 @@ void tdmi_pretrained_report(const struct tdmi_pretrained *pretrained,
                             const struct tdmi_run_record *record,
                             const struct tdmi_train_data *data,
                             const struct tdmi_train_network *network);
-
-#endif

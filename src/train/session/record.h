@@ -1,8 +1,7 @@
 /*
  * The record of a training: its run folder, events, clocks, and which checkpoint is on disk.
  */
-#ifndef TANDEM_TRAIN_SESSION_RECORD_H
-#define TANDEM_TRAIN_SESSION_RECORD_H
+#pragma once
 
 #include "track/track.h"
 #include "train/model/model_file.h"
@@ -59,5 +58,3 @@ void tdmi_record_recall_tests(const struct tdmi_run_record *record,
  * has another number of steps, or lacks the test although has_test. */
 bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_test,
                                struct tdm_train_result *result);
-
-#endif

@@ -3,8 +3,7 @@
  * (train.c) works on them. Functions take the objects that they need; those declared here need most
  * of them.
  */
-#ifndef TANDEM_TRAIN_SESSION_H
-#define TANDEM_TRAIN_SESSION_H
+#pragma once
 
 #include "train/features/features.h"
 #include "train/session/checkpoint.h"
@@ -133,5 +132,3 @@ void tdmi_session_keep_samples(struct tdmi_session *session);
 void tdmi_session_report(struct tdmi_session *session);
 /* The members of a result but its run folder. text.c */
 void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer);
-
-#endif

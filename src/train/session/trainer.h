@@ -1,8 +1,7 @@
 /*
  * What changes the weights: the step, the optimizer and its state, rates of layers, the loss scale.
  */
-#ifndef TANDEM_TRAIN_SESSION_TRAINER_H
-#define TANDEM_TRAIN_SESSION_TRAINER_H
+#pragma once
 
 #include "train/session/network.h"
 #include "train/step/step.h"
@@ -46,5 +45,3 @@ void tdmi_trainer_report_skipped(const struct tdmi_run_record *record,
 
 /* Notes how much GPU memory recordings of the step have taken. */
 void tdmi_trainer_note_recorded(struct tdmi_compute *compute, const struct tdmi_trainer *trainer);
-
-#endif

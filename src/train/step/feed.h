@@ -2,8 +2,7 @@
  * Batches for the training loop: images from a loader, or feature rows of the frozen layers
  * (features/store.h). Both come in the order of the same positions.
  */
-#ifndef TANDEM_TRAIN_FEED_H
-#define TANDEM_TRAIN_FEED_H
+#pragma once
 
 #include "data/loader/loader.h"
 #include "features/store.h"
@@ -56,5 +55,3 @@ struct tdmi_feed_clock {
 struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed);
 /* false past the end, and of rows always. */
 bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The samples of one group of a batch, side by side: those of its positions that have a label.
  */
-#ifndef TANDEM_TRAIN_GATHERED_H
-#define TANDEM_TRAIN_GATHERED_H
+#pragma once
 
 #include "graph/executor.h"
 #include "train/step/feed.h"
@@ -27,5 +26,3 @@ void tdmi_gathered_release(struct tdmi_gathered *room);
 struct tdmi_gathered tdmi_gathered_of(const struct tdmi_gathered *room,
                                       const struct tdmi_batch *batch, size_t image_bytes, int first,
                                       int end);
-
-#endif

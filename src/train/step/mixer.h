@@ -3,8 +3,7 @@
  * a batch leaves of the changes of each (tdmi_batch.keys). Here, into memory of the mixer's own;
  * or, where the device does it (tdmi_backend.changes), as numbers that go there with the pictures.
  */
-#ifndef TANDEM_TRAIN_MIXER_H
-#define TANDEM_TRAIN_MIXER_H
+#pragma once
 
 #include "image/augment/augment.h"
 #include "graph/executor.h"
@@ -35,5 +34,3 @@ struct tdmi_mixer_work {
  * they are until the next call. */
 void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
                     struct tdmi_shard *shard);
-
-#endif

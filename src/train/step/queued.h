@@ -12,8 +12,7 @@
  * Of one process there is no collective: a step is one recording then, which costs one launch, and
  * segments leave no mark in it.
  */
-#ifndef TANDEM_TRAIN_QUEUED_H
-#define TANDEM_TRAIN_QUEUED_H
+#pragma once
 
 #include "graph/packed.h"
 #include "train/step/recorder.h"
@@ -62,5 +61,3 @@ struct tdmi_queued {
 
 /* Ends without a wait for the last shard. */
 tdm_status tdmi_queued_run(const struct tdmi_queued *queued, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -5,8 +5,7 @@
  * the device fails to record, or to replay for the first time, is queued as it is from then on,
  * with one warning.
  */
-#ifndef TANDEM_TRAIN_RECORDER_H
-#define TANDEM_TRAIN_RECORDER_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -40,5 +39,3 @@ int64_t tdmi_recorder_replays(const tdmi_recorder *recorder);
 /* Of the device's memory, that recordings were seen to take: what was free before each less what
  * was free behind it, whoever took it; 0 where the device does not say. */
 int64_t tdmi_recorder_bytes(const tdmi_recorder *recorder);
-
-#endif

@@ -22,8 +22,7 @@
  * run(first, last) executes a range of segments and returns; what is then final may travel
  * while the next range is computed. Nothing here calls upward.
  */
-#ifndef TANDEM_TRAIN_STEP_H
-#define TANDEM_TRAIN_STEP_H
+#pragma once
 
 #include "base/thread.h"
 #include "train/step/feed.h"
@@ -104,5 +103,3 @@ int64_t tdmi_step_replays(const tdmi_step *step);
 int64_t tdmi_step_recorded_bytes(const tdmi_step *step);
 /* The summed values: final in a segment's range once it has run. */
 float *tdmi_step_sums(tdmi_step *step);
-
-#endif

@@ -26,8 +26,7 @@
  *                           B2        B4   B45  B45
  *                                               C6
  */
-#ifndef TANDEM_TRAIN_SUMS_H
-#define TANDEM_TRAIN_SUMS_H
+#pragma once
 
 #include "backend/backend.h"
 
@@ -68,5 +67,3 @@ void tdmi_sums_settle(tdmi_sums *sums);
 /* Add it, values [first, first + n), into the array of shard 0. Those that were not given must be
  * complete in that range. Threads may add ranges that do not overlap. */
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n);
-
-#endif

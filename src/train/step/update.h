@@ -3,8 +3,7 @@
  * optimiser step, spread over the pool in fixed pieces, so that the number of threads changes no
  * bit; before it the gradient may be made shorter, behind it averages may follow.
  */
-#ifndef TANDEM_TRAIN_UPDATE_H
-#define TANDEM_TRAIN_UPDATE_H
+#pragma once
 
 #include "base/thread.h"
 #include "graph/graph.h"
@@ -55,5 +54,3 @@ struct tdmi_step_next tdmi_update_next(tdmi_update *update);
 /* sums are over n samples, n at least 1; the division happens here. */
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Published weights that are known by name, and where they lie on this machine.
  */
-#ifndef TANDEM_WEIGHTS_FETCH_CATALOGUE_H
-#define TANDEM_WEIGHTS_FETCH_CATALOGUE_H
+#pragma once
 
 #include "base/arena.h"
 #include "tandem/error.h"
@@ -21,5 +20,3 @@ bool tdmi_catalogue_has_size(const char *network, int64_t bytes);
 /* TANDEM_HOME/weights; TDM_E_SYSTEM when nothing says where that is. */
 tdm_status tdmi_catalogue_folder(tdmi_arena *arena, const char **folder,
                                  tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What identifies a file, in the two forms that publishers use.
  */
-#ifndef TANDEM_WEIGHTS_FETCH_DIGEST_H
-#define TANDEM_WEIGHTS_FETCH_DIGEST_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -17,5 +16,3 @@ tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest,
                             tdm_error *err) TDM_MUST_USE;
 /* hash: "sha256:" and its first digits, or "md5:" and all of them. */
 bool tdmi_digest_is(const struct tdmi_digest *digest, const char *hash);
-
-#endif

@@ -3,8 +3,7 @@
  * what it brings along would add 8 to 16 ms to the start of every command. Proxies and certificates
  * are those that libcurl knows of the system and its environment.
  */
-#ifndef TANDEM_WEIGHTS_FETCH_TRANSFER_H
-#define TANDEM_WEIGHTS_FETCH_TRANSFER_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stddef.h>
@@ -31,5 +30,3 @@ enum tdmi_transfer_end {
 /* A connection is given half a minute to be made, and ended after a minute of silence. Of BROKE and
  * REFUSED err says why; of ENDED it is the callback's, or TDM_E_STOPPED. */
 enum tdmi_transfer_end tdmi_transfer_run(const struct tdmi_transfer *transfer, tdm_error *err);
-
-#endif

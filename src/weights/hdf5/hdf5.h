@@ -5,8 +5,7 @@
  * against the file, the work of reading is bounded by its size, and what is not read is refused by
  * its name. Nothing is read before it is requested.
  */
-#ifndef TANDEM_WEIGHTS_HDF5_HDF5_H
-#define TANDEM_WEIGHTS_HDF5_HDF5_H
+#pragma once
 
 #include "base/scope.h"
 #include "tandem/error.h"
@@ -91,5 +90,3 @@ tdm_status tdmi_hdf5_dataset(tdmi_hdf5 *file, const tdmi_hdf5_object *object,
 /* The text at index < n_values, without its padding; TDM_E_INPUT when values are no text. */
 tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *values, uint64_t index,
                              struct tdmi_hdf5_text *text, tdm_error *err) TDM_MUST_USE;
-
-#endif

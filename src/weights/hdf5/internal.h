@@ -6,8 +6,7 @@
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
  * heaps are kept once read. Circles and trees whose branches meet again run out of it.
  */
-#ifndef TANDEM_WEIGHTS_HDF5_INTERNAL_H
-#define TANDEM_WEIGHTS_HDF5_INTERNAL_H
+#pragma once
 
 #include "weights/errors.h"
 #include "weights/hdf5/hdf5.h"
@@ -180,5 +179,3 @@ tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeli
 tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *object,
                                   struct tdmi_hdf5_cursor layout, int version,
                                   struct tdmi_hdf5_values *values, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The contents of a new HDF5 file, and its structure as bytes. Seen by the writer only.
  */
-#ifndef TANDEM_WEIGHTS_HDF5_TREE_H
-#define TANDEM_WEIGHTS_HDF5_TREE_H
+#pragma once
 
 #include "base/text/text.h"
 #include "weights/hdf5/hdf5.h"
@@ -39,5 +38,3 @@ struct tdmi_hdf5_node {
 void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes);
 enum { TDMI_HDF5_END_AT = 40 }; /* where in the superblock the end stands */
 void tdmi_hdf5_put(char *at, uint64_t number, int n_bytes);
-
-#endif

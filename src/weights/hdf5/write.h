@@ -4,8 +4,7 @@
  * The oldest form, which every reader knows: superblock 0, symbol tables, headers of version 1, and
  * arrays in one piece. The same calls make the same bytes.
  */
-#ifndef TANDEM_WEIGHTS_HDF5_WRITE_H
-#define TANDEM_WEIGHTS_HDF5_WRITE_H
+#pragma once
 
 #include "base/scope.h"
 #include "tensor/dtype.h"
@@ -38,5 +37,3 @@ void tdmi_hdf5_writer_note_list(tdmi_hdf5_writer *writer, const char *path, cons
  * called again. TDM_E_USAGE: two things of one name, or a member of an array. */
 tdm_status tdmi_hdf5_writer_finish(tdmi_hdf5_writer *writer, const char *path,
                                    tdm_error *err) TDM_MUST_USE;
-
-#endif

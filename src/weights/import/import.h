@@ -7,8 +7,7 @@
  * (another number of classes, or none in the file) is the only exception, and reported in the
  * notes.
  */
-#ifndef TANDEM_WEIGHTS_IMPORT_IMPORT_H
-#define TANDEM_WEIGHTS_IMPORT_IMPORT_H
+#pragma once
 
 #include "models/network.h"
 #include "weights/lineage.h"
@@ -63,5 +62,3 @@ tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_req
                        struct tdmi_import *import, tdm_error *err) TDM_MUST_USE;
 /* Accepts a zeroed one. */
 void tdmi_import_release(struct tdmi_import *import);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the importer share. */
-#ifndef TANDEM_WEIGHTS_IMPORT_INTERNAL_H
-#define TANDEM_WEIGHTS_IMPORT_INTERNAL_H
+#pragma once
 
 #include "weights/bind.h"
 #include "weights/import/import.h"
@@ -51,5 +50,3 @@ tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
 /* Mark all tensors from graph->head on as fresh. */
 void tdmi_import_renew_head(struct tdmi_importing *it);
-
-#endif

@@ -2,8 +2,7 @@
  * A Keras model_config as one list of layers: nested models are taken apart, and every layer says
  * which earlier ones it reads. What the layers mean is import/described.c's business.
  */
-#ifndef TANDEM_WEIGHTS_KERAS_CONFIG_H
-#define TANDEM_WEIGHTS_KERAS_CONFIG_H
+#pragma once
 
 #include "weights/errors.h"
 #include "tandem/json.h"
@@ -32,5 +31,3 @@ struct tdmi_keras_config {
 /* TDM_E_INPUT for what is no model of one input and one output, or uses a layer twice. */
 tdm_status tdmi_keras_config_read(const tdm_json_value *model, tdmi_arena *arena,
                                   struct tdmi_keras_config *config, tdm_error *err) TDM_MUST_USE;
-
-#endif

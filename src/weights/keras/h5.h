@@ -1,13 +1,10 @@
 /*
  * What Keras keeps in HDF5, as a list of tensors. Seen by the forms of this folder only.
  */
-#ifndef TANDEM_WEIGHTS_KERAS_H5_H
-#define TANDEM_WEIGHTS_KERAS_H5_H
+#pragma once
 
 #include "weights/form.h"
 
 /* bytes are lent until close. name is for sentences: the path, or a file in an archive. */
 tdm_status tdmi_keras_h5_read(tdmi_weights *weights, const uint8_t *bytes, size_t n_bytes,
                               const char *name, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Keras's .h5 files, written: a network's weights by layers, alone or with what the network is.
  */
-#ifndef TANDEM_WEIGHTS_KERAS_H5_WRITE_H
-#define TANDEM_WEIGHTS_KERAS_H5_WRITE_H
+#pragma once
 
 #include "tandem/error.h"
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct tdmi_keras_file {
 /* Atomically; the same file makes the same bytes. */
 tdm_status tdmi_keras_h5_write(const struct tdmi_keras_file *file, const char *path,
                                tdm_error *err) TDM_MUST_USE;
-
-#endif

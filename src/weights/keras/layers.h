@@ -3,8 +3,7 @@
  * they lie), one or several (a separable convolution is two); what it has no op for is refused by
  * its name and class.
  */
-#ifndef TANDEM_WEIGHTS_KERAS_LAYERS_H
-#define TANDEM_WEIGHTS_KERAS_LAYERS_H
+#pragma once
 
 #include "models/network.h"
 #include "weights/keras/config.h"
@@ -64,5 +63,3 @@ bool tdmi_keras_is_pair(const struct tdmi_keras_config *config, int layer, int *
 bool tdmi_keras_is_passive(const struct tdmi_keras_layer *layer);
 /* The node of a value, zeros around it included. */
 int tdmi_keras_node(struct tdmi_keras_build *build, int layer);
-
-#endif

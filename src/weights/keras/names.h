@@ -7,8 +7,7 @@
  *
  * The last form numbers layers of a class in their order, and variables in theirs.
  */
-#ifndef TANDEM_WEIGHTS_KERAS_NAMES_H
-#define TANDEM_WEIGHTS_KERAS_NAMES_H
+#pragma once
 
 #include "weights/bind.h"
 
@@ -52,5 +51,3 @@ const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names 
                                                   enum tdmi_keras_variable variable);
 /* "kernel": the usual name. */
 const char *tdmi_keras_variable_name(enum tdmi_keras_variable variable);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the functions of layers are written in. */
-#ifndef TANDEM_WEIGHTS_KERAS_PARTS_H
-#define TANDEM_WEIGHTS_KERAS_PARTS_H
+#pragma once
 
 #include "weights/keras/layers.h"
 
@@ -81,5 +80,3 @@ X(separable)
 X(pool)
 X(zero_padding)
 #undef X
-
-#endif

@@ -12,8 +12,7 @@
  * each tensor starts at a multiple of 64 bytes, whatever its place in the file, unless the memory
  * is lent.
  */
-#ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
-#define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_H
+#pragma once
 
 #include "base/scope.h"
 #include "tensor/dtype.h"
@@ -97,5 +96,3 @@ tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
 const char *tdmi_safetensors_metadata(const tdmi_safetensors *file, const char *key);
 size_t tdmi_safetensors_metadata_count(const tdmi_safetensors *file);
 const char *tdmi_safetensors_metadata_key(const tdmi_safetensors *file, size_t index);
-
-#endif

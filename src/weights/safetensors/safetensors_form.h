@@ -1,6 +1,5 @@
 /* What the reader and the writer of .safetensors files both know of the form. */
-#ifndef TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
-#define TANDEM_WEIGHTS_SAFETENSORS_SAFETENSORS_FORM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ enum {
  * header. */
 char *tdmi_safetensors_digits(char *header, size_t length_bytes);
 void tdmi_safetensors_put_digits(char *digits, uint64_t checksum);
-
-#endif

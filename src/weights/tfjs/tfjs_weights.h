@@ -2,8 +2,7 @@
  * A group of TensorFlow.js weights: a list of names, shapes and types, whose values stand one after
  * the other in files ("shards") that are taken as one.
  */
-#ifndef TANDEM_WEIGHTS_TFJS_TFJS_WEIGHTS_H
-#define TANDEM_WEIGHTS_TFJS_TFJS_WEIGHTS_H
+#pragma once
 
 #include "weights/form.h"
 #include "tandem/json.h"
@@ -13,5 +12,3 @@
  * size than the shapes need, which is found out before memory is allocated. */
 tdm_status tdmi_tfjs_add_groups(tdmi_weights *weights, const char *folder,
                                 const tdm_json_value *groups, tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -7,8 +7,7 @@
  * The reader is a loop over the bytes without recursion. Every opcode makes at most one value and a
  * pickle has a limit of length, so stack, memo and memory are bounded by it.
  */
-#ifndef TANDEM_WEIGHTS_TORCH_PICKLE_H
-#define TANDEM_WEIGHTS_TORCH_PICKLE_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include "weights/errors.h"
@@ -94,5 +93,3 @@ const char *tdmi_pickle_name_of(const tdmi_pickle_value *value);
 const tdmi_pickle_value *tdmi_pickle_item(const tdmi_pickle_value *value, size_t i);
 /* The value of a DICT's last pair with that key, or NULL. */
 tdmi_pickle_value *tdmi_pickle_member(const tdmi_pickle_value *dict, const char *key);
-
-#endif

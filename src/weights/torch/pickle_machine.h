@@ -1,6 +1,5 @@
 /* What the parts of the pickle reader share: the machine, and the groups of opcodes. */
-#ifndef TANDEM_WEIGHTS_TORCH_PICKLE_MACHINE_H
-#define TANDEM_WEIGHTS_TORCH_PICKLE_MACHINE_H
+#pragma once
 
 #include "weights/torch/pickle.h"
 
@@ -54,5 +53,3 @@ tdm_status tdmi_pickle_add_pair(struct tdmi_pickle_machine *machine, tdmi_pickle
                                 tdmi_pickle_value *key, tdmi_pickle_value *value) TDM_MUST_USE;
 /* pickle_calls.c: names, calls, state, persistent ids. */
 tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opcode) TDM_MUST_USE;
-
-#endif

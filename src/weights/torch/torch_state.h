@@ -10,8 +10,7 @@
  * else. Inside the model a tensor's name is its keys joined by dots. Numbers and text on the way
  * become facts; what was left out is the fact "left_out".
  */
-#ifndef TANDEM_WEIGHTS_TORCH_TORCH_STATE_H
-#define TANDEM_WEIGHTS_TORCH_TORCH_STATE_H
+#pragma once
 
 #include "base/text/text.h"
 #include "weights/torch/torch_tensor.h"
@@ -29,5 +28,3 @@ const tdmi_pickle_value *tdmi_torch_plain(const tdmi_pickle_value *value);
 /* A dict's key as text: text itself, or a whole number's digits. False for other keys, and for what
  * is too long to be a name. */
 bool tdmi_torch_key(const tdmi_pickle_value *key, tdmi_text *text);
-
-#endif

@@ -2,8 +2,7 @@
  * Tensors as PyTorch pickles them: calls of its rebuild functions with a storage, an offset, sizes
  * and strides. Where the storages' bytes lie is for the two forms of its files to say.
  */
-#ifndef TANDEM_WEIGHTS_TORCH_TORCH_TENSOR_H
-#define TANDEM_WEIGHTS_TORCH_TORCH_TENSOR_H
+#pragma once
 
 #include "weights/form.h"
 #include "weights/torch/pickle.h"
@@ -39,5 +38,3 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
 tdm_status tdmi_torch_storage_of(const tdmi_weights *weights, const char *what,
                                  const tdmi_pickle_value *id, enum tdmi_dtype *dtype,
                                  struct tdmi_torch_storage *storage, tdm_error *err) TDM_MUST_USE;
-
-#endif

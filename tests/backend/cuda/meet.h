@@ -1,6 +1,5 @@
 /* Kernels for the test of the shim itself. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_MEET_H
-#define TANDEM_TESTS_BACKEND_CUDA_MEET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,6 +24,4 @@ int meet_ballot(int threads, uint32_t *bits);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

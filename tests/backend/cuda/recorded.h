@@ -1,6 +1,5 @@
 /* Trainings whose steps are queued as the session queues them, beside those that record nothing. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_RECORDED_H
-#define TANDEM_TESTS_BACKEND_CUDA_RECORDED_H
+#pragma once
 
 #include "backend/cuda/shim/shim_backend.h"
 #include "models/known_network.h"
@@ -82,5 +81,3 @@ static inline int lines_with(const char *word, const char *other, void (*speak)(
     fclose(log);
     return n;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Tensors of any type for cases of kernels: random numbers that the type holds exactly, and results
  * as floats; and memory for more values than there is memory for.
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_VALUES_H
-#define TANDEM_TESTS_BACKEND_CUDA_VALUES_H
+#pragma once
 
 #include "backend/cuda/shim/shim_run.h"
 #include "base/memory.h"
@@ -84,5 +83,3 @@ static inline void expect_near(double got, double wanted, double limit, const ch
         fail_msg("%s[%lld] is %.9g, wanted %.9g (within %.2g)", what, (long long)i, got, wanted,
                  limit);
 }
-
-#endif

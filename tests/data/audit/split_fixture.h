@@ -1,6 +1,5 @@
 /* A folder of small pictures, and its split. */
-#ifndef TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
-#define TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
+#pragma once
 
 #include "base/hash/hash.h"
 #include "base/memory.h"
@@ -144,5 +143,3 @@ static inline void assert_ascending_and_apart(const tdmi_split *split)
         for (int64_t v = 0; v < split->n_val; v++)
             assert_true(split->train[t] != split->val[v]);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Parquet files for the tests, written by our own writer. */
-#ifndef TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
-#define TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
+#pragma once
 
 #include "data/sources.h"
 
@@ -89,5 +88,3 @@ static inline const char *parquet_fixture(const char *name)
              name);
     return path;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What a network says of pictures, for tests that have its graph and values in memory. */
-#ifndef TANDEM_TESTS_TRAIN_JUDGED_H
-#define TANDEM_TESTS_TRAIN_JUDGED_H
+#pragma once
 
 #include "train/evaluate/evaluator.h"
 #include "base/memory.h"
@@ -53,5 +52,3 @@ static inline void evaluated(const tdmi_graph *graph, struct tdmi_values values,
     tdmi_pool_free(pool);
     backend->device.close(device);
 }
-
-#endif

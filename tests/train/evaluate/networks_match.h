@@ -11,8 +11,7 @@
  * Under a sanitizer, which makes ref many times slower, the subject is memory and threads, and the
  * same code is walked in less time: fewer networks, fewer steps (sanitized.h).
  */
-#ifndef TANDEM_TESTS_TRAIN_NETWORKS_MATCH_H
-#define TANDEM_TESTS_TRAIN_NETWORKS_MATCH_H
+#pragma once
 
 #include "base/memory.h"
 #include "base/hash/rng.h"
@@ -497,5 +496,3 @@ static inline void check(const char *kind, const char *network)
     {                                     \
         check("curve", network);          \
     }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Messages of Protocol Buffers read field by field, as much as the tests of ONNX files want.
  */
-#ifndef TANDEM_TESTS_TRAIN_ONNX_WALK_H
-#define TANDEM_TESTS_TRAIN_ONNX_WALK_H
+#pragma once
 
 #include "unit.h"
 
@@ -89,5 +88,3 @@ static inline bool find_named(struct message message, int number, int name, cons
     }
     return false;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A network with values, and a batch of noise for it. */
-#ifndef TANDEM_TESTS_TRAIN_STEPS_H
-#define TANDEM_TESTS_TRAIN_STEPS_H
+#pragma once
 
 #include "base/memory.h"
 #include "base/hash/rng.h"
@@ -68,5 +67,3 @@ static inline float *copied(const float *values, int64_t n)
     memcpy(copy, values, sizeof *copy * (size_t)n);
     return copy;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of HDF5: a writer's file as bytes, and bytes opened. */
-#ifndef TANDEM_TESTS_WEIGHTS_HDF5_FILE_H
-#define TANDEM_TESTS_WEIGHTS_HDF5_FILE_H
+#pragma once
 
 #include "base/file/file.h"
 #include "base/memory.h"
@@ -27,5 +26,3 @@ static inline tdmi_hdf5 *written(tdmi_hdf5_writer *writer, void **bytes, size_t 
     tdmi_hdf5_writer_free(writer);
     return opened(*bytes, *n_bytes);
 }
-
-#endif

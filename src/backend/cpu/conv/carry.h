@@ -3,8 +3,7 @@
  * arithmetic is somebody else's. Called picture by picture, between calls that read or write the
  * same picture, they find it in the caches. Activations: NONE, RELU, RELU6.
  */
-#ifndef TANDEM_BACKEND_CPU_CARRY_H
-#define TANDEM_BACKEND_CPU_CARRY_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 
@@ -23,5 +22,3 @@ void tdmi_carry_forward_sums(const float *y, int64_t pixels, int channels,
                              const struct tdmi_forward_sums *sums);
 void tdmi_carry_backward_sums(const float *g, const float *x, int64_t pixels, int channels,
                               const struct tdmi_backward_sums *sums);
-
-#endif

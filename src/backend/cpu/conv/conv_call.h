@@ -4,8 +4,7 @@
  * they are to be streamed past the caches. Nothing is accumulated: outputs are written. Packed
  * weights are made once for all threads; workspace belongs to the call.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_CALL_H
-#define TANDEM_BACKEND_CPU_CONV_CALL_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 
@@ -57,5 +56,3 @@ struct tdmi_conv_backward {
     struct tdmi_backward_sums sums; /* of dx; not wanted without it */
     void *workspace;
 };
-
-#endif

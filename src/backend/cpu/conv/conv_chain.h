@@ -4,8 +4,7 @@
  * tensors between them are strips in the second cache and never reach memory. Made of the kernels
  * that run each of them alone (conv_gemm.h, depthwise.h), so bits are the same as without.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_CHAIN_H
-#define TANDEM_BACKEND_CPU_CONV_CHAIN_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/cpu/conv/conv_call.h"
@@ -28,5 +27,3 @@ struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
 struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc);
 struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
                                                      const struct tdmi_op_call *call);
-
-#endif

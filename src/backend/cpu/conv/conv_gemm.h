@@ -4,8 +4,7 @@
  * winograd.c) or the window (any window, stride, dilation and padding: conv_window.c). The input is
  * read through its form, and padding is zero after the form.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_GEMM_H
-#define TANDEM_BACKEND_CPU_CONV_GEMM_H
+#pragma once
 
 #include "backend/cpu/conv/conv_call.h"
 #include "backend/cpu/isa.h"
@@ -53,5 +52,3 @@ const struct tdmi_conv_algorithm *tdmi_conv_gemm_algorithm(const struct tdmi_con
  * that is not computed by tiles. */
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows);
-
-#endif

@@ -2,8 +2,7 @@
  * How conv_gemm.h cuts a convolution: frames, chunks and what they need of the workspace. A rule of
  * the shape alone, but for the number of images, so that bits do not depend on anything else.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_PLAN_H
-#define TANDEM_BACKEND_CPU_CONV_PLAN_H
+#pragma once
 
 #include "backend/cpu/conv/conv_gemm.h"
 #include "backend/cpu/gemm/gemm.h"
@@ -50,5 +49,3 @@ struct tdmi_conv_scratch {
 
 struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace);
 int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc);
-
-#endif

@@ -2,8 +2,7 @@
  * Sums over pixels on their way out of the workspace, where products have added them up for the
  * channels rounded up to whole vectors (gemm.h).
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_SUMS_H
-#define TANDEM_BACKEND_CPU_CONV_SUMS_H
+#pragma once
 
 /* to NULL: not wanted */
 static inline void tdmi_conv_sums_deliver(double *to, const double *sums, int channels)
@@ -18,5 +17,3 @@ static inline void tdmi_conv_bias_deliver(float *to, const double *sums, int cha
     for (int c = 0; to && c < channels; c++)
         to[c] = (float)sums[c];
 }
-
-#endif

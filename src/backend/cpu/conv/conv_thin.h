@@ -8,8 +8,7 @@
  * Every value is one chain of additions in the order of the window; gradients of weights are added
  * up picture by picture of a vector, then over the lanes in a fixed tree.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_THIN_H
-#define TANDEM_BACKEND_CPU_CONV_THIN_H
+#pragma once
 
 #include "backend/cpu/conv/conv_call.h"
 #include "backend/cpu/isa.h"
@@ -83,5 +82,3 @@ struct tdmi_conv_thin_kernels {
 
 extern const struct tdmi_conv_thin_kernels tdmi_conv_thin_scalar, tdmi_conv_thin_avx2,
     tdmi_conv_thin_avx512;
-
-#endif

@@ -3,8 +3,7 @@
  * of the window's pixel that won is kept for the gradient (conv_winners.h), as bytes; pool · pool
  * says that the activation lets nothing through.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_THIN_POOL_BODY_H
-#define TANDEM_BACKEND_CPU_CONV_THIN_POOL_BODY_H
+#pragma once
 
 #include "backend/cpu/conv/conv_thin.h"
 #include "backend/cpu/transpose.h"
@@ -69,5 +68,3 @@ static void turn_out_bytes(const float *from, int values, uint8_t *to, int64_t p
         for (int rest = v; rest < values; rest++)
             to[i * picture + rest] = (uint8_t)from[(int64_t)rest * LANES + i];
 }
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Gradients of weights are one chain of additions a picture, and one over the pictures.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_WINNERS_H
-#define TANDEM_BACKEND_CPU_CONV_WINNERS_H
+#pragma once
 
 #include "backend/cpu/conv/conv_thin.h"
 
@@ -60,5 +59,3 @@ struct tdmi_conv_winners_kernels {
 
 extern const struct tdmi_conv_winners_kernels tdmi_conv_winners_scalar, tdmi_conv_winners_avx2,
     tdmi_conv_winners_avx512;
-
-#endif

@@ -3,8 +3,7 @@
  * activation let nothing pass there is no one. Which of them are listed cannot be foretold, so
  * nothing here branches on it.
  */
-#ifndef TANDEM_BACKEND_CPU_CONV_WINNERS_LIST_BODY_H
-#define TANDEM_BACKEND_CPU_CONV_WINNERS_LIST_BODY_H
+#pragma once
 
 #include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/transpose.h"
@@ -88,7 +87,5 @@ static void list_winners(const struct tdmi_conv_thin *desc, const struct tdmi_wi
         frame->counts[k] = count;
     }
 }
-
-#endif
 
 #endif

@@ -11,8 +11,7 @@
  * (Winograd's minimal filtering after Lavin and Gray, "Fast algorithms for convolutional neural
  * networks", 2016.) Channels are multiples of TDMI_WINOGRAD_CHANNELS.
  */
-#ifndef TANDEM_BACKEND_CPU_WINOGRAD_TILES_H
-#define TANDEM_BACKEND_CPU_WINOGRAD_TILES_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -75,5 +74,3 @@ struct tdmi_winograd_kernels {
 
 extern const struct tdmi_winograd_kernels tdmi_winograd_scalar, tdmi_winograd_avx2,
     tdmi_winograd_avx512;
-
-#endif

@@ -4,8 +4,7 @@
  * taken where tensors are written. One call is one shard on one thread; it allocates nothing. The
  * same call gives the same bits on every run, other bits on another instruction set.
  */
-#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_H
-#define TANDEM_BACKEND_CPU_DEPTHWISE_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
@@ -97,5 +96,3 @@ struct tdmi_depthwise_room tdmi_depthwise_room_at(const struct tdmi_depthwise *s
 
 extern const struct tdmi_depthwise_kernels tdmi_depthwise_scalar, tdmi_depthwise_avx2,
     tdmi_depthwise_avx512;
-
-#endif

@@ -9,8 +9,7 @@
  * With stride s an input row meets every s-th ky only, columns alike: s · s phases, each of which
  * is a walk over its pixels with its taps in registers.
  */
-#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_BACKWARD_BODY_H
-#define TANDEM_BACKEND_CPU_DEPTHWISE_BACKWARD_BODY_H
+#pragma once
 
 #include "backend/cpu/depthwise/depthwise_job_body.h"
 
@@ -397,5 +396,3 @@ static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depth
     for (int c = 0; call->dbias && c < shape->channels; c++)
         call->dbias[c] = (float)job.room.sums[2][c];
 }
-
-#endif

@@ -8,8 +8,7 @@
  * neighbour's again, so that none is a part of a vector, and so does the last tile of a row. Every
  * output is the chain of additions that the ring's kernels make.
  */
-#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_DIRECT_BODY_H
-#define TANDEM_BACKEND_CPU_DEPTHWISE_DIRECT_BODY_H
+#pragma once
 
 #include "backend/cpu/depthwise/depthwise_job_body.h"
 
@@ -290,5 +289,3 @@ static void direct(const struct tdmi_depthwise *shape, const struct tdmi_depthwi
     if (streams)
         lanes_fence();
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  *     x (row, column, channels)  ->  ring (row, block, column, lanes)  ->  y, and its sums
  */
-#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
-#define TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
+#pragma once
 
 #include "backend/cpu/depthwise/depthwise_direct_body.h"
 
@@ -260,5 +259,3 @@ static void forward(const struct tdmi_depthwise *shape, const struct tdmi_depthw
         deliver(&job, call->sums.square, job.room.sums[1]);
     }
 }
-
-#endif

@@ -3,8 +3,7 @@
  * vectors, packed weights, the ring of rows. A vector is a block of channels of one pixel, and
  * blocks are independent of each other.
  */
-#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
-#define TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
+#pragma once
 
 #include "backend/cpu/access.h"
 #include "backend/cpu/depthwise/depthwise.h"
@@ -164,5 +163,3 @@ static void deliver(const struct job *job, double *to, const double *from)
 {
     memcpy(to, from, sizeof(double) * (size_t)job->shape->channels);
 }
-
-#endif

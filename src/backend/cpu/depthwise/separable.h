@@ -4,8 +4,7 @@
  * job, so that what lies between the two never reaches memory. Made of the kernels that run each of
  * them alone, so bits are the same as without. Links are those of conv_chain.h.
  */
-#ifndef TANDEM_BACKEND_CPU_SEPARABLE_H
-#define TANDEM_BACKEND_CPU_SEPARABLE_H
+#pragma once
 
 #include "backend/cpu/conv/conv_chain.h"
 
@@ -16,5 +15,3 @@ size_t tdmi_separable_workspace_bytes(const struct tdmi_op_desc *depthwise,
                                       const struct tdmi_op_desc *product);
 void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
                             const struct tdmi_op_call calls[2]);
-
-#endif

@@ -7,8 +7,7 @@
  * Every value is one chain of additions: y over the inputs, from the bias on; dx over the outputs;
  * dweights and dbias over the pictures.
  */
-#ifndef TANDEM_BACKEND_CPU_DENSE_LANES_H
-#define TANDEM_BACKEND_CPU_DENSE_LANES_H
+#pragma once
 
 #include "backend/cpu/isa.h"
 
@@ -64,5 +63,3 @@ struct tdmi_dense_lanes_kernels {
 
 extern const struct tdmi_dense_lanes_kernels tdmi_dense_lanes_scalar, tdmi_dense_lanes_avx2,
     tdmi_dense_lanes_avx512;
-
-#endif

@@ -14,8 +14,7 @@
  * the depth, whatever block it falls into. The sums of the columns are f32 in a block and double
  * across blocks, so one call must cut its rows at the same places always.
  */
-#ifndef TANDEM_BACKEND_CPU_GEMM_H
-#define TANDEM_BACKEND_CPU_GEMM_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
@@ -191,5 +190,3 @@ static inline int64_t tdmi_gemm_packed_floats(int64_t rows, int64_t columns)
 /* Rows first … first + matrix->rows of a packed matrix that has depth rows. */
 void tdmi_gemm_pack(const struct tdmi_gemm_matrix *matrix, int lanes, int wide, int depth,
                     int first, float *packed);
-
-#endif

@@ -2,8 +2,7 @@
  * What happens to the values of a product on their way out (enum tdmi_gemm_end), a vector at a
  * time: part of gemm_kernels.c and winograd_kernels.c.
  */
-#ifndef TANDEM_BACKEND_CPU_GEMM_END_BODY_H
-#define TANDEM_BACKEND_CPU_GEMM_END_BODY_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/lanes.h"
@@ -174,5 +173,3 @@ LANES_INLINE void add_sums(const struct tdmi_gemm_rows *job, const int end,
     lanes_add_to_doubles(job->sum + at, column->sum);
     lanes_add_to_doubles(job->square + at, column->square);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * twice (tdmi_gemm_pack). Part of gemm_kernels.c, and every value is the chain of additions it is
  * there.
  */
-#ifndef TANDEM_BACKEND_CPU_GEMM_HALF_BODY_H
-#define TANDEM_BACKEND_CPU_GEMM_HALF_BODY_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm_end_body.h"
 
@@ -81,5 +80,4 @@ LANES_INLINE bool is_half(const struct tdmi_gemm_rows *job, const int end, int f
            !job->is_streamed && job->read.act != TDMI_ACT_HSWISH;
 }
 
-#endif
 #endif

@@ -3,8 +3,7 @@
  * so a block is twice as tall as others and reads B half as often. Part of gemm_kernels.c, and
  * every value is the chain of additions it is there.
  */
-#ifndef TANDEM_BACKEND_CPU_GEMM_NARROW_BODY_H
-#define TANDEM_BACKEND_CPU_GEMM_NARROW_BODY_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm_end_body.h"
 
@@ -67,5 +66,4 @@ static void narrow_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, 
         narrow_finish(job, sums, c, first, job->residual, job->is_streamed);
 }
 
-#endif
 #endif

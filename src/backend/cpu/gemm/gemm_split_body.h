@@ -3,8 +3,7 @@
  * (strassen.h), block by block: what seven products of a block make of it stays in the first
  * cache, and each value of C is written once. Part of gemm_kernels.c.
  */
-#ifndef TANDEM_BACKEND_CPU_GEMM_SPLIT_BODY_H
-#define TANDEM_BACKEND_CPU_GEMM_SPLIT_BODY_H
+#pragma once
 
 #if defined(__AVX512F__)
 
@@ -202,5 +201,4 @@ static void split_sums(const struct tdmi_gemm_split_sums *job)
 #define SPLIT split, split_sums
 #else
 #define SPLIT NULL, NULL
-#endif
 #endif

@@ -12,8 +12,7 @@
  *     6: (A21 - A11) (B11 + B12)
  *     7: (A12 - A22) (B21 + B22)
  */
-#ifndef TANDEM_BACKEND_CPU_STRASSEN_H
-#define TANDEM_BACKEND_CPU_STRASSEN_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -53,5 +52,3 @@ struct tdmi_strassen {
     const float *next; /* the next picture, or NULL */
 };
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);
-
-#endif

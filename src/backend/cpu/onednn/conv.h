@@ -10,8 +10,7 @@
  *
  * oneDNN reads weights in a layout of its own choice: pack them first, once for new weights.
  */
-#ifndef TANDEM_BACKEND_CPU_ONEDNN_CONV_H
-#define TANDEM_BACKEND_CPU_ONEDNN_CONV_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/cpu/forms.h"
@@ -71,5 +70,3 @@ void tdmi_onednn_conv_backward_data(const tdmi_onednn_conv *conv,
                                     const struct tdmi_onednn_conv_call *call);
 void tdmi_onednn_conv_backward_weights(const tdmi_onednn_conv *conv,
                                        const struct tdmi_onednn_conv_call *call);
-
-#endif

@@ -6,8 +6,7 @@
  * A call runs on the calling thread alone: oneDNN divides work by OpenMP, whose thread count is set
  * to one around each call and put back afterwards.
  */
-#ifndef TANDEM_BACKEND_CPU_ONEDNN_PRIMITIVE_H
-#define TANDEM_BACKEND_CPU_ONEDNN_PRIMITIVE_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/scope.h"
@@ -77,5 +76,3 @@ struct tdmi_onednn_threads {
 struct tdmi_onednn_threads tdmi_onednn_threads_find(void);
 int tdmi_onednn_threads_enter(struct tdmi_onednn_threads threads);
 void tdmi_onednn_threads_leave(struct tdmi_onednn_threads threads, int before);
-
-#endif

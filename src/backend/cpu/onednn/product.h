@@ -2,8 +2,7 @@
  * Matrix products by oneDNN, for dense layers: any number of rows without preparation. All matrices
  * are stored row by row.
  */
-#ifndef TANDEM_BACKEND_CPU_ONEDNN_PRODUCT_H
-#define TANDEM_BACKEND_CPU_ONEDNN_PRODUCT_H
+#pragma once
 
 #include "backend/cpu/onednn/primitive.h"
 
@@ -28,5 +27,3 @@ struct tdmi_onednn_product {
  * wait fails. */
 void tdmi_onednn_multiply(struct tdmi_onednn_threads threads,
                           const struct tdmi_onednn_product *product);
-
-#endif

@@ -4,8 +4,7 @@
  * One call is one thread's; nothing is allocated. Activations in forms are
  * NONE, RELU and RELU6.
  */
-#ifndef TANDEM_BACKEND_CPU_ELEMENTWISE_H
-#define TANDEM_BACKEND_CPU_ELEMENTWISE_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/cpu/forms.h"
@@ -64,5 +63,3 @@ const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa is
 
 extern const struct tdmi_elementwise_kernels tdmi_elementwise_scalar, tdmi_elementwise_avx2,
     tdmi_elementwise_avx512;
-
-#endif

@@ -4,8 +4,7 @@
  * gradient of the input goes from pixel to pixel of the input, collecting from the windows that see
  * it, so that mask, addition and sums are done where it is written. One call is one thread's.
  */
-#ifndef TANDEM_BACKEND_CPU_POOLING_H
-#define TANDEM_BACKEND_CPU_POOLING_H
+#pragma once
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
@@ -55,5 +54,3 @@ const struct tdmi_pooling_kernels *tdmi_pooling_kernels(enum tdmi_isa isa);
 
 extern const struct tdmi_pooling_kernels tdmi_pooling_scalar, tdmi_pooling_avx2,
     tdmi_pooling_avx512;
-
-#endif

@@ -2,8 +2,7 @@
  * What a step ends with, in the instruction sets of this processor: passes over runs of values, one
  * thread each, with the bits of backend ref.
  */
-#ifndef TANDEM_BACKEND_CPU_UPDATE_H
-#define TANDEM_BACKEND_CPU_UPDATE_H
+#pragma once
 
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
@@ -12,5 +11,3 @@
 const struct tdmi_update_table *tdmi_cpu_updates(enum tdmi_isa isa);
 
 extern const struct tdmi_update_table tdmi_update_scalar, tdmi_update_avx2, tdmi_update_avx512;
-
-#endif

@@ -1,6 +1,5 @@
 /* Activations as kernels carry them: what is done to a value, and where a gradient passes. */
-#ifndef TANDEM_BACKEND_CUDA_ACTIVATION_CUH
-#define TANDEM_BACKEND_CUDA_ACTIVATION_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/op.h"
@@ -81,5 +80,3 @@ static inline int by_act(enum tdmi_act act, Body body)
         return TDMI_CUDA_INVALID_VALUE;
     }
 }
-
-#endif

@@ -3,8 +3,7 @@
  * residual and applies an activation (channels.h); backward the same way round. Formulas:
  * backend/ref/batch_norm.c; arrays of a norm: tdmi_norm in backend/op.h.
  */
-#ifndef TANDEM_BACKEND_CUDA_BATCH_NORM_H
-#define TANDEM_BACKEND_CUDA_BATCH_NORM_H
+#pragma once
 
 #include "backend/op.h"
 #include "tensor/dtype.h"
@@ -59,6 +58,4 @@ int tdmi_cuda_norm_backward(struct CUstream_st *queue, const struct tdmi_cuda_no
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* The part of an image that a thread computes (tiles.h). */
-#ifndef TANDEM_BACKEND_CUDA_CELLS_CUH
-#define TANDEM_BACKEND_CUDA_CELLS_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/cuda/kernels/conv/tiles.h"
@@ -29,5 +28,3 @@ static __device__ __forceinline__ bool find_cell(const struct tdmi_cuda_tiles &i
     cell.last = cell.first + it.rows < h ? cell.first + it.rows : h;
     return true;
 }
-
-#endif

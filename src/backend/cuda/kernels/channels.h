@@ -2,8 +2,7 @@
  * One pass over a tensor with numbers for each channel: bias, the folded or the training form of a
  * batch norm, residual and activation.
  */
-#ifndef TANDEM_BACKEND_CUDA_CHANNELS_H
-#define TANDEM_BACKEND_CUDA_CHANNELS_H
+#pragma once
 
 #include "backend/op.h"
 #include "tensor/dtype.h"
@@ -33,6 +32,4 @@ int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype type, const
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Values that only move, on a GPU: concat and pad, forward and backward. */
-#ifndef TANDEM_BACKEND_CUDA_COPIES_H
-#define TANDEM_BACKEND_CUDA_COPIES_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include <stdint.h>
@@ -38,6 +37,4 @@ int tdmi_cuda_frame_take(struct CUstream_st *queue, const struct tdmi_cuda_frame
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

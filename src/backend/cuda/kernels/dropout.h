@@ -1,6 +1,5 @@
 /* Dropout, on a GPU: the draws of backend/ref/dropout.c. */
-#ifndef TANDEM_BACKEND_CUDA_DROPOUT_H
-#define TANDEM_BACKEND_CUDA_DROPOUT_H
+#pragma once
 
 #include "backend/op.h"
 #include "tensor/dtype.h"
@@ -25,6 +24,4 @@ int tdmi_cuda_dropout_apply(struct CUstream_st *queue, const struct tdmi_cuda_dr
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

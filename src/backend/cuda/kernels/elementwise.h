@@ -2,8 +2,7 @@
  * Activations and sums of whole tensors, on a GPU. Like all launchers of this folder: pointers of
  * the GPU, work queued on a stream of it, and 0 or the runtime's code returned.
  */
-#ifndef TANDEM_BACKEND_CUDA_ELEMENTWISE_H
-#define TANDEM_BACKEND_CUDA_ELEMENTWISE_H
+#pragma once
 
 #include "backend/op.h"
 #include "tensor/dtype.h"
@@ -28,6 +27,4 @@ int tdmi_cuda_fill_random(struct CUstream_st *queue, enum tdmi_dtype type, void 
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * started with launch(); sums are taken in an order that the shape alone decides, so no atomics on
  * floats.
  */
-#ifndef TANDEM_BACKEND_CUDA_KERNEL_CUH
-#define TANDEM_BACKEND_CUDA_KERNEL_CUH
+#pragma once
 
 #include "tensor/dtype.h"
 #include <stdint.h>
@@ -134,5 +133,3 @@ template <int N>
 struct number {
     static constexpr int value = N;
 };
-
-#endif

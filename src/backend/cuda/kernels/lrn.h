@@ -1,6 +1,5 @@
 /* Local response normalisation over channels, on a GPU; formulas: backend/ref/lrn.c. */
-#ifndef TANDEM_BACKEND_CUDA_LRN_H
-#define TANDEM_BACKEND_CUDA_LRN_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include <stdint.h>
@@ -24,6 +23,4 @@ int tdmi_cuda_lrn_backward(struct CUstream_st *queue, const struct tdmi_cuda_lrn
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

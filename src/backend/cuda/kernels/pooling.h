@@ -4,8 +4,7 @@
  * launchers of this folder: pointers of the GPU, work queued on a stream of it, and 0 or the
  * runtime's code returned.
  */
-#ifndef TANDEM_BACKEND_CUDA_POOLING_H
-#define TANDEM_BACKEND_CUDA_POOLING_H
+#pragma once
 
 #include "backend/cuda/kernels/conv/window.h"
 
@@ -33,6 +32,4 @@ int tdmi_cuda_pool_all_gradient(struct CUstream_st *queue, enum tdmi_dtype type,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * Sums of the threads of a block, in an order that the number of threads alone decides: halves are
  * added to halves. Each returns its result to every thread.
  */
-#ifndef TANDEM_BACKEND_CUDA_REDUCE_CUH
-#define TANDEM_BACKEND_CUDA_REDUCE_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 
@@ -71,5 +70,3 @@ static __device__ __forceinline__ void add_rows(Value *room, int width, int rows
         __syncthreads();
     }
 }
-
-#endif

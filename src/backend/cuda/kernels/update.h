@@ -4,8 +4,7 @@
  * lengths of the tensors alone decide. Formulas: backend/ref/update.c, train/step/update.c,
  * src/optim.
  */
-#ifndef TANDEM_BACKEND_CUDA_UPDATE_H
-#define TANDEM_BACKEND_CUDA_UPDATE_H
+#pragma once
 
 #include "backend/update.h"
 
@@ -62,6 +61,4 @@ int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi_cuda_updat
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * Launching over a whole tensor, a vector of 16 bytes a thread; what is left, and tensors that do
  * not begin on 16 bytes, value by value.
  */
-#ifndef TANDEM_BACKEND_CUDA_VECTORS_CUH
-#define TANDEM_BACKEND_CUDA_VECTORS_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 
@@ -27,5 +26,3 @@ static dim3 blocks_of(int64_t threads)
 {
     return dim3((unsigned)((threads + block_threads - 1) / block_threads));
 }
-
-#endif

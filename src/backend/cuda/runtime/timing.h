@@ -2,8 +2,7 @@
  * Time of a library's plan: the best of a few rounds of runs in a row, measured by events of the
  * GPU, on a stream and on memory of its own, full of random values.
  */
-#ifndef TANDEM_BACKEND_CUDA_TIMING_H
-#define TANDEM_BACKEND_CUDA_TIMING_H
+#pragma once
 
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/cuda.h"
@@ -32,5 +31,3 @@ void tdmi_cuda_timing_close(struct tdmi_cuda_timing *it);
 /* Seconds of a few runs; below 0: it cannot be run. self: the timing (cudnn_plan.h, cublaslt.h). */
 double tdmi_cuda_time_conv(void *self, const struct tdmi_cudnn_plan *plan);
 double tdmi_cuda_time_product(void *self, const struct tdmi_cublaslt_plan *plan);
-
-#endif

@@ -3,8 +3,7 @@
  * and is shared by nodes of one shape. It is also in files: in the GPU's folder, for
  * every run, and in the run's folder, so that --resume takes the same algorithms.
  */
-#ifndef TANDEM_BACKEND_CUDA_ALGORITHM_CACHE_H
-#define TANDEM_BACKEND_CUDA_ALGORITHM_CACHE_H
+#pragma once
 
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/cuda.h"
@@ -47,5 +46,3 @@ tdmi_cuda_algorithm_cache_find(struct tdmi_cuda_algorithm_cache *it,
                                const struct tdmi_cuda_problem *problem);
 /* Before the libraries are closed. */
 void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it);
-
-#endif

@@ -3,8 +3,7 @@
  * bits on every run (unless they may vary) are timed. As with cuDNN (cudnn_api.h) its headers are
  * not needed; a test compares the numbers.
  */
-#ifndef TANDEM_BACKEND_CUDA_CUBLASLT_H
-#define TANDEM_BACKEND_CUDA_CUBLASLT_H
+#pragma once
 
 #include "backend/cuda/vendor/library.h"
 #include "base/scope.h"
@@ -71,5 +70,3 @@ struct tdmi_cublaslt_call {
 /* cuBLASLt's code. Any thread: a plan is only read. */
 int tdmi_cublaslt_plan_run(const tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_plan *plan,
                            struct CUstream_st *queue, const struct tdmi_cublaslt_call *call);
-
-#endif

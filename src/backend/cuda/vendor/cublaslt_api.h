@@ -1,6 +1,5 @@
 /* The functions of cuBLASLt that are used, and numbers from NVIDIA's reference. */
-#ifndef TANDEM_BACKEND_CUDA_CUBLASLT_API_H
-#define TANDEM_BACKEND_CUDA_CUBLASLT_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ struct tdmi_cublaslt_calls {
 #define X(ours, theirs, number) TDMI_CUBLASLT_N_##ours = (number),
 enum tdmi_cublaslt_number { TDMI_CUBLASLT_NUMBERS(X) };
 #undef X
-
-#endif

@@ -4,8 +4,7 @@
  * so that everything of cuDNN compiles, and is tested, without it; where its headers are there, a
  * test compares them (tests/backend/cuda/test_library_numbers.c).
  */
-#ifndef TANDEM_BACKEND_CUDA_CUDNN_API_H
-#define TANDEM_BACKEND_CUDA_CUDNN_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -157,5 +156,3 @@ enum tdmi_cudnn_type { TDMI_CUDNN_TYPES(X) };
 #define X(ours, theirs, number) TDMI_CUDNN_V_##ours = (number),
 enum tdmi_cudnn_value { TDMI_CUDNN_VALUES(X) };
 #undef X
-
-#endif

@@ -2,8 +2,7 @@
  * A convolution as an operation graph of cuDNN: what is computed, without saying how. Forward: conv
  * ▸ bias ▸ add ▸ activation; gradient of the input; gradient of the weights.
  */
-#ifndef TANDEM_BACKEND_CUDA_CUDNN_GRAPH_H
-#define TANDEM_BACKEND_CUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include "backend/cuda/vendor/cudnn_api.h"
 #include "backend/op.h"
@@ -62,5 +61,3 @@ void tdmi_cudnn_set(struct tdmi_cudnn_builder *builder, tdmi_cudnn_descriptor to
                     enum tdmi_cudnn_attribute attribute, enum tdmi_cudnn_type type, int64_t n,
                     const void *values);
 void tdmi_cudnn_finish(struct tdmi_cudnn_builder *builder, tdmi_cudnn_descriptor descriptor);
-
-#endif

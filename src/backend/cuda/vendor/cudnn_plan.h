@@ -4,8 +4,7 @@
  * workspace than allowed are timed once, and the fastest is the plan. A plan is stored as cuDNN's
  * own JSON.
  */
-#ifndef TANDEM_BACKEND_CUDA_CUDNN_PLAN_H
-#define TANDEM_BACKEND_CUDA_CUDNN_PLAN_H
+#pragma once
 
 #include "backend/cuda/vendor/cudnn_graph.h"
 #include "backend/cuda/vendor/library.h"
@@ -53,5 +52,3 @@ void tdmi_cudnn_plan_release(tdmi_cudnn *cudnn, struct tdmi_cudnn_plan *plan);
 int tdmi_cudnn_plan_run(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan,
                         struct CUstream_st *queue, void *const tensors[TDMI_CUDNN_TENSORS],
                         void *workspace);
-
-#endif

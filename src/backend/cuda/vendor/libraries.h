@@ -2,8 +2,7 @@
  * Algorithms of NVIDIA's libraries for one GPU. The libraries are opened on first use. Algorithms
  * are chosen while a plan is made, never during a step, and kept in a cache (algorithm_cache.h).
  */
-#ifndef TANDEM_BACKEND_CUDA_LIBRARIES_H
-#define TANDEM_BACKEND_CUDA_LIBRARIES_H
+#pragma once
 
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/cuda.h"
@@ -59,5 +58,3 @@ int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
                        void *const tensors[TDMI_CUDNN_TENSORS], void *workspace);
 int tdmi_cuda_product_run(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
                           const struct tdmi_cublaslt_call *call);
-
-#endif

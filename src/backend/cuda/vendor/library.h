@@ -2,8 +2,7 @@
  * Libraries of NVIDIA's that are opened on first use: found by the loader, in CUDA's own folder, or
  * in those of Python environments.
  */
-#ifndef TANDEM_BACKEND_CUDA_LIBRARY_H
-#define TANDEM_BACKEND_CUDA_LIBRARY_H
+#pragma once
 
 #include "backend/backend.h"
 #include "tandem/error.h"
@@ -37,5 +36,3 @@ void tdmi_cuda_library_look(const struct tdmi_cuda_library *library, const char 
 /* The places below root ("" but in tests) in order of the search: visit returns true to end. */
 void tdmi_cuda_library_places(const struct tdmi_cuda_library *library, const char *root,
                               bool (*visit)(void *self, const char *path), void *self);
-
-#endif

@@ -2,8 +2,7 @@
  * nvJPEG, opened for one GPU: files of several images become planes on a stream. Its own handles
  * serve all threads; what one works with is its state, which no other may use.
  */
-#ifndef TANDEM_BACKEND_CUDA_NVJPEG_H
-#define TANDEM_BACKEND_CUDA_NVJPEG_H
+#pragma once
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/library.h"
@@ -36,5 +35,3 @@ tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               const struct tdmi_decoder_file *files,
                               const struct tdmi_nvjpeg_image *images, int n, bool *is_done,
                               tdm_error *err) TDM_MUST_USE;
-
-#endif

@@ -1,6 +1,5 @@
 /* The functions of nvJPEG that are used, and numbers from NVIDIA's reference. */
-#ifndef TANDEM_BACKEND_CUDA_NVJPEG_API_H
-#define TANDEM_BACKEND_CUDA_NVJPEG_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ enum {
     TDMI_NVJPEG_NUMBERS(X)
 #undef X
 };
-
-#endif

@@ -3,8 +3,7 @@
  * is computed by cuDNN, or by cuBLASLt where it is a product of matrices (kernel and stride 1, no
  * padding) and cuBLASLt is faster; a dense layer by cuBLASLt.
  */
-#ifndef TANDEM_BACKEND_CUDA_PLANS_H
-#define TANDEM_BACKEND_CUDA_PLANS_H
+#pragma once
 
 #include "backend/cuda/vendor/libraries.h"
 
@@ -33,5 +32,3 @@ void tdmi_cuda_algorithms_describe(const struct tdmi_op_desc *desc,
 /* Clear the images n … max_images of x and dy: a library's plan reads all that the arrays hold. */
 void tdmi_cuda_clear_tails(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call);
-
-#endif

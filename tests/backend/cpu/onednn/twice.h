@@ -1,8 +1,7 @@
 /*
  * Run all cases of a program twice: with oneDNN held to AVX2, then with all that the CPU has.
  */
-#ifndef TANDEM_TESTS_BACKEND_CPU_ONEDNN_TWICE_H
-#define TANDEM_TESTS_BACKEND_CPU_ONEDNN_TWICE_H
+#pragma once
 
 #include "unit.h"
 
@@ -23,5 +22,3 @@
         }                                                                                \
         return _cmocka_run_group_tests(TEST_NAME, unit_tests, unit_n_tests, NULL, NULL); \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* Control of the stand-in for cuBLASLt: what it answers, and what was called. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
+#pragma once
 
 #include "backend/cuda/fakes/fake_launch.h"
 
@@ -29,5 +28,3 @@ struct fake_cublaslt {
     int guesses;
     unsigned reductions; /* that the last question allowed, as cuBLASLt numbers them */
 };
-
-#endif

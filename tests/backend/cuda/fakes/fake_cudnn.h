@@ -2,8 +2,7 @@
  * Control of the stand-in for cuDNN: what it answers, and what was called. A test finds the object
  * by its name. The engines, in the order of its heuristics:
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
+#pragma once
 
 #include "backend/cuda/fakes/fake_launch.h"
 
@@ -35,5 +34,3 @@ struct fake_cudnn {
     int guesses;         /* questions to the heuristics */
     char complaint[200]; /* what a careful cuDNN would not have taken; "": nothing */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* A graph by itself, so that a plan of the fake cuDNN's can be written down, and computing it. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_RUN_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_RUN_H
+#pragma once
 
 #include "backend/cuda/vendor/cudnn_api.h"
 
@@ -32,5 +31,3 @@ struct fake_run {
 
 int64_t fake_values_of(const struct flat_tensor *it);
 void fake_run_all(const struct fake_run *run);
-
-#endif

@@ -1,7 +1,6 @@
 /* A GPU of the shim whose libraries are those that look like NVIDIA's (fake_cudnn, fake_cublaslt).
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CARD_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CARD_H
+#pragma once
 
 #include "backend/cuda/shim/shim_backend.h"
 #include "base/folder.h"
@@ -17,5 +16,3 @@ static inline tdmi_device *open_gpu(const struct folder *home, const char *run)
         tdmi_backend_shim.device.keep(device, run);
     return device;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* How a stand-in for a library of NVIDIA queues its work: as a kernel, with a copy of its
  * arguments, so that it is recorded where a stream is, and is let at a GPU's memory. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ struct CUstream_st;
 /* 0, or a code. NULL in its place: it runs at once. */
 typedef int fake_launch(struct CUstream_st *queue, void (*run)(void *self), void *self,
                         size_t self_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* Control of the stand-in for nvJPEG: what it answers, and what was called. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_NVJPEG_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_NVJPEG_H
+#pragma once
 
 #include "backend/cuda/fakes/fake_launch.h"
 
@@ -19,5 +18,3 @@ struct fake_nvjpeg {
     int batches, largest_batch, failed_batches;
     int failed_alone; /* of these, of one file */
 };
-
-#endif

@@ -6,8 +6,7 @@
  * It does queued work at once, or as late as a GPU may. A call that CUDA refuses gets CUDA's error;
  * a use of CUDA that leaves a GPU free to do something wrong ends the program with the broken rule.
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ struct fake_left fake_runtime_left(void);
 /* Write broken rules here instead of ending the program; NULL: end it. At first: "". */
 enum { fake_message_room = 300 };
 void fake_runtime_hear(char *message);
-
-#endif

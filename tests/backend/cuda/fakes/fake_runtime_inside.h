@@ -1,6 +1,5 @@
 /* Internals of the fake CUDA runtime. Every function here is called with the lock held. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_INSIDE_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_INSIDE_H
+#pragma once
 
 #include "backend/cuda/fakes/fake_runtime.h"
 #include "backend/cuda/fakes/include/cuda_runtime_api.h"
@@ -115,5 +114,3 @@ bool fake_is_queued(const struct fake_block *block);
 /* Refuse a call that a thread must not make while it captures; this ends the capture. */
 cudaError_t fake_forbid(const char *function);
 void fake_forget(struct fake_work *work);
-
-#endif

@@ -3,8 +3,7 @@
  * runtime (fake_runtime.h), its kernels run by the shim. Pointers into memory of its GPUs are not
  * the host's to follow.
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_SHIM_BACKEND_H
-#define TANDEM_TESTS_BACKEND_CUDA_SHIM_BACKEND_H
+#pragma once
 
 #include "backend/cuda/fakes/fake_runtime.h"
 #include "backend/backend.h"
@@ -22,5 +21,3 @@ void tdmi_shim_nvjpeg(const char *file);
 
 /* The control object of a stand-in library, which stays open; NULL: it cannot be opened. */
 void *tdmi_shim_fake(const char *file, const char *name);
-
-#endif

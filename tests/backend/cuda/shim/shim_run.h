@@ -2,8 +2,7 @@
  * Under the shim: a grid of threads that take turns (shim.c). shim.cuh gives it the names that CUDA
  * has; tests choose the order, and ask what was launched.
  */
-#ifndef TANDEM_BACKEND_CUDA_SHIM_RUN_H
-#define TANDEM_BACKEND_CUDA_SHIM_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +65,4 @@ uint64_t tdmi_shim_meet(uint32_t mask, uint64_t value, int from);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

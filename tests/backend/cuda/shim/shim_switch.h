@@ -3,8 +3,7 @@
  * switch for the signal mask, which no kernel changes, and a barrier of 256 threads is 256
  * switches: where we know what a function has to keep, we keep that.
  */
-#ifndef TANDEM_BACKEND_CUDA_SHIM_SWITCH_H
-#define TANDEM_BACKEND_CUDA_SHIM_SWITCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void tdmi_shim_context_make(struct tdmi_shim_context *stand, void *stack, size_t
                             void (*entry)(void));
 /* Stops here, goes on there. */
 void tdmi_shim_switch(struct tdmi_shim_context *here, struct tdmi_shim_context *there);
-
-#endif

@@ -3,8 +3,7 @@
  * the chunks are added up. Threads add a few pixels in f32, everything else is double; what is
  * added to what follows from the shape.
  */
-#ifndef TANDEM_BACKEND_CUDA_COLUMN_SUMS_CUH
-#define TANDEM_BACKEND_CUDA_COLUMN_SUMS_CUH
+#pragma once
 
 #include "backend/cuda/kernels/conv/columns.h"
 #include "backend/cuda/kernels/reduce.cuh"
@@ -111,5 +110,3 @@ static inline int by_lanes(const struct tdmi_cuda_columns &it, Body body)
 {
     return it.lanes == 1 ? body(number<1>()) : body(number<full<T>::lanes>());
 }
-
-#endif

@@ -10,8 +10,7 @@
  * Everything follows from pixels, channels and lanes, never from the GPU, so that sums over chunks
  * have the same bits on each.
  */
-#ifndef TANDEM_BACKEND_CUDA_COLUMNS_H
-#define TANDEM_BACKEND_CUDA_COLUMNS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +41,4 @@ size_t tdmi_cuda_columns_sum_bytes(int64_t pixels, int channels);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * Convolution on a GPU, of any shape: the law there, and what runs where a library does not.
  * Weights (kernel, kernel, in / groups, out) are f32, as parameters are.
  */
-#ifndef TANDEM_BACKEND_CUDA_CONV_H
-#define TANDEM_BACKEND_CUDA_CONV_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -35,6 +34,4 @@ size_t tdmi_cuda_conv_workspace_bytes(const struct tdmi_cuda_conv *it);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

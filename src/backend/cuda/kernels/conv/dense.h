@@ -2,8 +2,7 @@
  * Dense layers on a GPU, of any shape: the law there, and what runs where a library does not.
  * y = x w + b; weights (in, out) are f32, as parameters are.
  */
-#ifndef TANDEM_BACKEND_CUDA_DENSE_H
-#define TANDEM_BACKEND_CUDA_DENSE_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include <stdint.h>
@@ -31,6 +30,4 @@ int tdmi_cuda_dense_weight_gradient(struct CUstream_st *queue, const struct tdmi
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Loading rows of pixels into registers, for all kernels of depthwise convolutions. */
-#ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
-#define TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
+#pragma once
 
 #include "backend/cuda/kernels/conv/depthwise.h"
 #include "backend/cuda/kernels/kernel.cuh"
@@ -71,5 +70,3 @@ template <int kernel>
 struct lanes_of {
     static constexpr int value = kernel == 3 ? 4 : 2;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * type is. Like all launchers of this folder: pointers of the GPU, work queued on a stream of it,
  * and 0 or the runtime's code returned.
  */
-#ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_H
-#define TANDEM_BACKEND_CUDA_DEPTHWISE_H
+#pragma once
 
 #include "backend/cuda/kernels/conv/window.h"
 
@@ -74,6 +73,4 @@ int tdmi_cuda_depthwise_fold(struct CUstream_st *queue,
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* Walks of depthwise convolutions: what they read, and what becomes of a vector before it is
  * stored. */
-#ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_WALK_CUH
-#define TANDEM_BACKEND_CUDA_DEPTHWISE_WALK_CUH
+#pragma once
 
 #include "backend/cuda/kernels/cells.cuh"
 #include "backend/cuda/kernels/conv/depthwise.cuh"
@@ -78,5 +77,3 @@ static int start(struct CUstream_st *queue, const struct walk<T> &it, void (*ker
     return launch(kernel, dim3((unsigned)it.tiles.all_blocks), dim3(TDMI_CUDA_TILE_THREADS), queue,
                   it, more...);
 }
-
-#endif

@@ -10,8 +10,7 @@
  * sum is taken in the order of k: 256 products in f32, and those in double; so its bits follow from
  * the shape alone.
  */
-#ifndef TANDEM_BACKEND_CUDA_PRODUCT_CUH
-#define TANDEM_BACKEND_CUDA_PRODUCT_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/cuda/kernels/conv/product.h"
@@ -125,5 +124,3 @@ static inline int launch_product(struct CUstream_st *queue, const Problem &it,
         return TDMI_CUDA_INVALID_VALUE;
     return launch(multiply<Problem>, dim3((unsigned)blocks), dim3(product_threads), queue, it, of);
 }
-
-#endif

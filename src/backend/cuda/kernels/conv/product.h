@@ -1,6 +1,5 @@
 /* The geometry of product.cuh: tiles of sums, and chunks of what is summed. */
-#ifndef TANDEM_BACKEND_CUDA_PRODUCT_H
-#define TANDEM_BACKEND_CUDA_PRODUCT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,6 +22,4 @@ int64_t tdmi_cuda_product_most_chunks(const struct tdmi_cuda_product *product);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -9,8 +9,7 @@
  *
  * Everything follows from the shape, never from the GPU.
  */
-#ifndef TANDEM_BACKEND_CUDA_TILES_H
-#define TANDEM_BACKEND_CUDA_TILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +51,4 @@ struct tdmi_cuda_sum_tiles tdmi_cuda_sum_tiles_of(int64_t n, int h, int w, int v
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

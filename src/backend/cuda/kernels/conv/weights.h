@@ -2,8 +2,7 @@
  * Weights as libraries want them: (out, …) of the tensors' type in place of (…, out) in f32, with a
  * batch norm folded in; and a gradient of theirs transposed back.
  */
-#ifndef TANDEM_BACKEND_CUDA_WEIGHTS_H
-#define TANDEM_BACKEND_CUDA_WEIGHTS_H
+#pragma once
 
 #include "tensor/dtype.h"
 #include <stdint.h>
@@ -40,6 +39,4 @@ int tdmi_cuda_weights_fold(struct CUstream_st *queue, const struct tdmi_cuda_wei
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* How a window goes over images, as depthwise convolutions and pools are told it. */
-#ifndef TANDEM_BACKEND_CUDA_WINDOW_H
-#define TANDEM_BACKEND_CUDA_WINDOW_H
+#pragma once
 
 #include "backend/op.h"
 #include "tensor/dtype.h"
@@ -36,5 +35,3 @@ static inline struct tdmi_cuda_window tdmi_cuda_window_of(const struct tdmi_op_d
     it.counts_padding = a->counts_padding;
     return it;
 }
-
-#endif

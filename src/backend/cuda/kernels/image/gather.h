@@ -1,6 +1,5 @@
 /* Rows of a table by their numbers, side by side. */
-#ifndef TANDEM_BACKEND_CUDA_GATHER_H
-#define TANDEM_BACKEND_CUDA_GATHER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +17,4 @@ int tdmi_cuda_gather(struct CUstream_st *queue, const void *table, size_t row_by
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * pixels one by one (image/augment/augment.h): a pixel of y is one pixel of the image, or two
  * where images are mixed, and has no other neighbour.
  */
-#ifndef TANDEM_BACKEND_CUDA_INPUT_H
-#define TANDEM_BACKEND_CUDA_INPUT_H
+#pragma once
 
 #include "image/preprocess.h"
 #include "tensor/dtype.h"
@@ -52,6 +51,4 @@ int tdmi_cuda_input_changed(struct CUstream_st *queue, const struct tdmi_cuda_in
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

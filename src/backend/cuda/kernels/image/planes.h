@@ -3,8 +3,7 @@
  * as libjpeg-turbo's "fancy" upsampling does it, and mixed by its whole numbers (image/
  * jpeg/kernels.h), so that the host's decoder makes the same bytes of the same planes.
  */
-#ifndef TANDEM_BACKEND_CUDA_PLANES_H
-#define TANDEM_BACKEND_CUDA_PLANES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,6 +28,4 @@ int tdmi_cuda_planes_mix(struct CUstream_st *queue, const struct tdmi_cuda_plane
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * The passes of a resize by the host's weights and its rounding (image/resize/kernels.h), on rows
  * of RGB: the host's bytes.
  */
-#ifndef TANDEM_BACKEND_CUDA_RESIZE_H
-#define TANDEM_BACKEND_CUDA_RESIZE_H
+#pragma once
 
 #include "image/resize/weights.h"
 
@@ -34,6 +33,4 @@ int tdmi_cuda_resize_part(struct CUstream_st *queue, const uint8_t *rows, int64_
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

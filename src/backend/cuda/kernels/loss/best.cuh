@@ -1,6 +1,5 @@
 /* The largest of a block's values, and where it stands. */
-#ifndef TANDEM_BACKEND_CUDA_BEST_CUH
-#define TANDEM_BACKEND_CUDA_BEST_CUH
+#pragma once
 
 #include "backend/cuda/kernels/reduce.cuh"
 
@@ -26,5 +25,3 @@ struct better_of {
         return better(a, b);
     }
 };
-
-#endif

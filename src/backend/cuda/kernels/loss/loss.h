@@ -2,8 +2,7 @@
  * Losses on a GPU: softmax with its cross-entropy, and the logistic function with its binary
  * cross-entropy; formulas and targets are those of backend/ref/losses.c.
  */
-#ifndef TANDEM_BACKEND_CUDA_LOSS_H
-#define TANDEM_BACKEND_CUDA_LOSS_H
+#pragma once
 
 #include "backend/op.h"
 #include "backend/update.h"
@@ -36,6 +35,4 @@ int tdmi_cuda_logistic_backward(struct CUstream_st *queue, const struct tdmi_cud
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

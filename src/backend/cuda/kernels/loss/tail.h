@@ -1,6 +1,5 @@
 /* Samples, correct answers and loss of a group, summed on a GPU. */
-#ifndef TANDEM_BACKEND_CUDA_TAIL_H
-#define TANDEM_BACKEND_CUDA_TAIL_H
+#pragma once
 
 #include "backend/op.h"
 
@@ -16,6 +15,4 @@ int tdmi_cuda_tail(struct CUstream_st *queue, const struct tdmi_judgement *judge
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Targets of the losses, as in backend/ref/losses.c. */
-#ifndef TANDEM_BACKEND_CUDA_TARGETS_CUH
-#define TANDEM_BACKEND_CUDA_TARGETS_CUH
+#pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/cuda/kernels/loss/loss.h"
@@ -27,5 +26,3 @@ static __device__ __forceinline__ double weighted_target(const struct tdmi_cuda_
 {
     return target_of(it, i, c) * class_weight(it, c);
 }
-
-#endif

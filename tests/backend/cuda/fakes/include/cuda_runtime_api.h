@@ -3,8 +3,7 @@
  * runtime/ are compiled with this header and linked with fake_runtime*.c, so that they run without
  * a toolkit and without a GPU.
  */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_CUDA_RUNTIME_API_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_CUDA_RUNTIME_API_H
+#pragma once
 
 #include "backend/cuda/fakes/include/numbers.h"
 #include <stddef.h>
@@ -68,5 +67,3 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
-
-#endif

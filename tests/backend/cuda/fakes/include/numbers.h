@@ -1,7 +1,6 @@
 /* Numbers of CUDA's runtime that backend cuda meets. test_library_numbers compares them with
  * NVIDIA's own header, if that is installed. */
-#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_NUMBERS_H
-#define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_NUMBERS_H
+#pragma once
 
 /* X(name, number, in words) */
 #define FAKE_CUDA_ERRORS(X)                                                               \
@@ -31,5 +30,3 @@
     X(cudaStreamNonBlocking, 1) \
     X(cudaEventDefault, 0)      \
     X(cudaEventDisableTiming, 2)
-
-#endif
