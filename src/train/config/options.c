@@ -1,5 +1,6 @@
 /* Options are checked, recorded and compared; tandem/train.def lists them. */
 #include "train/config/options.h"
+#include "base/scope.h"
 #include "image/augment/augment.h"
 #include "train/freeze.h"
 #include "train/config/options_table.h"
@@ -64,9 +65,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
         return TDM_FAIL(err, TDM_E_USAGE, "training: no source of pictures was named");
     const struct tdmi_row *row;
     for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
-        const tdm_status status = check_row(row, options, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_row(row, options, err));
     }
     if (options->epochs == 0 && options->steps == 0 && !(options->minutes > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,

@@ -5,7 +5,7 @@
  * epochs.
  */
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
 #include "tensor/half.h"
@@ -86,14 +86,11 @@ static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row
             session->cache.is_broken[entry.item] = true;
             continue;
         }
-        const tdm_status status =
-            entry.is_found
-                ? compare(it, entry, row, err)
-                : tdmi_store_fill_add(tdmi_features_store(&session->cache, entry.is_val),
-                                      tdmi_features_row(&session->data, entry.item, entry.view),
-                                      row, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(entry.is_found
+                     ? compare(it, entry, row, err)
+                     : tdmi_store_fill_add(
+                           tdmi_features_store(&session->cache, entry.is_val),
+                           tdmi_features_row(&session->data, entry.item, entry.view), row, err));
         it->n_checked += entry.is_found;
         it->n_computed += !entry.is_found;
     }
@@ -268,8 +265,7 @@ static tdm_status list_wanted(struct extractor *it, bool has_checks, tdm_error *
 {
     struct tdmi_session *session = it->session;
     tdm_status status = tdmi_missing_rows_add_val(&it->wanted, err);
-    if (status == TDM_OK &&
-        !tdmi_limits_is_over(&session->config, &session->record, &session->network))
+    if (status == TDM_OK && !tdmi_limits_is_over(session))
         status = tdmi_missing_rows_add_epoch(&it->wanted, err);
     session->cache.count.checked = has_checks ? 0 : session->cache.count.checked;
     if (status == TDM_OK && has_checks)

@@ -19,43 +19,41 @@ static const int64_t times_recorded = 2;
 
 /* ---- the batch size -------------------------------------------------------------------------- */
 
-int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
-                     const struct tdmi_train_network *network, int batch)
+int tdmi_batch_shard(const struct tdmi_session *session, int batch)
 {
-    const int asked = config->options.shard;
-    const int shard = asked                              ? asked
-                      : compute->backend->device.is_host ? network->definition.shard
-                                                         : batch; /* fastest on a GPU */
+    const int asked = session->config.options.shard;
+    const int shard = asked                                      ? asked
+                      : session->compute.backend->device.is_host ? session->network.definition.shard
+                                                                 : batch; /* fastest on a GPU */
     return shard < batch ? shard : batch;
 }
 
-static void set_batch(struct tdmi_train_config *config, struct tdmi_train_data *data, int batch)
+static void set_batch(struct tdmi_session *session, int batch)
 {
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
-    if (data->has_test && split->n_test > most)
+    if (session->data.has_test && split->n_test > most)
         most = split->n_test;
-    config->batch = batch;
-    data->steps_per_epoch = (split->n_train + batch - 1) / batch;
-    data->max_batch = batch < most ? batch : (int)most;
+    session->config.batch = batch;
+    session->data.steps_per_epoch = (split->n_train + batch - 1) / batch;
+    session->data.max_batch = batch < most ? batch : (int)most;
 }
 
 /* By --batch or the record; 0: not known yet. */
-static int known_batch(const struct tdmi_train_config *config, const struct tdmi_run_record *record)
+static int known_batch(const struct tdmi_session *session)
 {
-    const int64_t recorded = tdmi_record_integer(record, "batch", 0);
-    if (config->options.batch > 0)
-        return config->options.batch;
+    const int64_t recorded = tdmi_record_integer(&session->record, "batch", 0);
+    if (session->config.options.batch > 0)
+        return session->config.options.batch;
     return recorded > 0 && recorded <= TDMI_BATCH_MOST ? (int)recorded : 0;
 }
 
-void tdmi_batch_begin(struct tdmi_train_config *config, const struct tdmi_run_record *record,
-                      struct tdmi_train_data *data)
+void tdmi_batch_begin(struct tdmi_session *session)
 {
-    const int known = known_batch(config, record);
-    set_batch(config, data, known > 0 ? known : tdmi_batch_most(data->split.n_train));
-    snprintf(config->batch_reason, sizeof config->batch_reason, "%s",
-             tdmi_record_string(record, "batch_reason"));
+    const int known = known_batch(session);
+    set_batch(session, known > 0 ? known : tdmi_batch_most(session->data.split.n_train));
+    snprintf(session->config.batch_reason, sizeof session->config.batch_reason, "%s",
+             tdmi_record_string(&session->record, "batch_reason"));
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -71,7 +69,7 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
 {
     const struct tdmi_needs_choice choice = {
         .batch = batch < session->data.max_batch ? batch : session->data.max_batch,
-        .shard = tdmi_batch_shard(&session->config, &session->compute, &session->network, batch),
+        .shard = tdmi_batch_shard(session, batch),
         .threads =
             session->compute.backend->device.is_host ? tdmi_pool_threads(session->compute.pool) : 1,
     };
@@ -88,8 +86,7 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
 static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
                                tdm_error *err)
 {
-    const struct tdmi_memory_limit limit =
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     const int64_t beside = times_recorded * session->compute.recorded_bytes;
     const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes) - beside;
     size_t most_workspace = 0;
@@ -139,10 +136,8 @@ static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const struct tdmi_plan_options request = tdmi_plans_options(
-        &session->config, &session->compute, &session->network, &session->cache,
-        session->compute.device,
-        tdmi_network_final_freeze_point(&session->config, &session->data, &session->network),
-        tdmi_batch_shard(&session->config, &session->compute, &session->network, batch));
+        session, session->compute.device, tdmi_network_final_freeze_point(session),
+        tdmi_batch_shard(session, batch));
     return tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan,
                           err);
 }
@@ -150,8 +145,7 @@ static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    struct tdmi_step_options step =
-        tdmi_trainer_step_options(&session->config, &session->data, &session->trainer);
+    struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
     TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
     TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
@@ -269,10 +263,8 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
                                                           : 8.0 * seconds;
     }
     if (status == TDM_OK)
-        status = tdmi_trainer_upload(&session->compute, &session->network, &session->trainer, err);
-    return status == TDM_OK ? tdmi_trainer_open_scale(&session->config, &session->compute,
-                                                      &session->trainer, &session->progress, err)
-                            : status;
+        status = tdmi_trainer_upload(session, err);
+    return status == TDM_OK ? tdmi_trainer_open_scale(session, err) : status;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -287,8 +279,7 @@ static void add_words(struct tdmi_train_config *config, const char *words)
 static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
                     const struct refused refused[2])
 {
-    const struct tdmi_memory_limit limit =
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     const int chosen = session->config.batch;
     char text[160];
     session->config.batch_reason[0] = '\0';
@@ -330,7 +321,7 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
     int fitting = session->config.batch;
     struct refused refused[2] = {{0}};
     struct rates rates = {.n = 0};
-    if (known_batch(&session->config, &session->record) > 0)
+    if (known_batch(session) > 0)
         return TDM_OK;
     TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
     int chosen = fitting;
@@ -339,12 +330,11 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
         chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
         TDM_TRY(find_largest(session, &chosen, &refused[1], err), err, "choosing a batch");
     }
-    set_batch(&session->config, &session->data, chosen);
+    set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
     tdmi_record_note(&session->record, "--batch auto: %d pictures a step (%s)",
                      session->config.batch, session->config.batch_reason);
-    tdmi_memory_report_workspace(
-        &session->record, session->compute.most_workspace,
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer));
+    tdmi_memory_report_workspace(&session->record, session->compute.most_workspace,
+                                 tdmi_memory_limit_of(session));
     return tdmi_unfreeze_check_steps(&session->config.options, session->data.steps_per_epoch, err);
 }

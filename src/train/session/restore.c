@@ -5,7 +5,7 @@
  * added in a fixed order, so any number of threads gives the same bits.
  */
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "dist/tree.h"
 #include "graph/norms.h"
 #include "graph/packed.h"
@@ -160,9 +160,7 @@ static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, t
 static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *batch,
                                 tdm_error *err)
 {
-    const tdm_status status = gather(it, batch, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(gather(it, batch, err));
     const int shards = n_shards(it, it->n);
     if (shards == 0)
         return TDM_OK;
@@ -250,20 +248,16 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 /* On the device, through the host's arrays. */
 static tdm_status restore(const struct measuring *it, bool of_averages, tdm_error *err)
 {
-    const struct tdmi_compute *compute = &it->session->compute;
-    struct tdmi_train_network *network = &it->session->network;
+    struct tdmi_session *session = it->session;
+    struct tdmi_train_network *network = &session->network;
     struct tdmi_model_file *host = &network->host;
     const struct tdmi_values values =
         of_averages ? tdmi_values_evaluated(network) : tdmi_values_trained(network);
-    tdm_status status =
-        tdmi_values_download(compute, network, values, host->params, host->states, err);
-    if (status == TDM_OK)
-        status = compute->backend->stream.wait(compute->stream, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_values_download(session, values, host->params, host->states, err));
+    TDMI_TRY(session->compute.backend->stream.wait(session->compute.stream, err));
     tdmi_norms_restore(network->graph, it->first, it->totals, it->n_images, host->params,
                        host->states);
-    return tdmi_values_upload(compute, network, of_averages, host->params, host->states, err);
+    return tdmi_values_upload(session, of_averages, host->params, host->states, err);
 }
 
 static tdm_status restore_all(struct measuring *it, tdm_error *err)
@@ -400,8 +394,7 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
                         "the convolutions, and the backend %s cannot measure their statistics "
                         "yet; --freeze base uses them as they are",
                         session->pretrained.path, n_norms, session->compute.backend->name);
-    TDM_TRY(tdmi_record_begin(&session->config, &session->record, err), err,
-            "giving batch norms their statistics back");
+    TDM_TRY(tdmi_record_begin(session, err), err, "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
     release(&it);
     if (status != TDM_OK)

@@ -28,8 +28,8 @@ static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
         best.graph->state_values != graph->state_values)
         status = TDM_FAIL(err, TDM_E_INPUT, "%s holds another network than the run's", path);
     else
-        status = tdmi_values_upload(&session->compute, network, network->mean_params != NULL,
-                                    best.params, best.states, err);
+        status = tdmi_values_upload(session, network->mean_params != NULL, best.params, best.states,
+                                    err);
     tdmi_model_file_release(&best);
     return TDM_WRAP(err, status, "placing the best weights");
 }

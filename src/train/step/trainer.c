@@ -1,5 +1,5 @@
 /* The trainer of tandem/network.h: a network, its weights on the CPU, one step, one evaluator. */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "models/describe.h"
 #include "optim/optimizer.h"
@@ -78,22 +78,16 @@ static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
 static tdm_status open_runs(struct tdm_trainer *trainer, int group, tdm_error *err)
 {
     const struct tdmi_step_options step = {.max_batch = trainer->most_images};
-    tdm_status status =
-        tdmi_plan_new(trainer->graph, trainer->backend, group, true, &trainer->training, err);
-    if (status == TDM_OK)
-        status =
-            tdmi_plan_new(trainer->graph, trainer->backend, group, false, &trainer->inference, err);
-    if (status == TDM_OK)
-        status = tdmi_step_open(trainer->training, trainer->device, trainer->pool, &step,
-                                &trainer->step, err);
-    if (status == TDM_OK)
-        status = tdmi_update_open(trainer->graph, 0, trainer->backend, trainer->device,
-                                  trainer->optimizer.optimizer, trainer->pool, trainer->params,
-                                  trainer->states, trainer->slots, &trainer->update, err);
-    if (status == TDM_OK)
-        status = tdmi_evaluator_open(trainer->inference, trainer->device, trainer->pool,
-                                     trainer->most_images, &trainer->evaluator, err);
-    return status;
+    TDMI_TRY(tdmi_plan_new(trainer->graph, trainer->backend, group, true, &trainer->training, err));
+    TDMI_TRY(
+        tdmi_plan_new(trainer->graph, trainer->backend, group, false, &trainer->inference, err));
+    TDMI_TRY(tdmi_step_open(trainer->training, trainer->device, trainer->pool, &step,
+                            &trainer->step, err));
+    TDMI_TRY(tdmi_update_open(trainer->graph, 0, trainer->backend, trainer->device,
+                              trainer->optimizer.optimizer, trainer->pool, trainer->params,
+                              trainer->states, trainer->slots, &trainer->update, err));
+    return tdmi_evaluator_open(trainer->inference, trainer->device, trainer->pool,
+                               trainer->most_images, &trainer->evaluator, err);
 }
 
 static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer_options *options,
