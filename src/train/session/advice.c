@@ -118,7 +118,7 @@ static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_adv
         facts->last_loss = last_loss(epochs, n);
     } else {
         tdm_error_line(&err, text, sizeof text);
-        tdmi_record_note(record, "what to do next is told without the epochs: %s", text);
+        tdmi_record_note(record, "the next step is advised without the epochs: %s", text);
     }
     tdmi_arena_release(&arena);
 }

@@ -165,7 +165,7 @@ static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
     it->labels = tdmi_alloc((size_t)batch, sizeof *it->labels);
     it->items = tdmi_alloc((size_t)batch, sizeof *it->items);
     if (!it->pixels || !it->labels || !it->items)
-        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d pictures: out of memory", batch);
+        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d images: out of memory", batch);
     it->batch = (struct tdmi_batch){.n = batch,
                                     .values = it->pixels,
                                     .pixels = it->pixels,
@@ -205,7 +205,7 @@ static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
     *seconds = 0.0;
     for (int i = 0; i < n_first + n_timed; i++) {
         const int64_t began = tdmi_clock_ns();
-        TDM_TRY(take_step(it, err), err, "timing steps of %d pictures", it->batch.n);
+        TDM_TRY(take_step(it, err), err, "timing steps of %d images", it->batch.n);
         const double taken = tdmi_clock_seconds_since(began);
         if (i < n_first && (!is_host || taken < is_very_long))
             continue;
@@ -289,7 +289,7 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
         add_words(&session->config, text);
     }
     if (rates->n > 0)
-        add_words(&session->config, " pictures/s; ");
+        add_words(&session->config, " images/s; ");
     if (refused[1].batch > 0)
         snprintf(text, sizeof text,
                  "with what recording steps takes %d take %lld MiB, %s %lld, and a tenth is left "
@@ -297,7 +297,7 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
                  refused[1].batch, (long long)(refused[1].bytes >> 20) + 1, limit.what,
                  (long long)(limit.bytes >> 20));
     else if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
-        snprintf(text, sizeof text, "twice as many bring less than a tenth");
+        snprintf(text, sizeof text, "twice the batch is less than a tenth faster");
     else if (chosen < fitting && rates->refused > 0)
         snprintf(text, sizeof text, "steps of %d found no room in memory", rates->refused);
     else if (chosen < fitting)
@@ -309,7 +309,8 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
     else if (chosen == TDMI_BATCH_MOST)
         snprintf(text, sizeof text, "more is known to cost accuracy");
     else
-        snprintf(text, sizeof text, "of more, %lld pictures are fewer than 100 steps an epoch",
+        snprintf(text, sizeof text,
+                 "a larger batch leaves fewer than 100 steps an epoch of %lld images",
                  (long long)session->data.split.n_train);
     add_words(&session->config, text);
 }
@@ -332,8 +333,8 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
     }
     set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
-    tdmi_record_note(&session->record, "--batch auto: %d pictures a step (%s)",
-                     session->config.batch, session->config.batch_reason);
+    tdmi_record_note(&session->record, "--batch auto: %d images a step (%s)", session->config.batch,
+                     session->config.batch_reason);
     tdmi_memory_report_workspace(&session->record, session->compute.most_workspace,
                                  tdmi_memory_limit_of(session));
     return tdmi_unfreeze_check_steps(&session->config.options, session->data.steps_per_epoch, err);

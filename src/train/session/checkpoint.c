@@ -82,7 +82,7 @@ tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *aren
         record->is_fallen_back = true; /* the next checkpoint replaces it */
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
-                "step %lld) is gone on with: %s",
+                "step %lld) is resumed: %s",
                 previous_name, (long long)stored->progress.step, text);
         return TDM_OK;
     }
@@ -149,7 +149,7 @@ tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_e
     session->evaluation.outcomes.step = session->progress.step;
     TDM_TRY(
         tdmi_outcomes_copy(&session->evaluation.outcomes, &session->evaluation.best_outcomes, err),
-        err, "keeping what became of the pictures");
+        err, "keeping the outcomes of validation images");
     TDM_TRY(tdmi_evaluation_record(session, err), err, "keeping what was counted");
     TDM_TRY(take(session, false, err), err, "keeping the best weights");
     session->record.is_best_unwritten = true;

@@ -11,14 +11,14 @@ static tdm_status check_precision(const struct tdmi_train_config *config,
     if (!tdmi_backend_stores(backend, config->storage))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --precision %s: on --device %s everything is computed and stored "
-                        "as f32; auto or f32 is wanted",
+                        "as f32; auto and f32 are accepted",
                         config->options.precision, config->options.device);
     if (config->options.fast && backend->device.is_host)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --fast lets the libraries of a card add in any order; on --device "
-                        "%s there is one order, which any number of threads keeps at full speed, "
-                        "and it would change nothing; leave it out",
-                        config->options.device);
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "option --fast lets libraries of a GPU add in any order; --device %s has one order at "
+            "full speed on any number of threads, so the option would change nothing; leave it out",
+            config->options.device);
     return TDM_OK;
 }
 
@@ -30,11 +30,11 @@ static tdm_status open_decoder(const struct tdmi_train_config *config, struct td
         return TDM_OK;
     if (!pictures)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --decode card: --device %s decodes no pictures; --device cuda with "
+                        "option --decode card: --device %s decodes no images; --device cuda with "
                         "it, or --decode cpu, is accepted",
                         config->options.device);
     return TDM_WRAP(err, pictures->open(compute->backend, compute->device, &compute->decoder, err),
-                    "option --decode card: --device %s cannot decode pictures here; --decode cpu "
+                    "option --decode card: --device %s cannot decode images here; --decode cpu "
                     "is accepted",
                     config->options.device);
 }
@@ -55,7 +55,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &compute->pool, err), err,
             "starting threads");
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
-    return TDM_WRAP(err, open_decoder(config, compute, err), "choosing who decodes pictures");
+    return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
 
 void tdmi_compute_close(struct tdmi_compute *compute)
@@ -98,7 +98,7 @@ void tdmi_compute_report_decoder(const struct tdmi_session *session)
     if (session->compute.decoder && tdmi_record_is_new(&session->record))
         tdmi_record_note(&session->record,
                          "decode card: JPEG files that %s takes are decoded on %s, to pixels that "
-                         "are near the processor's; evaluate and predict decode on the processor",
+                         "are close to the CPU's; evaluate and predict decode on the CPU",
                          session->compute.decoder->name, session->config.options.device);
 }
 
@@ -109,8 +109,8 @@ tdm_status tdmi_compute_match_decoder(const struct tdmi_session *session, tdm_er
     if (*before == '\0' || strcmp(before, name) == 0)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "the run's pictures were decoded by %s, and here is %s, which may make other "
-                    "pixels of them; that one, or another -o, is wanted",
+                    "the run's images were decoded by %s, and here is %s, which may give other "
+                    "pixels; use that decoder, or another -o",
                     before, name);
 }
 

@@ -28,7 +28,7 @@ static tdm_status list_evaluated(struct tdmi_session *session, tdm_error *err)
     session->data.evaluated = tdmi_arena_alloc(&session->arena, (size_t)(split->n_val + n_test),
                                                sizeof *session->data.evaluated);
     if (!session->data.evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing the pictures that judge: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing validation and test images: out of memory");
     for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
         const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
         session->data.evaluated[session->data.n_evaluated++] =
@@ -41,7 +41,7 @@ static tdm_status list_evaluated(struct tdmi_session *session, tdm_error *err)
     session->data.test_hashes =
         sorted_hashes(&session->arena, session->data.contents.hashes, split->test, n_test);
     if (!session->data.train_hashes || !session->data.val_hashes || !session->data.test_hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "storing the hashes of %lld images: out of memory",
                         (long long)session->data.contents.n_items);
     return TDM_OK;
 }
@@ -68,19 +68,17 @@ tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_tr
     if (how.cache_bytes == 0)
         how.cache_bytes = options->memory / 4;
     TDM_TRY(tdmi_source_open(options->source, &how, &data->source, err), err,
-            "opening the pictures to train on");
+            "opening the training images");
     if (tdmi_source_classes(data->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has %s class of pictures; at least two are wanted: class folders, or a "
+                        "%s has %s class of images; at least two are required: class folders, or a "
                         "list or table with a column of labels",
                         options->source, tdmi_source_classes(data->source) ? "one" : "no");
     for (int c = 0; c < tdmi_source_classes(data->source); c++)
         if (!is_utf8(tdmi_source_class(data->source, c)))
-            return TDM_FAIL(
-                err, TDM_E_INPUT,
-                "the name of class %d, '%s', is not UTF-8; a folder renamed in UTF-8 is "
-                "wanted",
-                c, tdmi_source_class(data->source, c));
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "the name of class %d, '%s', is not UTF-8; rename the folder in UTF-8",
+                            c, tdmi_source_class(data->source, c));
     return TDM_OK;
 }
 
@@ -88,15 +86,15 @@ static void report_copies(const struct tdmi_session *session)
 {
     const tdmi_split *split = &session->data.split;
     if (split->n_torn > 0)
-        tdmi_record_note(
-            &session->record, "%lld %s under more than one class (tandem audit names them)",
-            (long long)split->n_torn, split->n_torn == 1 ? "picture stands" : "pictures stand");
+        tdmi_record_note(&session->record,
+                         "%lld %s in more than one class (tandem audit names them)",
+                         (long long)split->n_torn, split->n_torn == 1 ? "image is" : "images are");
     if (split->n_copies > 0)
         tdmi_record_note(&session->record,
                          "%lld %s of another of the same class; copies stay on one side of the "
                          "split",
                          (long long)split->n_copies,
-                         split->n_copies == 1 ? "picture is a copy" : "pictures are copies");
+                         split->n_copies == 1 ? "image is a copy" : "images are copies");
 }
 
 static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *err)
@@ -106,7 +104,7 @@ static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *er
     int n_without = n_classes;
     bool *is_evaluated = tdmi_arena_alloc(&session->arena, (size_t)n_classes, sizeof *is_evaluated);
     if (!is_evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "counting the pictures of %d classes: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "counting the images of %d classes: out of memory",
                         n_classes);
     for (int64_t i = 0; i < split->n_val; i++) {
         bool *has_image =
@@ -115,11 +113,11 @@ static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *er
         *has_image = true;
     }
     if (n_without > 0)
-        tdmi_record_note(&session->record,
-                         "%d of %d classes %s no picture that judges: whether %s learnt is not "
-                         "measured",
-                         n_without, n_classes, n_without == 1 ? "has" : "have",
-                         n_without == 1 ? "it is" : "they are");
+        tdmi_record_note(
+            &session->record,
+            "%d of %d classes %s no validation image: whether %s learned is not measured",
+            n_without, n_classes, n_without == 1 ? "has" : "have",
+            n_without == 1 ? "it is" : "they are");
     return TDM_OK;
 }
 
@@ -130,14 +128,15 @@ static tdm_status report_split(struct tdmi_session *session,
     const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
     char test[60] = "";
     if (session->data.has_test)
-        snprintf(test, sizeof test, ", %lld test", (long long)split->n_test);
-    tdmi_record_note(&session->record, "%lld pictures of %d classes train, %lld judge%s%s%s",
-                     (long long)split->n_train, tdmi_source_classes(session->data.source),
-                     (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
-                     !is_idle ? ""
-                     : session->data.has_test
-                         ? ": --split decides only that its test is taken at the end"
-                         : ": --split decides nothing");
+        snprintf(test, sizeof test, ", %lld for the test", (long long)split->n_test);
+    tdmi_record_note(
+        &session->record, "%lld images of %d classes: %lld for training, %lld for validation%s%s%s",
+        (long long)(split->n_train + session->data.n_evaluated),
+        tdmi_source_classes(session->data.source), (long long)split->n_train,
+        (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
+        !is_idle                 ? ""
+        : session->data.has_test ? ": of --split only the test at the end has an effect"
+                                 : ": --split has no effect");
     report_copies(session);
     return report_unvalidated(session, err);
 }
@@ -148,11 +147,11 @@ static tdm_status report_unreadable(const struct tdm_train_options *options,
     if (n > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
-            "%lld picture%s of %s cannot be read, and --strict is on; the warnings above name %s",
+            "%lld image%s of %s cannot be read, and --strict is on; the warnings above name %s",
             (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
     if (n > 0)
         tdmi_record_note(record, "%lld %s could not be read and %s left out", (long long)n,
-                         n == 1 ? "picture" : "pictures", n == 1 ? "is" : "are");
+                         n == 1 ? "image" : "images", n == 1 ? "is" : "are");
     return TDM_OK;
 }
 
@@ -163,7 +162,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
     TDM_TRY(tdmi_contents_read(data->source, session->compute.pool,
-                               "reading every picture once to split by content",
+                               "reading every image once to split by content",
                                tdmi_track_as_sink(record->track), &data->contents, err),
             err, "splitting %s", options->source);
     TDM_TRY(tdmi_split_make(data->source, &data->contents,
@@ -187,7 +186,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     tdmi_batch_begin(session);
     if (tdmi_record_is_new(record)) {
         TDM_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err), err,
-                "deciding when layers thaw");
+                "planning when layers are unfrozen");
         TDM_TRY(report_split(session, options, err), err, "splitting %s", options->source);
     }
     return report_unreadable(options, record, data->contents.n_unreadable, err);
@@ -207,7 +206,7 @@ tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
 {
     for (int p = 0; config->options.strict && p < batch->n; p++)
         if (batch->problems && batch->problems[p][0])
-            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+            return TDM_FAIL(err, TDM_E_INPUT, "an image cannot be used, and --strict is on: %s",
                             batch->problems[p]);
     return TDM_OK;
 }

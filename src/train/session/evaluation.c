@@ -54,8 +54,8 @@ static tdm_status evaluate_batches(struct tdmi_session *session, tdmi_feed *feed
         TDM_TRY(tdmi_evaluator_feed(session->evaluation.evaluator, feed, batch,
                                     session->evaluation.judgements,
                                     session->evaluation.probabilities, err),
-                err, "judging");
-        TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "judging");
+                err, "evaluating");
+        TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "evaluating");
         tdmi_outcomes_add_batch(outcomes, batch, session->evaluation.judgements,
                                 session->evaluation.probabilities, session->data.contents.hashes);
         for (int64_t i = before; i < outcomes->n; i++)
@@ -78,7 +78,7 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
 {
     int64_t seen = 0;
     outcomes->n = 0;
-    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading the pictures that judge");
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading validation images");
     tdmi_track_event(session->record.track,
                      &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = n_items, .text = what});
     tdm_status status = evaluate_batches(session, feed, n_items, outcomes, &seen, err);
@@ -87,7 +87,7 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
     status = status == TDM_OK ? settled : status;
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     *skipped = seen - outcomes->n;
-    return TDM_WRAP(err, status, "reading the pictures that judge");
+    return TDM_WRAP(err, status, "reading validation images");
 }
 
 tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error *err)

@@ -13,7 +13,7 @@ static tdm_status open_balanced(struct tdmi_session *session, tdm_error *err)
     const tdmi_split *split = &session->data.split;
     int *labels = tdmi_alloc((size_t)split->n_train, sizeof *labels);
     if (!labels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld images: out of memory",
                         (long long)split->n_train);
     for (int64_t i = 0; i < split->n_train; i++)
         labels[i] = tdmi_source_item(session->data.source, split->train[i]).label;
@@ -43,18 +43,18 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
         return TDM_OK;
     if (!has_groups)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the run was begun on a source whose pictures stand in groups, and %s has "
-                        "none; the same source, or a new run, is wanted",
+                        "the run was started on a source whose images stand in groups, and %s "
+                        "has none; use the same source, or start a new run",
                         tdmi_source_path(session->data.source));
     double quality = 0.0;
     TDM_TRY(tdmi_order_init_source(&session->data.order, session->data.source,
                                    session->data.split.train, session->data.split.n_train,
                                    session->config.options.seed, err),
-            err, "ordering the pictures of %s", tdmi_source_path(session->data.source));
+            err, "ordering the images of %s", tdmi_source_path(session->data.source));
     TDM_TRY(tdmi_order_quality(&session->data.order, 0, session->data.max_batch, &quality, err),
-            err, "ordering the pictures of %s", tdmi_source_path(session->data.source));
+            err, "ordering the images of %s", tdmi_source_path(session->data.source));
     tdmi_record_note(&session->record,
-                     "pictures are read group by group (%lld groups): %.3f of a full shuffle",
+                     "images are read group by group (%lld groups): %.3f of a full shuffle",
                      (long long)tdmi_source_groups(session->data.source), quality);
     return TDM_OK;
 }
@@ -66,13 +66,13 @@ static tdm_status take_test_picture(const struct tdmi_session *session, tdmi_loa
     const struct tdmi_batch *batch;
     char first[TDMI_PROBLEM_BYTES] = "";
     size_t bytes = (size_t)tdmi_shape_values(session->network.graph->nodes[0].out);
-    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation pictures");
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation images");
     for (;;) {
-        TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation pictures");
+        TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation images");
         if (!batch) {
             (void)tdmi_loader_skip_at(loader, 0, first, sizeof first);
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "none of the %lld validation pictures can be read; the first: %s",
+                            "none of the %lld validation images can be read; the first: %s",
                             (long long)session->data.split.n_val, first);
         }
         for (int p = 0; p < batch->n; p++)
@@ -126,7 +126,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
             options.views.n = (uint32_t)session->config.views;
     }
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
-                    "preparing to read %s pictures (they get a %s of --memory)", names[part],
+                    "preparing to read %s images (they get a %s of --memory)", names[part],
                     is_training ? "half" : "quarter");
 }
 
@@ -197,7 +197,7 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
     tdmi_compute_report_decoder(session);
-    TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
+    TDM_TRY(open_order(session, err), err, "preparing to read training images");
     TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
     tdm_status status = take_test_picture(session, loader, err);
     if (status != TDM_OK || session->cache.is_used) {

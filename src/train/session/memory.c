@@ -139,7 +139,8 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
     };
 }
 
-/* Of the phase that takes more: unfreezing that will not fit is refused before the head trains. */
+/* Needs of the phase that takes more memory: unfreezing that will not fit is refused before the
+ * head trains. */
 static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
                                   int batch, int threads)
 {
@@ -165,7 +166,7 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
     last.freeze_point = tdmi_network_final_freeze_point(session);
     TDM_TRY(tdmi_plans_make_test(session, plans->request.device, plans->request.most_workspace,
                                  &plans->test, err),
-            err, "planning one picture");
+            err, "planning one image");
     if (session->cache.is_used)
         TDM_TRY(tdmi_plan_make(session->cache.base, session->compute.backend, &base,
                                &plans->now.base, err),
@@ -174,7 +175,7 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
         return TDM_OK;
     return TDM_WRAP(
         err, tdmi_plans_make(session, &last, &plans->last.train, &plans->last.evaluator, err),
-        "planning what thaws");
+        "planning the layers to unfreeze");
 }
 
 static void forget_others(struct plans *plans)
@@ -266,10 +267,11 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
 {
     text[0] = '\0';
     if (found.threads == 0) {
-        snprintf(text, text_bytes,
-                 keeps_bits ? "even one thread takes more; more memory is wanted"
-                            : "even one picture at a time takes more; a smaller --size or --model "
-                              "is wanted");
+        snprintf(
+            text, text_bytes,
+            keeps_bits
+                ? "even one thread takes more; more memory is required"
+                : "even one image at a time takes more; a smaller --size or --model is required");
         return;
     }
     add_option(text, text_bytes, "batch", asked.batch, found.batch);
@@ -332,7 +334,7 @@ static void report_found(struct tdmi_session *session, struct tdmi_memory_limit 
     const long long wanted = (long long)(tdmi_needs_total(&session->compute.needs) >> 20) + 1;
     if (found->choice.shard != session->config.shard)
         tdmi_record_note(&session->record,
-                         "batch %d is computed in parts of %d pictures, each with batch norm "
+                         "batch %d is computed in groups of %d images, each with batch norm "
                          "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
                          session->data.max_batch, found->choice.shard, wanted, limit.what,
                          (long long)(limit.bytes >> 20));
@@ -389,7 +391,7 @@ struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session
         return tdmi_memory_limit("");
     if (!device->memory || !device->memory(session->compute.device, &free_bytes, &total_bytes))
         return (struct tdmi_memory_limit){0, NULL};
-    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the card are"};
+    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the GPU are"};
 }
 
 /* Makes the plans and counts their memory. device NULL: without the libraries' workspace. */
@@ -422,7 +424,7 @@ tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err
     TDM_TRY(plan_all(session, is_host ? session->compute.device : NULL, err), err, "planning");
     struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     if (!is_host && is_inside(&session->compute, limit)) {
-        TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the card");
+        TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the GPU");
         limit = tdmi_memory_limit_of(session); /* libraries have loaded by now */
     }
     return is_inside(&session->compute, limit) ? TDM_OK : refuse(session, limit, err);
@@ -434,7 +436,7 @@ void tdmi_memory_report(const struct tdmi_session *session)
     tdmi_needs_describe(&session->compute.needs, text, sizeof text);
     tdmi_record_note(&session->record,
                      session->compute.backend->device.is_host
-                         ? "it takes %s; caches of pictures take what is left"
-                         : "on the card it takes %s",
+                         ? "it takes %s; caches of images take what is left"
+                         : "on the GPU it takes %s",
                      text);
 }

@@ -1,6 +1,5 @@
 /*
- * What the training will hold in memory, planned before anything of it is reserved; and the batch
- * size of --batch auto.
+ * Memory of a training, planned before any of it is reserved, and the plans of its network.
  */
 #pragma once
 
@@ -11,7 +10,7 @@
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
                                 int64_t limit_bytes, struct tdmi_needs *needs,
                                 size_t *most_workspace, tdm_error *err) TDM_MUST_USE;
-/* Memory that there is for training where it computes. */
+/* Memory for training on the device that computes. */
 struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session);
 /* Reports that kernels get less workspace than they ask for, where they do. */
 void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t most_workspace,
@@ -21,7 +20,7 @@ void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t m
 struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session, tdmi_device *device,
                                             int freeze_point, int shard);
 struct tdmi_plans_request {
-    tdmi_device *device; /* NULL: libraries of the GPU are not asked what they need */
+    tdmi_device *device; /* NULL: without the workspace that the GPU's libraries need */
     int freeze_point, shard;
     size_t most_workspace;
 };

@@ -92,13 +92,13 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
                      host->n_val_hashes) ||
         !same_hashes(stored->test_hashes, stored->n_test_hashes, host->test_hashes,
                      host->n_test_hashes))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the pictures in %s are not those the run was begun with (%lld train and "
-                        "%lld judge now, %lld and %lld then); the same pictures, or a new run, are "
-                        "wanted",
-                        session->config.options.source, (long long)host->n_train_hashes,
-                        (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
-                        (long long)stored->n_val_hashes);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "the images in %s are not those of the run (now %lld for training and %lld for "
+            "validation, then %lld and %lld); use the same images, or start a new run",
+            session->config.options.source, (long long)host->n_train_hashes,
+            (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
+            (long long)stored->n_val_hashes);
     const bool is_another = /* NULL: take_network took it over */
         stored->graph && (stored->graph->param_values != graph->param_values ||
                           stored->graph->state_values != graph->state_values);
@@ -151,14 +151,14 @@ static void report_random_base(const struct tdmi_session *session)
         return;
     if (session->config.options.unfreeze > 0)
         tdmi_record_note(&session->record,
-                         "--unfreeze without weights: the head is trained alone first on what the "
-                         "seed drew; --weights brings a base that is worth it");
+                         "--unfreeze without weights: the head is first trained alone on random "
+                         "layers; --weights gives a pretrained base worth it");
     else
-        tdmi_record_note(
-            &session->record,
-            "--freeze %s without weights: %d of %d nodes stay as the seed drew them and "
-            "learn nothing; --weights brings a base that is worth freezing",
-            session->config.options.freeze, session->network.first_trained, graph->n_nodes);
+        tdmi_record_note(&session->record,
+                         "--freeze %s without weights: %d of %d nodes keep their random values and "
+                         "learn nothing; --weights gives a pretrained base worth freezing",
+                         session->config.options.freeze, session->network.first_trained,
+                         graph->n_nodes);
 }
 
 static void *alloc_values(const struct tdmi_compute *compute, int64_t n)
@@ -295,10 +295,10 @@ void tdmi_network_report_norms(const struct tdmi_session *session)
     if (trained > 0 && session->config.keeps_statistics)
         snprintf(how, sizeof how, "%d keep their statistics, scale and shift are trained", trained);
     else if (trained > 0)
-        snprintf(how, sizeof how,
-                 "%d trained with the statistics of each %s (%d pictures), which the running ones "
-                 "follow",
-                 trained, session->config.shares_statistics ? "batch" : "shard",
-                 session->config.shares_statistics ? session->config.batch : session->config.shard);
+        snprintf(
+            how, sizeof how,
+            "%d trained with the statistics of each %s (%d images), which the running ones follow",
+            trained, session->config.shares_statistics ? "batch" : "shard",
+            session->config.shares_statistics ? session->config.batch : session->config.shard);
     tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
 }

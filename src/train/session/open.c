@@ -25,15 +25,14 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
         return status;
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --schedule %s must know where training ends; --epochs or --steps, "
-                        "or --schedule constant, is wanted",
+                        "option --schedule %s must know where training ends; add --epochs or "
+                        "--steps, or use --schedule constant",
                         schedule->name);
     session->trainer.optimizer = config->rates.optimizer.optimizer;
     if (config->keeps_statistics && !session->pretrained.path)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn frozen keeps the statistics of the weights that are begun "
-                        "with, and from scratch there are none; --weights, or --bn shard, is "
-                        "wanted");
+                        "option --bn frozen keeps the statistics of pretrained weights, and from "
+                        "scratch there are none; add --weights, or use --bn shard");
     return TDM_OK;
 }
 
@@ -108,7 +107,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_track_new(record->run, record->sink, &record->track, err), err,
             "opening the run %s", path);
     if (options->resume && tdmi_record_is_new(record))
-        tdmi_record_note(record, "--resume: there is no run in %s yet, and one is begun", path);
+        tdmi_record_note(record, "--resume: there is no run in %s yet; starting one", path);
     return TDM_OK;
 }
 
@@ -161,8 +160,8 @@ static void settle_rates(struct tdmi_session *session)
         session->config.unfrozen_rate = unfrozen.learning_rate;
 }
 
-/* What depends on the network and on the number of training images. A resumed run keeps its
- * recorded rates, although a default may have changed since. */
+/* Settle group size, batch and rates, which depend on the network and the number of training
+ * images. A resumed run keeps its recorded rates, although a default may have changed since. */
 static void settle(struct tdmi_session *session)
 {
     struct tdmi_train_config *config = &session->config;

@@ -73,7 +73,7 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
     if (options->resume && options->run) {
         struct tdm_train_options recorded = *options;
         TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
-                "looking what the run was begun with");
+                "reading the options of the run");
         if (words && recorded.model)
             options->model = tdmi_arena_copy(arena, recorded.model);
         if (words && recorded.weights)
@@ -142,7 +142,8 @@ static tdm_status look_for_ours(struct tdmi_pretrained *pretrained, tdmi_arena *
     pretrained->hashes =
         tdmi_arena_alloc(arena, (size_t)trained->n_values + 1, sizeof *pretrained->hashes);
     if (!pretrained->hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering the model's pictures: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "storing the hashes of the model's images: out of memory");
     memcpy(pretrained->hashes, trained->data, trained->bytes);
     pretrained->n_hashes = trained->n_values;
     tdmi_hashes_sort(pretrained->hashes, pretrained->n_hashes);
@@ -203,9 +204,9 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
 static void report_what_is_missed(const struct tdmi_session *session)
 {
     tdmi_record_note(&session->record,
-                     "no pretrained weights are at hand, so %s is trained from scratch; what is "
-                     "missed is transfer learning: tandem weights fetch mobilenetv2-notop (9 MB) "
-                     "brings some, and the same command then begins with them",
+                     "no pretrained weights are at hand, so %s is trained from scratch, without "
+                     "transfer learning; after tandem weights fetch mobilenetv2-notop (9 MB) the "
+                     "same command starts with them",
                      session->network.definition.name);
 }
 
@@ -218,8 +219,8 @@ static void report_known_pictures(const struct tdmi_session *session)
                                     session->data.val_hashes[i]);
     if (n_known > 0)
         tdmi_record_note(&session->record,
-                         "%lld of the %lld pictures that judge trained the weights that are begun "
-                         "with: the accuracy on them is no measure for new pictures (the same "
+                         "%lld of the %lld validation images trained the weights that this run "
+                         "starts with: the accuracy on them is no measure for new images (the same "
                          "--split and --seed as then keep them apart)",
                          (long long)n_known, (long long)session->data.split.n_val);
 }
@@ -232,7 +233,7 @@ void tdmi_pretrained_report(const struct tdmi_session *session)
     for (int i = 0; i < base->n_notes; i++)
         tdmi_record_note(&session->record, "%s", base->notes[i]);
     if (session->pretrained.path)
-        tdmi_record_note(&session->record, "%s begins with %s of %s%s",
+        tdmi_record_note(&session->record, "%s starts with %s of %s%s",
                          session->network.definition.name,
                          base->has_new_head ? "all but the head" : "the weights",
                          base->lineage.file, base->has_new_head ? "" : ", the last layer included");
@@ -247,8 +248,8 @@ void tdmi_pretrained_raise_momentum(const struct tdmi_session *session)
                                      TDMI_LEAST_MOMENTUM);
     if (n > 0 && tdmi_record_is_new(&session->record))
         tdmi_record_note(&session->record,
-                         "running statistics of %d batch norms go %g of the way in a step; as slow "
-                         "as the weights say, they would not follow what is trained",
+                         "the momentum of %d batch norms is raised to %g (PyTorch's sense): with "
+                         "that of the file, running statistics would not follow the training",
                          n, TDMI_LEAST_MOMENTUM);
 }
 
@@ -256,8 +257,7 @@ tdm_status tdmi_network_take_stored(struct tdmi_session *session, struct tdmi_mo
                                     tdm_error *err)
 {
     if (!(tdmi_record_number(&session->record, "learning_rate") > 0.0))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "resuming the run %s: its record does not say the learning rate",
+        return TDM_FAIL(err, TDM_E_INPUT, "resuming the run %s: its record has no learning rate",
                         tdmi_run_path(session->record.run));
     TDM_TRY(
         tdmi_lineage_copy(&stored->lineage, &session->arena, &session->network.host.lineage, err),

@@ -75,7 +75,7 @@ static tdm_status record_options(const struct tdmi_session *session, tdm_error *
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->config.options, writer, NULL);
     TDM_TRY(tdmi_record_set(&session->record, "options", writer, err), err,
-            "recording what was asked for");
+            "recording the options");
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", session->config.options.source);
@@ -170,7 +170,7 @@ tdm_status tdmi_record_stop(const struct tdmi_session *session, tdm_error *err)
     if (record_options(session, NULL) == TDM_OK)
         tdmi_record_end(&session->record, TDM_E_STOPPED);
     return TDM_WRAP(err, TDM_E_STOPPED,
-                    "before its first step; %s keeps what was asked for, and --resume goes on",
+                    "before its first step; %s keeps the options, and --resume continues",
                     tdmi_run_path(session->record.run));
 }
 

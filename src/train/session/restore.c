@@ -75,7 +75,7 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
     it->items = tdmi_alloc((size_t)it->n_items, sizeof *it->items);
     if (!all || !it->items) {
         tdmi_free(all);
-        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld images: out of memory",
                         (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
 static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
 {
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
-    TDM_TRY(tdmi_data_check_batch(&it->session->config, batch, err), err, "reading pictures");
+    TDM_TRY(tdmi_data_check_batch(&it->session->config, batch, err), err, "reading images");
     it->n = 0;
     for (int p = 0; p < batch->n; p++)
         if (batch->labels[p] >= 0)
@@ -165,7 +165,7 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
     if (shards == 0)
         return TDM_OK;
     TDM_TRY(tdmi_pool_run(it->session->compute.pool, shards, shard_task, it, err), err,
-            "measuring pictures");
+            "measuring images");
     tdmi_tree_sum_rows(it->rows, shards, it->width);
     for (int64_t i = 0; i < it->width; i++)
         it->totals[i] += it->rows[i];
@@ -182,20 +182,20 @@ static tdm_status stop(const struct measuring *it, tdm_error *err)
         snprintf(where, sizeof where, "epoch %d", session->progress.epoch + 1);
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request before %s, while batch norms were measured; "
-                    "--resume measures them again and goes on in %s",
+                    "--resume measures them again and continues in %s",
                     where, tdmi_run_path(session->record.run));
 }
 
 static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading pictures");
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading images");
     for (;;) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_loader_next(loader, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
             return stop(it, err);
-        TDM_TRY(status, err, "reading pictures");
+        TDM_TRY(status, err, "reading images");
         if (!batch)
             break;
         TDM_TRY(measure_batch(it, batch, err), err, "measuring batch norms");
@@ -206,7 +206,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
                                       .seconds = tdmi_record_seconds(&session->record)});
     }
     if (it->n_images == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld pictures can be read",
+        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld images can be read",
                         (long long)it->n_items);
     return TDM_OK;
 }
@@ -230,14 +230,14 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
         .cache = {.hashes = session->data.contents.hashes},
         .decoder = session->compute.decoder,
     };
-    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
+    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading images");
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                          .total = it->n_items,
                                                          .text = "measuring batch norms"});
     const tdm_status status = measure_all(it, loader, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
-        tdmi_record_note(&session->record, "batch norms are measured without a picture: %s",
+        tdmi_record_note(&session->record, "batch norms are measured without an image: %s",
                          skipped);
     tdmi_loader_close(loader);
     return status;
@@ -370,12 +370,13 @@ static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
         status = record(it, n_norms, seconds, err);
     session->record.training_seconds += seconds;
     if (status == TDM_OK)
-        tdmi_record_note(&session->record,
-                         "%d batch norms had been folded into the convolutions: means and "
-                         "variances are measured again over %lld pictures that train, in %.1f s, "
-                         "scales and shifts so that the network gives the same (logits moved by "
-                         "at most %.1g of the largest)",
-                         n_norms, (long long)it->n_images, seconds, it->moved);
+        tdmi_record_note(
+            &session->record,
+            "%d batch norms had been folded into the convolutions: means and "
+            "variances are measured again over %lld training images, in %.1f s, and scales and "
+            "shifts changed so that the network gives the same (logits moved by "
+            "at most %.1g of the largest)",
+            n_norms, (long long)it->n_images, seconds, it->moved);
     return status;
 }
 

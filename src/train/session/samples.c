@@ -47,7 +47,7 @@ static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uin
     uint8_t *copy =
         status == TDM_OK ? tdmi_arena_alloc(&samples->arena, bytes.length_bytes, 1) : NULL;
     if (status == TDM_OK && !copy)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping a picture: out of memory");
+        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping an image: out of memory");
     if (status == TDM_OK) {
         memcpy(copy, bytes.bytes, bytes.length_bytes);
         sample->jpeg = copy;
@@ -116,7 +116,7 @@ static tdm_status gather(const struct tdmi_session *session, const tdmi_outcomes
     samples->n = n;
     if (n == 0)
         return TDM_OK;
-    TDM_TRY(read_pictures(session, items, samples, err), err, "reading %d pictures again", n);
+    TDM_TRY(read_pictures(session, items, samples, err), err, "reading %d images again", n);
     drop_unread(samples);
     return TDM_OK;
 }
@@ -129,8 +129,8 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
     if (!outcomes_path || !path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample pictures: out of memory");
-    TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample pictures");
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample images: out of memory");
+    TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample images");
     tdmi_arena_init(&samples.arena, 0);
     tdm_status status = gather(session, &outcomes, &samples, err);
     if (status == TDM_OK)
@@ -173,7 +173,7 @@ static void try_to(struct tdmi_session *session,
 
 void tdmi_session_keep_samples(struct tdmi_session *session)
 {
-    try_to(session, keep, "no sample pictures are kept for the report");
+    try_to(session, keep, "no sample images are kept for the report");
 }
 
 void tdmi_session_report(struct tdmi_session *session)

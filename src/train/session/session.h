@@ -1,7 +1,7 @@
 /*
  * A training run: a few objects with one subject each. open.c opens them top to bottom; the loop
- * (train.c) works on them. Functions take the objects that they need; those declared here need most
- * of them.
+ * (train.c) works on them. A function that needs one or two of them takes these; one that needs
+ * more takes the session.
  */
 #pragma once
 
@@ -73,7 +73,7 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_open_average(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Records what the run starts with; not saved yet. record.c */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Of it the machine and its memory, which are known better at the end. */
+/* Record the machine and its memory, again at the end, when they are known better. */
 tdm_status tdmi_record_machine(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
 /* The feed of that part. input.c */
 tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed,
                                   tdm_error *err) TDM_MUST_USE;
-/* What to do next. advice.c */
+/* Advise the next step. advice.c */
 void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result);
 /* Writes samples.safetensors, and report.html once the result is recorded. A failure is reported
  * and ends nothing. samples.c */

@@ -1,5 +1,6 @@
 /*
- * What changes the weights: the step, the optimizer and its state, rates of layers, the loss scale.
+ * All that changes the weights: the step, the optimizer and its state, rates of layers, the loss
+ * scale.
  */
 #pragma once
 

@@ -68,7 +68,7 @@ static tdm_status choose_freeze_point(struct tdmi_session *session, tdm_error *e
         unfreezes ? session->network.head : session->network.unfreeze.last;
     if (unfreezes && session->network.unfreeze.last >= session->network.unfreeze.first)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
+                        "option --unfreeze: --freeze %s leaves nothing before the head to unfreeze",
                         session->config.options.freeze);
     return TDM_OK;
 }
@@ -143,17 +143,17 @@ void tdmi_network_report_unfreezing(const struct tdmi_session *session)
     const int n_left =
         tdmi_freeze_layers(session->network.graph, session->network.unfreeze.last, freeze_point);
     if (n_left > 0)
-        tdmi_record_note(
-            &session->record,
-            "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs%s",
-            options->unfreeze_layers,
-            tdmi_freeze_layers(session->network.graph, session->network.unfreeze.last,
-                               session->network.unfreeze.first),
-            tdmi_freeze_layers(session->network.graph, freeze_point,
-                               session->network.unfreeze.first),
-            tdmi_stopping_patience(options) > 0
-                ? "; --patience counts from the last move, so it ends nothing"
-                : "");
+        tdmi_record_note(&session->record,
+                         "--unfreeze-layers %d: of %d layers before the head %d are unfrozen "
+                         "within these epochs%s",
+                         options->unfreeze_layers,
+                         tdmi_freeze_layers(session->network.graph, session->network.unfreeze.last,
+                                            session->network.unfreeze.first),
+                         tdmi_freeze_layers(session->network.graph, freeze_point,
+                                            session->network.unfreeze.first),
+                         tdmi_stopping_patience(options) > 0
+                             ? "; --patience counts from the last move, so it has no effect"
+                             : "");
 }
 
 void tdmi_network_report_left(const struct tdmi_session *session)
@@ -163,7 +163,7 @@ void tdmi_network_report_left(const struct tdmi_session *session)
     if (n_left > 0)
         tdmi_record_note(&session->record,
                          "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
-                         "head never thawed",
+                         "head were never unfrozen",
                          session->config.options.unfreeze,
                          progress->epoch + (progress->position > 0), tdmi_limits_ended_by(session),
                          n_left);
@@ -179,9 +179,9 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
     if (freeze_point == network->first_trained || progress->position > 0)
         return TDM_OK;
     /* Opening again may take long, and overwrites the host's copy of the best weights. */
-    TDM_TRY(tdmi_session_checkpoint(session, err), err, "before thawing");
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "before unfreezing");
     network->first_trained = freeze_point;
-    TDM_TRY(tdmi_session_open_again(session, err), err, "thawing before epoch %d",
+    TDM_TRY(tdmi_session_open_again(session, err), err, "unfreezing before epoch %d",
             progress->epoch + 1);
     tdmi_record_note(&session->record,
                      "%d layers before the head are trained from here on, learning rate %g before "
@@ -189,7 +189,7 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
                      tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
                      config->unfrozen_rate > 0.0 ? config->unfrozen_rate
                                                  : config->rates.learning_rate,
-                     freeze_point > 0 ? "; the frozen part is computed in every epoch" : "");
+                     freeze_point > 0 ? "; the frozen layers are computed in every epoch" : "");
     tdmi_network_report_norms(session);
     return TDM_OK;
 }

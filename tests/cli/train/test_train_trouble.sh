@@ -63,7 +63,7 @@ expect_stderr_matches '^tandem: training on pictures ended early; one keeps its 
 expect_stderr_matches "cannot load '.*${first##*/}'"
 expect_stderr_matches 'it could be read before, and cannot any more$'
 expect_exit 3 "$TANDEM" train pictures -o one $options --resume
-expect_stderr_matches 'are not those the run was begun with .*; the same pictures, or a new run, are wanted$'
+expect_stderr_matches 'are not those of the run \(now .*; use the same images, or start a new run$'
 restore
 expect_exit 0 "$TANDEM" train pictures -o one $options --resume
 same_as one pictures
@@ -191,7 +191,7 @@ if make_group && may_take $(((takes - 8) * 1048576)); then
         may_take $((takes * 2 / 3 * 1048576))
         expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 \
             --resume
-        expect_stderr_matches 'even one thread takes more; more memory is wanted$'
+        expect_stderr_matches 'even one thread takes more; more memory is required$'
 
         # Who has too little for one picture is told, and not killed in the middle of it.
         may_take $((24 * 1048576))

@@ -310,7 +310,7 @@ TEST_WITH(views_that_cannot_be_are_refused, set_up, end_with_tree)
     options.augment = "flip,cutmix";
     fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix them with others; one of the two");
     options.augment = NULL;
-    fails_with(&options, TDM_E_USAGE, "--views 2 wants pictures that are changed");
+    fails_with(&options, TDM_E_USAGE, "--views 2 requires changed images");
     options.augment = "flip";
     options.freeze = "none";
     fails_with(&options, TDM_E_USAGE, "nothing is frozen; leave it out, or give --freeze base");
