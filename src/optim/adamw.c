@@ -15,11 +15,11 @@ static void prepare(const double *values, int64_t step, struct tdmi_momenta *mom
     call->weight_decay = 0.0f;
 }
 
-static void tell(const double *values, const struct tdmi_update_call *asked,
-                 struct tdmi_step_facts *facts)
+static void set_facts(const double *values, const struct tdmi_update_call *requested,
+                      struct tdmi_step_facts *facts)
 {
     (void)values;
-    facts->beside = asked->weight_decay;
+    facts->beside = requested->weight_decay;
 }
 
 const struct tdmi_optimizer tdmi_optimizer_adamw = {
@@ -35,5 +35,5 @@ const struct tdmi_optimizer tdmi_optimizer_adamw = {
     .prepare = prepare,
     .step = tdmi_moments_step,
     .rule = TDMI_RULE_ADAM,
-    .tell = tell,
+    .set_facts = set_facts,
 };

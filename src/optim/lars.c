@@ -45,10 +45,10 @@ static void adapt(const double *values, const double lengths[2], struct tdmi_upd
     call->weight_decay = (float)(trust * (double)call->weight_decay);
 }
 
-static void tell(const double *values, const struct tdmi_update_call *asked,
-                 struct tdmi_step_facts *facts)
+static void set_facts(const double *values, const struct tdmi_update_call *requested,
+                      struct tdmi_step_facts *facts)
 {
-    (void)asked;
+    (void)requested;
     facts->trust = values[TRUST];
     facts->trust_epsilon = values[EPSILON];
 }
@@ -68,5 +68,5 @@ const struct tdmi_optimizer tdmi_optimizer_lars = {
     .adapt = adapt,
     .step = tdmi_momentum_step,
     .rule = TDMI_RULE_LARS,
-    .tell = tell,
+    .set_facts = set_facts,
 };

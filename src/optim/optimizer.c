@@ -1,4 +1,4 @@
-/* The list of optimisers, and how a learning rate follows the batch. */
+/* The list of optimizers, and how the learning rate depends on the batch. */
 #include "optim/optimizer.h"
 #include "base/scope.h"
 #include "base/text/choice.h"

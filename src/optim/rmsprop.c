@@ -4,7 +4,7 @@
 enum { RHO, EPSILON };
 
 static const struct tdmi_parameter parameters[] = {
-    [RHO] = {"rho", 0.99, 0, 0.999999, false, "what is kept of the mean of squares"},
+    [RHO] = {"rho", 0.99, 0, 0.999999, false, "decay of the mean of squares"},
     [EPSILON] = {"epsilon", 1e-8, 1e-15, 1, false, "added to its root"},
     {.name = NULL},
 };

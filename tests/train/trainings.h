@@ -54,7 +54,7 @@ static inline float *placed_floats(const struct training *it, const float *from,
     return placed(it, from, sizeof *from * (size_t)n);
 }
 
-/* What depends on which nodes are frozen: made anew where that is another. */
+/* Opens everything that depends on the freeze point; again after the point has moved. */
 static inline void open_freeze_point(struct training *it, struct way way)
 {
     static const float weights[classes] = {0.5f, 2.0f, 1.25f};

@@ -1,4 +1,4 @@
-/* Positions without a label are left out. */
+/* Gathering the samples of a shard; positions without a label are left out. */
 #include "train/step/gathered.h"
 #include "base/scope.h"
 

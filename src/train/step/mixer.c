@@ -1,4 +1,5 @@
-/* Pairs are drawn by position in the shard; the bytes are mixed here, or the numbers written. */
+/* Pairs are drawn by position in the shard. Images are mixed here, or the changes are written as
+ * numbers for the device. */
 #include "train/step/mixer.h"
 #include "base/memory.h"
 
@@ -8,8 +9,8 @@ struct tdmi_mixer {
     const tdmi_plan *plan;
     struct tdmi_augment_shape shape;
     size_t image_bytes;
-    char *changes;   /* as the device reads them; NULL: it changes no pictures */
-    uint8_t *pixels; /* a copy of the shard's pictures, and one to spare; NULL: the device mixes */
+    char *changes;   /* as the device reads them; NULL: it cannot change images */
+    uint8_t *pixels; /* a copy of the shard's images, and one more; NULL: the device mixes */
     const uint8_t **pictures;
     struct tdmi_augment_key *keys;
     struct tdmi_mix *mixes;
@@ -70,7 +71,7 @@ void tdmi_mixer_close(tdmi_mixer *mixer)
     tdmi_free(mixer);
 }
 
-/* Who is mixed with whom, and what labels become of it. */
+/* Draws the partner of each image, and sets the mixed labels. */
 static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
 {
     for (int i = 0; i < shard->n; i++)
@@ -84,7 +85,7 @@ static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct t
     shard->mixed = mixer->labels;
 }
 
-/* The pictures, as they were paired. */
+/* Mixes the pixels of the pairs. */
 static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
 {
     const size_t bytes = mixer->image_bytes;
@@ -95,10 +96,10 @@ static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
     tdmi_augment_mix(mixer->mixes, shard->n, mixer->shape, mixer->pixels,
                      mixer->pixels + (size_t)mixer->plan->max_images * bytes);
     shard->pixels = mixer->pictures;
-    shard->prefetched = NULL; /* others than those */
+    shard->prefetched = NULL; /* these images are not mixed */
 }
 
-/* All that the device is to do. */
+/* Writes the changes that the device applies. */
 static void list_changes(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
                          struct tdmi_shard *shard)
 {

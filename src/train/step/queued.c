@@ -1,14 +1,14 @@
-/* A step in parts that can be recorded: forward, segments, sums, what follows. */
+/* A step in parts that can be recorded: forward, backward by segments, sums, update. */
 #include "train/step/queued.h"
 
-/* Of the shard at hand. */
+/* The recorded part of one shard. */
 struct part {
     const struct tdmi_queued *of;
     float *sums;
-    int n;              /* pictures */
-    bool packs;         /* weights, before it */
-    bool is_last_shard; /* sums of its segments are those of the batch */
-    bool ends;          /* what follows the step is part of it */
+    int n;              /* images */
+    bool packs;         /* it packs weights first */
+    bool is_last_shard; /* the batch's sums of a segment are complete after it */
+    bool ends;          /* it includes the end of the step: collective and update */
 };
 
 static float *sums_of_batch(const struct tdmi_queued *of)
@@ -23,14 +23,14 @@ static tdm_status begin_collective(const struct tdmi_queued *of, int segment, td
     return TDM_WRAP(err,
                     collective->begin(collective->self, tdmi_executor_stream(of->lane),
                                       sums_of_batch(of) + range->first_value, range->n_values, err),
-                    "handing over segment %d of %d", segment + 1, of->plan->n_segments);
+                    "reducing segment %d of %d", segment + 1, of->plan->n_segments);
 }
 
 static tdm_status finish_collective(const struct tdmi_queued *of, tdm_error *err)
 {
     const struct tdmi_collective *collective = of->collective;
     return TDM_WRAP(err, collective->finish(collective->self, tdmi_executor_stream(of->lane), err),
-                    "taking over the sums of all ranks");
+                    "receiving the sums of all ranks");
 }
 
 static tdm_status queue_segment(const struct part *part, int segment, tdm_error *err)
@@ -63,13 +63,14 @@ static tdm_status queue_part(void *self, tdm_error *err)
     return TDM_OK;
 }
 
-/* What a part is, beside what the key says in words of its own. */
+/* The flags of a part as one number, for the recorder's key. */
 static int64_t number_of(const struct part *part)
 {
     return 4 * part->packs + 2 * part->is_last_shard + part->ends;
 }
 
-/* Where there are no pictures, little is left to record, and clearing belongs to it. */
+/* A part without images is not recorded: there is little to replay, and its sums are cleared
+ * outside. */
 static tdm_status run_part(struct part *part, tdm_error *err)
 {
     const struct tdmi_queued *of = part->of;
@@ -85,13 +86,13 @@ static tdm_status run_part(struct part *part, tdm_error *err)
                        : queue_part(part, err);
 }
 
-/* Of a shard in all its segments; is_packed: a shard before it has packed weights. */
+/* The part of shard s; is_packed: an earlier shard has packed weights. */
 static struct part begin_shard(const struct tdmi_queued *of, int s, bool *is_packed)
 {
     struct part part = {.of = of};
     const int shard = tdmi_sums_take(of->sums, s);
     part.sums = tdmi_sums_of(of->sums, shard);
-    part.n = of->bring(of->self, shard);
+    part.n = of->upload(of->self, shard);
     part.is_last_shard = s == of->n_shards - 1;
     part.packs = part.n > 0 && !*is_packed;
     *is_packed = *is_packed || part.packs;
@@ -102,7 +103,7 @@ static struct part begin_shard(const struct tdmi_queued *of, int s, bool *is_pac
 static tdm_status run_early(const struct tdmi_queued *of, int s, bool *is_packed, tdm_error *err)
 {
     struct part whole = begin_shard(of, s, is_packed);
-    TDM_TRY(run_part(&whole, err), err, "queueing it");
+    TDM_TRY(run_part(&whole, err), err, "queueing");
     tdmi_sums_give(of->sums, s);
     return of->plan->backend->stream.wait(tdmi_executor_stream(of->lane), err);
 }

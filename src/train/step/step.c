@@ -1,6 +1,4 @@
-/*
- * Shards on threads, sums in the tree.
- */
+/* Runs the shards of a batch on threads, and adds their sums in the tree. */
 #include "train/step/step.h"
 #include "base/memory.h"
 #include "dist/tree.h"
@@ -15,8 +13,8 @@ struct tdmi_step {
     int max_shards, n_lanes;
     tdmi_executor **lanes;
     tdmi_sums *sums;
-    int *wave;                          /* shards of the last wave, by lane */
-    struct tdmi_gathered *shards, room; /* and what they point into */
+    int *wave;                          /* shards of the last wave, by executor */
+    struct tdmi_gathered *shards, room; /* shards point into room */
     tdmi_device *device;
     tdmi_packed *packed;
     bool has_packed;         /* weights of frozen nodes, which stay */
@@ -24,22 +22,22 @@ struct tdmi_step {
     const struct tdmi_collective *collective;
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
-    double *exchange;      /* one row of a batch norm's sums a shard; NULL: shards keep their own */
-    tdmi_mixer **mixers;   /* one a lane; NULL: pictures are never changed */
-    const uint8_t *coming; /* the first picture of a shard that were brought ahead; NULL: none */
+    double *exchange;    /* one row of a batch norm's sums a shard; NULL: shards keep their own */
+    tdmi_mixer **mixers; /* one for each executor; NULL: no augmentation here */
+    const uint8_t *prefetched; /* first image of the prefetched shard; NULL: none */
 
-    /* of the batch at hand */
+    /* of the current batch */
     struct tdmi_values values;
     struct tdmi_mixing mixing; /* augment NULL: none */
-    bool has_rest;             /* of changes, left to the device */
+    bool has_rest;             /* some changes are left to the device */
     struct tdmi_augment rest;
-    bool is_kept;         /* it names rows by number */
-    const uint8_t *batch; /* its pictures, side by side */
+    bool is_kept;         /* the batch names feature rows by number */
+    const uint8_t *batch; /* its images, side by side */
     int n;
     struct tdmi_draw_key draws;
     int n_shards, n_early;     /* shards that run before the last wave */
-    int segment;               /* that the tasks of the moment run */
-    int first_node, last_node; /* … and part of it, where statistics are shared */
+    int segment;               /* that tasks run now */
+    int first_node, last_node; /* … and the part of it, where statistics are shared */
     int n_images;              /* that are not left out */
 };
 
@@ -50,12 +48,12 @@ static int shards_of(const tdmi_plan *plan, const struct tdmi_step_options *opti
     return (options->max_batch + plan->max_images - 1) / plan->max_images;
 }
 
-/* A shard that shares its statistics keeps its activations until all have passed. */
+/* Shards that share statistics need an executor each: they keep their activations. */
 static int lanes_of(const tdmi_plan *plan, const struct tdmi_step_options *options, int n_threads)
 {
     const int shards = shards_of(plan, options);
     if (!plan->backend->device.is_host)
-        return 1; /* which is queued on by one thread */
+        return 1; /* one thread queues */
     return options->shares_statistics || n_threads > shards ? shards : n_threads;
 }
 
@@ -74,8 +72,7 @@ struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
 {
     const int lanes = lanes_of(plan, options, n_threads);
     const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
-    const int64_t first =
-        plan->segments[plan->n_segments - 1].first_value; /* of what is not frozen */
+    const int64_t first = plan->segments[plan->n_segments - 1].first_value; /* that is not frozen */
     const int64_t mixer = options->can_mix ? tdmi_mixer_bytes(plan) : 0;
     return (struct tdmi_step_needs){
         .activations = lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
@@ -104,8 +101,8 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
             widest = graph->nodes[i].out.c;
     if (!step->plan->backend->device.is_host)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "sharing batch norm statistics over a batch (--bn batch) on the backend "
-                        "%s: it is not built for cards yet; --bn shard is accepted",
+                        "sharing batch norm statistics over a batch (--bn batch) is not available "
+                        "on the backend %s; --bn shard is accepted",
                         step->plan->backend->name);
     step->exchange =
         tdmi_alloc((size_t)step->max_shards, 2 * (size_t)widest * sizeof *step->exchange);
@@ -114,7 +111,7 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
-/* Whole and ragged shards, for each array that shards write to, and some with pictures left out. */
+/* Whole and ragged shards, for each array of sums, and some with images left out. */
 enum { most_recordings = 32 };
 
 static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
@@ -203,13 +200,13 @@ void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept)
         tdmi_executor_keep(step->lanes[i], kept);
 }
 
-/* Where the pictures of a shard begin. */
+/* First image of a shard. */
 static const uint8_t *shard_at(const tdmi_step *step, const uint8_t *batch, int s)
 {
     return batch + (size_t)(s * step->plan->max_images) * tdmi_plan_sample_bytes(step->plan);
 }
 
-/* Of n positions, those of one shard. */
+/* Prefetches shard s of a batch of n images. */
 static tdm_status prefetch_shard(tdmi_step *step, const uint8_t *batch, int n, int s,
                                  tdm_error *err)
 {
@@ -217,12 +214,12 @@ static tdm_status prefetch_shard(tdmi_step *step, const uint8_t *batch, int n, i
     if (!tdmi_executor_can_prefetch(step->lanes[0]))
         return TDM_OK;
     const uint8_t *from = shard_at(step, batch, s);
-    step->coming = NULL;
+    step->prefetched = NULL;
     if (left <= 0)
         return TDM_OK;
     TDM_TRY(tdmi_executor_prefetch(step->lanes[0], from, left < size ? left : size, err), err,
-            "bringing a batch to the device");
-    step->coming = from;
+            "prefetching images");
+    step->prefetched = from;
     return TDM_OK;
 }
 
@@ -233,14 +230,13 @@ tdm_status tdmi_step_prefetch(tdmi_step *step, const struct tdmi_batch *batch, t
 
 tdm_status tdmi_step_await_prefetch(tdmi_step *step, tdm_error *err)
 {
-    step->coming = NULL;
+    step->prefetched = NULL;
     return tdmi_executor_await_prefetch(step->lanes[0], err);
 }
 
 tdm_status tdmi_step_look_ahead(tdmi_step *step, tdmi_feed *feed, tdm_error *err)
 {
-    TDM_TRY(tdmi_step_await_prefetch(step, err), err,
-            "bringing pictures"); /* of the batch at hand */
+    TDM_TRY(tdmi_step_await_prefetch(step, err), err, "uploading images"); /* of this batch */
     const struct tdmi_batch *next = tdmi_feed_look_ahead(feed);
     return next ? tdmi_step_prefetch(step, next, err) : TDM_OK;
 }
@@ -265,7 +261,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
     step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
-    /* Nothing is final before the only segment ends: no wave is the last. */
+    /* With one segment no gradients are final early, so no wave needs to run by segments. */
     if (step->plan->n_segments == 1 && step->n_lanes == tdmi_pool_threads(step->pool) &&
         !step->exchange)
         step->n_early = step->n_shards;
@@ -278,11 +274,11 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     }
 }
 
-/* Give the lane its shard; false when there is nothing to run. */
+/* Gives the shard to an executor; false when it has no images. */
 static bool begin(tdmi_step *step, int lane, int s)
 {
     const struct tdmi_gathered *gathered = &step->shards[s];
-    if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
+    if (gathered->n == 0) { /* all its images were skipped */
         step->plan->backend->memory.clear(
             tdmi_executor_stream(step->lanes[lane]), tdmi_sums_of(step->sums, s),
             sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
@@ -296,8 +292,8 @@ static bool begin(tdmi_step *step, int lane, int s)
                                .class_weights = step->class_weights,
                                .loss_scale = step->loss_scale};
     shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
-    if (!step->is_kept && step->coming && step->coming == shard_at(step, step->batch, s))
-        shard.prefetched = step->coming;
+    if (!step->is_kept && step->prefetched && step->prefetched == shard_at(step, step->batch, s))
+        shard.prefetched = step->prefetched;
     const struct tdmi_mixer_work work = {.mixing = step->mixing.augment ? &step->mixing : NULL,
                                          .items = gathered->items,
                                          .rest = step->has_rest ? &step->rest : NULL,
@@ -305,7 +301,7 @@ static bool begin(tdmi_step *step, int lane, int s)
     if (step->mixers)
         tdmi_mixer_run(step->mixers[lane], &work, &shard);
     tdmi_executor_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);
-    /* The next one follows while this one is computed; a failure shows when it is waited for. */
+    /* Prefetch the next shard while this one is computed; a failure shows in the wait for it. */
     if (!step->is_kept)
         (void)prefetch_shard(step, step->batch, step->n, s + 1, NULL);
     return true;
@@ -344,7 +340,7 @@ static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
     return run_whole(self, index, worker, err);
 }
 
-/* In the only lane. */
+/* On a device: with the only executor. */
 static tdm_status early_shards(tdmi_step *step, tdm_error *err)
 {
     for (int i = 0; i < step->n_early; i++)
@@ -352,7 +348,7 @@ static tdm_status early_shards(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
-/* In the last wave a shard keeps its lane from segment to segment, whichever thread runs it. */
+/* In the last wave a shard keeps its executor from segment to segment, whichever thread runs it. */
 static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
@@ -379,7 +375,7 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-/* The sums of a segment's range are final after it. */
+/* Makes the sums of the segment's range final. */
 static tdm_status add_up(tdmi_step *step, tdm_error *err)
 {
     const struct tdmi_segment *range = &step->plan->segments[step->segment];
@@ -390,7 +386,7 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
     return wait_for(step, 0, err);
 }
 
-/* ---- statistics shared over the batch: lane s runs shard s --------------------------------- */
+/* ---- statistics shared over the batch: executor s runs shard s ----------------------------- */
 
 static tdm_status forward_part_task(void *self, int s, int worker, tdm_error *err)
 {
@@ -413,8 +409,8 @@ static tdm_status backward_part_task(void *self, int s, int worker, tdm_error *e
     return wait_for(step, s, err);
 }
 
-/* Add the sums of one batch norm over all shards, in the tree, and tell every lane. A shard without
- * images adds zeros, so the tree is the same. */
+/* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
+ * executor. A shard without images adds zeros, so the tree is the same. */
 static void exchange(tdmi_step *step, int node)
 {
     size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
@@ -491,7 +487,7 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 
 /* ---- queued on a device --------------------------------------------------------------------- */
 
-static int bring(void *self, int s)
+static int upload(void *self, int s)
 {
     tdmi_step *step = self;
     (void)begin(step, 0, s);
@@ -514,7 +510,7 @@ tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, t
         .is_kept = step->is_kept,
         .collective = step->collective,
         .next = next,
-        .bring = bring,
+        .upload = upload,
         .self = step,
     };
     TDM_TRY(tdmi_queued_run(&queued, err), err, "queueing a step");
@@ -529,7 +525,7 @@ tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES], tdm_e
                                      tdmi_sums_of(step->sums, 0) +
                                          tdmi_graph_tail_at(step->plan->graph),
                                      sizeof(float) * TDMI_TAIL_VALUES, err),
-            err, "fetching the loss");
+            err, "downloading the loss");
     return TDM_WRAP(err, wait_for(step, 0, err), "running a step");
 }
 

@@ -219,7 +219,7 @@ expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25,0.25 -o runs/tested --json
 expect_json run epochs best_epoch steps seconds images_per_second train val test cached world \
     ended_by patience after_best tests_before next
 expect_same 12 "$(json_value test.n)" "a quarter is kept"
-expect_same data "$(json_value next.step)" "twelve pictures judge too little"
+expect_same data "$(json_value next.step)" "twelve validation images are too few"
 evidence=$(json_value next.evidence)
 expect_stderr_matches '^24 pictures of 2 classes train, 12 judge, 12 test$'
 tested=$(json_value test.correct)
@@ -227,14 +227,14 @@ loss=$(json_value test.loss)
 expect_same epochs "$(json_value ended_by)" "what ended it is said"
 expect_same 10 "$(json_value patience)" "and how patient it was"
 expect_exit 0 "$TANDEM" evaluate runs/tested pictures --part test --json
-expect_same 12 "$(json_value n)" "its pictures are found again"
+expect_same 12 "$(json_value n)" "its images are found again"
 expect_same "$tested" "$(json_value correct)" "and as many of them right"
 expect_same 0 "$(json_value trained_on)" "none of them was trained on"
 expect_exit 0 "$TANDEM" runs show runs/tested --json
 expect_same "$loss" "$(json_value runs.0.test.loss)" "the run keeps the number"
 expect_exit 0 "$TANDEM" train pictures -o runs/tested --resume
 expect_stdout_matches '^  test +[0-9.]+ % right .* of 12$'
-expect_stdout_matches '^next: data; 12 pictures judge, so the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
+expect_stdout_matches '^next: data; with 12 validation images the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
 expect_true "a finished run says again what it said" grep -qF "next: data; $evidence" "$out"
 expect_true "and the page says it" grep -qF "next: <b>data</b>; $evidence" runs/tested/report.html
 expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25

@@ -23,7 +23,7 @@ struct work {
     uint8_t has_run[most_shards];
 };
 
-/* Of very different sizes, so that the order of additions shows in the bits. */
+/* Values of very different magnitudes, so that the order of additions shows in the bits. */
 static float value_of(uint64_t batch, int shard, int i)
 {
     const uint64_t mixed =
