@@ -177,7 +177,7 @@ head -c 200 pictures/left/3.ppm >broken/left/3.ppm
 expect_exit 0 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/skips --json
 expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
 expect_same fix-data "$(json_value next.step)" "one of 48 is more than two of a hundred"
-expect_same 'of 48 pictures 1 could not be used and 0 stand under more than one class, 2.1 % together; tandem audit names them' \
+expect_same 'of 48 images 1 could not be used and 0 are in more than one class, 2.1 % together; tandem audit names them' \
     "$(json_value next.evidence)" "with the figures"
 expect_stderr_matches 'skipped: .*left/3\.ppm'
 expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict

@@ -112,7 +112,7 @@ change_rows() { # all but their head
 }
 between 0 flipped pictures change_rows
 expect_stderr_matches 'warning: missing features are computed again: .*is damaged: it does not have the checksum that was written'
-expect_same 1 "$(grep -c 'features are computed once more' "$err")" "it is said once"
+expect_same 1 "$(grep -c 'features are computed again' "$err")" "it is said once"
 expect_stdout_matches '^ +60 that were damaged or gone were computed once more$'
 same_as flipped pictures
 change_rows
