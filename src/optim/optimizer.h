@@ -1,10 +1,10 @@
 /*
  * Optimizers: their state, defaults, and the calls of the backend, which does the arithmetic.
- * Listed in optimizers.def.
+ * The table is in optimizer.c.
  *
  *     prepare   once a step: coefficients from the step's number
  *     measure   LARS and LAMB: norms of a run of values; adapt applies a whole tensor's norms
- *     step      a run of values
+ *     step      a run of values, by the rule
  *
  * A device that steps all tensors at once does the last two itself; it gets the rule and the facts
  * of the step (backend/update.h).
@@ -29,10 +29,11 @@ struct tdmi_momenta {
 struct tdmi_optimizer {
     const char *name;
     const char *summary;
+    enum tdmi_update_rule rule;
     int n_slots;
     const char
         *slot_names[TDMI_OPTIMIZER_SLOTS]; /* "momentum": part of tensor names in checkpoints */
-    const struct tdmi_parameter *parameters;
+    struct tdmi_parameter parameters[TDMI_PARAMETERS + 1];
     double learning_rate; /* at the reference batch; 0: the network's own */
     enum tdmi_scaling scaling;
     double momentum; /* default; below 0: the optimizer has no momentum */
@@ -45,10 +46,6 @@ struct tdmi_optimizer {
     void (*measure)(const struct tdmi_backend *backend, tdmi_stream *stream,
                     const struct tdmi_update_call *call, double squares[2]);
     void (*adapt)(const double *values, const double lengths[2], struct tdmi_update_call *call);
-    /* call is complete but for the backend's function. */
-    void (*step)(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call);
-    enum tdmi_update_rule rule;
     /* Optional: sets facts that differ from the prepared call. requested is the call before it was
      * prepared. */
     void (*set_facts)(const double *values, const struct tdmi_update_call *requested,
@@ -70,26 +67,12 @@ tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **o
 tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *choice,
                                tdm_error *err) TDM_MUST_USE;
 
+/* Step a run of values; the call is complete. */
+void tdmi_optimizer_step(const struct tdmi_optimizer *optimizer, const struct tdmi_backend *backend,
+                         tdmi_stream *stream, const struct tdmi_update_call *call);
+
 /* "linear"; NULL past the last. */
 const char *tdmi_scaling_word(int scaling);
 tdm_status tdmi_scaling_find(const char *word, enum tdmi_scaling *scaling,
                              tdm_error *err) TDM_MUST_USE;
 double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double reference_batch);
-
-/* ---- internal to src/optim ------------------------------------------------------------------- */
-
-/* Shared by adam, adamw, nadam and lamb: the first three parameters, and the coefficients of a
- * step. Only nadam uses momenta. */
-#define TDMI_MOMENTS_PARAMETERS(of_epsilon)                                         \
-    {"beta1", 0.9, 0, 0.9999, false, "decay of the mean of gradients"},             \
-        {"beta2", 0.999, 0, 0.999999, false, "decay of the mean of their squares"}, \
-    {                                                                               \
-        "epsilon", of_epsilon, 1e-15, 1, false, "added to its root"                 \
-    }
-void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
-                          struct tdmi_update_call *call);
-/* The step of adam, adamw and nadam, and that of sgd and lars. */
-void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                       const struct tdmi_update_call *call);
-void tdmi_momentum_step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                        const struct tdmi_update_call *call);
