@@ -30,7 +30,6 @@ struct way {
     enum tdmi_dtype storage;
     float loss_scale; /* to begin with; 0: none */
     int first_trained;
-    const struct tdmi_collective *collective; /* of queued steps */
 };
 
 /* And it is there when this returns. */
@@ -63,8 +62,7 @@ static inline void open_freeze_point(struct training *it, struct way way)
     const struct tdmi_step_options options = {.max_batch = most_batch,
                                               .can_mix = true,
                                               .class_weights = way.has_weights ? weights : NULL,
-                                              .loss_scale = it->loss_scale,
-                                              .collective = way.collective};
+                                              .loss_scale = it->loss_scale};
     struct tdmi_plan_options request = {.max_images = way.shard,
                                         .is_training = true,
                                         .storage = way.storage,

@@ -1,6 +1,6 @@
 /* Batches from a loader or from stored feature rows. */
 #include "train/step/feed.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <string.h>
 
@@ -47,37 +47,27 @@ static void release(struct kept *kept)
     *kept = (struct kept){0};
 }
 
-static tdm_status refuse(tdmi_feed *feed, tdm_error *err)
-{
-    tdmi_feed_close(feed);
-    return TDM_FAIL(err, TDM_E_MEMORY, "preparing batches: out of memory");
-}
+TDMI_POINTER_RELEASE(tdmi_feed, tdmi_feed_close)
 
 tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed, tdm_error *err)
 {
-    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
-    if (!made) {
+    const tdm_status status = TDMI_NEW(*feed, 1, err);
+    if (status == TDM_OK)
+        (*feed)->loader = loader;
+    else
         tdmi_loader_close(loader);
-        return refuse(made, err);
-    }
-    made->loader = loader;
-    *feed = made;
-    return TDM_OK;
+    return status;
 }
 
 tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed, tdm_error *err)
 {
-    const size_t batch = (size_t)rows->batch, width = (size_t)rows->width;
-    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return refuse(made, err);
+    TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->rows = *rows;
-    made->values = tdmi_alloc(batch * width, sizeof *made->values);
-    made->labels = tdmi_alloc(batch, sizeof *made->labels);
-    made->items = tdmi_alloc(batch, sizeof *made->items);
-    if (!made->values || !made->labels || !made->items)
-        return refuse(made, err);
-    *feed = made;
+    TDMI_TRY(TDMI_NEW(made->values, (size_t)rows->batch * (size_t)rows->width, err));
+    TDMI_TRY(TDMI_NEW(made->labels, rows->batch, err));
+    TDMI_TRY(TDMI_NEW(made->items, rows->batch, err));
+    *feed = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -104,10 +94,8 @@ tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_feature_table *kept, tdm_error *
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
     const int64_t n = rows->n_items * views_of(rows);
-    feed->numbers = tdmi_alloc((size_t)n, sizeof *feed->numbers);
-    feed->named = tdmi_alloc((size_t)rows->batch, sizeof *feed->named);
-    if (!feed->numbers || !feed->named)
-        return TDM_FAIL(err, TDM_E_MEMORY, "numbering %lld rows: out of memory", (long long)n);
+    TDMI_TRY(TDMI_NEW(feed->numbers, n, err));
+    TDMI_TRY(TDMI_NEW(feed->named, rows->batch, err));
     for (int64_t i = 0; i < n; i++)
         feed->numbers[i] = -1;
     feed->table = kept;
@@ -227,20 +215,17 @@ static tdm_status request(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_
     return TDM_OK;
 }
 
-/* false: no memory for it. */
-static bool has_room(struct kept *kept, int n)
+static tdm_status make_room(struct kept *kept, int n)
 {
     if (n <= kept->room)
-        return true;
+        return TDM_OK;
     release(kept);
-    kept->labels = tdmi_alloc((size_t)n, sizeof *kept->labels);
-    kept->items = tdmi_alloc((size_t)n, sizeof *kept->items);
-    kept->rows = tdmi_alloc((size_t)n, sizeof *kept->rows);
-    kept->problems = tdmi_alloc((size_t)n, sizeof *kept->problems);
-    if (!kept->labels || !kept->items || !kept->rows || !kept->problems)
-        return false;
+    TDMI_TRY(TDMI_NEW(kept->labels, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->items, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->rows, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->problems, n, NULL));
     kept->room = n;
-    return true;
+    return TDM_OK;
 }
 
 /* Copies the arrays of the current batch before its slot is reused; false: no memory. */
@@ -251,7 +236,7 @@ static bool keep_current(tdmi_feed *feed)
     const size_t n = (size_t)batch->n;
     if (n == 0)
         return true;
-    if (!has_room(kept, batch->n))
+    if (make_room(kept, batch->n) != TDM_OK)
         return false;
     memcpy(kept->labels, batch->labels, n * sizeof *kept->labels);
     memcpy(kept->items, batch->items, n * sizeof *kept->items);

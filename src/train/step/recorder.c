@@ -1,6 +1,6 @@
 /* Recordings of queued work, found by their keys. */
 #include "train/step/recorder.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 
 struct entry {
@@ -19,22 +19,20 @@ struct tdmi_recorder {
     bool has_warned;
 };
 
+TDMI_POINTER_RELEASE(tdmi_recorder, tdmi_recorder_close)
+
 tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_device *device,
                               tdmi_stream *stream, int most, tdmi_recorder **recorder,
                               tdm_error *err)
 {
-    tdmi_recorder *made = tdmi_alloc(1, sizeof *made);
-    if (made)
-        made->entries = tdmi_alloc((size_t)most, sizeof *made->entries);
-    if (!made || !made->entries) {
-        tdmi_free(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to record steps: out of memory");
-    }
+    TDMI_AT_END(tdmi_recorder_close_at) tdmi_recorder *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(TDMI_NEW(made->entries, most, err));
     made->backend = backend;
     made->device = device;
     made->stream = stream;
     made->most = most;
-    *recorder = made;
+    *recorder = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -74,18 +72,17 @@ static int64_t free_bytes(const tdmi_recorder *recorder)
 
 /* Records the work without running any of it. */
 static tdm_status record(tdmi_recorder *recorder, tdmi_recording **recording,
-                         tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                         tdm_error *err)
+                         void (*queue)(void *self), void *self, tdm_error *err)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     const int64_t before = free_bytes(recorder);
     TDM_TRY(table->capture_begin(recorder->stream, err), err, "recording");
-    const tdm_status queued = queue(self, err);
-    const tdm_status ended = table->capture_end(recorder->stream, recording, queued ? NULL : err);
+    queue(self);
+    TDM_TRY(table->capture_end(recorder->stream, recording, err), err, "recording");
     const int64_t after = free_bytes(recorder);
-    if (!queued && !ended && after > 0 && after < before) /* else other programs freed some */
+    if (after > 0 && after < before) /* else other programs freed some */
         recorder->bytes += before - after;
-    return TDM_WRAP(err, queued ? queued : ended, "recording");
+    return TDM_OK;
 }
 
 /* Recording saves time and does not change results, so training continues without. */
@@ -101,9 +98,8 @@ static void refuse(tdmi_recorder *recorder, struct entry *entry, const tdm_error
 }
 
 /* Work that was queued once before. A device that fails to begin a replay has begun none of it. */
-static tdm_status record_and_replay(tdmi_recorder *recorder, struct entry *entry,
-                                    tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                                    tdm_error *err)
+static void record_and_replay(tdmi_recorder *recorder, struct entry *entry,
+                              void (*queue)(void *self), void *self)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     tdmi_recording *recording = NULL;
@@ -115,28 +111,29 @@ static tdm_status record_and_replay(tdmi_recorder *recorder, struct entry *entry
     if (status == TDM_OK) {
         entry->recording = recording;
         recorder->replays++;
-        return TDM_OK;
+        return;
     }
     if (recording)
         table->recording_close(recording);
     refuse(recorder, entry, &why);
-    return queue(self, err); /* a failure of the work itself repeats here */
+    queue(self);
 }
 
 tdm_status tdmi_recorder_run(tdmi_recorder *recorder, struct tdmi_recorder_key key,
-                             tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                             tdm_error *err)
+                             void (*queue)(void *self), void *self, tdm_error *err)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     struct entry *entry = find(recorder, &key);
     if (!entry || entry->is_refused || !table->capture_begin) {
         if (!entry && recorder->n < recorder->most)
             recorder->entries[recorder->n++].key = key;
-        /* libraries that allocate on first use do it now, outside a recording */
-        return queue(self, err);
+        queue(self); /* libraries that allocate on first use do it now, outside a recording */
+        return TDM_OK;
     }
-    if (!entry->recording)
-        return record_and_replay(recorder, entry, queue, self, err);
+    if (!entry->recording) {
+        record_and_replay(recorder, entry, queue, self);
+        return TDM_OK;
+    }
     recorder->replays++;
     return TDM_WRAP(err, table->replay(recorder->stream, entry->recording, err), "replaying");
 }

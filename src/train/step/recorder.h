@@ -32,8 +32,7 @@ void tdmi_recorder_close(tdmi_recorder *recorder);
  * called again where it failed while it was recorded. A failure of the work itself shows when the
  * stream is waited for. */
 tdm_status tdmi_recorder_run(tdmi_recorder *recorder, struct tdmi_recorder_key key,
-                             tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                             tdm_error *err) TDM_MUST_USE;
+                             void (*queue)(void *self), void *self, tdm_error *err) TDM_MUST_USE;
 /* Number of replays so far. */
 int64_t tdmi_recorder_replays(const tdmi_recorder *recorder);
 /* Device memory that recordings took: the memory that was free before each minus the memory that

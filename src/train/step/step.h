@@ -17,7 +17,7 @@
  *
  * On a device with memory of its own one executor runs the shards one after another, and sums are
  * added there in the same tree; the caller downloads them. Best is one shard a batch. There a step
- * can be queued as a whole (queued.h).
+ * can be queued as a whole (queued.c).
  *
  * run(first, last) executes a range of segments; their gradients may be reduced over the ranks
  * while the next range is computed.
@@ -27,7 +27,6 @@
 #include "base/thread.h"
 #include "train/step/feed.h"
 #include "train/step/mixer.h"
-#include "train/step/queued.h"
 
 typedef struct tdmi_step tdmi_step;
 
@@ -40,8 +39,6 @@ struct tdmi_step_options {
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
     /* Factor of the gradients, on the device, lent likewise; NULL: 1. */
     const struct tdmi_loss_scale *loss_scale;
-    /* Reduces the sums of queued steps over the ranks, lent likewise; NULL: one process. */
-    const struct tdmi_collective *collective;
 };
 
 /* Bytes that a step reserves with a number of threads. */
@@ -81,12 +78,19 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) T
 /* Number of images of the batch that are not left out. */
 int tdmi_step_images(const tdmi_step *step);
 
-/* On a device with memory of its own: queues all segments, the collective and the work that follows
- * (NULL: nothing), recorded and replayed (queued.h). Waits for every shard but the last. When it
+/* Work that follows a step on its stream: the update. */
+struct tdmi_step_next {
+    void (*queue)(void *self, const float *sums);
+    void *self;
+    int64_t key; /* not 0; equal keys queue the same */
+};
+
+/* On a device with memory of its own: queues all segments and the work that follows (NULL: none),
+ * recorded and replayed (queued.c). Waits for every shard but the last. When it
  * returns, only prefetched images are still lent. */
 tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next,
                            tdm_error *err) TDM_MUST_USE;
-/* Downloads the tail, summed over all ranks, and waits for the step. */
+/* Downloads the tail and waits for the step. */
 tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES],
                             tdm_error *err) TDM_MUST_USE;
 /* Both. */
@@ -94,7 +98,7 @@ tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *ne
                                 float tail[TDMI_TAIL_VALUES], tdm_error *err) TDM_MUST_USE;
 /* The stream that such a step is queued on. */
 tdmi_stream *tdmi_step_stream(const tdmi_step *step);
-/* Number of replays so far: one for each step that is a single shard of one process. */
+/* Number of replays so far: one for each step that is a single shard. */
 int64_t tdmi_step_replays(const tdmi_step *step);
 /* Device memory that recordings took (recorder.h). */
 int64_t tdmi_step_recorded_bytes(const tdmi_step *step);

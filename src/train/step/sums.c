@@ -6,7 +6,7 @@
  * for ever.
  */
 #include "train/step/sums.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "dist/tree.h"
 
 #include <assert.h>
@@ -67,30 +67,31 @@ int tdmi_sums_arrays(const struct tdmi_sums_options *options)
 static tdm_status reserve(tdmi_sums *sums, tdm_error *err)
 {
     const size_t n = (size_t)sums->n_arrays, bytes = sizeof(float) * (size_t)sums->n_values;
-    sums->arrays = tdmi_alloc(n, sizeof *sums->arrays);
-    sums->of_shard = tdmi_alloc((size_t)sums->max_shards, sizeof *sums->of_shard);
-    sums->blocks = tdmi_alloc(n, sizeof *sums->blocks);
-    sums->free = tdmi_alloc(n, sizeof *sums->free);
-    sums->parts = tdmi_alloc(n, sizeof *sums->parts);
-    sums->additions = tdmi_alloc(n, sizeof *sums->additions);
-    bool is_complete = sums->arrays && sums->of_shard && sums->blocks && sums->free &&
-                       sums->parts && sums->additions;
-    for (size_t i = 0; is_complete && i < n; i++)
-        is_complete = (sums->arrays[i] = sums->backend->memory.alloc(sums->device, bytes)) != NULL;
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "reserving %zu MiB for %zu arrays of gradients: out of memory; fewer "
-                        "--threads need less",
-                        n * bytes >> 20, n);
+    TDMI_TRY(TDMI_NEW(sums->arrays, n, err));
+    TDMI_TRY(TDMI_NEW(sums->of_shard, sums->max_shards, err));
+    TDMI_TRY(TDMI_NEW(sums->blocks, n, err));
+    TDMI_TRY(TDMI_NEW(sums->free, n, err));
+    TDMI_TRY(TDMI_NEW(sums->parts, n, err));
+    TDMI_TRY(TDMI_NEW(sums->additions, n, err));
+    for (size_t i = 0; i < n; i++) {
+        sums->arrays[i] = sums->backend->memory.alloc(sums->device, bytes);
+        if (!sums->arrays[i])
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "reserving %zu MiB for %zu arrays of gradients: out of memory; fewer "
+                            "--threads need less",
+                            n * bytes >> 20, n);
+    }
+    sums->of_shard[0] = sums->arrays[0];
     return TDM_OK;
 }
+
+TDMI_POINTER_RELEASE(tdmi_sums, tdmi_sums_close)
 
 tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *device,
                           const struct tdmi_sums_options *options, tdmi_sums **sums, tdm_error *err)
 {
-    tdmi_sums *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to add gradients: out of memory");
+    TDMI_AT_END(tdmi_sums_close_at) tdmi_sums *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->backend = backend;
     made->device = device;
     made->is_queued = options->is_queued;
@@ -100,13 +101,8 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
     made->n_arrays = tdmi_sums_arrays(options);
     pthread_mutex_init(&made->lock, NULL); /* with default attributes these cannot fail */
     pthread_cond_init(&made->has_changed, NULL);
-    const tdm_status status = reserve(made, err);
-    if (status != TDM_OK) {
-        tdmi_sums_close(made);
-        return status;
-    }
-    made->of_shard[0] = made->arrays[0];
-    *sums = made;
+    TDMI_TRY(reserve(made, err));
+    *sums = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -18,7 +18,7 @@
  * On a device one queue runs shards one after another, and adds two neighbours of the tree as soon
  * as both have ended. The subtrees that wait form a stack, at most one for each level, and the next
  * shard writes to the array above them: its index is the number of bits set in the shard's number.
- * So shards write to few different arrays, which keeps recordings few (train/step/queued.h):
+ * So shards write to few different arrays, which keeps recordings few (train/step/queued.c):
  *
  *     shard       0    1    2    3    4    5    6
  *     writes to   A    B    B    C    B    C    C

@@ -8,7 +8,7 @@
  * the passes itself.
  */
 #include "train/step/update.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <math.h>
 
@@ -98,6 +98,8 @@ static void cut_all(tdmi_update *update, int first_node)
     }
 }
 
+TDMI_POINTER_RELEASE(tdmi_update, tdmi_update_close)
+
 tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
                             const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_optimizer *optimizer, tdmi_pool *pool, float *params,
@@ -109,37 +111,28 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
         n_pieces += count_pieces(graph->params[i].n);
     for (int i = 0; i < graph->n_states; i++)
         n_pieces += count_pieces(graph->states[i].n);
-    tdmi_update *made = tdmi_alloc(1, sizeof *made);
-    if (made) {
-        made->pieces = tdmi_alloc((size_t)n_pieces, sizeof *made->pieces);
-        made->tensors = tdmi_alloc((size_t)graph->n_params, sizeof *made->tensors);
-        made->squares = tdmi_alloc((size_t)n_pieces, sizeof *made->squares);
-    }
-    if (!made || !made->pieces || !made->tensors || !made->squares) {
-        tdmi_update_close(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing optimizer steps: out of memory");
-    }
-    made->graph = graph;
-    made->backend = backend;
-    made->optimizer = optimizer;
-    made->pool = pool;
-    made->params = params;
-    made->states = states;
+    TDMI_AT_END(tdmi_update_close_at) tdmi_update *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    *made = (tdmi_update){.graph = graph,
+                          .backend = backend,
+                          .device = device,
+                          .optimizer = optimizer,
+                          .pool = pool,
+                          .params = params,
+                          .states = states};
     for (int i = 0; i < optimizer->n_slots; i++)
         made->slots[i] = slots[i];
+    TDMI_TRY(TDMI_NEW(made->pieces, n_pieces, err));
+    TDMI_TRY(TDMI_NEW(made->tensors, graph->n_params, err));
+    TDMI_TRY(TDMI_NEW(made->squares, n_pieces, err));
     cut_all(made, first_node);
-    tdm_status status = backend->stream.open(device, &made->stream, err);
-    made->device = device;
-    if (status == TDM_OK && backend->update->run) {
+    TDMI_TRY(backend->stream.open(device, &made->stream, err));
+    if (backend->update->run) {
         made->facts = backend->memory.alloc(device, sizeof *made->facts);
         if (!made->facts)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "facts of a step: out of the device's memory");
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory of the device for the facts of a step");
     }
-    if (status != TDM_OK) {
-        tdmi_update_close(made);
-        return status;
-    }
-    *update = made;
+    *update = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -207,7 +200,7 @@ static void blend_piece(const tdmi_update *update, const struct piece *piece)
 static void step_piece(const tdmi_update *update, const struct piece *piece,
                        const struct tdmi_update_call *call)
 {
-    update->optimizer->step(update->backend, update->stream, call);
+    tdmi_optimizer_step(update->optimizer, update->backend, update->stream, call);
     if (update->mean_params)
         update->backend->update->blend(update->stream, update->mean_params + piece->offset,
                                        call->params, piece->n, 1.0f, update->average);
@@ -347,9 +340,8 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
         .state_sums_at = tdmi_graph_state_sums_at(update->graph),
         .loss_scale = update->loss_scale,
     };
-    struct tdmi_update_piece *pieces = tdmi_alloc((size_t)update->n_pieces, sizeof *pieces);
-    if (!pieces)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing parameters: out of memory");
+    TDMI_AT_END(tdmi_free_at) struct tdmi_update_piece *pieces = NULL;
+    TDMI_TRY(TDMI_NEW(pieces, update->n_pieces, err));
     for (int i = 0; i < update->n_pieces; i++) {
         const struct piece *piece = &update->pieces[i];
         const struct tensor *tensor = piece->is_state ? NULL : &update->tensors[piece->tensor];
@@ -363,11 +355,9 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
             .momentum = piece->momentum,
         };
     }
-    const tdm_status status = update->backend->update->open(update->stream, &arrays, pieces,
-                                                            update->n_pieces, &update->list, err);
-    tdmi_free(pieces);
     update->n_lists++;
-    return status;
+    return update->backend->update->open(update->stream, &arrays, pieces, update->n_pieces,
+                                         &update->list, err);
 }
 
 static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values, int64_t step,

@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "graph/graph.h"
 #include "optim/optimizer.h"
-#include "train/step/queued.h"
+#include "train/step/step.h"
 
 /* Rates of one step. */
 struct tdmi_update_rates {

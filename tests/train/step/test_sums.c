@@ -236,7 +236,7 @@ TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
         if (status != TDM_OK) {
             tdm_error_format(&err, text, sizeof text);
             assert_int_equal(status, TDM_E_MEMORY);
-            assert_non_null(strstr(text, "out of memory"));
+            assert_true(strstr(text, "out of memory") || strstr(text, "no memory for"));
         }
         tdmi_sums_close(sums);
     }
