@@ -1,11 +1,11 @@
-/* The processor as a device. */
+/* The CPU as a device. */
 #include "backend/host.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* There is nothing to hold: the device is this one object's address. */
+/* The device has no state: it is the address of this object. */
 static const char the_host = 0;
 
 /* Threads may share one. */

@@ -1,6 +1,6 @@
 /*
- * What backends on this processor share: memory is ordinary memory, and a stream runs at once, on
- * the thread that calls. Entries of a backend's tables; what they promise stands there.
+ * Table entries that the CPU backends share: memory is ordinary memory, and a stream runs at once,
+ * on the calling thread. backend/backend.h describes the entries.
  */
 #pragma once
 
@@ -18,9 +18,9 @@ void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements
                     const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
                     float *tail);
 
-/* A kernel could not do a call, whose outputs are then NaN: the stream's next wait fails with code
- * and what, which is kept as it is. The first one counts. NULL, a kernel called by itself: nobody
- * waits. */
+/* Record that a kernel failed in a call, whose outputs are then NaN: the stream's next wait fails
+ * with code and `what`, which is not copied. The first failure counts. stream NULL: a kernel that
+ * is called without one; nothing is recorded. */
 void tdmi_host_note(tdmi_stream *stream, tdm_status code, const char *what);
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_host_stream_close(tdmi_stream *stream);

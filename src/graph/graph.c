@@ -106,10 +106,10 @@ static tdm_status check_inputs(const tdmi_graph *graph, const int *inputs, int w
         return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; it reads no input", inputs[0]);
     for (int k = 0; k < wanted; k++)
         if (inputs[k] < 0 || inputs[k] >= graph->n_nodes)
-            return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; an earlier node is wanted",
+            return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; only earlier nodes can be read",
                             inputs[k]);
     if (wanted == 2 && inputs[0] == inputs[1])
-        return TDM_FAIL(err, TDM_E_INPUT, "reads node '%s' twice; two different ones are wanted",
+        return TDM_FAIL(err, TDM_E_INPUT, "reads node '%s' twice; two different nodes are required",
                         graph->nodes[inputs[0]].name);
     return TDM_OK;
 }

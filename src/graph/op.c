@@ -44,7 +44,7 @@ tdm_status tdmi_evaluator_shape(const char *what, const struct tdmi_op_attrs *at
                                 struct tdmi_shape in, tdm_error *err)
 {
     if (tdmi_shape_pixels(in) != 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s over a picture of %d×%d; 1×1 is wanted", what, in.w,
+        return TDM_FAIL(err, TDM_E_INPUT, "%s over a picture of %d×%d; it must be 1×1", what, in.w,
                         in.h);
     if (!(attrs->label_smoothing >= 0.0 && attrs->label_smoothing < 1.0))
         return TDM_FAIL(err, TDM_E_INPUT,

@@ -1,6 +1,6 @@
 /*
- * What the graph knows of an op: its attributes, shape rule, parameters, cost, and what its
- * gradient reads. How it is computed is the backend's business (backend/op.h).
+ * The graph's description of an op: attributes, shape rule, parameters, cost, and the tensors that
+ * its gradient reads. Backends compute it (backend/op.h).
  */
 #pragma once
 

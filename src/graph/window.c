@@ -29,7 +29,7 @@ tdm_status tdmi_window_shape(const struct tdmi_op_attrs *attrs, int dilation, st
     if (out->h < 1 || out->w < 1)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "a picture of %d×%d with padding %d + %d and %d + %d has no room for a "
-                        "window of %d; a larger --size is wanted",
+                        "window of %d; choose a larger --size",
                         in.w, in.h, pads[2], pads[3], pads[0], pads[1], reach);
     return TDM_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * What an optimiser or a schedule is called in an option: its name, and after a colon what is to be
- * other than usual: "adam:beta2=0.99,epsilon=1e-7".
+ * Parser of an option's optimizer or schedule: its name, and after a colon the parameters that
+ * differ from their defaults: "adam:beta2=0.99,epsilon=1e-7".
  */
 #pragma once
 

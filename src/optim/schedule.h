@@ -43,8 +43,9 @@ tdm_status tdmi_schedule_read(const char *text, struct tdmi_schedule_choice *cho
                               tdm_error *err) TDM_MUST_USE;
 double tdmi_schedule_factor(const struct tdmi_schedule_choice *choice, struct tdmi_schedule_at at);
 
-/* What plateau counts from validation to validation, as PyTorch's ReduceLROnPlateau does. Zeroed at
- * first. */
+/* Counters of plateau from validation to validation, as PyTorch's ReduceLROnPlateau. Zeroed at
+ * first.
+ */
 struct tdmi_plateau {
     double best_loss;
     int n_evaluated; /* 0: there is no best yet */

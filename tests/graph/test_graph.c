@@ -242,9 +242,9 @@ TEST(mistakes_are_told_in_a_sentence_that_names_the_node)
         const char *says, *names;
     } cases[] = {
         {empty, "must begin with an input", "tested"},
-        {no_input, "an earlier node is wanted", "'relu'"},
+        {no_input, "only earlier nodes can be read", "'relu'"},
         {input_that_reads, "reads no input", "'second'"},
-        {reads_a_later_node, "an earlier node is wanted", "'relu'"},
+        {reads_a_later_node, "only earlier nodes can be read", "'relu'"},
         {same_name_twice, "taken by node 1", "'relu'"},
         {no_reader, "read by no other", "'first'"},
         {no_softmax, "end with softmax", "tested"},

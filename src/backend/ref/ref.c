@@ -1,6 +1,6 @@
 /*
  * The reference backend: plain C on ordinary memory, one thread a call, in an order that no
- * compiler or vector width changes. It is always built and is the law the others are judged by.
+ * compiler or vector width changes. It is always built; tests compare the others with it.
  */
 #include "backend/ref/ref.h"
 #include "backend/host.h"
@@ -34,7 +34,7 @@ static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
 
 const struct tdmi_backend tdmi_backend_ref = {
     .name = "ref",
-    .summary = "plain C on the CPU, the law the others are judged by",
+    .summary = "plain C on the CPU, the reference for the other backends",
     .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true, NULL},
     .memory = {.alloc = memory_alloc,
                .free = memory_free,

@@ -5,8 +5,8 @@ TDMI_OP_SHAPE(shape)
 {
     if (!tdmi_shape_equal(in[0], in[1]))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "adds %d×%d×%d and %d×%d×%d; two tensors of one shape are wanted", in[0].h,
-                        in[0].w, in[0].c, in[1].h, in[1].w, in[1].c);
+                        "adds %d×%d×%d and %d×%d×%d; two tensors of one shape are required",
+                        in[0].h, in[0].w, in[0].c, in[1].h, in[1].w, in[1].c);
     *out = in[0];
     return TDM_OK;
 }

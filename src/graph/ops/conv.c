@@ -9,7 +9,7 @@
 TDMI_OP_SHAPE(shape)
 {
     if (attrs->channels < 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "%d output channels; at least 1 is wanted",
+        return TDM_FAIL(err, TDM_E_INPUT, "%d output channels; at least 1 is required",
                         attrs->channels);
     if (attrs->groups < 1 || in[0].c % attrs->groups != 0 || attrs->channels % attrs->groups != 0)
         return TDM_FAIL(err, TDM_E_INPUT,

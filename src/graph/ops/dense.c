@@ -4,7 +4,7 @@
 TDMI_OP_SHAPE(shape)
 {
     if (attrs->channels < 1)
-        return TDM_FAIL(err, TDM_E_INPUT, "a dense layer of %d outputs; at least 1 is wanted",
+        return TDM_FAIL(err, TDM_E_INPUT, "a dense layer of %d outputs; at least 1 is required",
                         attrs->channels);
     if (tdmi_shape_values(in[0]) > INT32_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "a dense layer over %lld inputs; at most %d are accepted",

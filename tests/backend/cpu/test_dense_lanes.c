@@ -168,8 +168,8 @@ TEST(backward_makes_every_gradient_that_is_wanted)
     each(check_backward, true, false);
 }
 
-/* What is said of a picture does not depend on the others of the shard. */
-TEST(a_picture_has_the_same_bits_alone)
+/* The result of an image does not depend on the others of the group. */
+TEST(an_image_has_the_same_bits_alone)
 {
     for (int isa = 0; isa <= (int)tdmi_isa_best(); isa++) {
         struct data all, one;

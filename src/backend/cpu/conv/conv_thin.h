@@ -19,8 +19,8 @@ struct tdmi_conv_thin {
     int h, w, in, out_h, out_w, out;
     int kernel, top, left; /* padding */
     bool wants_dx;
-    /* What follows as y is written: act, NONE or RELU, then the maximum over windows of so many
-     * pixels side by side; 0: neither. */
+    /* Applied as y is written: act, NONE or RELU, then the maximum over windows of pool × pool
+     * pixels; 0: neither. */
     int pool;
     enum tdmi_act act;
     enum tdmi_isa isa;
@@ -62,7 +62,7 @@ struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
 /* The layout of the workspace, in floats. */
 struct tdmi_thin_scratch {
     float *x;      /* frame of x */
-    float *dy;     /* frame of dy; some rows of it, without padding, where no dx is wanted */
+    float *dy;     /* frame of dy; without dx only some rows, unpadded */
     float *row;    /* of results, as many as the pool takes */
     float *pooled; /* a row of the pool's, and of its winners */
     float *sums;   /* of the weights' gradient, a vector each; then of the bias' */

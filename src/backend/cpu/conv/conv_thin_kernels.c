@@ -41,7 +41,7 @@ struct range {
     int first, end;
 };
 
-/* Of the windows of results at to at + count - 1 those that meet the picture. */
+/* Window taps that the results at to at + count - 1 see in the image. */
 static struct range meeting(int at, int count, int pad, int kernel, int size)
 {
     int first = pad - (at + count - 1), end = size + pad - at;
