@@ -26,7 +26,8 @@ enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, T
 
 enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
-/* All ops share one flat set of attributes; each file in src/graph/ops names those it uses. */
+/* All ops share one flat set of attributes; the table of graph/ops.c names those that an op uses.
+ */
 struct tdmi_op_attrs {
     int channels;         /* conv, dense: outputs */
     int kernel, stride;   /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */

@@ -142,7 +142,7 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
             tdmi_op_name(kind));
     if (tdmi_shape_pixels(node->out) > most_values / node->out.c)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "op %s would give a picture of %d×%d with %d channels; at most %d values "
+                        "op %s would give an image of %d×%d with %d channels; at most %d values "
                         "are accepted",
                         tdmi_op_name(kind), node->out.w, node->out.h, node->out.c, most_values);
     TDM_TRY(add_tensors(graph, node, err), err, "op %s", tdmi_op_name(kind));

@@ -17,11 +17,7 @@ enum {
     MOST_BYTES = 1 << 20 /* of frames and sums */
 };
 
-static const struct tdmi_conv_thin_kernels *kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_conv_thin_kernels *const kernels[] = TDMI_PER_ISA(tdmi_conv_thin);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(static const struct tdmi_conv_thin_kernels *kernels_of, tdmi_conv_thin)
 
 int tdmi_conv_thin_lanes(enum tdmi_isa isa)
 {

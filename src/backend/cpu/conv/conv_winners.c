@@ -5,6 +5,8 @@
 
 enum { LINE = 16 }; /* floats */
 
+TDMI_TABLE_OF(static const struct tdmi_conv_winners_kernels *kernels_of, tdmi_conv_winners)
+
 bool tdmi_conv_winners_can(const struct tdmi_conv_thin *desc)
 {
     return (desc->kernel == 3 || desc->kernel == 5) && desc->in <= TDMI_WINNERS_LANES &&
@@ -78,7 +80,5 @@ void tdmi_conv_winners_pack(const struct tdmi_conv_thin *desc, const float *weig
 void tdmi_conv_winners_backward(const struct tdmi_conv_thin *desc,
                                 const struct tdmi_conv_backward *call, const uint8_t *winners)
 {
-    static const struct tdmi_conv_winners_kernels *const kernels[] =
-        TDMI_PER_ISA(tdmi_conv_winners);
-    kernels[desc->isa]->backward(desc, call, winners);
+    kernels_of(desc->isa)->backward(desc, call, winners);
 }

@@ -27,11 +27,7 @@ enum {
     WIDE = 2
 };
 
-static const struct tdmi_winograd_kernels *kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_winograd_kernels *const tables[] = TDMI_PER_ISA(tdmi_winograd);
-    return tables[isa];
-}
+TDMI_TABLE_OF(static const struct tdmi_winograd_kernels *kernels_of, tdmi_winograd)
 
 static bool accepts(const struct tdmi_conv_gemm *desc)
 {

@@ -3,11 +3,7 @@
 
 enum { LINE = 16 }; /* floats */
 
-static const struct tdmi_dense_lanes_kernels *kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_dense_lanes_kernels *const kernels[] = TDMI_PER_ISA(tdmi_dense_lanes);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(static const struct tdmi_dense_lanes_kernels *kernels_of, tdmi_dense_lanes)
 
 int tdmi_dense_lanes_count(enum tdmi_isa isa)
 {

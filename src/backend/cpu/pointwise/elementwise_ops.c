@@ -6,11 +6,7 @@
 #include "backend/cpu/pointwise/elementwise.h"
 #include "backend/cpu/op_forms.h"
 
-const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa isa)
-{
-    static const struct tdmi_elementwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_elementwise);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels, tdmi_elementwise)
 
 static const struct tdmi_elementwise_kernels *kernels(void)
 {

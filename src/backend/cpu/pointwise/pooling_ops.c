@@ -12,11 +12,7 @@ size_t tdmi_pooling_winner_bytes(const struct tdmi_pooling *pool, int n)
     return (values + 63) / 64 * 64 + 64;
 }
 
-const struct tdmi_pooling_kernels *tdmi_pooling_kernels(enum tdmi_isa isa)
-{
-    static const struct tdmi_pooling_kernels *const kernels[] = TDMI_PER_ISA(tdmi_pooling);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_pooling_kernels *tdmi_pooling_kernels, tdmi_pooling)
 
 static const struct tdmi_pooling_kernels *kernels(void)
 {
