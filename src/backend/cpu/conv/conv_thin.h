@@ -36,15 +36,6 @@ size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc);
 void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direction direction,
                          const float *weights, float *packed);
 
-/* Without forms and sums: of the calls n, x, packed, bias, y and workspace; n, x, g, packed,
- * dweights, dbias, dx (NULL: not wanted) and workspace. With a pool y is what it gives, and winners
- * as many bytes: the number of the pixel in the window, or pool · pool where act cut it off. What
- * goes backward then is conv_winners.h. */
-void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
-                            uint8_t *winners);
-void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,
-                             const struct tdmi_conv_backward *call);
-
 /* ---- what the instruction sets share -------------------------------------------------------- */
 
 /* A correlation over a frame: out channels in groups of wide, pixels in blocks. */
@@ -73,6 +64,10 @@ struct tdmi_thin_scratch tdmi_conv_thin_scratch(const struct tdmi_conv_thin *des
 /* Rows of dy that the weights' gradient takes at a time. */
 int tdmi_conv_thin_rows(const struct tdmi_conv_thin *desc);
 
+/* Without forms and sums. forward reads of its call n, x, packed, bias, y and workspace; backward
+ * n, x, g, packed, dweights, dbias, dx (NULL: not computed) and workspace. With a pool y is its
+ * result, and winners as many bytes: the number of the pixel in the window, or pool · pool where
+ * act cut it off; the gradients are then those of conv_winners.h. */
 struct tdmi_conv_thin_kernels {
     int lanes;
     void (*forward)(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,

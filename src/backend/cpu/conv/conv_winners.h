@@ -20,7 +20,7 @@ size_t tdmi_conv_winners_packed_bytes(const struct tdmi_conv_thin *desc);
 /* weights: (kernel, kernel, in, out) */
 void tdmi_conv_winners_pack(const struct tdmi_conv_thin *desc, const float *weights, float *packed);
 /* Reads from the call n, x, g (the pool's gradient), packed, dweights, dbias, dx and workspace, but
- * no forms and sums. winners: as tdmi_conv_thin_forward wrote them. */
+ * no forms and sums. winners: as forward wrote them. */
 void tdmi_conv_winners_backward(const struct tdmi_conv_thin *desc,
                                 const struct tdmi_conv_backward *call, const uint8_t *winners);
 

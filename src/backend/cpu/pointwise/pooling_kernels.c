@@ -178,14 +178,12 @@ LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
             }
 }
 
-static void max_pool(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
+static void forward(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
 {
-    pool_forward(pool, call, true);
-}
-
-static void average_pool(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
-{
-    pool_forward(pool, call, false);
+    if (pool->is_max)
+        pool_forward(pool, call, true);
+    else
+        pool_forward(pool, call, false);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------
@@ -415,21 +413,12 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
         lanes_fence();
 }
 
-static void max_pool_backward(const struct tdmi_pooling *pool,
-                              const struct tdmi_pooling_backward *call)
+static void backward(const struct tdmi_pooling *pool, const struct tdmi_pooling_backward *call)
 {
-    pool_backward(pool, call, true);
+    if (pool->is_max)
+        pool_backward(pool, call, true);
+    else
+        pool_backward(pool, call, false);
 }
 
-static void average_pool_backward(const struct tdmi_pooling *pool,
-                                  const struct tdmi_pooling_backward *call)
-{
-    pool_backward(pool, call, false);
-}
-
-const struct tdmi_pooling_kernels TDMI_THIS_ISA(tdmi_pooling) = {
-    .max = max_pool,
-    .max_backward = max_pool_backward,
-    .average = average_pool,
-    .average_backward = average_pool_backward,
-};
+const struct tdmi_pooling_kernels TDMI_THIS_ISA(tdmi_pooling) = {forward, backward};
