@@ -32,6 +32,18 @@ void tdmi_host_close(tdmi_device *device)
     (void)device;
 }
 
+void *tdmi_host_alloc(tdmi_device *device, size_t bytes)
+{
+    (void)device;
+    return tdmi_alloc_large(bytes);
+}
+
+void tdmi_host_free(tdmi_device *device, void *memory)
+{
+    (void)device;
+    tdmi_free_large(memory);
+}
+
 tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                           tdm_error *err)
 {

@@ -374,17 +374,12 @@ LANES_INLINE void all_panels(const struct tdmi_gemm_rows *job, const int end)
 
 static void rows(const struct tdmi_gemm_rows *job)
 {
-    switch (job->end) {
-    case TDMI_GEMM_RAW:
+    if (job->end == TDMI_GEMM_RAW)
         all_panels(job, TDMI_GEMM_RAW);
-        break;
-    case TDMI_GEMM_ACTIVATED:
+    else if (job->end == TDMI_GEMM_ACTIVATED)
         all_panels(job, TDMI_GEMM_ACTIVATED);
-        break;
-    case TDMI_GEMM_GRADIENT:
+    else
         all_panels(job, TDMI_GEMM_GRADIENT);
-        break;
-    }
     if (job->is_streamed)
         lanes_fence();
 }
