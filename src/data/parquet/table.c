@@ -165,7 +165,7 @@ static tdm_status find_geometry(struct tdmi_parquet_table *table,
     struct tdmi_preprocess geometry = {0};
     if (metadata != NULL) {
         TDM_TRY(read_geometry(metadata, file->path, &geometry, err), err,
-                "cannot use what '%s' says about the size of its images", file->path);
+                "cannot use the image size in '%s'", file->path);
         if (geometry.channels != 3)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' says that its images are loaded in grey; 3 channels are needed",
@@ -175,7 +175,7 @@ static tdm_status find_geometry(struct tdmi_parquet_table *table,
         table->geometry = geometry;
     if (!is_same(&geometry, &table->geometry))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' wants its images brought to another size or form than '%s' before "
+                        "'%s' requires its images in another size or form than '%s' before "
                         "it; tables prepared alike can be read together",
                         file->path, table->files[0].path);
     return TDM_OK;

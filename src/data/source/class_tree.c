@@ -94,7 +94,7 @@ static const char *rest_of(const char *path, size_t folder_bytes)
     return path + folder_bytes + (folder_bytes > 0);
 }
 
-/* Of equal paths keep the last, which unpacking would leave. */
+/* Keep the last of equal paths: unpacking would leave that one. */
 static void drop_copies(struct tdmi_tree *tree)
 {
     int64_t kept = 0;

@@ -178,7 +178,7 @@ static tdm_status read_header(const struct tdmi_codec_source *source, struct hea
     TDMI_TRY(read_masks(source, header_bytes, header, &used, err));
     if (start < used || start > source->length_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "it is damaged or truncated: pixels are said to begin at byte %zu, between "
+                        "it is damaged or truncated: pixels begin at byte %zu, between "
                         "%zu and %zu are possible",
                         start, used, source->length_bytes);
     header->pixels = bytes + start;

@@ -176,15 +176,15 @@ static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
         const char *name, *start;
         uint8_t at, length;
     } strangers[] = {
-        {"a TIFF picture", "II*\0", 0, 4},
-        {"a TIFF picture", "MM\0*", 0, 4},
-        {"a HEIC picture", "ftyphei", 4, 7},
-        {"a HEIC picture", "ftypmif1", 4, 8},
-        {"an AVIF picture", "ftypavi", 4, 7},
-        {"a JPEG XL picture", "\xff\x0a", 0, 2},
-        {"a JPEG XL picture", "\0\0\0\x0cJXL ", 0, 8},
-        {"a JPEG 2000 picture", "\0\0\0\x0cjP  ", 0, 8},
-        {"a Photoshop picture", "8BPS", 0, 4},
+        {"a TIFF image", "II*\0", 0, 4},
+        {"a TIFF image", "MM\0*", 0, 4},
+        {"a HEIC image", "ftyphei", 4, 7},
+        {"a HEIC image", "ftypmif1", 4, 8},
+        {"an AVIF image", "ftypavi", 4, 7},
+        {"a JPEG XL image", "\xff\x0a", 0, 2},
+        {"a JPEG XL image", "\0\0\0\x0cJXL ", 0, 8},
+        {"a JPEG 2000 image", "\0\0\0\x0cjP  ", 0, 8},
+        {"a Photoshop image", "8BPS", 0, 4},
         {"an icon", "\0\0\1\0", 0, 4},
         {"a PDF document", "%PDF", 0, 4},
         {"a zip archive", "PK\3\4", 0, 4},
@@ -213,7 +213,7 @@ tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, 
     shown[n - 1] = '\0';
     const char *stranger = stranger_of(bytes, length_bytes);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP and PPM pictures "
+                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP and PPM images "
                     "are read",
                     shown, stranger != NULL ? ", as " : "", stranger != NULL ? stranger : "",
                     stranger != NULL ? " does" : "");
@@ -233,16 +233,16 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
     const struct tdmi_codec *codec = tdmi_codec_of(format);
     if (format == TDMI_IMAGE_UNKNOWN)
         return TDM_WRAP(err, tdmi_codec_refuse_unknown(bytes, length_bytes, err),
-                        "cannot read picture \"%s\"", name);
+                        "cannot read image \"%s\"", name);
     if (codec->decode == NULL)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "cannot read picture \"%s\": it is a %s file and this build has no decoder "
+                        "cannot read image \"%s\": it is a %s file and this build has no decoder "
                         "for it; install %s and build again",
                         name, codec->name, prefetched_by[format]);
     const int64_t max_bytes = limits.max_bytes > 0 ? limits.max_bytes : DEFAULT_MAX_BYTES;
     if (length_bytes > (uint64_t)max_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "cannot read %s picture \"%s\": it has %zu bytes; at most %lld are decoded",
+                        "cannot read %s image \"%s\": it has %zu bytes; at most %lld are decoded",
                         codec->name, name, length_bytes, (long long)max_bytes);
     const int64_t max_ns = limits.max_ns > 0 ? limits.max_ns : DEFAULT_MAX_NS;
     const int64_t now_ns = tdmi_clock_ns();
@@ -257,9 +257,9 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
     const int orientation = tdmi_exif_orientation(bytes, length_bytes);
     source.sink = sink;
     source.orientation = orientation;
-    TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s picture \"%s\"", codec->name,
+    TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s image \"%s\"", codec->name,
             name);
-    TDM_TRY(tdmi_image_orient(image, orientation, err), err, "cannot turn %s picture \"%s\"",
+    TDM_TRY(tdmi_image_orient(image, orientation, err), err, "cannot rotate %s image \"%s\"",
             codec->name, name);
     return TDM_OK;
 }
@@ -270,16 +270,16 @@ tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format for
     const struct tdmi_codec *codec = tdmi_codec_of(format);
     if (codec->encode == NULL)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "cannot write a %s picture: this build has no encoder for it; install %s "
+                        "cannot write a %s image: this build has no encoder for it; install %s "
                         "and build again",
                         codec->name, prefetched_by[format]);
     if (image->pixels == NULL || image->width < 1 || image->height < 1)
-        return TDM_FAIL(err, TDM_E_USAGE, "cannot write an empty picture as %s", codec->name);
+        return TDM_FAIL(err, TDM_E_USAGE, "cannot write an empty image as %s", codec->name);
     TDM_TRY(codec->encode(image, quality, out, err), err,
-            "cannot write a picture of %d x %d pixels as %s", image->width, image->height,
+            "cannot write an image of %d x %d pixels as %s", image->width, image->height,
             codec->name);
     if (out->is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a %s picture of %d x %d pixels",
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a %s image of %d x %d pixels",
                         codec->name, image->width, image->height);
     return TDM_OK;
 }
