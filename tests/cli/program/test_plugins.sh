@@ -13,7 +13,7 @@ expect_true "libtandem says what it needs" test -n "$needed"
 expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
 if [ -e "$BUILD/libtandem_http.so" ]; then
     expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_http.so" | awk '{ print $3 }')" \
-        "the part with HTTP gives out one symbol"
+        "the plugin for HTTP exports one symbol"
 else
     skip "this build has no libmicrohttpd"
 fi
@@ -24,7 +24,7 @@ if [ -e "$BUILD/libtandem_cuda.so" ]; then
         grep -E 'NEEDED.*(libcuda|libcudnn|libcublas|libstdc)')" \
         "and can be opened where no driver is"
 else
-    skip "this build has no backend for cards"
+    skip "this build has no backend for GPUs"
 fi
 if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
     skip "this build has no Arrow"
