@@ -20,10 +20,10 @@ struct tdmi_argument {
 };
 
 /* A data set, as one argument. */
-#define TDMI_ARGUMENT_SRC                                                                     \
-    {                                                                                         \
-        .name = "SRC", .help = "labelled images: class folders, archives, lists, Parquet or " \
-                               "Delta tables, IDX or CIFAR files"                             \
+#define TDMI_ARGUMENT_SRC                                                                      \
+    {                                                                                          \
+        .name = "SRC", .help = "labelled images: class folders, archives, WebDataset shards, " \
+                               "lists, Parquet or Delta tables, IDX or CIFAR files"            \
     }
 
 /* A trained model, as one argument. */

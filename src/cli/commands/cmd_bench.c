@@ -354,8 +354,9 @@ static const struct tdmi_argument arguments[] = {
      .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
              "memory"},
     {.name = "SRC",
-     .help = "loader: labelled images, as class folders, archives, lists, Parquet or Delta tables, "
-             "IDX or CIFAR files",
+     .help =
+         "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
+         "or Delta tables, IDX or CIFAR files",
      .is_optional = true},
     {.name = NULL},
 };

@@ -298,7 +298,7 @@ void tdmi_network_report_norms(const struct tdmi_session *session)
         snprintf(
             how, sizeof how,
             "%d trained with the statistics of each %s (%d images), which the running ones follow",
-            trained, session->config.shares_statistics ? "batch" : "shard",
+            trained, session->config.shares_statistics ? "batch" : "group",
             session->config.shares_statistics ? session->config.batch : session->config.shard);
     tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
 }
