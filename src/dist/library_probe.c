@@ -60,7 +60,7 @@ void tdmi_library_probe_mpi(struct tdmi_library *library)
         if (get_version(version, &length) == 0)
             keep_first_line(library, version);
         else
-            snprintf(library->problem, sizeof library->problem, "%s does not tell its version",
+            snprintf(library->problem, sizeof library->problem, "%s does not report its version",
                      library->file);
     }
     dlclose(handle);
@@ -83,7 +83,7 @@ void tdmi_library_probe_nccl(struct tdmi_library *library)
             snprintf(version, sizeof version, "NCCL %d.%d.%d", major, minor, code % 100);
             keep_first_line(library, version);
         } else {
-            snprintf(library->problem, sizeof library->problem, "%s does not tell its version",
+            snprintf(library->problem, sizeof library->problem, "%s does not report its version",
                      library->file);
         }
     }

@@ -178,7 +178,7 @@ static int fact_by_place(const void *a, const void *b)
     return ((*left)->place > (*right)->place) - ((*left)->place < (*right)->place);
 }
 
-/* Of one key the last counts, where the first stood. */
+/* The last value of a repeated key counts, at the place of the first. */
 static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
 {
     struct fact *facts = weights->facts;

@@ -62,14 +62,14 @@ static void skip_space(reader *in)
         in->at++;
 }
 
-static bool is_next(const reader *in, char wanted)
+static bool is_next(const reader *in, char expected)
 {
-    return in->at < in->length && in->text[in->at] == wanted;
+    return in->at < in->length && in->text[in->at] == expected;
 }
 
-static bool accept(reader *in, char wanted)
+static bool accept(reader *in, char expected)
 {
-    if (!is_next(in, wanted))
+    if (!is_next(in, expected))
         return false;
     in->at++;
     return true;

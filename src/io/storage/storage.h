@@ -2,7 +2,7 @@
  * Storage: where data lies, behind one small table. Look at a place, list a folder, read a file at
  * an offset. Local files are one table; places written with a scheme ("s3://bucket/pets") go to the
  * table of object stores, where the build has one. Everything that opens a path of the user's for
- * reading data asks here, so every kind of data set reads from every store.
+ * reading data goes through these functions, so every kind of data set reads from every store.
  *
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.

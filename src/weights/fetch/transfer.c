@@ -248,7 +248,7 @@ enum tdmi_transfer_end tdmi_transfer_run(const struct tdmi_transfer *transfer, t
     struct run run = {.transfer = transfer, .err = err, .length = -1, .total = -1};
     char error[ERROR_BYTES] = "";
     void *headers = NULL;
-    /* Never closed again: what libcurl has brought along does not like to be. */
+    /* Never closed again: libraries that libcurl loads do not survive it. */
     if (load(&run.library, err) != TDM_OK)
         return TDMI_TRANSFER_REFUSED;
     if (run.library.global_init(GLOBAL_DEFAULT) != CODE_OK ||

@@ -1,6 +1,6 @@
 /*
- * What the files of the HDF5 reader share: the file, bounded reads from it, the messages of an
- * object, and the calls of each part.
+ * Internals of the HDF5 reader: the file, bounded reads from it, the messages of an object, and the
+ * functions of each part.
  *
  * Work is bounded by a budget. Each byte of structure that is read is paid for, and a file can pay
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
@@ -132,7 +132,7 @@ enum tdmi_hdf5_index {
     TDMI_HDF5_INDEX_FIXED_ARRAY = 3
 };
 
-/* Where the chunks of a dataset lie. */
+/* Positions of a dataset's chunks. */
 struct tdmi_hdf5_chunking {
     enum tdmi_hdf5_index index;
     uint64_t address;

@@ -1,5 +1,5 @@
 /*
- * What Keras keeps in HDF5, as a list of tensors. Seen by the forms of this folder only.
+ * Read Keras weights in HDF5 as a list of tensors. For the readers of this folder only.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What the functions of layers are written in. */
+/* Building blocks of the functions that translate layers. */
 #pragma once
 
 #include "weights/keras/layers.h"
@@ -27,7 +27,7 @@ struct tdmi_name tdmi_keras_free_name(const struct tdmi_keras_build *build,
 int tdmi_keras_add_node(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
                         const char *suffix, enum tdmi_op_kind kind, int from,
                         struct tdmi_op_attrs attrs);
-/* Of the first layer it reads: what it gives, and the node, zeros around included. */
+/* Output of the first layer that `layer` reads, and its node, zero padding included. */
 const struct tdmi_keras_value *tdmi_keras_input_of(const struct tdmi_keras_build *build,
                                                    const struct tdmi_keras_layer *layer);
 int tdmi_keras_input_node(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer);

@@ -111,7 +111,7 @@ tdm_status tdmi_keras_add_multiply(build_t *build, const layer_t *layer, value_t
     return TDM_OK;
 }
 
-/* Of a pair only the end makes something. */
+/* Is the layer a sigmoid at the network's end? */
 static bool is_end(const build_t *build, const layer_t *layer)
 {
     return tdmi_keras_index_of(build, layer) == build->config->output &&

@@ -211,7 +211,7 @@ static tdm_status read_weight(const tdmi_weights *weights, const tdm_json_value 
             tdm_json_as_string(tdm_json_member(entry, "dtype"), ""));
     if (!read_coding(entry, weight, &width))
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "weight '%s' is quantised in a way that is not read: uint8 and "
+                                "weight '%s' has an unsupported quantisation: uint8 and "
                                 "uint16 with scale and min, and float16 are",
                                 name);
     for (size_t i = 0; i < rank; i++) {
