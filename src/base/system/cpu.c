@@ -1,4 +1,4 @@
-/* Facts of this machine from /proc, /sys, the cgroup files, hwloc and CPUID. */
+/* Facts of this machine from /proc, /sys, the cgroup files and CPUID. */
 #include "base/system/cpu.h"
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
@@ -94,14 +94,6 @@ static void find_caches(const char *root, struct tdmi_cpu *cpu)
     }
 }
 
-static void set_topology(struct tdmi_cpu *cpu, const struct tdmi_topology *topology)
-{
-    cpu->packages = topology->packages;
-    cpu->cores = topology->cores;
-    cpu->threads = topology->threads;
-    cpu->numa_nodes = topology->numa_nodes;
-}
-
 /* The part of the machine's memory and swap that a container may use. */
 static int64_t all_memory(const struct tdmi_cpu *cpu, const struct tdmi_cgroup *limits)
 {
@@ -122,8 +114,11 @@ void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
     find_model(root, cpu);
     find_memory(root, cpu);
     find_caches(root, cpu);
-    if (tdmi_sys_topology(root, &topology))
-        set_topology(cpu, &topology);
+    (void)tdmi_sys_topology(root, &topology); /* zeros when unknown */
+    cpu->packages = topology.packages;
+    cpu->cores = topology.cores;
+    cpu->threads = topology.threads;
+    cpu->numa_nodes = topology.numa_nodes;
     struct tdmi_cgroup limits = tdmi_cgroup_limits(root);
     cpu->cgroup_cpus = limits.cpus;
     cpu->cgroup_memory_bytes = limits.memory_bytes;
@@ -132,13 +127,10 @@ void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
 
 void tdmi_cpu_describe(struct tdmi_cpu *cpu)
 {
-    struct tdmi_topology topology;
     struct utsname name;
     tdmi_cpu_describe_files("", cpu);
     tdmi_cpu_isa(cpu);
     if (uname(&name) == 0)
         snprintf(cpu->architecture, sizeof cpu->architecture, "%.15s", name.machine);
-    if (tdmi_affinity_topology(&topology))
-        set_topology(cpu, &topology);
     cpu->usable = tdmi_cpus_usable();
 }
