@@ -310,41 +310,6 @@ void tdmi_run_forget(tdmi_run *run, const char *section)
     }
 }
 
-/* The reader limits the depth of what can come here. */
-static void copy_value(tdm_json_writer *json, const char *key, const tdm_json_value *value)
-{
-    int64_t integer = tdm_json_as_integer(value, 0);
-    switch (tdm_json_kind_of(value)) {
-    case TDM_JSON_NULL:
-        tdm_json_null(json, key);
-        break;
-    case TDM_JSON_BOOL:
-        tdm_json_bool(json, key, tdm_json_as_bool(value, false));
-        break;
-    case TDM_JSON_NUMBER:
-        if (integer == tdm_json_as_integer(value, 1)) /* it is one: no fallback was used */
-            tdm_json_integer(json, key, integer);
-        else
-            tdm_json_number(json, key, tdm_json_as_number(value, 0));
-        break;
-    case TDM_JSON_STRING:
-        tdm_json_string(json, key, tdm_json_as_string(value, ""));
-        break;
-    case TDM_JSON_ARRAY:
-        tdm_json_array_begin(json, key);
-        for (size_t i = 0; i < tdm_json_count(value); i++)
-            copy_value(json, NULL, tdm_json_at(value, i));
-        tdm_json_array_end(json);
-        break;
-    case TDM_JSON_OBJECT:
-        tdm_json_object_begin(json, key);
-        for (size_t i = 0; i < tdm_json_count(value); i++)
-            copy_value(json, tdm_json_key_at(value, i), tdm_json_at(value, i));
-        tdm_json_object_end(json);
-        break;
-    }
-}
-
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err)
 {
     if (tdmi_lock_is_in_place(run->lock))
@@ -377,8 +342,8 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     tdm_json_integer(json, "sittings", run->sittings + !run->is_counted);
     for (int i = 0; i < run->n_sections; i++) {
         const struct section *section = &run->sections[i];
-        copy_value(json, section->name,
-                   section->set != NULL ? tdm_json_root(section->set) : section->recorded);
+        tdmi_json_copy(json, section->name,
+                       section->set != NULL ? tdm_json_root(section->set) : section->recorded);
     }
     tdm_json_object_end(json);
     TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));

@@ -40,6 +40,10 @@ tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_ten
 /* Copied. The last of one key counts. */
 tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
                              size_t length_bytes, tdm_error *err) TDM_MUST_USE;
+/* Copy values in the order of the tensor's shape: axis i steps by steps[i] values in `from`, whose
+ * bytes of a value are reversed where is_swapped. */
+void tdmi_weights_gather(const struct tdmi_weights_tensor *tensor, const uint64_t *steps,
+                         bool is_swapped, const uint8_t *from, uint8_t *to);
 /* Read all of n_bytes at offset of an open file. TDM_E_INPUT: it is shorter. */
 tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, void *to,
                                 size_t n_bytes, tdm_error *err) TDM_MUST_USE;

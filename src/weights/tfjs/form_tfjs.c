@@ -35,40 +35,6 @@ static bool is_form(const struct tdmi_weights_input *input)
 
 /* ---- the network ------------------------------------------------------------------------- */
 
-static void copy_json(tdm_json_writer *writer, const char *key, const tdm_json_value *value)
-{
-    const size_t n = tdm_json_count(value);
-    switch (tdm_json_kind_of(value)) {
-    case TDM_JSON_NULL:
-        tdm_json_null(writer, key);
-        break;
-    case TDM_JSON_BOOL:
-        tdm_json_bool(writer, key, tdm_json_as_bool(value, false));
-        break;
-    case TDM_JSON_NUMBER:
-        if (tdm_json_as_integer(value, 0) == tdm_json_as_integer(value, 1))
-            tdm_json_integer(writer, key, tdm_json_as_integer(value, 0));
-        else
-            tdm_json_number(writer, key, tdm_json_as_number(value, 0));
-        break;
-    case TDM_JSON_STRING:
-        tdm_json_string(writer, key, tdm_json_as_string(value, ""));
-        break;
-    case TDM_JSON_ARRAY:
-        tdm_json_array_begin(writer, key);
-        for (size_t i = 0; i < n; i++)
-            copy_json(writer, NULL, tdm_json_at(value, i));
-        tdm_json_array_end(writer);
-        break;
-    case TDM_JSON_OBJECT:
-        tdm_json_object_begin(writer, key);
-        for (size_t i = 0; i < n; i++)
-            copy_json(writer, tdm_json_key_at(value, i), tdm_json_at(value, i));
-        tdm_json_object_end(writer);
-        break;
-    }
-}
-
 static tdm_status note_text(tdmi_weights *weights, const char *key, const tdm_json_value *value,
                             tdm_error *err)
 {
@@ -92,7 +58,7 @@ static tdm_status note_topology(tdmi_weights *weights, const tdm_json_value *top
     if (config == NULL)
         return TDM_OK;
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
-    copy_json(writer, NULL, config);
+    tdmi_json_copy(writer, NULL, config);
     TDMI_TRY(tdm_json_finish(writer, &json, &length, err));
     return tdmi_weights_note(weights, "model_config", json, length, err);
 }

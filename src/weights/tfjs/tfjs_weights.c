@@ -124,9 +124,8 @@ static tdm_status read_shards(tdmi_weights *weights, const struct shard *shards,
                               uint64_t n_bytes, const uint8_t **bytes, tdm_error *err)
 {
     uint8_t *at = NULL;
-    TDMI_TRY(TDMI_NEW(at, n_bytes, err));
+    TDMI_ARENA_NEW(tdmi_weights_arena(weights), at, n_bytes, err);
     *bytes = at;
-    TDMI_TRY(tdmi_weights_keep(weights, at, tdmi_free, err));
     for (size_t i = 0; i < n; at += shards[i++].n_bytes) {
         TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *file = NULL;
         TDMI_TRY(tdmi_storage_open(shards[i].path, &file, err));
@@ -250,10 +249,9 @@ static tdm_status add_weight(tdmi_weights *weights, struct weight *weight, const
     if (weight->coding == AS_IT_IS)
         return tdmi_weights_add(weights, &weight->tensor, weight->stored_bytes, err);
     const uint64_t n_bytes = 4 * (uint64_t)weight->tensor.n_values;
-    TDMI_TRY(TDMI_NEW(values, n_bytes, err));
+    TDMI_ARENA_NEW(tdmi_weights_arena(weights), values, n_bytes, err);
     scale_values(weight, bytes, values);
     weight->tensor.data = values;
-    TDMI_TRY(tdmi_weights_keep(weights, values, tdmi_free, err));
     return tdmi_weights_add(weights, &weight->tensor, n_bytes, err);
 }
 
