@@ -198,8 +198,7 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
     run->record_path = tdmi_path_join(&run->arena, path, "run.json");
     const char *lock = tdmi_path_join(&run->arena, path, "lock");
     const char *metrics = tdmi_path_join(&run->arena, path, "metrics.jsonl");
-    if (run->path == NULL || run->record_path == NULL || lock == NULL || metrics == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
+    TDMI_CHECK_MEMORY(run->path && run->record_path && lock && metrics, err);
     tdmi_lines_init(&run->metrics, metrics);
     enum tdmi_file_kind kind = tdmi_file_kind_of(path);
     if (kind == TDMI_FILE_FORBIDDEN)
@@ -222,7 +221,7 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run, tdm_error *err)
 {
     TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
-    TDM_TRY(TDMI_NEW(made, 1, err), err, "no memory to open the run %s", path);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     TDMI_TRY(fill_run(made, path, mode, err));
     *run = tdmi_take(&made);
     return TDM_OK;
@@ -285,8 +284,7 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json, td
                         SECTIONS);
     const char *name =
         at < run->n_sections ? run->sections[at].name : tdmi_arena_copy(&run->arena, section);
-    if (name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    TDMI_CHECK_MEMORY(name, err);
     TDM_TRY(tdm_json_read(json, strlen(json), section, &document, err), err,
             "section '%s' of the run record %s", section, run->record_path);
     tdm_json_document_free(run->sections[at].set);
@@ -330,8 +328,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     tdmi_clock_utc(now);
     if (run->started == NULL)
         run->started = tdmi_arena_copy(&run->arena, now);
-    if (run->started == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    TDMI_CHECK_MEMORY(run->started, err);
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(2);
     tdm_json_object_begin(json, NULL);
     tdm_json_integer(json, "format_version", TDMI_RUN_FORMAT_VERSION);

@@ -92,7 +92,5 @@ struct tdmi_storage_table {
                        size_t length_bytes, size_t *done, tdm_error *err);
 };
 
-/* Local files: src/io/storage/local.c. */
-extern const struct tdmi_storage_table tdmi_storage_local;
 /* The table for URIs, NULL in a build without one: src/data/source/registry.c. */
 const struct tdmi_storage_table *tdmi_storage_of_uris(void);

@@ -49,25 +49,6 @@ tdm_status tdmi_keras_activate(struct tdmi_keras_build *build, const struct tdmi
                                const char *activation, const char *suffix,
                                struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
 
-/* ---- several layers that are one op: keras/patterns.c ---- */
-
-/* Rescaling behind the input, whose scale is read (tdmi_keras_rescaling), or within a pattern. */
-tdm_status tdmi_keras_add_rescaling(struct tdmi_keras_build *build,
-                                    const struct tdmi_keras_layer *layer,
-                                    struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_keras_add_multiply(struct tdmi_keras_build *build,
-                                   const struct tdmi_keras_layer *layer,
-                                   struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-/* Does the layer continue the pattern of its inputs? Then value is the next part of it. */
-bool tdmi_keras_continues(const struct tdmi_keras_build *build,
-                          const struct tdmi_keras_layer *layer, struct tdmi_keras_value *value);
-/* Refuse inputs that only another layer could continue. */
-tdm_status tdmi_keras_check_pattern(const struct tdmi_keras_build *build,
-                                    const struct tdmi_keras_layer *layer,
-                                    tdm_error *err) TDM_MUST_USE;
-/* Is the layer's number the expected one, or missing? */
-bool tdmi_keras_is_number(const struct tdmi_keras_layer *layer, const char *key, double expected);
-
 /* ---- layers with windows ---- */
 
 #define X(name)                                                            \
