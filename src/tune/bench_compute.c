@@ -26,7 +26,7 @@ enum { most_steps = 4096, least_steps = 3 };
 
 struct bench {
     const struct tdm_bench_compute_options *options;
-    struct tdm_train_options train; /* what `train` does unless told otherwise */
+    struct tdm_train_options train; /* the defaults of `train` */
     bool is_training;
     struct tdmi_network network;
     const struct tdmi_backend *backend;
@@ -80,8 +80,8 @@ static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *er
     return TDM_OK;
 }
 
-/* What the activations are stored as: f32, or bf16 where the backend has it (f16 needs a loss scale
- * that moves, which is no step alone). */
+/* Choose the type of stored activations: f32, or bf16 where the backend has it (f16 needs a loss
+ * scale that moves, which a single step does not have). */
 static tdm_status read_precision(struct bench *it, tdm_error *err)
 {
     const char *precision = it->options->precision;
@@ -282,14 +282,14 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
                                 tdm_error *err)
 {
     int64_t begin = 0;
-    double processor = 0.0;
+    double cpu_s = 0.0;
     /* The first touches fresh memory and does not count; nor does one that is recorded. */
     for (int s = it->is_queued ? -2 : -1; s < most_steps; s++) {
         if (s >= least_steps && tdmi_clock_seconds_since(begin) > seconds)
             break;
         if (s == 0) {
             begin = tdmi_clock_ns();
-            processor = tdmi_processor_seconds();
+            cpu_s = tdmi_cpu_seconds();
         }
         int64_t then = tdmi_clock_ns();
         TDM_TRY(run_step(it, err), err, "measuring %s", it->options->model);
@@ -298,9 +298,9 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
     }
-    processor = tdmi_processor_seconds() - processor;
-    if (processor > 0.0)
-        result->processor_rate = (double)it->batch.n * result->steps / processor;
+    cpu_s = tdmi_cpu_seconds() - cpu_s;
+    if (cpu_s > 0.0)
+        result->processor_rate = (double)it->batch.n * result->steps / cpu_s;
     result->rate = tdmi_bench_spread(it->rates, result->steps);
     result->milliseconds = 1e3 * it->batch.n / result->rate.median;
     return TDM_OK;

@@ -112,8 +112,8 @@ static double values_of_norm(const struct tdmi_node_plan *it, bool is_host, doub
     return tensors * size;
 }
 
-/* Of one image: every tensor once forward, inputs, outputs and their gradients once backward; a
- * chain counts as one node. */
+/* Bytes of one image: every tensor once forward, inputs, outputs and their gradients once backward;
+ * a chain counts as one node. */
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];

@@ -1,6 +1,6 @@
 /*
- * What this build and this machine can do: base's description of the CPU, the gpus that NVML sees,
- * the libraries found at run time, the optional parts of the build, and the probes' timings.
+ * Description of this build and this machine: base's description of the CPU, the GPUs that NVML
+ * sees, the libraries found at run time, the optional parts of the build, and the probes' timings.
  */
 #include "tandem/machine.h"
 #include "base/clock.h"

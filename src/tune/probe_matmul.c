@@ -72,7 +72,7 @@ static tdm_status measure(tdmi_pool *pool, const struct tdmi_matmul_method *meth
                               err);
 }
 
-/* Closer than a tenth, the two take turns from day to day. */
+/* A difference below a tenth changes sign from day to day. */
 static const char *faster(const struct tdm_machine_rates *rates)
 {
     double f32 = rates->f32_flop_per_s.all_threads, bf16 = rates->bf16_flop_per_s.all_threads;

@@ -1,5 +1,5 @@
 /*
- * The choice of a file's form, and what all forms need of a model.
+ * Choosing a file's form, and the model parts that all forms write.
  */
 #include "train/export/export.h"
 #include "base/text/choice.h"
@@ -69,7 +69,7 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
                                  .graph = model->file.graph,
                                  .path = options->path,
                                  .has_preprocess = options->preprocess,
-                                 .said = result};
+                                 .result = result};
     const tdm_status status = form->write(&export, err);
     tdmi_arena_release(&export.arena);
     result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
@@ -127,8 +127,8 @@ static const char *preprocess_of(struct tdmi_export *export)
     return tdmi_export_finished(export, writer);
 }
 
-/* Compares up to the head of the built graph: a model that was read does not know where its own
- * begins. */
+/* Compare up to the head of the built graph: a model that was read from a file does not record
+ * where its own head begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
     for (int i = 0; i < built->head; i++) {
@@ -142,8 +142,8 @@ static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
     return true;
 }
 
-/* How a network of ours pads, in a word; "" where all paddings give the same network, or it is none
- * of ours. Found by building the network with each. */
+/* The word for the network's padding; "" where all paddings give the same network, or the network
+ * is not one of ours. Builds the network with each padding and compares. */
 static const char *padding_of(const struct tdmi_export *export)
 {
     enum { paddings = TDMI_PADDING_NONE + 1 };

@@ -1,7 +1,7 @@
 /*
- * ONNX: what the runtimes of phones, servers and browsers open. The whole network node by node with
- * our names and nothing folded; pictures (n, c, h, w) as floats, or with preprocessing (n, h, w, c)
- * as bytes; logits and probabilities. Dropout is left out.
+ * ONNX: the format that runtimes of phones, servers and browsers open. The whole network node by
+ * node with our names and nothing folded; images (n, c, h, w) as floats, or with preprocessing (n,
+ * h, w, c) as bytes; logits and probabilities. Dropout is left out.
  *
  * The form is a Protocol Buffers message, which holds at most 2 GB.
  */
@@ -12,7 +12,7 @@
 
 enum { IR_VERSION = 8, OPERATOR_SET = 17 };
 
-/* The shape of an input or output: the number of pictures has a name instead of a size. */
+/* The shape of an input or output: the number of images has a name instead of a size. */
 static void describe_value(struct tdmi_onnx *onnx, int field, const char *name, int type,
                            struct tdmi_layout layout)
 {
@@ -101,7 +101,7 @@ static void add_input(struct tdmi_onnx *onnx)
     onnx->values[0].name = x;
 }
 
-/* Dropout passes on what it reads. The logits are what the last node judges. */
+/* Dropout passes its input through. The logits are the input of the last node. */
 static tdm_status find_makers(struct tdmi_onnx *onnx, tdm_error *err)
 {
     const tdmi_graph *graph = onnx->export->graph;

@@ -3,8 +3,8 @@
  * is a layer of its own, a separable convolution is one layer of two nodes, and some ops are said
  * in several.
  *
- * Keras' pictures lie as ours, (y, x, channel), so no value moves; what a dense layer or a global
- * mean gives is flat (n, values).
+ * Keras lays images out as we do, (y, x, channel), so no value moves; what a dense layer or a
+ * global mean gives is flat (n, values).
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct tdmi_keras_plan {
     const char *name;
     int inputs[2], n_inputs;          /* earlier layers */
     const struct tdmi_node *nodes[2]; /* whose weights it has; NULL: none */
-    struct tdmi_shape in;             /* INPUT: the pictures; RESHAPE: its channels */
+    struct tdmi_shape in;             /* INPUT: the images; RESHAPE: its channels */
     struct tdmi_op_attrs attrs;       /* of the node, where its class has such */
     bool is_same;                     /* padding, of windows */
     double most;                      /* RELU: its upper end; 0: none */

@@ -91,7 +91,7 @@ static bool has_pads(const struct tdmi_op_attrs *attrs)
     return attrs->pad_top || attrs->pad_bottom || attrs->pad_left || attrs->pad_right;
 }
 
-/* What Keras' "same" puts around one axis. */
+/* Is the padding of one axis that of Keras' "same"? */
 static bool is_same_axis(int size, const struct tdmi_op_attrs *attrs, int before, int after)
 {
     int dilation = attrs->dilation ? attrs->dilation : 1;

@@ -70,7 +70,7 @@ static void sort_pictures(const tdmi_outcomes *outcomes, const int *map, struct 
     qsort(pictures, (size_t)outcomes->n, sizeof *pictures, by_picture);
 }
 
-/* false, and why, where the pictures differ. */
+/* false, and why, where the images differ. */
 static bool pair_up(const struct evaluated *a, const struct evaluated *b, int64_t n,
                     struct tdm_comparison *comparison)
 {

@@ -19,7 +19,7 @@ enum { classes = 3, batch = 11, shard = 4, steps = 30, recorded_steps = 6, seed 
 static const struct tdmi_update_rates rates = {
     .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f};
 
-/* A small training in memory: network, values, one batch of pictures. */
+/* A small training in memory: network, values, one batch of images. */
 struct fixture {
     const struct tdmi_backend *backend;
     tdmi_device *device;
@@ -39,7 +39,7 @@ struct fixture {
     tdmi_arena arena;
 };
 
-/* Pictures that can be told apart: each class lights another third of the rows, with noise. Two of
+/* Images that are easy to classify: each class lights another third of the rows, with noise. Two of
  * eleven are marked as skipped, so one shard is ragged. */
 static void paint(struct fixture *it)
 {

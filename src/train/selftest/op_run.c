@@ -213,7 +213,7 @@ tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype s
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* What a call points to beside its tensors. */
+/* Arrays of a call beside its tensors. */
 enum {
     DY,
     SAVED,
@@ -231,7 +231,7 @@ enum {
     ARRAYS
 };
 
-/* Of the draws. */
+/* Key of the random draws. */
 static const struct tdmi_draw_key key = {.seed = seed, .epoch = 3};
 
 struct device_run {

@@ -38,7 +38,7 @@ static void report(struct listener *listener, const char *group, const char *nam
                               check->has_passed ? NULL : check->detail);
 }
 
-/* What this backend cannot run at all is a failed check; other errors end the self-test. */
+/* A missing op is a failed check; other errors end the self-test. */
 static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_error *err)
 {
     if (status != TDM_E_ABSENT)
@@ -58,7 +58,7 @@ static void report_algorithm(const struct listener *listener, const struct tdmi_
                                 algorithm->by);
 }
 
-/* What was chosen for the case, in every type that is checked. */
+/* Report the algorithms chosen for the case, in every type that is checked. */
 static tdm_status report_algorithms(const struct tdmi_backend *backend, tdmi_device *device,
                                     const struct tdmi_case *it, const struct listener *listener,
                                     tdm_error *err)
