@@ -204,17 +204,13 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
 {
     const struct tdmi_command *command = frame->settings.command;
     if (frame->globals.version) {
-        if (json)
-            tdm_json_string(json, "version", tdm_version());
-        else
-            tdmi_print(&frame->out, "tandem %s\n", tdm_version());
+        tdm_json_string(json, "version", tdm_version());
+        tdmi_print(json ? NULL : &frame->out, "tandem %s\n", tdm_version());
         return true;
     }
     if (frame->globals.help || argc == 1) {
-        if (json)
-            tdmi_help_write_json(json, command);
-        else
-            tdmi_help_print(&frame->out, command);
+        tdmi_help_write_json(json, command);
+        tdmi_help_print(json ? NULL : &frame->out, command);
         return true;
     }
     return false;
@@ -232,7 +228,7 @@ static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_er
         .arguments = settings->arguments,
         .n_arguments = settings->n_arguments,
         .watch = &watch,
-        .out = &frame->out,
+        .out = json ? NULL : &frame->out,
         .json = json,
     };
     if (!settings->command)

@@ -10,7 +10,8 @@
 /* MPI_MAX_LIBRARY_VERSION_STRING is 256 for Open MPI and 8192 for MPICH. */
 enum { mpi_version_max = 8192 };
 
-static void *open_first(const char *const *names, const char *what, struct tdmi_library *library)
+static void *open_first(const char *const *names, const char *what,
+                        struct tdm_machine_library *library)
 {
     memset(library, 0, sizeof *library);
     for (const char *const *name = names; *name; name++) {
@@ -27,7 +28,7 @@ static void *open_first(const char *const *names, const char *what, struct tdmi_
 
 /* See track/nvml.c: dlsym's answer is copied, not cast. */
 static bool look_up(void *handle, const char *symbol, void *function, size_t function_bytes,
-                    struct tdmi_library *library)
+                    struct tdm_machine_library *library)
 {
     void *found = dlsym(handle, symbol);
     if (!found) {
@@ -38,14 +39,14 @@ static bool look_up(void *handle, const char *symbol, void *function, size_t fun
     return true;
 }
 
-static void keep_first_line(struct tdmi_library *library, const char *version)
+static void keep_first_line(struct tdm_machine_library *library, const char *version)
 {
     snprintf(library->version, sizeof library->version, "%.*s", (int)strcspn(version, "\r\n"),
              version);
     library->is_found = true;
 }
 
-void tdmi_library_probe_mpi(struct tdmi_library *library)
+void tdmi_library_probe_mpi(struct tdm_machine_library *library)
 {
     /* Open MPI 4 and 5; the ABI name that MPICH, Intel MPI and MVAPICH share; Debian's MPICH. */
     static const char *const names[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12",
@@ -66,7 +67,7 @@ void tdmi_library_probe_mpi(struct tdmi_library *library)
     dlclose(handle);
 }
 
-void tdmi_library_probe_nccl(struct tdmi_library *library)
+void tdmi_library_probe_nccl(struct tdm_machine_library *library)
 {
     static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
     int (*get_version)(int *);

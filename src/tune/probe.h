@@ -23,12 +23,6 @@ tdm_status tdmi_probe_matmul(tdmi_pool *pool, const struct tdmi_matmul_method *m
 void tdmi_probe_disk(const char *folder, double seconds, int64_t bytes,
                      struct tdm_machine_rates *rates);
 
-/* Run a task on the first n_threads workers of a pool, and set rate to the sum of the rates that
- * they note. A worker that starts late only makes the sum smaller, so the better of two passes
- * counts. */
-tdm_status tdmi_probe_threads(tdmi_pool *pool, int n_threads, tdmi_task task, void *self,
-                              const double *rates, double *rate, tdm_error *err) TDM_MUST_USE;
-
 /* The best method of this build, and the one that every build has. */
 const struct tdmi_matmul_method *tdmi_matmul_method_best(void);
 extern const struct tdmi_matmul_method tdmi_matmul_plain;
