@@ -26,7 +26,6 @@ enum { most_steps = 4096, least_steps = 3 };
 
 struct bench {
     const struct tdm_bench_compute_options *options;
-    struct tdm_train_options train; /* the defaults of `train` */
     bool is_training;
     struct tdmi_network network;
     const struct tdmi_backend *backend;
@@ -106,7 +105,7 @@ static tdm_status choose(struct bench *it, tdm_error *err)
     TDMI_TRY(tdmi_network_find(o->model, &it->network, err));
     TDMI_TRY(tdmi_backend_find(o->device, &it->backend, &gpu, err));
     TDMI_TRY(read_precision(it, err));
-    TDMI_TRY(tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err));
+    TDMI_TRY(tdmi_optimizer_find(tdm_train_options_default().optimizer, &it->optimizer, err));
     TDM_TRY(it->backend->device.open(gpu, &it->device, err), err, "opening the device %s",
             o->device);
     TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "opening the device %s",
@@ -409,9 +408,7 @@ tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
     TDMI_OPTIONS(tdm_bench_compute_options, options, tdm_bench_compute_options_default(), err);
     TDMI_RESULT(tdm_bench_compute, result, err);
     TDMI_AT_END(release)
-    struct bench it = {.options = options,
-                       .train = tdm_train_options_default(),
-                       .is_training = options->mode == TDM_BENCH_TRAIN};
+    struct bench it = {.options = options, .is_training = options->mode == TDM_BENCH_TRAIN};
     const int64_t begin = tdmi_clock_ns();
     TDMI_TRY(check(options, err));
     TDMI_TRY(choose(&it, err));

@@ -30,7 +30,7 @@ struct results {
         char name[48];
         int passed, failed;
     } groups[most_groups];
-    /* Algorithms and how often they ran; the last entry, "others", counts those without room. */
+    /* Algorithms and how often they ran; those without room are not counted. */
     int n_algorithms;
     struct algorithm {
         char op[16], direction[24], by[64];
@@ -74,18 +74,18 @@ static void on_computed(void *self, const char *op, const char *direction, const
 {
     struct results *results = self;
     int i = 0;
-    while (i < results->n_algorithms && i < most_algorithms - 1 &&
-           (strcmp(results->algorithms[i].op, op) != 0 ||
-            strcmp(results->algorithms[i].direction, direction) != 0 ||
-            strcmp(results->algorithms[i].by, by) != 0))
+    while (i < results->n_algorithms && (strcmp(results->algorithms[i].op, op) != 0 ||
+                                         strcmp(results->algorithms[i].direction, direction) != 0 ||
+                                         strcmp(results->algorithms[i].by, by) != 0))
         i++;
-    const bool is_full = i == most_algorithms - 1;
+    if (i == most_algorithms)
+        return;
     struct algorithm *row = &results->algorithms[i];
     if (i == results->n_algorithms) {
         results->n_algorithms++;
-        snprintf(row->op, sizeof row->op, "%s", is_full ? "any" : op);
-        snprintf(row->direction, sizeof row->direction, "%s", is_full ? "any" : direction);
-        snprintf(row->by, sizeof row->by, "%s", is_full ? "others" : by);
+        snprintf(row->op, sizeof row->op, "%s", op);
+        snprintf(row->direction, sizeof row->direction, "%s", direction);
+        snprintf(row->by, sizeof row->by, "%s", by);
     }
     row->n++;
 }

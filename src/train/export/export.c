@@ -28,15 +28,16 @@ const char *tdm_export_form(int index)
 
 static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
 {
-    const char *names[n_forms];
-    char endings[TDM_ERROR_TEXT_BYTES / 2] = "";
-    size_t length = 0;
-    for (int i = 0; i < n_forms; i++) {
-        names[i] = forms[i].name;
-        int added = snprintf(endings + length, sizeof endings - length, "%s%s", i ? ", " : "",
-                             forms[i].ending);
-        length += added > 0 && (size_t)added < sizeof endings - length ? (size_t)added : 0;
-    }
+    static const char *const names[] = {
+#define X(name, ending) #name,
+#include "train/export/exports.def"
+#undef X
+    };
+    static const char endings[] =
+#define X(name, ending) ", " ending
+#include "train/export/exports.def"
+#undef X
+        ;
     if (options->form)
         return tdmi_choice_find("form", options->form, names, n_forms, chosen, err);
     for (int i = 0; i < n_forms; i++) {
@@ -48,7 +49,7 @@ static tdm_status choose(const struct tdm_export_options *options, int *chosen, 
     return TDM_FAIL(err, TDM_E_USAGE,
                     "choosing the form of '%s': its ending belongs to none; there is %s, or name "
                     "the form",
-                    options->path, endings);
+                    options->path, endings + 2);
 }
 
 tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_options *options,
@@ -77,11 +78,6 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
 }
 
 /* ---- for the forms ------------------------------------------------------------------------ */
-
-tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "writing %s: out of memory", export->path);
-}
 
 const float *tdmi_export_values(const struct tdmi_export *export, const struct tdmi_tensor *tensor,
                                 bool is_state)
@@ -186,8 +182,7 @@ tdm_status tdmi_export_notes(struct tdmi_export *export,
         {"lineage", lineage_of(export)},
     };
     for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {
-        if (!all[i].text)
-            return tdmi_export_no_memory(export, err);
+        TDMI_CHECK_MEMORY(all[i].text, err);
         notes[i] = all[i];
     }
     return TDM_OK;

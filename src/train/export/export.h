@@ -45,5 +45,3 @@ enum { TDMI_EXPORT_PADDING = 3, TDMI_EXPORT_NOTES = 5 };
 tdm_status tdmi_export_notes(struct tdmi_export *export,
                              struct tdmi_export_note notes[TDMI_EXPORT_NOTES],
                              tdm_error *err) TDM_MUST_USE;
-
-tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;

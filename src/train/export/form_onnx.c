@@ -108,8 +108,7 @@ static tdm_status find_makers(struct tdmi_onnx *onnx, tdm_error *err)
     size_t n = (size_t)graph->n_nodes;
     onnx->values = tdmi_arena_alloc(&onnx->export->arena, n, sizeof *onnx->values);
     onnx->makers = tdmi_arena_alloc(&onnx->export->arena, n, sizeof *onnx->makers);
-    if (!onnx->values || !onnx->makers)
-        return tdmi_export_no_memory(onnx->export, err);
+    TDMI_CHECK_MEMORY(onnx->values && onnx->makers, err);
     for (int i = 0; i < graph->n_nodes; i++)
         onnx->makers[i] =
             graph->nodes[i].kind == TDMI_OP_DROPOUT ? onnx->makers[graph->nodes[i].inputs[0]] : i;
@@ -182,8 +181,7 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
     TDMI_TRY(check_size(export, (int64_t)sizeof(float) * values, err));
     TDMI_TRY(find_makers(&onnx, err));
     TDMI_TRY(add_model(&onnx, err));
-    if (onnx.is_broken || onnx.out.is_broken)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(!onnx.is_broken && !onnx.out.is_broken, err);
     TDMI_TRY(check_size(export, (int64_t)tdmi_protobuf_length(&onnx.out), err));
     return tdmi_protobuf_write(&onnx.out, export->path, err);
 }

@@ -47,8 +47,7 @@ static tdm_status add_tensor(const struct writing *writing, const struct tdmi_no
     if (values && writing->is_torchvision && has_other_epsilon &&
         strcmp(tensor->spec.name, "running_var") == 0)
         values = shifted_variance(writing, node, tensor, values);
-    if (!values)
-        return tdmi_export_no_memory(writing->export, err);
+    TDMI_CHECK_MEMORY(values, err);
     if (!tdmi_torch_name(network, node, tensor, name))
         return TDM_FAIL(err, TDM_E_INPUT, "the name of the tensor '%s' is too long", tensor->name);
     tdmi_safetensors_add(writing->writer, name, TDMI_DTYPE_F32, layout.rank, layout.shape, values);
@@ -186,8 +185,7 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     struct tdmi_export *export = writing->export;
     struct tdmi_export_note notes[TDMI_EXPORT_NOTES];
     const char *graph = describe_graph(writing);
-    if (!graph)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(graph, err);
     TDMI_TRY(tdmi_export_notes(export, notes, err));
     tdmi_safetensors_note(writing->writer, "format", "pt");
     for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {

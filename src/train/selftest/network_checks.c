@@ -73,9 +73,9 @@ static tdm_status reserve(struct fixture *it, tdm_error *err)
     it->host_sums = tdmi_arena_alloc(&it->arena, sums, 1);
     it->pixels =
         tdmi_arena_alloc(&it->arena, (size_t)(batch * tdmi_shape_values(graph->nodes[0].out)), 1);
-    if (!it->params || !it->states || !it->slots[0] || !it->host_params || !it->host_states ||
-        !it->host_sums || !it->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a small training: out of memory");
+    TDMI_CHECK_MEMORY(it->params && it->states && it->slots[0] && it->host_params &&
+                          it->host_states && it->host_sums && it->pixels,
+                      err);
     return TDM_OK;
 }
 

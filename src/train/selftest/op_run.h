@@ -22,23 +22,29 @@ struct tdmi_case {
 /* NULL past the end. */
 const struct tdmi_case *tdmi_case_at(int index);
 
-/* Tensors of an op, as one list that a check loops over. */
+/* Tensors of an op, as one list that a check loops over: second inputs have the shape of the first,
+ * states are the running statistics when not training, loss is one a sample of loss ops. */
+#define TDMI_T_LIST(ITEM)                    \
+    ITEM(X, "input")                         \
+    ITEM(SECOND_X, "second input")           \
+    ITEM(PARAM0, "parameter 0")              \
+    ITEM(PARAM1, "parameter 1")              \
+    ITEM(STATE0, "state 0")                  \
+    ITEM(STATE1, "state 1")                  \
+    ITEM(Y, "output")                        \
+    ITEM(DX, "input gradient")               \
+    ITEM(SECOND_DX, "second input gradient") \
+    ITEM(DPARAM0, "parameter 0 gradient")    \
+    ITEM(DPARAM1, "parameter 1 gradient")    \
+    ITEM(STATE_SUM0, "state sum 0")          \
+    ITEM(STATE_SUM1, "state sum 1")          \
+    ITEM(LOSS, "loss")
+
 enum tdmi_op_tensor {
-    TDMI_T_X,
-    TDMI_T_SECOND_X, /* of ops with two inputs, of the same shape */
-    TDMI_T_PARAM0,
-    TDMI_T_PARAM1,
-    TDMI_T_STATE0, /* running statistics, when not training */
-    TDMI_T_STATE1,
-    TDMI_T_Y,
-    TDMI_T_DX,
-    TDMI_T_SECOND_DX,
-    TDMI_T_DPARAM0,
-    TDMI_T_DPARAM1,
-    TDMI_T_STATE_SUM0,
-    TDMI_T_STATE_SUM1,
-    TDMI_T_LOSS, /* of loss ops, one a sample */
-    TDMI_T_TENSORS
+#define ITEM(tensor, name) TDMI_T_##tensor,
+    TDMI_T_LIST(ITEM)
+#undef ITEM
+        TDMI_T_TENSORS
 };
 
 struct tdmi_op_values {

@@ -49,8 +49,7 @@ static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, td
     TDM_TRY(tdmi_feature_table_open(&options, &it->kept, err), err, "a table of rows");
     it->numbers = memory->alloc(it->device, sizeof it->named);
     it->place = memory->alloc(it->device, sizeof it->got);
-    if (!it->numbers || !it->place)
-        return TDM_FAIL(err, TDM_E_MEMORY, "rows on a device: no memory");
+    TDMI_CHECK_MEMORY(it->numbers && it->place, err);
     return TDM_OK;
 }
 
