@@ -13,7 +13,7 @@ enum { mpi_version_max = 8192 };
 
 /* Open the first library of these names that is there, and find its function. */
 static void *open_first(const char *const *names, const char *what, const char *symbol,
-                        void *function, struct tdmi_library *library)
+                        void *function, struct tdm_machine_library *library)
 {
     void *handle = NULL;
     memset(library, 0, sizeof *library);
@@ -35,7 +35,7 @@ static void *open_first(const char *const *names, const char *what, const char *
 }
 
 /* Keep the first line of the version ("": the library did not report it) and close the library. */
-static void finish(struct tdmi_library *library, void *handle, const char *version)
+static void finish(struct tdm_machine_library *library, void *handle, const char *version)
 {
     library->is_found = *version != '\0';
     if (library->is_found)
@@ -47,7 +47,7 @@ static void finish(struct tdmi_library *library, void *handle, const char *versi
     dlclose(handle);
 }
 
-void tdmi_library_probe_mpi(struct tdmi_library *library)
+void tdmi_library_probe_mpi(struct tdm_machine_library *library)
 {
     /* Open MPI 4 and 5; the ABI name that MPICH, Intel MPI and MVAPICH share; Debian's MPICH. */
     static const char *const names[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12",
@@ -63,7 +63,7 @@ void tdmi_library_probe_mpi(struct tdmi_library *library)
     finish(library, handle, version);
 }
 
-void tdmi_library_probe_nccl(struct tdmi_library *library)
+void tdmi_library_probe_nccl(struct tdm_machine_library *library)
 {
     static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
     int (*get_version)(int *);

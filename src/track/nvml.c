@@ -127,7 +127,7 @@ int tdmi_nvml_cuda(const tdmi_nvml *nvml)
 }
 
 static void describe_links(const tdmi_nvml *nvml, device_handle handle,
-                           struct tdmi_nvml_device *device)
+                           struct tdm_machine_gpu *device)
 {
     unsigned number;
     if (nvml->pcie_generation && nvml->pcie_generation(handle, &number) == 0)
@@ -150,7 +150,7 @@ static tdm_status find_gpu(const tdmi_nvml *nvml, int index, device_handle *hand
     return TDM_OK;
 }
 
-tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
+tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdm_machine_gpu *device,
                               tdm_error *err)
 {
     device_handle handle;
