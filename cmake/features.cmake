@@ -57,6 +57,7 @@ tandem_feature(PNG spng 0.7 src/image/formats/png.c)
 tandem_feature(GIF libgif 5.2 src/image/formats/gif.c)
 tandem_feature(WEBP libwebp 1.2 src/image/formats/webp.c)
 tandem_feature(ZLIB zlib 1.2.11 src/io/compress/inflate_zlib.c)
+tandem_feature(HWLOC hwloc 2.0 src/base/system/affinity_hwloc.c)
 
 # oneDNN: Debian 12's own has the old interface, which the version asked for refuses.
 option(TANDEM_ONEDNN "use oneDNN" ON)

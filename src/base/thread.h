@@ -11,10 +11,10 @@
 typedef struct tdmi_pool tdmi_pool;
 
 /* n_threads 0 takes the CPUs this process may use (affinity mask and cgroup quota). With is_pinned,
- * workers are bound to distinct CPUs of the mask, one of every core first, package by package; when
- * there are more workers than CPUs none is bound. The caller is bound, and flushes denormals to
- * zero, only during a run; the workers always. Processes that share a machine need disjoint masks
- * before they pin. */
+ * workers are bound to distinct CPUs of the mask, one of every core first, nearest first (by hwloc
+ * where built in, by /sys else); when there are more workers than CPUs none is bound. The caller is
+ * bound, and flushes denormals to zero, only during a run; the workers always. Processes that share
+ * a machine need disjoint masks before they pin. */
 tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_pool_free(tdmi_pool *pool);

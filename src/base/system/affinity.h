@@ -1,5 +1,6 @@
 /*
- * CPUs that threads may run on and should run on, from the affinity mask and /sys.
+ * Where threads may run and where they should. hwloc knows the machine best; where it is not built
+ * in, the affinity mask and /sys answer.
  */
 #pragma once
 
@@ -21,8 +22,15 @@ bool tdmi_affinity_bind(const int *cpus, int n_cpus);
 struct tdmi_topology {
     int packages, cores, threads, numa_nodes;
 };
-/* Topology from /sys; false (and zeros) when unknown. root is "" for this machine; tests give a
- * folder with its own sys/. */
-bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology);
-/* Sort n_cpus CPUs as tdmi_affinity_order does; they stay as they are when /sys is silent. */
+/* Topology as the kernel shows it; false (and zeros) when unknown. */
+bool tdmi_affinity_topology(struct tdmi_topology *topology);
+
+/* The answers of affinity_sys.c, always built. root is "" for this machine; tests give a folder
+ * with its own sys/. order sorts the n_cpus given, and leaves them as they are when /sys is silent.
+ */
 int tdmi_sys_order(const char *root, int *cpus, int n_cpus);
+bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology);
+
+/* The answers of affinity_hwloc.c, which is built only where hwloc is there. */
+int tdmi_hwloc_order(int *cpus, int limit);
+bool tdmi_hwloc_topology(struct tdmi_topology *topology);

@@ -1,4 +1,4 @@
-/* Facts of this machine from /proc, /sys, the cgroup files and CPUID. */
+/* Facts of this machine from /proc, /sys, the cgroup files, hwloc and CPUID. */
 #include "base/system/cpu.h"
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
@@ -91,6 +91,14 @@ static void find_caches(const char *root, struct tdmi_cpu *cpu)
         else if (strcmp(level, "3") == 0)
             cpu->l3_bytes = cache_bytes(size);
     }
+}
+
+static void set_topology(struct tdmi_cpu *cpu, const struct tdmi_topology *topology)
+{
+    cpu->packages = topology->packages;
+    cpu->cores = topology->cores;
+    cpu->threads = topology->threads;
+    cpu->numa_nodes = topology->numa_nodes;
 }
 
 /* The part of the machine's memory and swap that a container may use. */
@@ -210,11 +218,8 @@ void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
     find_model(root, cpu);
     find_memory(root, cpu);
     find_caches(root, cpu);
-    (void)tdmi_sys_topology(root, &topology); /* zeros when unknown */
-    cpu->packages = topology.packages;
-    cpu->cores = topology.cores;
-    cpu->threads = topology.threads;
-    cpu->numa_nodes = topology.numa_nodes;
+    if (tdmi_sys_topology(root, &topology))
+        set_topology(cpu, &topology);
     struct tdmi_cgroup limits = tdmi_cgroup_limits(root);
     cpu->cgroup_cpus = limits.cpus;
     cpu->cgroup_memory_bytes = limits.memory_bytes;
@@ -223,10 +228,13 @@ void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
 
 void tdmi_cpu_describe(struct tdmi_cpu *cpu)
 {
+    struct tdmi_topology topology;
     struct utsname name;
     tdmi_cpu_describe_files("", cpu);
     find_isa(cpu);
     if (uname(&name) == 0)
         snprintf(cpu->architecture, sizeof cpu->architecture, "%.15s", name.machine);
+    if (tdmi_affinity_topology(&topology))
+        set_topology(cpu, &topology);
     cpu->usable = tdmi_cpus_usable();
 }

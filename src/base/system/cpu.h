@@ -22,7 +22,8 @@ struct tdmi_cpu {
     int numa_nodes;
 };
 
-/* Never fails: what cannot be found stays 0 or "". Reads /proc and /sys. */
+/* Never fails: what cannot be found stays 0 or "". Uses hwloc where built in, /proc and /sys else.
+ */
 void tdmi_cpu_describe(struct tdmi_cpu *cpu);
 
 /* The part of it that is read from files, below root ("" is this machine): tests give a folder with

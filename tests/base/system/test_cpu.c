@@ -180,6 +180,7 @@ TEST(an_unknown_machine_is_all_zeros)
 TEST(this_machine_makes_sense)
 {
     struct tdmi_cpu cpu;
+    struct tdmi_topology topology;
     tdmi_cpu_describe(&cpu);
     assert_true(cpu.architecture[0] != '\0');
     assert_true(cpu.usable >= 1);
@@ -194,6 +195,11 @@ TEST(this_machine_makes_sense)
     assert_int_equal(cpu.has_avx512_vnni, cpu.has_avx512 && __builtin_cpu_supports("avx512vnni"));
     assert_true(strstr(cpu.isa, "sse4.2") || !__builtin_cpu_supports("sse4.2"));
 #endif
+    /* hwloc and /sys tell of the same machine. */
+    if (tdmi_sys_topology("", &topology)) {
+        assert_int_equal(cpu.threads, topology.threads);
+        assert_int_equal(cpu.cores, topology.cores);
+    }
 }
 
 /* ---- clock, environment, stop flag -------------------------------------------------------- */
