@@ -3,7 +3,7 @@
  * few fixed views each, which the epochs cycle through, so that features can be cached all the
  * same.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "graph/norms.h"
 #include "train/session/session.h"
 
@@ -17,12 +17,12 @@ enum { most_values = 1 << 18, usual_views = 8 };
 
 /* A resumed run keeps its number of views; one of an older version has none. can_be_kept: features
  * of views would be cached. */
-static void choose_views(struct tdmi_train_config *config, const struct tdmi_run_record *record,
-                         bool can_be_kept)
+static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
+    struct tdmi_train_config *config = &session->config;
     const bool has_views = can_be_kept && tdmi_augment_changes(&config->augment);
-    if (tdmi_run_recorded(record->run, "data"))
-        config->views = (int)tdmi_record_integer(record, "views", 0);
+    if (tdmi_run_recorded(session->record.run, "data"))
+        config->views = (int)tdmi_record_integer(&session->record, "views", 0);
     else if (config->options.views >= 0)
         config->views = config->options.views;
     else
@@ -72,9 +72,9 @@ static const char *reason_against(const struct tdmi_train_config *config,
 
 /* Extracts the frozen layers as a network of their own. */
 static tdm_status take_base(const struct tdmi_train_network *network,
-                            struct tdmi_feature_cache *cache, const char **reason, tdm_error *err)
+                            struct tdmi_feature_cache *features, const char **reason,
+                            tdm_error *err)
 {
-    struct tdmi_feature_cache *features = cache;
     if (tdmi_graph_base(network->graph, network->first_trained, &features->base, err) ==
         TDM_E_USAGE) {
         *reason = "because more than one tensor crosses the freeze point";
@@ -95,40 +95,36 @@ static tdm_status take_base(const struct tdmi_train_network *network,
 
 /* Rows in f16 give other results than the network itself, so --features f16 is refused where no
  * features are cached. */
-static tdm_status do_without(const struct tdmi_train_config *config,
-                             const struct tdmi_run_record *record,
-                             const struct tdmi_train_network *network,
-                             struct tdmi_feature_cache *cache, const char *reason, tdm_error *err)
+static tdm_status do_without(struct tdmi_session *session, const char *reason, tdm_error *err)
 {
-    tdmi_features_close(cache);
-    if (config->features == TDMI_FEATURES_F16)
+    tdmi_features_close(&session->cache);
+    if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--features f16 requires cached features, and there are none, %s; "
                         "--features f32 is accepted",
                         reason);
-    if (network->first_trained > 0)
-        tdmi_record_note(record, "the frozen layers are computed in every epoch, %s", reason);
+    if (session->network.first_trained > 0)
+        tdmi_record_note(&session->record, "the frozen layers are computed in every epoch, %s",
+                         reason);
     return TDM_OK;
 }
 
 /* Training continues after a failure of the disk: slower, with the same result. */
-static tdm_status do_without_store(const struct tdmi_train_config *config,
-                                   const struct tdmi_run_record *record,
-                                   struct tdmi_feature_cache *cache, const tdm_error *why,
+static tdm_status do_without_store(struct tdmi_session *session, const tdm_error *why,
                                    tdm_error *err)
 {
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error_line(why, text, sizeof text);
-    tdmi_features_close(cache);
-    cache->is_unavailable = true;
-    if (config->features == TDMI_FEATURES_F16)
+    tdmi_features_close(&session->cache);
+    session->cache.is_unavailable = true;
+    if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "features cannot be kept, which --features f16 requires (%s); another "
                         "TANDEM_HOME, or --features f32, which can do without, is accepted",
                         text);
     tdmi_record_note(
-        record, "features cannot be kept, so the frozen layers are computed in every epoch: %s",
-        text);
+        &session->record,
+        "features cannot be kept, so the frozen layers are computed in every epoch: %s", text);
     return TDM_OK;
 }
 
@@ -139,46 +135,46 @@ tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_
     return is_val ? cache->val : cache->train;
 }
 
-/* Rows of training images that are in the store; found_val: of validation and test images. */
-static int64_t found_train(const struct tdmi_train_config *config,
-                           const struct tdmi_train_data *data,
-                           const struct tdmi_feature_cache *cache)
+/* Rows that are in the stores: of training images, and of validation and test images. */
+static int64_t found_train(const struct tdmi_session *session)
 {
-    const tdmi_split *split = &data->split;
-    const uint32_t n_views = tdmi_features_views(config);
+    const tdmi_split *split = &session->data.split;
+    const uint32_t n_views = tdmi_features_views(&session->config);
     int64_t found = 0;
     for (int64_t i = 0; i < split->n_train; i++)
         for (uint32_t view = 0; view < n_views; view++)
-            found +=
-                tdmi_store_find(cache->train, tdmi_features_row(data, split->train[i], view)) >= 0;
+            found += tdmi_store_find(session->cache.train,
+                                     tdmi_features_row(&session->data, split->train[i], view)) >= 0;
     return found;
 }
 
-static int64_t found_val(const struct tdmi_train_data *data, const struct tdmi_feature_cache *cache)
+static int64_t found_val(const struct tdmi_session *session)
 {
+    const struct tdmi_train_data *data = &session->data;
     int64_t found = 0;
     for (int64_t i = 0; i < data->n_evaluated; i++)
-        found += tdmi_store_find(cache->val, tdmi_features_row(data, data->evaluated[i], 0)) >= 0;
+        found += tdmi_store_find(session->cache.val,
+                                 tdmi_features_row(data, data->evaluated[i], 0)) >= 0;
     return found;
 }
 
 /* Reserves space for missing rows. */
-static tdm_status begin_filling(const struct tdmi_train_config *config,
-                                const struct tdmi_train_data *data,
-                                struct tdmi_feature_cache *cache, tdm_error *err)
+static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_feature_cache *features = cache;
-    const int64_t n_train = data->split.n_train * (int64_t)tdmi_features_views(config);
-    const int64_t train = found_train(config, data, cache), val = found_val(data, cache);
-    const bool is_half = config->features == TDMI_FEATURES_F16;
+    struct tdmi_feature_cache *features = &session->cache;
+    const struct tdmi_train_data *data = &session->data;
+    const int64_t train = found_train(session), val = found_val(session);
+    const int64_t more_train =
+        data->split.n_train * (int64_t)tdmi_features_views(&session->config) - train;
+    const int64_t more_val = data->n_evaluated - val;
+    const bool is_half = session->config.features == TDMI_FEATURES_F16;
     features->count.rows = train + val;
     if (features->train == features->val)
-        return tdmi_store_fill_begin(features->train, n_train - train + data->n_evaluated - val,
-                                     TDMI_DTYPE_F32, err);
-    TDM_TRY(tdmi_store_fill_begin(features->train, n_train - train,
+        return tdmi_store_fill_begin(features->train, more_train + more_val, TDMI_DTYPE_F32, err);
+    TDM_TRY(tdmi_store_fill_begin(features->train, more_train,
                                   is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32, err),
             err, "making room for features");
-    return tdmi_store_fill_begin(features->val, data->n_evaluated - val, TDMI_DTYPE_F32, err);
+    return tdmi_store_fill_begin(features->val, more_val, TDMI_DTYPE_F32, err);
 }
 
 /* Validation rows are of unchanged images and in f32, so validation counts what predict would. */
@@ -192,7 +188,7 @@ static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(tdmi_features_open_store(session, session->config.options.features,
                                          session->config.views > 0, &features->train, err),
                 err, "opening the feature store");
-    return begin_filling(&session->config, &session->data, &session->cache, err);
+    return begin_filling(session, err);
 }
 
 static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
@@ -221,8 +217,7 @@ static void close_stores(struct tdmi_feature_cache *features)
 tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_feature_cache *features = &session->cache;
-    const int64_t before = found_train(&session->config, &session->data, &session->cache) +
-                           found_val(&session->data, &session->cache);
+    const int64_t before = found_train(session) + found_val(session);
     close_stores(features);
     TDM_TRY(open_stores(session, err), err, "opening the feature store again");
     features->count.remade += before - features->count.rows;
@@ -238,7 +233,7 @@ tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
      * phase to the next. */
     if (tdmi_limits_is_over(&session->config, &session->record, &session->network) ||
         session->network.first_trained != session->network.unfreeze.first) {
-        choose_views(&session->config, &session->record, false);
+        choose_views(session, false);
         return TDM_OK;
     }
     if (session->network.first_trained == 0 && session->config.options.views > 0)
@@ -251,15 +246,13 @@ tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
             TDM_TRY(take_base(&session->network, &session->cache, &reason, err), err,
                     "preparing features");
     }
-    choose_views(&session->config, &session->record, session->network.first_trained > 0 && !reason);
+    choose_views(session, session->network.first_trained > 0 && !reason);
     if (session->network.first_trained == 0)
-        return do_without(&session->config, &session->record, &session->network, &session->cache,
-                          "because nothing is frozen", err);
+        return do_without(session, "because nothing is frozen", err);
     if (!reason && session->config.views == 0 && tdmi_augment_changes(&session->config.augment))
         reason = "because images are changed anew in each (--augment, --views 0)";
     if (reason)
-        return do_without(&session->config, &session->record, &session->network, &session->cache,
-                          reason, err);
+        return do_without(session, reason, err);
     if (session->config.views > 0)
         report_views(&session->config, &session->record);
     session->cache.is_used = true;
@@ -273,15 +266,14 @@ tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err)
         return TDM_OK;
     const tdm_status status = begin_features(session, &why);
     if (status == TDM_E_SYSTEM)
-        return do_without_store(&session->config, &session->record, &session->cache, &why, err);
+        return do_without_store(session, &why, err);
     if (status != TDM_OK && err)
         *err = why;
     return status;
 }
 
-void tdmi_features_close(struct tdmi_feature_cache *cache)
+void tdmi_features_close(struct tdmi_feature_cache *features)
 {
-    struct tdmi_feature_cache *features = cache;
     close_stores(features);
     tdmi_graph_free(features->base);
     *features = (struct tdmi_feature_cache){0};

@@ -18,29 +18,26 @@ struct room {
 };
 
 /* Memory for computing rows is left free: views and repairs need it again. */
-static struct room room_now(const struct tdmi_compute *compute,
-                            const struct tdmi_feature_cache *cache)
+static struct room room_now(const struct tdmi_session *session)
 {
+    const struct tdmi_compute *compute = &session->compute;
     const struct tdmi_device_table *device = &compute->backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
     struct room room = {.is_known = device->memory &&
                                     device->memory(compute->device, &free_bytes, &total_bytes)};
-    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - cache->extractor_bytes;
+    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - session->cache.extractor_bytes;
     return room;
 }
 
-static struct tdmi_feature_table_options options_of(const struct tdmi_train_config *config,
-                                                    const struct tdmi_compute *compute,
-                                                    const struct tdmi_train_data *data,
-                                                    const struct tdmi_feature_cache *cache,
+static struct tdmi_feature_table_options options_of(const struct tdmi_session *session,
                                                     int64_t n_rows)
 {
-    return (struct tdmi_feature_table_options){.backend = compute->backend,
-                                               .device = compute->device,
-                                               .storage = config->storage,
-                                               .width = cache->width,
+    return (struct tdmi_feature_table_options){.backend = session->compute.backend,
+                                               .device = session->compute.device,
+                                               .storage = session->config.storage,
+                                               .width = session->cache.width,
                                                .n_rows = n_rows,
-                                               .at_once = data->max_batch};
+                                               .at_once = session->data.max_batch};
 }
 
 static double mib(int64_t bytes)
@@ -52,8 +49,7 @@ static double mib(int64_t bytes)
 static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
                        struct room *room, tdmi_feature_table **there, tdm_error *err)
 {
-    const struct tdmi_feature_table_options options =
-        options_of(&session->config, &session->compute, &session->data, &session->cache, n_rows);
+    const struct tdmi_feature_table_options options = options_of(session, n_rows);
     const int64_t bytes = tdmi_feature_table_bytes(&options);
     tdm_error why = {0};
     if (n_rows == 0 || (room->is_known && bytes > room->bytes))
@@ -74,12 +70,8 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
 static void report(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_feature_cache *features = &session->cache;
-    const struct tdmi_feature_table_options train = options_of(&session->config, &session->compute,
-                                                               &session->data, &session->cache,
-                                                               n_train),
-                                            val = options_of(&session->config, &session->compute,
-                                                             &session->data, &session->cache,
-                                                             session->data.split.n_val);
+    const struct tdmi_feature_table_options train = options_of(session, n_train),
+                                            val = options_of(session, session->data.split.n_val);
     const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
                           (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
     char room_text[80] = ", which the GPU refused";
@@ -111,7 +103,7 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
         !session->compute.backend->memory.gather ||
         tdmi_limits_is_over(&session->config, &session->record, &session->network))
         return TDM_OK;
-    struct room room = room_now(&session->compute, &session->cache);
+    struct room room = room_now(session);
     TDM_TRY(keep(session, n_train, session->data.train_feed, &room, &features->train_there, err),
             err, "keeping features on the GPU");
     TDM_TRY(keep(session, session->data.split.n_val, session->data.val_feed, &room,
@@ -123,9 +115,8 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
     return TDM_OK;
 }
 
-void tdmi_features_leave_device(struct tdmi_feature_cache *cache)
+void tdmi_features_leave_device(struct tdmi_feature_cache *features)
 {
-    struct tdmi_feature_cache *features = cache;
     tdmi_feature_table_close(features->val_there);
     tdmi_feature_table_close(features->train_there);
     features->train_there = features->val_there = NULL;
