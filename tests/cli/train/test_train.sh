@@ -219,7 +219,7 @@ expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25,0.25 -o runs/tested --json
 expect_json run epochs best_epoch steps seconds images_per_second train val test cached world \
     ended_by patience after_best tests_before next
 expect_same 12 "$(json_value test.n)" "a quarter is kept"
-expect_same data "$(json_value next.step)" "twelve pictures judge too little"
+expect_same data "$(json_value next.step)" "twelve validation images are too few"
 evidence=$(json_value next.evidence)
 expect_stderr_matches '^48 images of 2 classes: 24 for training, 12 for validation, 12 for the test$'
 tested=$(json_value test.correct)
@@ -241,7 +241,7 @@ expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25
 expect_stderr_matches 'option --split-test is none, but the run was started with 0.25; leave it out'
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --batch 8 --lr 0.003 --epochs 1 --split 0.5,0.25,0.25 -o runs/twice-tested --json
 loss=$(json_value test.loss)
-expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not judged before"
+expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not evaluated before"
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --epochs 20
 expect_stdout_matches '^ +tested 2 times, since the run was resumed'
 expect_stderr_matches 'the test was evaluated before, after epoch 1, .* so the result keeps both$'

@@ -9,7 +9,7 @@ export TANDEM_HOME="$temp/home"
 proposed() { # what the last training's next step says after "in a new run"
     sed -n 's/^next: .* in a new run \(--.*\) trains the base too.*/\1/p' "$out"
 }
-# expect_taken NAME OPTIONS…: a training with them proposes to thaw, and is then trained so.
+# expect_taken NAME OPTIONS…: a training with them proposes unfreezing, and takes the proposed options.
 expect_taken() {
     name=$1
     shift
@@ -19,14 +19,14 @@ expect_taken() {
     expect_exit 0 "$TANDEM" train pictures -o "$name-next" "$@" $wanted
 }
 
-# ---- a base that is thawed -------------------------------------------------------------------
+# ---- a backbone that is unfrozen -------------------------------------------------------------
 for network in lenet5 convnet7; do
     expect_exit 0 "$TANDEM" train two -o "$network" --model "$network" --epochs 1 --quiet
     set -- --weights "$network" --split 0.5,0.5 --lr 0.000001
     expect_taken "$network-short" "$@" --epochs 5
     case $wanted in
-    *--epochs\ 10*) pass "training must not end before anything thaws" ;;
-    *) fail "found '$wanted', which ends before anything thaws" ;;
+    *--epochs\ 10*) pass "training must not end before anything is unfrozen" ;;
+    *) fail "found '$wanted', which ends before anything is unfrozen" ;;
     esac
     case "$network $wanted" in
     lenet5*--bn* | convnet7\ --unfreeze\ 5\ --epochs*) fail "--bn frozen is for norms: '$wanted'" ;;

@@ -1,5 +1,5 @@
-# The usual learning rate of a head on a frozen base follows how many pictures train; it is recorded,
-# so that a run that is gone on with has it, and a rate that is given stays what it is.
+# The default learning rate of a head on a frozen base follows the number of training images; it is recorded,
+# so that a resumed run has it, and a rate that is given stays what it is.
 . "$SOURCE/tests/cli/lib.sh"
 export TANDEM_HOME="$temp/home"
 
@@ -35,7 +35,7 @@ expect_true "known layers know nothing of it" sh -c '! grep -q "for a head on" "
 
 before=$(rate many)
 expect_exit 0 "$TANDEM" train pictures -o many $options --epochs 3 --resume
-expect_same "$before" "$(rate many)" "a run that is gone on with keeps it"
+expect_same "$before" "$(rate many)" "a resumed run keeps it"
 for class in more/*; do
     for file in "$class"/*; do
         cp "$file" "pictures/$(basename "$class")/more-$(basename "$file")"

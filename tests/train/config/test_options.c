@@ -350,7 +350,7 @@ TEST(the_record_is_accepted_as_options)
     tdm_json_document_free(document);
 }
 
-/* What nobody can have asked for is a damaged file, whoever asks for the run now. */
+/* A recorded value that no option accepts means a damaged file. */
 TEST(a_record_with_values_that_cannot_be_is_bad_input)
 {
     static const struct {

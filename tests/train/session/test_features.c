@@ -94,7 +94,7 @@ TEST_WITH(an_interrupted_run_on_rows_ends_with_the_same_bits, set_up, end_with_t
     options.schedule = "constant"; /* or its end would be another one */
     must_train(&options, (tdm_sink){0}, &result);
     options.run = below(tree, "cut");
-    /* In the middle of the second epoch. (A run that is to end there is judged there, too.) */
+    /* In the middle of the second epoch. (A run that ends there is also validated there.) */
     assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_11}, &result, &err),
                      TDM_E_STOPPED);
     tdm_stop_clear();
@@ -175,7 +175,7 @@ TEST_WITH(what_is_frozen_keeps_its_bytes, set_up, end_with_tree)
     same_base(below(tree, "base/best.safetensors"), below(tree, "none/best.safetensors"));
 }
 
-/* What validation counted on rows is what the model file says of the pictures. */
+/* Validation on cached features counts the same as evaluating the model file on images. */
 static void evaluated_as(const struct tree *tree, const struct tdm_train_options *options,
                          const struct tdm_train_result *result)
 {

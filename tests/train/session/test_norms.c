@@ -34,8 +34,8 @@ static char *slow(const char *words)
     return text;
 }
 
-/* Of a trained model: with norms that say nothing, as if they stood in the convolutions, or with
- * statistics that hardly move. */
+/* Options of a training on the changed weights of a trained model: its norms are the identity, as
+ * if folded into the convolutions, or have statistics that hardly move. */
 static struct tdm_train_options with_changed(const struct tree *tree, bool is_folded)
 {
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -111,7 +111,7 @@ TEST_WITH(folded_batch_norms_are_measured_before_they_are_trained, set_up, end_w
     options.run = below(tree, "threads");
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "threads");
-    /* What has statistics is not measured again. */
+    /* Norms that have statistics are not measured again. */
     heard.text[0] = '\0';
     options.weights = below(tree, "next");
     options.run = below(tree, "third");
@@ -165,7 +165,7 @@ TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "cut");
-    /* Those that stay need not move. */
+    /* Statistics that are kept need no higher momentum. */
     heard.text[0] = '\0';
     options.bn = "frozen";
     options.resume = false;
@@ -174,8 +174,8 @@ TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with
     assert_heard(&heard, "running statistics", false);
 }
 
-/* What they do once they thaw does not matter to what a frozen base makes of pictures. */
-TEST_WITH(features_of_slow_norms_are_found_by_a_run_that_thaws_them, set_up, end_with_tree)
+/* The momentum of unfrozen norms does not change the features of a frozen backbone. */
+TEST_WITH(features_of_slow_norms_are_reused_by_a_run_that_unfreezes_them, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -184,7 +184,7 @@ TEST_WITH(features_of_slow_norms_are_found_by_a_run_that_thaws_them, set_up, end
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(result.features.rows, 60);
     assert_int_equal(result.features.reused, 0);
-    options.run = below(tree, "thaws");
+    options.run = below(tree, "unfreezes");
     options.freeze = "auto";
     options.unfreeze = 1;
     options.epochs = 2;
@@ -217,7 +217,7 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
     tdm_stop_clear();
     tdm_error_format(&err, text, sizeof text);
     if (status != TDM_E_STOPPED || !strstr(text, words))
-        fail_msg("status %d; '%s' is wanted in: %s", (int)status, words, text);
+        fail_msg("status %d; '%s' is missing in: %s", (int)status, words, text);
 }
 
 TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_up, end_with_tree)
@@ -249,7 +249,7 @@ TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_u
     same_runs(tree, "next", "none");
 }
 
-/* Norms that thaw are measured where they do: there is a checkpoint by then. */
+/* Norms are measured when they are unfrozen: there is a checkpoint by then. */
 TEST_WITH(a_stop_in_the_middle_says_where, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
@@ -421,8 +421,8 @@ TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
     assert_heard(&heard, "frozen, which keep statistics, scale and shift\n", true);
 }
 
-/* The next layer would thaw in an epoch that never comes. */
-TEST_WITH(a_run_that_is_over_thaws_and_measures_nothing_more, set_up, end_with_tree)
+/* The next layer would be unfrozen in an epoch that never comes. */
+TEST_WITH(a_finished_run_unfreezes_and_measures_nothing_more, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};

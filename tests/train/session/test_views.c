@@ -1,7 +1,8 @@
 /*
- * Changed pictures in front of a frozen base: a few views of each, made once. Where they come from
- * (the store, or computed anew in every epoch), when they are made, by how many threads and after
- * which interruptions changes no bit, and what judges is never changed.
+ * Augmented images in front of a frozen backbone: a few views of each, made once. The result is
+ * bit-identical wherever the views come from (the store, or computed anew in every epoch), whenever
+ * they are made, by any number of threads and after any interruption. Validation images are never
+ * changed.
  */
 #include "train/pictures.h"
 #include "tandem/model.h"
@@ -101,7 +102,7 @@ TEST_WITH(an_interrupted_run_on_views_ends_with_the_same_bits, set_up, end_with_
         setenv("TANDEM_HOME", below(tree, has_rows ? "home" : "empty"), 1);
         options.run = below(tree, has_rows ? "cut" : "again");
         options.resume = false;
-        /* In the middle of the second epoch. (A run that is to end there is judged there, too.) */
+        /* In the middle of the second epoch. (A run that ends there is also validated there.) */
         assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_13}, &result, &err),
                          TDM_E_STOPPED);
         tdm_stop_clear();
@@ -234,7 +235,7 @@ TEST_WITH(rows_of_views_are_found_in_a_renamed_and_grown_folder, set_up, end_wit
     }
     options.run = below(tree, "second");
     must_train(&options, (tdm_sink){0}, &result);
-    /* Where a picture trains that judged before, or the other way, its rows are new. */
+    /* Images that move between training and validation need new feature rows. */
     assert_true(result.features.reused > 2 * n_train - 30);
     assert_true(result.features.rows > n_val + 2 * n_train);
     options.run = below(tree, "third");
@@ -262,7 +263,7 @@ TEST_WITH(a_picture_that_cannot_be_decoded_is_told_once, set_up, end_with_tree)
     assert_int_equal(result.features.rows, n_val + 3 * n_train);
 }
 
-TEST_WITH(what_judges_is_not_changed, set_up, end_with_tree)
+TEST_WITH(validation_images_are_not_changed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};

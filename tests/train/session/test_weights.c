@@ -1,6 +1,6 @@
 /*
- * Training that begins with weights: of a model of ours here, since what other files become is the
- * importer's; which file is meant, what is told, and that a run gone on with needs none of it.
+ * Training that starts with weights, of a tandem model here (tests of the importer cover other
+ * files): which file is meant, what is reported, and that a resumed run does not need it.
  */
 #include "train/pictures.h"
 #include "train/hearing.h"
@@ -175,7 +175,7 @@ TEST_WITH(a_warm_up_beyond_the_end_is_told, set_up, end_with_tree)
 
 /* ---- the network of the weights is the run's ------------------------------------------------ */
 
-/* What the model says of itself, to be freed. */
+/* The description of a model, to be freed. */
 static char *description_of(const char *path)
 {
     tdmi_safetensors *file = NULL;
