@@ -62,7 +62,7 @@ static tdm_status check_loss(const struct tdmi_session *session, const float *ta
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED,
                     "training diverged: the loss at step %lld is not a number with learning "
-                    "rate %g; a smaller --lr is wanted",
+                    "rate %g; use a smaller --lr",
                     (long long)session->progress.step + 1,
                     rate_at(session, session->progress.step));
 }
@@ -115,7 +115,7 @@ static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_b
     const tdm_status status = look_ahead(session, batch, err);
     TDM_TRY(tdmi_step_finish(session->trainer.step, tail, status == TDM_OK ? err : NULL), err,
             "step %lld", (long long)number);
-    TDM_TRY(status, err, "behind step %lld", (long long)number);
+    TDM_TRY(status, err, "prefetching the batch after step %lld", (long long)number);
     return check_loss(session, tail, err);
 }
 
@@ -168,7 +168,7 @@ static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request after step %lld; a checkpoint is in %s, and "
-                    "--resume goes on from it",
+                    "--resume continues from it",
                     (long long)session->progress.step, tdmi_run_path(session->record.run));
 }
 
@@ -180,13 +180,13 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
     const double before = session->record.training_seconds;
     TDM_TRY(tdmi_feed_seek(session->data.train_feed, (uint32_t)progress->epoch, progress->position,
                            err),
-            err, "reading training pictures");
+            err, "reading training images");
     while (progress->position < session->data.split.n_train && !tdmi_limits_is_cut(session)) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_feed_next(session->data.train_feed, &batch, err);
         if (status == TDM_E_STOPPED)
             return stop_here(session, err);
-        TDM_TRY(status, err, "reading training pictures");
+        TDM_TRY(status, err, "reading training images");
         if (!batch)
             break;
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
@@ -217,7 +217,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                          .total = session->data.split.n_train,
                                                          .text = title});
     tdm_status status = train_batches(session, err);
-    /* A prefetched batch may be unused: waits for its copies. */
+    /* A prefetched batch may be unused: wait for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
@@ -243,7 +243,7 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
         return TDM_FAIL(
             err, TDM_E_FAILED,
             "training diverged: the validation loss after step %lld is not a number with "
-            "learning rate %g; a smaller --lr is wanted",
+            "learning rate %g; use a smaller --lr",
             (long long)session->progress.step, rate_at(session, session->progress.step - 1));
     return TDM_OK;
 }
@@ -363,13 +363,13 @@ static void report_rates(const struct tdmi_session *session)
     const double epochs = tdmi_rates_total_epochs(options, session->data.steps_per_epoch);
     if (session->config.batch > session->data.split.n_train)
         tdmi_record_note(&session->record,
-                         "--batch %d is more than the %lld pictures that train: every step is over "
-                         "all of them",
+                         "--batch %d is more than the %lld training images: every step takes all "
+                         "of them",
                          session->config.batch, (long long)session->data.split.n_train);
     if (tdmi_rates_rest(&session->config.rates, options, session->data.steps_per_epoch))
         tdmi_record_note(&session->record,
-                         "--schedule %s changes nothing within %g epochs: the learning rate stays "
-                         "as it is",
+                         "--schedule %s has no effect within %g epochs: the learning rate stays "
+                         "the same",
                          options->schedule, epochs);
     if (epochs > 0.0 && session->config.rates.warmup_epochs > epochs)
         tdmi_record_note(&session->record,
@@ -386,7 +386,7 @@ static void report_where(struct tdmi_session *session)
         tdmi_record_note(&session->record, "nothing is left to train after step %lld (epoch %d)",
                          (long long)progress->step, progress->epoch + (progress->position > 0));
     else
-        tdmi_record_note(&session->record, "going on after step %lld (epoch %d), learning rate %g",
+        tdmi_record_note(&session->record, "resuming after step %lld (epoch %d), learning rate %g",
                          (long long)progress->step, progress->epoch + 1,
                          rate_at(session, progress->step));
 }
@@ -399,7 +399,7 @@ static void report_begin(const struct tdmi_session *session)
     tdmi_rates_describe(&session->config.rates, options, rates, sizeof rates);
     if (session->config.network_rate > 0.0 && session->config.rates.base_rate > 0.0 &&
         tdmi_rates_are_the_networks(&session->config.rates, options))
-        snprintf(reason, sizeof reason, ", for a head on %lld pictures",
+        snprintf(reason, sizeof reason, ", for a head on %lld images",
                  (long long)session->data.split.n_train);
     tdmi_record_note(&session->record,
                      "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
@@ -419,12 +419,12 @@ static void report_beginning(struct tdmi_session *session)
     report_rates(session);
     if (config->storage != TDMI_DTYPE_F32)
         tdmi_record_note(record,
-                         "--precision %s: what judges here is stored so, too; evaluate and "
-                         "predict compute in f32",
+                         "--precision %s: validation during training stores activations so, too; "
+                         "evaluate and predict compute in f32",
                          config->options.precision);
     if (config->options.fast)
-        tdmi_record_note(record, "--fast: the card's libraries may add in any order, and bits "
-                                 "are others on every run");
+        tdmi_record_note(record, "--fast: the GPU's libraries may add in any order, and results "
+                                 "differ in bits from run to run");
     tdmi_network_report_unfreezing(session);
 }
 
@@ -447,11 +447,11 @@ static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
 }
 
 /* The epochs after the best one, and the test. */
-static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
-                            tdm_error *err)
+static tdm_status measure_best(struct tdmi_session *session, struct tdm_train_result *result,
+                               tdm_error *err)
 {
     TDM_TRY(tdmi_evaluation_after_best(session, &result->after_best, err), err,
-            "looking back at the epochs");
+            "comparing the last epoch with the best");
     if (!session->data.has_test)
         return TDM_OK;
     const tdm_status status = tdmi_session_test(session, result, err);
@@ -480,7 +480,7 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
     fill_result(session, result);
     tdmi_session_keep_samples(session);
     if (has_trained || !tdmi_record_recall_result(record, data->has_test, result))
-        TDM_TRY(look_back(session, result, err), err, "after the training");
+        TDM_TRY(measure_best(session, result, err), err, "after the training");
     if (!result->next.step)
         tdmi_session_advise(session, result);
     TDM_TRY(record_result(session, result, err), err, "ending");
@@ -525,7 +525,7 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
     if (can_resume(session, status))
         return TDM_WRAP(err, status,
                         "training on %s ended early; %s keeps its newest checkpoint, and "
-                        "--resume goes on from it",
+                        "--resume continues from it",
                         source, tdmi_run_path(run));
     return TDM_WRAP(err, status, "training on %s ended early", source);
 }

@@ -90,7 +90,7 @@ static int many(void **state)
     return 0;
 }
 
-/* What the run's record has under data. */
+/* The batch in the run's record. */
 static int64_t recorded_batch(const struct tree *tree, const char *run)
 {
     tdm_json_document *document = NULL;

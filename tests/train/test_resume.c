@@ -1,6 +1,6 @@
 /*
- * A training that is stopped or killed anywhere and gone on with ends with the files of one that
- * was left alone, byte for byte.
+ * A training that is stopped or killed anywhere and resumed ends with files that are byte-identical
+ * to those of an uninterrupted one.
  */
 #include "train/pictures.h"
 #include "tandem/event.h"
@@ -272,7 +272,7 @@ TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, e
     options.run = below(tree, "base");
     must_train(&options, nobody, &result);
     for (int unfreeze = 0; unfreeze < 2; unfreeze++) {
-        const char *name = unfreeze ? "thawing" : "head";
+        const char *name = unfreeze ? "unfreezing" : "head";
         options = with_frozen_base(tree, name);
         options.freeze = unfreeze ? "none" : "base";
         options.unfreeze = unfreeze;

@@ -19,13 +19,13 @@ enum { most_values = 1 << 18, usual_views = 8 };
  * of views would be cached. */
 static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
-    const bool is_wanted = can_be_kept && tdmi_augment_changes(&session->config.augment);
+    const bool has_views = can_be_kept && tdmi_augment_changes(&session->config.augment);
     if (tdmi_run_recorded(session->record.run, "data"))
         session->config.views = (int)tdmi_record_integer(&session->record, "views", 0);
     else if (session->config.options.views >= 0)
         session->config.views = session->config.options.views;
     else
-        session->config.views = is_wanted ? usual_views : 0;
+        session->config.views = has_views ? usual_views : 0;
 }
 
 int tdmi_features_images(int shard)
@@ -46,24 +46,24 @@ static void report_views(const struct tdmi_session *session)
 {
     if (tdmi_record_is_new(&session->record) && session->config.options.views < 0)
         tdmi_record_note(&session->record,
-                         "--augment: pictures have %d changed views each, computed in the epoch "
-                         "that first takes them and kept; --views 0 changes pictures anew and "
-                         "computes the frozen part in every epoch",
+                         "--augment: images have %d changed views each, computed in the epoch that "
+                         "first takes them and kept; --views 0 changes images anew and computes "
+                         "the frozen layers in every epoch",
                          session->config.views);
 }
 
-/* ---- whether --------------------------------------------------------------------------------- */
+/* ---- whether features are cached ------------------------------------------------------------- */
 
 /* Reasons that do not depend on views. */
 static const char *reason_against(const struct tdmi_session *session)
 {
     if (session->config.features == TDMI_FEATURES_NONE)
-        return "as --features none wants";
+        return "because of --features none";
     if (tdmi_augment_has_mix(&session->config.augment))
-        return "because mixup and cutmix mix pictures with each other (--augment)";
+        return "because mixup and cutmix mix images with each other (--augment)";
     for (int64_t i = 0; i < session->data.split.n_train; i++)
         if (tdmi_features_row(&session->data, session->data.split.train[i], 0).content == 0)
-            return "because the source cannot say which pictures it holds";
+            return "because the source cannot identify its images";
     return NULL;
 }
 
@@ -73,34 +73,34 @@ static tdm_status take_base(struct tdmi_session *session, const char **reason, t
     struct tdmi_feature_cache *features = &session->cache;
     if (tdmi_graph_base(session->network.graph, session->network.first_trained, &features->base,
                         err) == TDM_E_USAGE) {
-        *reason = "because more than one tensor crosses the border of what is frozen";
+        *reason = "because more than one tensor crosses the freeze point";
         return TDM_OK;
     }
     if (!features->base)
-        return TDM_FAIL(err, TDM_E_MEMORY, "taking the frozen part apart: out of memory");
-    /* Rows do not depend on how fast statistics go. What thaws later has quick ones already, and
-     * finds the rows of a base that stays frozen. */
+        return TDM_FAIL(err, TDM_E_MEMORY, "extracting the frozen layers: out of memory");
+    /* Rows do not depend on the momentum of batch norms. With --unfreeze it is raised already; the
+     * same key then finds the rows of runs whose base stays frozen. */
     (void)tdmi_norms_quicken(features->base, 0, TDMI_LEAST_MOMENTUM);
     const int64_t width = tdmi_shape_values(features->base->nodes[features->base->n_nodes - 1].out);
     if (width > most_values)
-        *reason = "because what it makes of a picture is larger than 1 MiB";
+        *reason = "because the features of an image are larger than 1 MiB";
     else
         features->width = (int)width;
     return TDM_OK;
 }
 
-/* Rows in f16 give other bits than the network itself, so --features f16 is refused where no
+/* Rows in f16 give other results than the network itself, so --features f16 is refused where no
  * features are cached. */
 static tdm_status do_without(struct tdmi_session *session, const char *reason, tdm_error *err)
 {
     tdmi_features_close(&session->cache);
     if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--features f16 wants features that are kept, and there are none, %s; "
+                        "--features f16 requires cached features, and there are none, %s; "
                         "--features f32 is accepted",
                         reason);
     if (session->network.first_trained > 0)
-        tdmi_record_note(&session->record, "the frozen part is computed in every epoch, %s",
+        tdmi_record_note(&session->record, "the frozen layers are computed in every epoch, %s",
                          reason);
     return TDM_OK;
 }
@@ -115,12 +115,12 @@ static tdm_status do_without_store(struct tdmi_session *session, const tdm_error
     session->cache.is_unavailable = true;
     if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_SYSTEM,
-                        "features cannot be kept as --features f16 wants (%s); another "
+                        "features cannot be kept, which --features f16 requires (%s); another "
                         "TANDEM_HOME, or --features f32, which can do without, is accepted",
                         text);
-    tdmi_record_note(&session->record,
-                     "features cannot be kept, so the frozen part is computed in every epoch: %s",
-                     text);
+    tdmi_record_note(
+        &session->record,
+        "features cannot be kept, so the frozen layers are computed in every epoch: %s", text);
     return TDM_OK;
 }
 
@@ -196,7 +196,7 @@ static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
     features->test_row =
         tdmi_arena_alloc(&session->arena, (size_t)features->width, sizeof *features->test_row);
     if (!features->is_broken || !features->test_row)
-        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld images: out of memory",
                         (long long)n);
     TDM_TRY(open_stores(session, err), err, "finding features");
     features->count.reused = features->count.rows;
@@ -221,13 +221,13 @@ tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* ---- together -------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
 {
     const char *reason = NULL;
-    /* Nothing is left to train; or it has thawed since: what it makes of a picture is another thing
-     * from phase to phase. */
+    /* Nothing is left to train; or layers were unfrozen since, so features would change from one
+     * phase to the next. */
     if (tdmi_limits_is_over(session) ||
         session->network.first_trained != session->network.unfreeze.first) {
         choose_views(session, false);
@@ -235,8 +235,8 @@ tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
     }
     if (session->network.first_trained == 0 && session->config.options.views > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--views keeps what a frozen part makes of changed pictures, and nothing "
-                        "is frozen; leave it out, or give --freeze base");
+                        "--views keeps the features that frozen layers make of changed images, and "
+                        "nothing is frozen; leave it out, or give --freeze base");
     if (session->network.first_trained > 0) {
         reason = reason_against(session);
         if (!reason)
@@ -246,7 +246,7 @@ tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
     if (session->network.first_trained == 0)
         return do_without(session, "because nothing is frozen", err);
     if (!reason && session->config.views == 0 && tdmi_augment_changes(&session->config.augment))
-        reason = "because pictures are changed anew in each (--augment, --views 0)";
+        reason = "because images are changed anew in each (--augment, --views 0)";
     if (reason)
         return do_without(session, reason, err);
     if (session->config.views > 0)

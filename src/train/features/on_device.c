@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* The rest is for recordings of steps, libraries that load later, and other programs. */
+/* Part of the free memory that rows may take. The rest is for recordings of steps, libraries that
+ * load later, and other programs. */
 static const double part_of_memory = 0.9;
 
 struct room {
@@ -16,7 +17,7 @@ struct room {
     int64_t bytes; /* of the device, for rows */
 };
 
-/* Memory for computing rows is needed again and again: views, repairs. */
+/* Memory for computing rows is left free: views and repairs need it again. */
 static struct room room_now(const struct tdmi_session *session)
 {
     const struct tdmi_device_table *device = &session->compute.backend->device;
@@ -65,36 +66,30 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
     return tdmi_feed_keep(feed, *there, err);
 }
 
-static void say_room(const struct room *room, int64_t bytes, char *text, size_t text_bytes)
-{
-    if (room->is_known && bytes > room->bytes)
-        snprintf(text, text_bytes, ", and beside the training there is room for %.1f MiB",
-                 mib(room->bytes > 0 ? room->bytes : 0));
-    else
-        snprintf(text, text_bytes, ", which the card refused");
-}
-
-static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
+static void report(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_feature_cache *features = &session->cache;
     const struct tdmi_feature_table_options train = options_of(session, n_train),
                                             val = options_of(session, session->data.split.n_val);
     const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
                           (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
-    char room_text[80];
+    char room_text[80] = ", which the GPU refused";
     if (features->train_there)
-        tdmi_record_note(&session->record, "features that train%s stay on the card: %.1f MiB",
-                         features->val_there ? ", and those that validate," : "",
+        tdmi_record_note(&session->record, "training %sfeatures stay on the GPU: %.1f MiB",
+                         features->val_there ? "and validation " : "",
                          mib(session->compute.device_feature_bytes));
     if (features->train_there && features->val_there)
         return;
-    say_room(room, bytes, room_text, sizeof room_text);
+    if (room->is_known && bytes > room->bytes)
+        snprintf(room_text, sizeof room_text,
+                 ", and beside the training there is room for %.1f MiB",
+                 mib(room->bytes > 0 ? room->bytes : 0));
     tdmi_record_note(&session->record,
-                     "features that %s do not fit on the card and are copied batch by batch: "
+                     "%s features do not fit on the GPU and are copied batch by batch: "
                      "they take %.1f MiB%s",
-                     features->train_there ? "validate"
-                     : features->val_there ? "train"
-                                           : "train, and those that validate,",
+                     features->train_there ? "validation"
+                     : features->val_there ? "training"
+                                           : "training and validation",
                      mib(bytes), room_text);
 }
 
@@ -108,13 +103,13 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
         return TDM_OK;
     struct room room = room_now(session);
     TDM_TRY(keep(session, n_train, session->data.train_feed, &room, &features->train_there, err),
-            err, "keeping features on the card");
+            err, "keeping features on the GPU");
     TDM_TRY(keep(session, session->data.split.n_val, session->data.val_feed, &room,
                  &features->val_there, err),
-            err, "keeping features on the card");
+            err, "keeping features on the GPU");
     tdmi_step_keep(session->trainer.step, features->train_there);
     tdmi_evaluator_keep(session->evaluation.evaluator, features->val_there);
-    tell(session, &room, n_train);
+    report(session, &room, n_train);
     return TDM_OK;
 }
 

@@ -102,7 +102,7 @@ expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
 # ---- cached features have the type that they were computed in --------------------------------
 export TANDEM_HOME="$temp/home"
 expect_exit 0 on_gpu -o rows --weights f32 --freeze base --hidden 4 --epochs 1
-expect_stderr_matches 'features that train, and those that validate, stay on the card: 0\.0 MiB'
+expect_stderr_matches 'training and validation features stay on the GPU: 0\.0 MiB'
 expect_exit 0 on_gpu -o rows16 --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
 expect_same 0 "$(json_value features.reused)" "features in f32 are not those in bf16"
 expect_exit 0 on_gpu -o again --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
@@ -113,7 +113,7 @@ expect_exit 0 "$TANDEM" evaluate again pictures --threads 1 --json
 # ---- and the same bits whether they stay on the GPU or are copied ----------------------------
 set -- --weights f32 --freeze base --hidden 4 --augment flip,crop:1 --views 2
 expect_exit 0 on_gpu "$@" -o stay --epochs 4
-expect_stderr_matches 'stay on the card'
+expect_stderr_matches 'stay on the GPU'
 export TANDEM_FAKE_GATHERS=0
 expect_exit 0 on_gpu "$@" -o travel --epochs 4
 expect_true "nothing stays" sh -c "! grep -q 'on the card:' '$err'"

@@ -177,7 +177,7 @@ head -c 200 pictures/left/3.ppm >broken/left/3.ppm
 expect_exit 0 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/skips --json
 expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
 expect_same fix-data "$(json_value next.step)" "one of 48 is more than two of a hundred"
-expect_same 'of 48 pictures 1 could not be used and 0 stand under more than one class, 2.1 % together; tandem audit names them' \
+expect_same 'of 48 images 1 could not be used and 0 are in more than one class, 2.1 % together; tandem audit names them' \
     "$(json_value next.evidence)" "with the figures"
 expect_stderr_matches 'skipped: .*left/3\.ppm'
 expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict
@@ -227,14 +227,14 @@ loss=$(json_value test.loss)
 expect_same epochs "$(json_value ended_by)" "what ended it is said"
 expect_same 10 "$(json_value patience)" "and how patient it was"
 expect_exit 0 "$TANDEM" evaluate runs/tested pictures --part test --json
-expect_same 12 "$(json_value n)" "its pictures are found again"
+expect_same 12 "$(json_value n)" "its images are found again"
 expect_same "$tested" "$(json_value correct)" "and as many of them right"
 expect_same 0 "$(json_value trained_on)" "none of them was trained on"
 expect_exit 0 "$TANDEM" runs show runs/tested --json
 expect_same "$loss" "$(json_value runs.0.test.loss)" "the run keeps the number"
 expect_exit 0 "$TANDEM" train pictures -o runs/tested --resume
 expect_stdout_matches '^  test +[0-9.]+ % right .* of 12$'
-expect_stdout_matches '^next: data; 12 pictures judge, so the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
+expect_stdout_matches '^next: data; with 12 validation images the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
 expect_true "a finished run says again what it said" grep -qF "next: data; $evidence" "$out"
 expect_true "and the page says it" grep -qF "next: <b>data</b>; $evidence" runs/tested/report.html
 expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25

@@ -53,7 +53,7 @@ expect_exit 0 "$TANDEM" train "$@" -o widest --hidden "$most"
 
 # ---- what goes on, and what failed -----------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o base --epochs 3 --resume
-expect_stderr_matches '^going on after step [0-9]+ \(epoch 2\), learning rate 0[0-9.e-]+$'
+expect_stderr_matches '^resuming after step [0-9]+ \(epoch 2\), learning rate 0[0-9.e-]+$'
 sed 's/"status": *"finished"/"status": "failed"/' base/run.json >failed.json
 cp failed.json base/run.json
 expect_exit 0 "$TANDEM" runs show base

@@ -59,7 +59,7 @@ same_as moved pictures
 # ---- its pictures --------------------------------------------------------------------------
 first=$(find pictures -name '*.jpg' | sort | head -n 1)
 between 3 one pictures 'rm "$first"'
-expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume goes on from it$'
+expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume continues from it$'
 expect_stderr_matches "cannot load '.*${first##*/}'"
 expect_stderr_matches 'it could be read before, and cannot any more$'
 expect_exit 3 "$TANDEM" train pictures -o one $options --resume
@@ -111,8 +111,8 @@ change_rows() { # all but their head
     done
 }
 between 0 flipped pictures change_rows
-expect_stderr_matches 'warning: features are computed once more where they are missing now: .*is damaged: it does not have the checksum that was written'
-expect_same 1 "$(grep -c 'features are computed once more' "$err")" "it is said once"
+expect_stderr_matches 'warning: missing features are computed again: .*is damaged: it does not have the checksum that was written'
+expect_same 1 "$(grep -c 'features are computed again' "$err")" "it is said once"
 expect_stdout_matches '^ +60 that were damaged or gone were computed once more$'
 same_as flipped pictures
 change_rows

@@ -82,7 +82,7 @@ TEST(going_on_reads_what_the_run_recorded)
     assert_int_equal(
         tdm_text_train("{\"source\": \"x\", \"resume\": true}", (tdm_sink){0}, &answer),
         TDM_E_USAGE);
-    assert_non_null(strstr(answer, "which run is to be gone on with?"));
+    assert_non_null(strstr(answer, "requires \"run\", the folder of the run to resume"));
     tdm_text_free(answer);
     tree_free(&tree);
 }

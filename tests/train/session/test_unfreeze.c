@@ -234,13 +234,14 @@ TEST_WITH(unfreezing_without_frozen_layers_is_refused, set_up, end_with_tree)
     fails_with(&options, TDM_E_USAGE, "--unfreeze is 3, but training ends after 3 epochs");
     options.unfreeze = 1;
     options.freeze = "base";
-    fails_with(&options, TDM_E_USAGE, "--freeze base leaves nothing to thaw");
+    fails_with(&options, TDM_E_USAGE, "--freeze base leaves nothing to unfreeze");
     options.freeze = "6";
     fails_with(&options, TDM_E_USAGE, "--freeze 6 leaves nothing before the head to unfreeze");
     options.freeze = "none";
     options.unfreeze = 0;
     options.unfreeze_layers = 2;
-    fails_with(&options, TDM_E_USAGE, "--unfreeze is wanted with it");
+    fails_with(&options, TDM_E_USAGE,
+               "--unfreeze N, the epochs between moves, is required with it");
     options.unfreeze_layers = 0;
     options.layer_decay = 1.5;
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
