@@ -78,11 +78,6 @@ static double guess_loss(const struct tdmi_session *session)
     return session->config.is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
-static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
-{
-    return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
-}
-
 /* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
 static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_advice_facts *facts)
 {
@@ -94,7 +89,8 @@ static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_adv
     if (tdmi_review_epochs(tdmi_run_path(record->run), &arena, &epochs, &n, &err) == TDM_OK) {
         find_rise(epochs, n, facts);
         find_most_learnt(epochs, n, facts);
-        facts->last_loss = last_loss(epochs, n);
+        if (n > 0 && epochs[n - 1].train.n > 0)
+            facts->last_loss = epochs[n - 1].train.loss;
     } else {
         tdm_error_line(&err, text, sizeof text);
         tdmi_record_note(record, "the next step is advised without the epochs: %s", text);

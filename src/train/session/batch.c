@@ -132,35 +132,22 @@ static void close_trial(struct trial *it)
 }
 
 /* Times the steps of the last freeze point, which take longest. */
-static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
+static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const struct tdmi_plan_options request = tdmi_plans_options(
         session, session->compute.device, tdmi_network_final_freeze_point(session),
         tdmi_batch_shard(session, batch));
-    return tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan,
-                          err);
-}
-
-static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
-{
-    struct tdmi_session *session = it->session;
     struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
-    TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
+    TDM_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err),
+        err, "preparing steps");
     TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
                            &it->step, err),
             err, "preparing steps");
-    TDM_TRY(tdmi_update_open(session->network.graph, it->plan->first_trained,
-                             session->compute.backend, session->compute.device,
-                             session->trainer.optimizer, session->compute.pool,
-                             session->network.params, session->network.states,
-                             session->trainer.slots, &it->update, err),
-            err, "preparing the optimizer");
-    if (session->trainer.loss_scale)
-        tdmi_update_loss_scale(it->update, session->trainer.loss_scale);
-    if (tdmi_compute_queues(&session->compute))
-        tdmi_update_use_stream(it->update, tdmi_step_stream(it->step));
+    TDMI_TRY(
+        tdmi_trainer_open_update(session, it->plan->first_trained, it->step, &it->update, err));
     TDMI_TRY(TDMI_NEW(it->pixels, (size_t)batch * tdmi_plan_sample_bytes(it->plan), err));
     TDMI_TRY(TDMI_NEW(it->labels, batch, err));
     TDMI_TRY(TDMI_NEW(it->items, batch, err));

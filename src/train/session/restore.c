@@ -59,12 +59,6 @@ static int by_hash(const void *a, const void *b)
     return (left->item > right->item) - (left->item < right->item);
 }
 
-static int by_item(const void *a, const void *b)
-{
-    const struct candidate *left = a, *right = b;
-    return (left->item > right->item) - (left->item < right->item);
-}
-
 /* The images with the lowest content hashes: the choice does not depend on the order of files. */
 static tdm_status choose(struct measuring *it, tdm_error *err)
 {
@@ -81,12 +75,12 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
     qsort(all, (size_t)n, sizeof *all, by_hash);
     tdmi_xxh64 hash;
     tdmi_xxh64_init(&hash, 0);
-    for (int64_t i = 0; i < it->n_items; i++)
+    for (int64_t i = 0; i < it->n_items; i++) {
         tdmi_xxh64_add(&hash, &all[i].hash, sizeof all[i].hash);
-    it->content = tdmi_xxh64_result(&hash);
-    qsort(all, (size_t)it->n_items, sizeof *all, by_item);
-    for (int64_t i = 0; i < it->n_items; i++)
         it->items[i] = all[i].item;
+    }
+    it->content = tdmi_xxh64_result(&hash);
+    tdmi_hashes_sort((uint64_t *)it->items, it->n_items); /* items are not below 0 */
     return TDM_OK;
 }
 

@@ -172,6 +172,25 @@ static tdm_status open_evaluators(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+tdm_status tdmi_trainer_open_update(const struct tdmi_session *session, int first_trained,
+                                    tdmi_step *step, tdmi_update **update, tdm_error *err)
+{
+    const struct tdmi_compute *compute = &session->compute;
+    const struct tdmi_train_network *network = &session->network;
+    const struct tdmi_trainer *trainer = &session->trainer;
+    TDM_TRY(tdmi_update_open(network->graph, first_trained, compute->backend, compute->device,
+                             trainer->optimizer, compute->pool, network->params, network->states,
+                             trainer->slots, update, err),
+            err, "preparing the optimizer");
+    if (session->config.keeps_statistics)
+        tdmi_update_keep_statistics(*update);
+    if (trainer->loss_scale)
+        tdmi_update_loss_scale(*update, trainer->loss_scale);
+    if (tdmi_compute_queues(compute))
+        tdmi_update_use_stream(*update, tdmi_step_stream(step));
+    return TDM_OK;
+}
+
 tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_compute *compute = &session->compute;
@@ -182,16 +201,8 @@ tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *er
                            &trainer->step, err),
             err, "preparing training");
     TDMI_TRY(open_evaluators(session, err));
-    TDM_TRY(tdmi_update_open(network->graph, network->first_trained, compute->backend,
-                             compute->device, trainer->optimizer, compute->pool, network->params,
-                             network->states, trainer->slots, &trainer->update, err),
-            err, "preparing the optimizer");
-    if (session->config.keeps_statistics)
-        tdmi_update_keep_statistics(trainer->update);
-    if (trainer->loss_scale)
-        tdmi_update_loss_scale(trainer->update, trainer->loss_scale);
-    if (tdmi_compute_queues(compute))
-        tdmi_update_use_stream(trainer->update, tdmi_step_stream(trainer->step));
+    TDMI_TRY(tdmi_trainer_open_update(session, network->first_trained, trainer->step,
+                                      &trainer->update, err));
     return scale_rates(session, err);
 }
 

@@ -119,7 +119,7 @@ TEST_WITH(folded_batch_norms_are_measured_before_they_are_trained, set_up, end_w
     assert_heard(&heard, "had been folded", false);
 }
 
-TEST_WITH(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits, set_up, end_with_tree)
+TEST_WITH(a_run_with_measured_norms_resumes_bit_identically, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -147,7 +147,7 @@ static bool says(const struct tree *tree, const char *path, const char *words)
 }
 
 /* And a run that goes on has them from its checkpoint. */
-TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with_tree)
+TEST_WITH(running_statistics_of_weights_follow_trained_layers, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -220,7 +220,7 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
         fail_msg("status %d; '%s' is missing in: %s", (int)status, words, text);
 }
 
-TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_up, end_with_tree)
+TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_its_options, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -266,7 +266,7 @@ TEST_WITH(a_stop_in_the_middle_says_where, set_up, end_with_tree)
     same_runs(tree, "next", "cut");
 }
 
-TEST_WITH(a_picture_that_cannot_be_measured_is_told_or_refused, set_up, end_with_tree)
+TEST_WITH(an_unreadable_image_is_reported_or_refused_while_measuring, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -279,12 +279,12 @@ TEST_WITH(a_picture_that_cannot_be_measured_is_told_or_refused, set_up, end_with
         tree_text(tree, name, text);
     }
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "batch norms are measured without a picture: ", true);
+    assert_heard(&heard, "batch norms are measured without an image: ", true);
     options.strict = true;
     options.run = below(tree, "strict");
     fails_with(&options, TDM_E_INPUT, "giving batch norms their statistics back");
     options.resume = true;
-    fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
+    fails_with(&options, TDM_E_INPUT, "an image cannot be used, and --strict is on");
 }
 
 /* Tens of terabytes, of which the run's record is not to say that they are trained with. */
@@ -299,7 +299,7 @@ TEST_WITH(more_memory_than_there_is_is_refused_before_norms_are_measured, set_up
     assert_int_equal(tdmi_file_kind_of(below(tree, "next")), TDMI_FILE_MISSING);
 }
 
-TEST_WITH(what_would_do_nothing_is_refused, set_up, end_with_tree)
+TEST_WITH(options_without_effect_on_norms_are_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_folded(tree);
@@ -401,7 +401,7 @@ TEST_WITH(there_are_no_statistics_to_keep_from_scratch, set_up, end_with_tree)
     fails_with(&options, TDM_E_USAGE, "from scratch there are none");
 }
 
-TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
+TEST_WITH(batch_norms_are_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -412,7 +412,7 @@ TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
     options.freeze = "2";
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "2 frozen, which keep statistics, scale and shift; ", true);
-    assert_heard(&heard, "trained with the statistics of each batch (8 pictures)", true);
+    assert_heard(&heard, "trained with the statistics of each batch (8 images)", true);
     heard.text[0] = '\0';
     options.freeze = "base";
     options.bn = "shard";

@@ -122,7 +122,7 @@ static void stop_at_second_sitting(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-TEST_WITH(a_run_stopped_while_a_view_is_made_is_gone_on_with, set_up, end_with_tree)
+TEST_WITH(a_run_stopped_while_a_view_is_made_is_resumed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -167,7 +167,7 @@ static void forget_the_end(const struct tree *tree, const char *run)
 }
 
 /* Fewer epochs than views: the next one's view was never promised room. */
-TEST_WITH(a_run_that_is_over_is_gone_on_with_without_features, set_up, end_with_tree)
+TEST_WITH(a_finished_run_is_resumed_without_features, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result whole = {.struct_bytes = sizeof whole},
@@ -248,7 +248,7 @@ TEST_WITH(rows_of_views_are_found_in_a_renamed_and_grown_folder, set_up, end_wit
     assert_true(result.features.reused <= n_val + 3);
 }
 
-TEST_WITH(a_picture_that_cannot_be_decoded_is_told_once, set_up, end_with_tree)
+TEST_WITH(an_image_that_cannot_be_decoded_is_reported_once, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -287,7 +287,7 @@ TEST_WITH(validation_images_are_not_changed, set_up, end_with_tree)
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-TEST_WITH(pictures_are_changed_anew_where_no_views_are_wanted, set_up, end_with_tree)
+TEST_WITH(without_views_images_are_changed_in_every_epoch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -309,7 +309,7 @@ TEST_WITH(views_that_cannot_be_are_refused, set_up, end_with_tree)
     const struct tree *tree = *state;
     struct tdm_train_options options = with_views(tree, "run", 2);
     options.augment = "flip,cutmix";
-    fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix them with others; one of the two");
+    fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix images; one of the two");
     options.augment = NULL;
     fails_with(&options, TDM_E_USAGE, "--views 2 requires changed images");
     options.augment = "flip";
