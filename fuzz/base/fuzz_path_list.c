@@ -1,7 +1,7 @@
 /* Lists of paths: what comes out is as long as what went in, in order, and never empty. */
 #include "fuzz.h"
 #include "base/memory.h"
-#include "base/file/path_list.h"
+#include "base/file/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {

@@ -19,52 +19,43 @@ int tdmi_host_count(void)
     return 1;
 }
 
-tdm_status tdmi_host_open(int index, tdmi_device **device, tdm_error *err)
+tdm_status tdmi_host_open(int index TDMI_UNUSED, tdmi_device **device, tdm_error *err TDMI_UNUSED)
 {
-    (void)index;
-    (void)err;
     *device = (tdmi_device *)(uintptr_t)&the_host;
     return TDM_OK;
 }
 
-void tdmi_host_close(tdmi_device *device)
+void tdmi_host_close(tdmi_device *device TDMI_UNUSED)
 {
-    (void)device;
 }
 
-void *tdmi_host_alloc(tdmi_device *device, size_t bytes)
+void *tdmi_host_alloc(tdmi_device *device TDMI_UNUSED, size_t bytes)
 {
-    (void)device;
     return tdmi_alloc_large(bytes);
 }
 
-void tdmi_host_free(tdmi_device *device, void *memory)
+void tdmi_host_free(tdmi_device *device TDMI_UNUSED, void *memory)
 {
-    (void)device;
     tdmi_free_large(memory);
 }
 
-tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,
-                          tdm_error *err)
+tdm_status tdmi_host_copy(tdmi_stream *stream TDMI_UNUSED, void *to, const void *from, size_t bytes,
+                          tdm_error *err TDMI_UNUSED)
 {
-    (void)stream;
-    (void)err;
     memcpy(to, from, bytes);
     return TDM_OK;
 }
 
-void tdmi_host_clear(tdmi_stream *stream, void *memory, size_t bytes)
+void tdmi_host_clear(tdmi_stream *stream TDMI_UNUSED, void *memory, size_t bytes)
 {
-    (void)stream;
     memset(memory, 0, bytes);
 }
 
-void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+void tdmi_host_tail(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_judgement *judgements,
                     const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail)
 {
     int correct = 0;
     double loss = 0.0;
-    (void)stream;
     for (int i = 0; i < n; i++) {
         const bool is_other = mixed && mixed[i].weight < 0.5f;
         correct += judgements[i].predicted == (is_other ? mixed[i].other : labels[i]);
@@ -75,9 +66,9 @@ void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements
     tail[TDMI_TAIL_LOSS] = (float)loss;
 }
 
-tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
+tdm_status tdmi_host_stream_open(tdmi_device *device TDMI_UNUSED, tdmi_stream **stream,
+                                 tdm_error *err)
 {
-    (void)device;
     *stream = tdmi_alloc(1, sizeof **stream);
     return *stream ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "opening a stream: out of memory");
 }

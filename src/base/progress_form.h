@@ -16,7 +16,7 @@ enum { TDMI_PROGRESS_BYTES = 1024 };
 /* One line of at most columns characters, without line end. */
 void tdmi_progress_bar(const struct tdmi_progress_view *view, int columns,
                        char text[TDMI_PROGRESS_BYTES]);
-/* A sentence-like line for logs, without line end; is_last tells the time taken, not the time left.
+/* A sentence-like line for logs, without line end; is_last: with the time taken, not the time left.
  */
 void tdmi_progress_line(const struct tdmi_progress_view *view, int is_last,
                         char text[TDMI_PROGRESS_BYTES]);

@@ -26,59 +26,32 @@
 
 /* ---- denormals ---------------------------------------------------------------------------- */
 
-/* The floating-point control word of this thread: MXCSR on x86, FPCR on arm64. */
+/* The floating-point control word of this thread: MXCSR on x86, FPCR on arm64; none elsewhere. */
 #if defined(__SSE2__)
 
-typedef unsigned int control_word;
-static const control_word flush_bits = 0x8040; /* FTZ, bit 15: results; DAZ, bit 6: operands */
-
-static control_word read_control(void)
-{
-    return _mm_getcsr();
-}
-
-static void write_control(control_word word)
-{
-    _mm_setcsr(word);
-}
+enum { flush_bits = 0x8040 }; /* FTZ, bit 15: results; DAZ, bit 6: operands */
+#define READ_CONTROL(word) ((word) = _mm_getcsr())
+#define WRITE_CONTROL(word) _mm_setcsr((unsigned)(word))
 
 #elif defined(__aarch64__)
 
-typedef uint64_t control_word;
-static const control_word flush_bits = (control_word)1 << 24; /* FZ */
-
-static control_word read_control(void)
-{
-    control_word word;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(word));
-    return word;
-}
-
-static void write_control(control_word word)
-{
-    __asm__ volatile("msr fpcr, %0" : : "r"(word));
-}
+enum { flush_bits = 1 << 24 }; /* FZ */
+#define READ_CONTROL(word) __asm__ volatile("mrs %0, fpcr" : "=r"(word))
+#define WRITE_CONTROL(word) __asm__ volatile("msr fpcr, %0" : : "r"(word))
 
 #else
 
-typedef unsigned int control_word;
-static const control_word flush_bits = 0;
-
-static control_word read_control(void)
-{
-    return 0;
-}
-
-static void write_control(control_word word)
-{
-    (void)word;
-}
+enum { flush_bits = 0 };
+#define READ_CONTROL(word) ((word) = 0)
+#define WRITE_CONTROL(word) ((void)(word))
 
 #endif
 
 void tdmi_thread_flush_denormals(void)
 {
-    write_control(read_control() | flush_bits);
+    uint64_t word;
+    READ_CONTROL(word);
+    WRITE_CONTROL(word | flush_bits);
 }
 
 /* ---- looking before sleeping -------------------------------------------------------------- */
@@ -327,9 +300,10 @@ int tdmi_pool_threads(const tdmi_pool *pool)
 static void work_as_caller(tdmi_pool *pool)
 {
     struct worker *caller = &pool->workers[0];
-    control_word before = read_control();
+    uint64_t before;
     int cpus[TDMI_CPUS_MAX], n_cpus = 0;
-    write_control(before | flush_bits);
+    READ_CONTROL(before);
+    WRITE_CONTROL(before | flush_bits);
     if (caller->cpu >= 0)
         n_cpus = tdmi_affinity_mask(cpus, TDMI_CPUS_MAX);
     if (n_cpus > 0)
@@ -337,7 +311,7 @@ static void work_as_caller(tdmi_pool *pool)
     work(caller);
     if (n_cpus > 0)
         tdmi_affinity_bind(cpus, n_cpus);
-    write_control(before);
+    WRITE_CONTROL(before);
 }
 
 static void announce(tdmi_pool *pool)

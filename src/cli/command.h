@@ -20,10 +20,10 @@ struct tdmi_argument {
 };
 
 /* A data set, as one argument. */
-#define TDMI_ARGUMENT_SRC                                                                     \
-    {                                                                                         \
-        .name = "SRC", .help = "labelled images: class folders, archives, lists, Parquet or " \
-                               "Delta tables, IDX or CIFAR files"                             \
+#define TDMI_ARGUMENT_SRC                                                                      \
+    {                                                                                          \
+        .name = "SRC", .help = "labelled images: class folders, archives, WebDataset shards, " \
+                               "lists, Parquet or Delta tables, IDX or CIFAR files"            \
     }
 
 /* A trained model, as one argument. */
@@ -49,9 +49,10 @@ struct tdmi_call {
     const char *const *arguments; /* as many as the argument table allows */
     int n_arguments;
     struct tdmi_watch *watch; /* shows the events of the work (cli/watch.h) */
-    struct tdmi_output *out;  /* standard output, for people; unused when json is set */
-    tdm_json_writer *json;    /* NULL unless --json: inside the one object that is printed */
-    int exit_status;          /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
+    /* The result goes to both, and both accept NULL: */
+    struct tdmi_output *out; /* standard output, for people; NULL with --json */
+    tdm_json_writer *json;   /* NULL unless --json: inside the one object that is printed */
+    int exit_status;         /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
 };
 
 struct tdmi_command {

@@ -136,7 +136,7 @@ static void print_command(struct tdmi_output *out, const struct tdmi_command *co
 
 void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command)
 {
-    int width = tdmi_output_width(out->stream);
+    int width = tdmi_output_width(out);
     struct tdmi_globals globals = {0};
     int column = widest_option(tdmi_global_options, &globals, 0) + 4;
     if (command) {

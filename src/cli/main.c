@@ -147,37 +147,24 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 
 /* ---- one run ---------------------------------------------------------------------------- */
 
-/* A wrong argument ends the reading early; the environment may still ask for errors as
- * JSON. Other mistakes are reported later. */
-static void learn_form(struct frame *frame)
-{
-    tdm_error ignored = {0};
-    const bool json = frame->globals.json;
-    if (tdmi_settings_read_environment(&frame->settings, (const char *const *)environ, &ignored) ==
-        TDM_OK)
-        tdmi_settings_store(&frame->settings, &frame->globals, frame->values.bytes);
-    frame->globals.json |= json;
-}
-
+/* Values read before an error are kept: the form of the message depends on them. So a wrong
+ * argument is reported only after the environment was read. */
 static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *err)
 {
     struct tdmi_settings *settings = &frame->settings;
     struct tdmi_globals *globals = &frame->globals;
+    tdm_error ignored = {0};
     tdm_status status = tdmi_settings_read_arguments(settings, argc, argv, err);
     if (settings->command && settings->command->defaults)
         settings->command->defaults(frame->values.bytes);
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status != TDM_OK) {
-        learn_form(frame);
-        return status;
-    }
-    if (globals->help || globals->version)
+    if (status == TDM_OK && (globals->help || globals->version))
         return TDM_OK;
-
-    /* Values read before an error are kept: the form of the message depends on them. */
-    status = tdmi_settings_read_environment(settings, (const char *const *)environ, err);
+    const tdm_status environment = tdmi_settings_read_environment(
+        settings, (const char *const *)environ, status == TDM_OK ? err : &ignored);
     tdmi_settings_store(settings, globals, frame->values.bytes);
     TDMI_TRY(status);
+    TDMI_TRY(environment);
     status = globals->config ? tdmi_settings_read_config(settings, globals->config, err) : TDM_OK;
     tdmi_settings_store(settings, globals, frame->values.bytes);
     TDMI_TRY(status);
@@ -204,17 +191,13 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
 {
     const struct tdmi_command *command = frame->settings.command;
     if (frame->globals.version) {
-        if (json)
-            tdm_json_string(json, "version", tdm_version());
-        else
-            tdmi_print(&frame->out, "tandem %s\n", tdm_version());
+        tdm_json_string(json, "version", tdm_version());
+        tdmi_print(json ? NULL : &frame->out, "tandem %s\n", tdm_version());
         return true;
     }
     if (frame->globals.help || argc == 1) {
-        if (json)
-            tdmi_help_write_json(json, command);
-        else
-            tdmi_help_print(&frame->out, command);
+        tdmi_help_write_json(json, command);
+        tdmi_help_print(json ? NULL : &frame->out, command);
         return true;
     }
     return false;
@@ -232,7 +215,7 @@ static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_er
         .arguments = settings->arguments,
         .n_arguments = settings->n_arguments,
         .watch = &watch,
-        .out = &frame->out,
+        .out = json ? NULL : &frame->out,
         .json = json,
     };
     if (!settings->command)

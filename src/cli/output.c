@@ -42,7 +42,7 @@ static void put_piece(void *to, const char *piece, size_t n_bytes)
 static void print(struct tdmi_output *out, size_t most_bytes, const char *format, va_list arguments)
 {
     struct block block = {.out = out};
-    if (out->problem)
+    if (!out || out->problem)
         return;
     tdmi_quote_pieces(put_piece, &block, most_bytes, format, arguments);
     flush_block(&block);
@@ -58,7 +58,7 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...)
 
 void tdmi_print_raw(struct tdmi_output *out, const char *text)
 {
-    if (out->problem)
+    if (!out || out->problem)
         return;
     errno = 0;
     if (fputs(text, out->stream) == EOF)
@@ -125,7 +125,7 @@ void tdmi_print_next(struct tdmi_output *out, const char *command, const char *w
 
 static tdm_status explain(const struct tdmi_output *out, tdm_error *err)
 {
-    if (!out->problem)
+    if (!out || !out->problem)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED, "the result could not be written to standard output: %s",
                     strerror(out->problem));
@@ -133,7 +133,7 @@ static tdm_status explain(const struct tdmi_output *out, tdm_error *err)
 
 tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err)
 {
-    if (!out->problem && fflush(out->stream) != 0)
+    if (out && !out->problem && fflush(out->stream) != 0)
         out->problem = errno;
     return explain(out, err);
 }
@@ -146,11 +146,10 @@ tdm_status tdmi_output_close(struct tdmi_output *out, tdm_error *err)
     return explain(out, err);
 }
 
-int tdmi_output_width(FILE *stream)
+int tdmi_output_width(const struct tdmi_output *out)
 {
     struct winsize window;
-    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &window) != 0 ||
-        window.ws_col == 0)
+    if (!out || ioctl(fileno(out->stream), TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
         return 80;
     return window.ws_col < 40 ? 40 : window.ws_col > 100 ? 100 : window.ws_col;
 }

@@ -13,9 +13,9 @@ struct tdmi_output {
     int problem; /* errno of the first write that failed, 0 while all went well */
 };
 
-/* For people: %s is quoted as base/text/quote.h says, counts its width in characters, and loses its
- * middle beyond 1,000 bytes. The first failure is kept and later calls do nothing, so callers may
- * check once, at the end. */
+/* For people; nothing where out is NULL. %s is quoted as base/text/quote.h says, counts its width
+ * in characters, and loses its middle beyond 1,000 bytes. The first failure is kept and later calls
+ * do nothing, so callers may check once, at the end. */
 void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 3);
 /* A field of CSV, as RFC 4180 quotes: in quotes where it has a comma, a quote (then doubled) or a
  * line end. A line feed stays; other controls are spelled as for people. */
@@ -33,9 +33,8 @@ tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err) TDM_MUST_U
 /* The last check: what only closing tells (a full network disk). */
 tdm_status tdmi_output_close(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
 
-/* The width to wrap at: of the terminal behind stream, at most 100 and at least 40; 80 elsewhere.
- */
-int tdmi_output_width(FILE *stream);
+/* The width to wrap at: of the terminal, at most 100 and at least 40; 80 elsewhere. */
+int tdmi_output_width(const struct tdmi_output *out);
 /* Words of text at column indent, wrapped before width. The first line is taken to stand at column
  * already; no newline at the end. */
 void tdmi_print_wrapped(struct tdmi_output *out, const char *text, int column, int indent,

@@ -21,23 +21,17 @@ static tdm_status answer(struct tdmi_call *call, tdm_model *model,
                          const struct tdm_serve_options *options, tdm_error *err)
 {
     tdm_server *server = NULL;
-    tdm_status status = TDM_OK;
     TDMI_TRY(tdm_server_start(model, options, &server, err));
     tdm_log(TDM_LOG_INFO, "%s with %d classes answers at %s until Ctrl-C", tdm_model_name(model),
             tdm_model_classes(model), tdm_server_url(server));
-    if (!call->json) {
-        tdmi_print(call->out, "%s\n", tdm_server_url(server));
-        status = tdmi_output_check(call->out, err);
-    }
+    tdmi_print(call->out, "%s\n", tdm_server_url(server));
+    const tdm_status status = tdmi_output_check(call->out, err);
     if (status == TDM_OK)
         tdm_server_wait(server);
-    if (call->json)
-        tdm_json_string(call->json, "url", tdm_server_url(server));
+    tdm_json_string(call->json, "url", tdm_server_url(server));
     const struct tdm_serve_counts counts = tdm_server_stop(server);
-    if (call->json) {
-        tdm_json_integer(call->json, "requests", counts.requests);
-        tdm_json_integer(call->json, "pictures", counts.pictures);
-    }
+    tdm_json_integer(call->json, "requests", counts.requests);
+    tdm_json_integer(call->json, "pictures", counts.pictures);
     tdm_log(TDM_LOG_INFO, "%lld %s answered, %lld %s predicted", (long long)counts.requests,
             counts.requests == 1 ? "request was" : "requests were", (long long)counts.pictures,
             counts.pictures == 1 ? "image" : "images");

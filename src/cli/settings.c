@@ -25,18 +25,12 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
     for (int t = 0; t < TDMI_TABLES; t++) {
         const struct tdmi_option *table = table_of(settings, t);
         const struct tdmi_option *row = tdmi_option_find(table, name);
-        if (row) {
+        if (row && setting)
             *setting = &settings->of[t][row - table];
+        if (row)
             return row;
-        }
     }
     return NULL;
-}
-
-static const struct tdmi_option *find_option(const struct tdmi_settings *settings, const char *name)
-{
-    const struct tdmi_option *row = tdmi_option_find(table_of(settings, TDMI_TABLE_OWN), name);
-    return row ? row : tdmi_option_find(tdmi_global_options, name);
 }
 
 static const char *command_words(const struct tdmi_settings *settings, char *text, size_t bytes)
@@ -123,9 +117,9 @@ static tdm_status read_long_option(struct tdmi_settings *settings, struct cursor
 
     snprintf(where, sizeof where, "%.*s", length, typed);
     snprintf(name, sizeof name, "%s", where + 2);
-    option = strchr(name, '_') ? NULL : find_option(settings, name);
+    option = strchr(name, '_') ? NULL : tdmi_settings_find(settings, name, NULL);
     if (!option && strncmp(name, "no-", 3) == 0) {
-        option = find_option(settings, name + 3);
+        option = tdmi_settings_find(settings, name + 3, NULL);
         is_negated = option && option->type == TDMI_OPTION_FLAG;
         option = is_negated ? option : NULL;
     }
@@ -150,8 +144,8 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     const char *value;
     char where[3] = {'-', typed[1], '\0'};
     if (strcmp(typed, "-h") == 0)
-        return set(settings, find_option(settings, "help"), TDMI_FROM_COMMAND_LINE, typed, "true",
-                   err);
+        return set(settings, tdmi_settings_find(settings, "help", NULL), TDMI_FROM_COMMAND_LINE,
+                   typed, "true", err);
     for (const struct tdmi_option *row = table_of(settings, TDMI_TABLE_OWN); row->name; row++)
         if (row->letter && row->letter == typed[1])
             option = row;
@@ -259,7 +253,7 @@ static tdm_status read_variables(struct tdmi_settings *settings, const struct td
 }
 
 /* A variable meant for this command that no option answers to is most likely mistyped. */
-static void warn_of_strays(const struct tdmi_settings *settings, const char *const *environment)
+static void warn_of_strays(struct tdmi_settings *settings, const char *const *environment)
 {
     char prefix[64] = "TANDEM_";
     append_upper(prefix, sizeof prefix, settings->command->name);
@@ -272,7 +266,7 @@ static void warn_of_strays(const struct tdmi_settings *settings, const char *con
                  *environment + length);
         for (char *at = name; *at; at++)
             *at = (char)(*at >= 'A' && *at <= 'Z' ? *at + 32 : *at);
-        const struct tdmi_option *option = find_option(settings, name);
+        const struct tdmi_option *option = tdmi_settings_find(settings, name, NULL);
         if (!option || option->is_command_line_only)
             tdm_log(TDM_LOG_WARNING, "the environment variable %.*s names no option of tandem %s",
                     (int)strcspn(*environment, "="), *environment, settings->command->name);

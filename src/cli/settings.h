@@ -48,7 +48,8 @@ tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
 /* TDM_E_INPUT when path cannot be read or is no config text, TDM_E_USAGE for what it says. */
 tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char *path,
                                      tdm_error *err) TDM_MUST_USE;
-/* The command's row of that name, else the global one, and its setting; NULL: there is none. */
+/* The command's row of that name, else the global one, and its setting, which may be NULL as an
+ * argument; NULL: there is none. */
 const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, const char *name,
                                              struct tdmi_setting **setting);
 /* Are there as many positional arguments as the command takes? */

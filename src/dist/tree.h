@@ -25,12 +25,11 @@ struct tdmi_tree_addition {
     int to, left, right;
 };
 
-/* Do the groups [first, end) of n_shards form a subtree? */
+/* Do the shards [first, end) of n_shards form a subtree? */
 bool tdmi_tree_is_subtree(int first, int end, int n_shards);
 
-/* What is left to add until the first part holds the sum of the subtree that all parts are
- * together, the last one ending before `end`: their number, n_parts - 1, in the order in which they
- * are due. */
+/* List the additions, in order, after which the first part holds the sum of the subtree that all
+ * parts make up together; the last part ends before `end`. Return their number, n_parts - 1. */
 int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_shards,
                    struct tdmi_tree_addition *additions);
 /* Values [first, first + n) of each. Only the first part changes. Ranges that do not overlap may be
@@ -38,5 +37,5 @@ int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int
 void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
                    int n_additions, int64_t first, int64_t n);
 
-/* All of it for sums in double: rows of n values, one a shard, into the first. */
+/* Add the whole tree at once, for rows of n doubles, one row a shard, into the first row. */
 void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n);

@@ -206,27 +206,23 @@ static bool is_trained_norm(const tdmi_plan *plan, int node)
            plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
 }
 
-/* Compute the sums of a virtual norm that the conv before it did not take. */
+static void run_kernel(const tdmi_executor *executor, struct tdmi_values values, int index,
+                       float *sums, tdmi_kernel_run *run, struct tdmi_buffer workspace)
+{
+    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    call.workspace = at(executor, workspace);
+    run(executor->stream, &executor->plan->nodes[index].desc, &call);
+}
+
+/* Compute the sums of a batch norm, unless it is virtual and the conv before it has taken them. */
 static void reduce_forward(const tdmi_executor *executor, struct tdmi_values values, int index,
                            float *sums)
 {
-    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
-    if (it->desc.keeps_statistics)
-        return;
-    if (it->is_virtual && executor->plan->nodes[it->in[0].node].desc.fusion.gives_sums)
-        return;
-    struct tdmi_op_call call = call_of(executor, values, index, sums);
-    call.workspace = at(executor, it->forward_workspace);
-    it->kernel->reduce_forward(executor->stream, &it->desc, &call);
-}
-
-static void run_forward(const tdmi_executor *executor, struct tdmi_values values, int index,
-                        float *sums)
-{
-    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
-    struct tdmi_op_call call = call_of(executor, values, index, sums);
-    call.workspace = at(executor, it->forward_workspace);
-    it->kernel->forward(executor->stream, &it->desc, &call);
+    const struct tdmi_node_plan *nodes = executor->plan->nodes, *it = &nodes[index];
+    if (!it->desc.keeps_statistics &&
+        !(it->is_virtual && nodes[it->in[0].node].desc.fusion.gives_sums))
+        run_kernel(executor, values, index, sums, it->kernel->reduce_forward,
+                   it->forward_workspace);
 }
 
 /* All links of the chain that ends here. */
@@ -249,11 +245,9 @@ static void reduce_backward(const tdmi_executor *executor, struct tdmi_values va
                             float *sums)
 {
     const struct tdmi_node_plan *it = &executor->plan->nodes[index];
-    if (it->is_virtual)
-        return;
-    struct tdmi_op_call call = call_of(executor, values, index, sums);
-    call.workspace = at(executor, it->backward_workspace);
-    it->kernel->reduce_backward(executor->stream, &it->desc, &call);
+    if (!it->is_virtual)
+        run_kernel(executor, values, index, sums, it->kernel->reduce_backward,
+                   it->backward_workspace);
 }
 
 static void run_backward(const tdmi_executor *executor, struct tdmi_values values, int index,
@@ -288,12 +282,12 @@ tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor, tdm_er
 {
     const struct tdmi_shard *shard = &executor->shard;
     if (!executor->staging || !shard->labels)
-        return TDM_OK; /* they are where they were wanted */
+        return TDM_OK; /* they are in the caller's memory already */
     return TDM_WRAP(err,
                     executor->plan->backend->memory.download(
                         executor->stream, executor->given.judgements, shard->judgements,
                         (size_t)shard->n * sizeof *shard->judgements, err),
-                    "fetching verdicts");
+                    "downloading losses and predictions");
 }
 
 static int64_t start_clock(const tdmi_executor *executor)
@@ -320,13 +314,14 @@ static void stop_clock(const tdmi_executor *executor, double *seconds, int node,
 static void step_forward(tdmi_executor *executor, struct tdmi_values values, int index, float *sums)
 {
     const tdmi_plan *plan = executor->plan;
-    const bool is_silent = tdmi_plan_is_silent(plan, index) || plan->nodes[index].chained_by >= 0;
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    const bool is_silent = tdmi_plan_is_silent(plan, index) || it->chained_by >= 0;
     int64_t begin = start_clock(executor);
     for (int i = 0; i < in_a_row(executor); i++)
-        if (plan->nodes[index].n_links > 1)
+        if (it->n_links > 1)
             run_chain(executor, values, index);
         else if (!is_silent)
-            run_forward(executor, values, index, sums);
+            run_kernel(executor, values, index, sums, it->kernel->forward, it->forward_workspace);
     stop_clock(executor, executor->profile.forward_s, index, begin);
     if (index + 1 >= plan->graph->n_nodes || !is_trained_norm(plan, index + 1))
         return;
@@ -475,8 +470,9 @@ static tdm_status fetch(const tdmi_executor *executor, enum tdmi_dtype type, con
     const size_t bytes = tdmi_dtype_bytes(type) * (size_t)n;
     char *raw = (char *)(to + n) - bytes;
     TDM_TRY(backend->memory.download(executor->stream, raw, from, bytes, err), err,
-            "fetching what the network gives");
-    TDM_TRY(backend->stream.wait(executor->stream, err), err, "fetching what the network gives");
+            "downloading the output of the network");
+    TDM_TRY(backend->stream.wait(executor->stream, err), err,
+            "downloading the output of the network");
     if (type != TDMI_DTYPE_F32)
         tdmi_floats_load(type, to, raw, n);
     return TDM_OK;

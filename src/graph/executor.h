@@ -92,7 +92,7 @@ void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
  *     begin, then  forward_part(0, a - 1)  exchange at norm a  forward_part(a, b - 1)  …
  */
 
-/* Start a group of total_images over all executors; its arrays must stay until backward has run. */
+/* Start a batch of total_images over all executors; its arrays must stay until backward has run. */
 void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images);
 /* The last node of the part that begins at `node`. Forward parts end before a batch norm or at the
  * last node; backward ones, going down to `lowest`, after which one is next, or there. */

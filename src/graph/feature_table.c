@@ -46,7 +46,7 @@ static tdm_status reserve(tdmi_feature_table *kept, tdm_error *err)
                                        : tdmi_alloc_aligned(ready_bytes);
     if (!kept->ready)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "reserving %zu KiB to bring rows to the device: out of "
+                        "reserving %zu KiB to upload rows to the device: out of "
                         "memory",
                         ready_bytes >> 10);
     TDM_TRY(streams->open(options->device, &kept->copies, err), err, "a stream for rows");
@@ -99,11 +99,11 @@ tdm_status tdmi_feature_table_flush(tdmi_feature_table *kept, tdm_error *err)
     kept->n_ready = 0;
     kept->is_lent = true;
     TDM_TRY(backend->memory.upload(kept->copies, to, kept->ready, (size_t)n * kept->row_bytes, err),
-            err, "bringing %d rows to the device", n);
+            err, "uploading %d rows to the device", n);
     if (!kept->is_there)
         return TDM_OK;
     return TDM_WRAP(err, backend->stream.event_record(kept->copies, kept->is_there, err),
-                    "bringing %d rows to the device", n);
+                    "uploading %d rows to the device", n);
 }
 
 /* Memory that is copied from belongs to the copy until it has been waited for. */
@@ -113,7 +113,7 @@ static tdm_status take_back(tdmi_feature_table *kept, tdm_error *err)
         return TDM_OK;
     kept->is_lent = false;
     return TDM_WRAP(err, kept->options.backend->stream.wait(kept->copies, err),
-                    "bringing rows to the device");
+                    "uploading rows to the device");
 }
 
 tdm_status tdmi_feature_table_put(tdmi_feature_table *kept, const float *values, int64_t *number,

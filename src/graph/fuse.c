@@ -1,6 +1,6 @@
 /*
  * Fusion: which nodes need no pass over memory of their own, because the kernel before or after
- * them carries their work.
+ * them does their work.
  *
  *     without training:  conv, batch norm, add and relu in a row are one call, the conv's; the
  *                        norm is folded into its packed weights. That is a group.
@@ -12,10 +12,10 @@
  *                        that is not virtual: it writes what the last of them gives, and backward
  *                        it gives the residual its gradient, too.
  *
- * Training starts from the wish that every batch norm and activation were virtual and takes back
- * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
- * it ends. A network that is trained from some node on has both: groups before that border, wishes
- * behind it, and nothing that reaches across.
+ * Training first marks every batch norm and activation as virtual and then makes those real that
+ * some kernel cannot fuse, until nothing changes: each round makes at least one node real, so it
+ * ends. A network with frozen layers has both: groups before the freeze point, virtual nodes behind
+ * it, and no fusion across it.
  */
 #include "graph/plan.h"
 
@@ -271,7 +271,7 @@ static bool gradients_meet(const tdmi_plan *plan, const struct tdmi_node *node)
            tdmi_gradient_of(source_of(plan, node->inputs[1]));
 }
 
-/* Fill in what the node is asked to carry; false when some node had to be made real for it. */
+/* Set the fusion of the node; false when some node had to be made real for it. */
 static bool settle(tdmi_plan *plan, int node)
 {
     const struct tdmi_node *of = &plan->graph->nodes[node];

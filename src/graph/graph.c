@@ -87,7 +87,7 @@ static tdm_status add_tensors(tdmi_graph *graph, struct tdmi_node *node, tdm_err
     return TDM_OK;
 }
 
-/* For as many as one node can bring. */
+/* Make room for the tensors of one more node. */
 static bool make_room_for_tensors(tdmi_graph *graph)
 {
     struct tdmi_tensor *params = with_room(graph, graph->params, graph->n_params, TDMI_OP_PARAMS,
@@ -209,17 +209,17 @@ tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err
 tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base, tdm_error *err)
 {
     if (end < 1 || end >= graph->n_nodes)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "a base of %d nodes of %d was asked for; 1 to %d are accepted", end,
+        return TDM_FAIL(err, TDM_E_USAGE, "a backbone of %d nodes of %d; 1 to %d are accepted", end,
                         graph->n_nodes, graph->n_nodes - 1);
     for (int i = end; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_inputs; k++)
             if (graph->nodes[i].inputs[k] < end - 1)
-                return TDM_FAIL(err, TDM_E_USAGE,
-                                "a base that ends with node '%s' gives more than that one: '%s' "
-                                "reads '%s'",
-                                graph->nodes[end - 1].name, graph->nodes[i].name,
-                                graph->nodes[graph->nodes[i].inputs[k]].name);
+                return TDM_FAIL(
+                    err, TDM_E_USAGE,
+                    "a backbone that ends with node '%s' has more than one output: '%s' "
+                    "reads '%s'",
+                    graph->nodes[end - 1].name, graph->nodes[i].name,
+                    graph->nodes[graph->nodes[i].inputs[k]].name);
     TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *made = tdmi_graph_begun(graph, end);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "taking a network apart: out of memory");

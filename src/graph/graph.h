@@ -39,7 +39,7 @@ typedef struct tdmi_graph {
     tdmi_arena arena; /* holds all below */
     struct tdmi_node *nodes;
     int n_nodes, node_capacity;
-    int head; /* its first node: what comes before it can be frozen; 0: nobody said */
+    int head; /* its first node: nodes before it can be frozen; 0: unknown */
     struct tdmi_tensor *params, *states;
     int n_params, n_states, param_capacity, state_capacity;
     int64_t param_values, state_values; /* lengths of the flat arrays, padding included */
@@ -60,12 +60,13 @@ int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name,
                     int second, struct tdmi_op_attrs attrs);
 /* Copy the first n nodes of another graph, to which more can be added; NULL without memory. */
 tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n);
-/* Complete? The last node must be the only one that nobody reads, the first an input. */
+/* Check that the graph is complete: the first node is an input, and only the last one is not read.
+ */
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;
 
-/* The nodes before `end` alone, which must lead to one: its tensors lie where they lie in the
- * whole, so that the values of the whole serve. What a frozen base is. TDM_E_USAGE: more than one
- * of them is read from behind. */
+/* A frozen backbone: the nodes before `end`, of which only the last may be read by nodes behind
+ * them (else TDM_E_USAGE). Its tensors have the same offsets as in the whole graph, whose values it
+ * can use. */
 tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base,
                            tdm_error *err) TDM_MUST_USE;
 
@@ -89,8 +90,8 @@ void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *param
 void tdmi_tensor_init_on_known(const struct tdmi_tensor *tensor, uint64_t seed, int index,
                                float *values);
 
-/* As an array of nodes under key, and back: what a model file carries, so that it can be read when
- * the builder of that name has long changed. */
+/* Write the graph as an array of nodes under key, and read it. Model files have it, so that they
+ * can be read after the builder of that name has changed. */
 void tdmi_graph_to_json(const tdmi_graph *graph, tdm_json_writer *writer, const char *key);
 tdm_status tdmi_graph_from_json(const tdm_json_value *nodes, const char *name, tdmi_graph **graph,
                                 tdm_error *err) TDM_MUST_USE;

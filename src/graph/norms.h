@@ -1,8 +1,8 @@
 /*
- * Batch norms that were folded into the convolutions before them, and left behind doing nothing:
- * every mean 0, every variance 1. What they read can be measured, and then they get statistics
- * back, with scales and shifts that leave what the network computes as it is. And norms whose
- * running statistics are too slow for a training of hundreds of steps.
+ * Batch norms that were folded into the convolutions before them, so that every mean is 0 and every
+ * variance 1. From measured inputs they get statistics back, with scales and shifts that do not
+ * change the function of the network. And norms whose momentum is too small for a training of
+ * hundreds of steps.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 int tdmi_norms_count(const tdmi_graph *graph, int first);
 int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
 
-/* Running statistics of norms from `first` on move by `least` of the way in a step, at least; how
- * many moved by less. */
+/* Raise the momentum (PyTorch's sense) of the norms from `first` on to at least `least`; returns
+ * how many had less. */
 int tdmi_norms_quicken(tdmi_graph *graph, int first, double least);
 
 /* Doubles that the sums of all norms from `first` on take: 2 · channels each, in their order. */

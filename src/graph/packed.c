@@ -68,11 +68,10 @@ static void pack(const tdmi_packed *packed, tdmi_stream *stream, struct tdmi_val
     it->kernel->pack(stream, &it->desc, &call);
 }
 
-static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
+static tdm_status pack_task(void *self, int task, int worker TDMI_UNUSED,
+                            tdm_error *err TDMI_UNUSED)
 {
     const tdmi_packed *packed = self;
-    (void)worker;
-    (void)err;
     pack(packed, packed->stream, packed->values, packed->first_node + task);
     return TDM_OK;
 }

@@ -41,8 +41,8 @@ struct tdmi_node_plan {
     struct tdmi_op_desc desc;
     const struct tdmi_kernel *kernel;
     bool has_backward;
-    /* Nobody computes its y: readers look through it at its source (graph/fuse.c). A virtual batch
-     * norm in training still runs, but passes over no tensor. */
+    /* Its y is never computed: readers look through it at its source (graph/fuse.c). A virtual
+     * batch norm in training still runs, but passes over no tensor. */
     bool is_virtual;
     struct tdmi_node_source in[TDMI_OP_INPUTS]; /* tdmi_plan_reads of them */
     int computed_by; /* virtual, in a group: the node that computes it; else -1 */
@@ -77,11 +77,11 @@ typedef struct tdmi_plan {
     bool is_training;
     enum tdmi_dtype storage;      /* of activations */
     bool allows_tf32;             /* those that are f32 */
-    bool may_vary;                /* see the wish */
+    bool may_vary;                /* see the options */
     size_t most_workspace;        /* that a kernel wants only to be faster; 0: any */
-    tdmi_device *device;          /* lent; see the wish */
+    tdmi_device *device;          /* lent; see the options */
     bool is_apart;                /* no node does another's work */
-    int first_node;               /* nodes before it are not there: see the wish */
+    int first_node;               /* nodes before it are not run: see the options */
     int first_trained;            /* nodes before it are planned as without training */
     bool keeps_statistics;        /* of batch norms that are trained */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
@@ -101,7 +101,7 @@ struct tdmi_plan_options {
     bool may_vary;           /* bits may be others on every run, where that is faster */
     size_t most_workspace;   /* see desc->most_workspace */
     tdmi_device *device;     /* on which it will run; NULL: not known, see desc->device */
-    bool is_apart;           /* without fusion: what tells how much fusion saves */
+    bool is_apart;           /* without fusion: to measure how much fusion saves */
     /* Training: nodes before this one are frozen. They run as without training, batch norms folded,
      * no gradient goes there, and of theirs lives for backward only what trained nodes read. 0:
      * none. */
@@ -126,11 +126,11 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
 void tdmi_plan_free(tdmi_plan *plan);
 TDMI_POINTER_RELEASE(tdmi_plan, tdmi_plan_free)
 
-/* Bytes of one sample as a shard brings it: pixels, or the row that stands for them. */
+/* Bytes of one sample of a group: its pixels, or its feature row. */
 size_t tdmi_plan_sample_bytes(const tdmi_plan *plan);
 
-/* Nothing runs for these at all: readers look through an activation, a group's leader computes the
- * rest of it. */
+/* Does nothing run for the node? Readers look through an activation; the first node of a fused
+ * group computes the rest of it. */
 bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
 
 /* How many of `in` there are: the node's inputs, and the residual of a group that is trained. */

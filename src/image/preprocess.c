@@ -1,7 +1,7 @@
 /*
  * One preprocessing for training, evaluation, prediction and export: decode, fit into the network's
- * input, reduce to grey when requested, and later convert bytes to floats. Sizes are rounded as
- * Pillow's thumbnail() (pad) does, and to the nearest one (crop), as published logits were made;
+ * input, reduce to grey when requested; the op `input` converts bytes to floats. Sizes are rounded
+ * as Pillow's thumbnail() (pad) does, and to the nearest one (crop), as published logits were made;
  * torchvision's Resize truncates.
  */
 #include "image/preprocess.h"

@@ -47,7 +47,7 @@ static void add_window(tdmi_text *text, const struct tdmi_node *node)
     add_pads(text, a);
 }
 
-/* The attributes that the name of the op does not tell. */
+/* The attributes that the name of the op does not show. */
 static void add_detail(tdmi_text *text, const struct tdmi_node *node)
 {
     const struct tdmi_op_attrs *a = &node->attrs;

@@ -98,7 +98,7 @@ static void add_op(tdmi_text *text, const struct tdmi_node *node)
             tdmi_text_printf(text, " stride %d", a->stride);
         break;
     case TDMI_OP_GLOBAL_POOL:
-        tdmi_text_printf(text, "mean of the picture");
+        tdmi_text_printf(text, "mean of the image");
         break;
     case TDMI_OP_BATCH_NORM:
         tdmi_text_printf(text, "batch norm");

@@ -3,7 +3,7 @@
 
 enum { most_rows = 26 };
 
-/* Ops that are told in the box of what they follow. */
+/* Is the op drawn in the box of the node before it? */
 static bool is_small(enum tdmi_op_kind kind)
 {
     return kind == TDMI_OP_BATCH_NORM || kind == TDMI_OP_DROPOUT ||

@@ -14,7 +14,7 @@
  *
  * Lane 0 is the way from the last node up through first inputs; what is beside it stands in lane 1,
  * right above the box that reads it. Batch norms, activations and the like stand in the box of what
- * they follow, if nobody else reads that. A column ends only where all lines into the next come
+ * they follow, if no other box reads that. A column ends only where all lines into the next come
  * from its last box.
  */
 #pragma once

@@ -78,7 +78,6 @@ struct tdmi_http_options {
 };
 
 struct tdmi_http_table {
-    const char *(*version)(void);
     /* The handler is called as soon as *http is set, before start returns. */
     tdm_status (*start)(const struct tdmi_http_options *options, tdmi_http **http, tdm_error *err);
     /* Accept no new connections; open ones continue. */

@@ -73,11 +73,6 @@ struct tdmi_http {
     bool has_thread;
 };
 
-static const char *version(void)
-{
-    return MHD_get_version();
-}
-
 /* ---- time ---------------------------------------------------------------------------------- */
 
 static struct place *place_of(struct MHD_Connection *connection)
@@ -534,7 +529,7 @@ const void *tdmi_plugin_table(size_t *table_bytes);
 const void *tdmi_plugin_table(size_t *table_bytes)
 {
     static const struct tdmi_http_table table = {
-        version, start, quiesce, stop, each_argument, suspend_connection, resume_connection,
+        start, quiesce, stop, each_argument, suspend_connection, resume_connection,
     };
     *table_bytes = sizeof table;
     return &table;

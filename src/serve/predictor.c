@@ -311,26 +311,21 @@ void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *reques
 
 /* ---- start, stop -------------------------------------------------------------------------- */
 
-static tdm_status prepare(tdmi_predictor *predictor, tdm_server *server, tdm_error *err)
-{
-    const int room = TDMI_MODEL_PIECE * tdmi_pool_threads(server->model->pool);
-    predictor->server = server;
-    predictor->room =
-        (struct tdmi_share_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
-                                 .pixels = server->options.request_pixels};
-    TDMI_TRY(TDMI_NEW(predictor->waiting, server->options.requests, err));
-    return TDMI_NEW(predictor->shares, server->options.requests, err);
-}
-
 TDMI_POINTER_RELEASE(tdmi_predictor, tdmi_predictor_free)
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor, tdm_error *err)
 {
     TDMI_AT_END(tdmi_predictor_free_at) tdmi_predictor *made = NULL;
+    const int room = TDMI_MODEL_PIECE * tdmi_pool_threads(server->model->pool);
     TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->server = server;
+    made->room =
+        (struct tdmi_share_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
+                                 .pixels = server->options.request_pixels};
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, NULL);
-    TDMI_TRY(prepare(made, server, err));
+    TDMI_TRY(TDMI_NEW(made->waiting, server->options.requests, err));
+    TDMI_TRY(TDMI_NEW(made->shares, server->options.requests, err));
     if (pthread_create(&made->thread, NULL, run, made) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "the thread that predicts could not be started");
     *predictor = tdmi_take(&made);

@@ -41,9 +41,9 @@ static inline int32_t tdmi_bits_chosen(int32_t mask, int32_t first, int32_t seco
     return (first & mask) | (second & ~mask);
 }
 
-/* Both ways compute all cases and choose by masks, so that compilers make vectors of a loop: they
- * would keep a branch around arithmetic on floats. No f32 on the way is denormal, so threads that
- * flush those get the same. */
+/* Both directions compute all cases and choose by masks, so that compilers make vectors of a loop:
+ * they would keep a branch around arithmetic on floats. No f32 on the way is denormal, so threads
+ * that flush those get the same. */
 static inline float tdmi_float_of_f16(uint16_t bits)
 {
     const int32_t rest = bits & 0x7fff, more = 112 << 23; /* what exponents differ by */

@@ -56,6 +56,7 @@ static tdm_status open_lines(tdmi_lines *lines, tdm_error *err)
     struct stat facts;
     if (lines->file >= 0)
         return TDM_OK;
+    TDMI_AT_END(tdmi_close_at)
     int file = open(lines->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0)
         return refused(lines, "open", err);
@@ -64,12 +65,10 @@ static tdm_status open_lines(tdmi_lines *lines, tdm_error *err)
     lines->end_bytes = size;
     is_right = is_right && find_end(file, &lines->end_bytes) &&
                (size == lines->end_bytes || ftruncate(file, (off_t)lines->end_bytes) == 0);
-    if (!is_right) {
-        tdm_status status = refused(lines, "find the last line of", err);
-        (void)close(file);
-        return status;
-    }
+    if (!is_right)
+        return refused(lines, "find the last line of", err);
     lines->file = file;
+    file = -1;
     return TDM_OK;
 }
 
@@ -150,8 +149,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
     }
     if (n_damaged > 0)
         tdm_log(TDM_LOG_WARNING, "%s: %zu damaged lines are left out", lines->path, n_damaged);
-    if (kept.is_broken)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to cut %s", lines->path);
+    TDMI_TRY(tdmi_text_status(&kept, err));
     if (kept.length_bytes != n_bytes)
         TDMI_TRY(tdmi_file_write(lines->path, tdmi_text_string(&kept), kept.length_bytes, err));
     tdmi_close_at(&lines->file); /* it may be another file now */

@@ -134,12 +134,11 @@ static tdm_status held(const char *path, int file, const char *advice, tdm_error
 static tdm_status new_lock(const char *path, const char *ending, tdmi_lock **lock, tdm_error *err)
 {
     TDMI_AT_END(tdmi_lock_give_at) tdmi_lock *made = NULL;
-    TDM_TRY(TDMI_NEW(made, 1, err), err, "no memory to lock %s", path);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->file = -1;
     tdmi_arena_init(&made->arena, 1024);
     made->path = tdmi_arena_printf(&made->arena, "%s%s", path, ending);
-    if (!made->path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to lock %s", path);
+    TDMI_CHECK_MEMORY(made->path, err);
     *lock = tdmi_take(&made);
     return TDM_OK;
 }

@@ -3,6 +3,7 @@
  * us. Only the essential calls are required, the rest are optional.
  */
 #include "track/nvml.h"
+#include "base/system/plugin.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -60,24 +61,13 @@ enum { nvlinks_max = 18, driver_not_loaded = 9 };
 /* NVML's numbers of queries */
 enum { sm_clock = 1, memory_clock = 2, chip_temperature = 0, pcie_sent = 0, pcie_received = 1 };
 
-/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
- * are the same, ISO C only lets us copy them. */
-static bool look_up(void *library, const char *symbol, void *function, size_t function_bytes)
-{
-    void *found = dlsym(library, symbol);
-    if (!found)
-        return false;
-    memcpy(function, &found, function_bytes);
-    return true;
-}
-
 static tdm_status load(tdmi_nvml *nvml, const char *file, tdm_error *err)
 {
     nvml->library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (!nvml->library)
         return TDM_FAIL(err, TDM_E_ABSENT, "there is no NVIDIA driver (%s is not installed)", file);
-#define X(required, field, symbol, parameters)                                           \
-    if (!look_up(nvml->library, symbol, &nvml->field, sizeof nvml->field) && (required)) \
+#define X(required, field, symbol, parameters)                                  \
+    if (!tdmi_plugin_symbol(nvml->library, symbol, &nvml->field) && (required)) \
         return TDM_FAIL(err, TDM_E_ABSENT, "%s lacks the function %s", file, symbol);
     NVML_CALLS(X)
 #undef X
@@ -137,7 +127,7 @@ int tdmi_nvml_cuda(const tdmi_nvml *nvml)
 }
 
 static void describe_links(const tdmi_nvml *nvml, device_handle handle,
-                           struct tdmi_nvml_device *device)
+                           struct tdm_machine_gpu *device)
 {
     unsigned number;
     if (nvml->pcie_generation && nvml->pcie_generation(handle, &number) == 0)
@@ -160,7 +150,7 @@ static tdm_status find_gpu(const tdmi_nvml *nvml, int index, device_handle *hand
     return TDM_OK;
 }
 
-tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
+tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdm_machine_gpu *device,
                               tdm_error *err)
 {
     device_handle handle;

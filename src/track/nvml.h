@@ -5,20 +5,10 @@
 #pragma once
 
 #include "base/scope.h"
-#include "tandem/error.h"
+#include "tandem/machine.h"
 #include <stdint.h>
 
 typedef struct tdmi_nvml tdmi_nvml;
-
-/* Unknown fields stay 0 or "". */
-struct tdmi_nvml_device {
-    char name[96], uuid[96];
-    int64_t memory_bytes, memory_free_bytes;
-    int compute_major, compute_minor;
-    int pcie_generation, pcie_lanes; /* at most */
-    int nvlinks;                     /* that are up */
-    double power_limit_watts;
-};
 
 /* Reasons for lowered clocks of a GPU; none of them is an error. */
 enum tdmi_nvml_reason {
@@ -56,8 +46,8 @@ int tdmi_nvml_count(const tdmi_nvml *nvml);
 const char *tdmi_nvml_driver(const tdmi_nvml *nvml); /* "550.54.15", lives as long as nvml */
 int tdmi_nvml_cuda(const tdmi_nvml *nvml);           /* 12040 for CUDA 12.4; 0 unknown */
 
-/* index in [0, count). */
-tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
+/* index in [0, count). Unknown fields stay 0 or "". */
+tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdm_machine_gpu *device,
                               tdm_error *err) TDM_MUST_USE;
 /* Takes some 40 ms: PCIe traffic is counted while it waits. */
 tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_sample *sample,

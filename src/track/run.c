@@ -198,8 +198,7 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
     run->record_path = tdmi_path_join(&run->arena, path, "run.json");
     const char *lock = tdmi_path_join(&run->arena, path, "lock");
     const char *metrics = tdmi_path_join(&run->arena, path, "metrics.jsonl");
-    if (run->path == NULL || run->record_path == NULL || lock == NULL || metrics == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
+    TDMI_CHECK_MEMORY(run->path && run->record_path && lock && metrics, err);
     tdmi_lines_init(&run->metrics, metrics);
     enum tdmi_file_kind kind = tdmi_file_kind_of(path);
     if (kind == TDMI_FILE_FORBIDDEN)
@@ -222,7 +221,7 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run, tdm_error *err)
 {
     TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
-    TDM_TRY(TDMI_NEW(made, 1, err), err, "no memory to open the run %s", path);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     TDMI_TRY(fill_run(made, path, mode, err));
     *run = tdmi_take(&made);
     return TDM_OK;
@@ -285,8 +284,7 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json, td
                         SECTIONS);
     const char *name =
         at < run->n_sections ? run->sections[at].name : tdmi_arena_copy(&run->arena, section);
-    if (name == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    TDMI_CHECK_MEMORY(name, err);
     TDM_TRY(tdm_json_read(json, strlen(json), section, &document, err), err,
             "section '%s' of the run record %s", section, run->record_path);
     tdm_json_document_free(run->sections[at].set);
@@ -310,41 +308,6 @@ void tdmi_run_forget(tdmi_run *run, const char *section)
     }
 }
 
-/* The reader limits the depth of what can come here. */
-static void copy_value(tdm_json_writer *json, const char *key, const tdm_json_value *value)
-{
-    int64_t integer = tdm_json_as_integer(value, 0);
-    switch (tdm_json_kind_of(value)) {
-    case TDM_JSON_NULL:
-        tdm_json_null(json, key);
-        break;
-    case TDM_JSON_BOOL:
-        tdm_json_bool(json, key, tdm_json_as_bool(value, false));
-        break;
-    case TDM_JSON_NUMBER:
-        if (integer == tdm_json_as_integer(value, 1)) /* it is one: no fallback was used */
-            tdm_json_integer(json, key, integer);
-        else
-            tdm_json_number(json, key, tdm_json_as_number(value, 0));
-        break;
-    case TDM_JSON_STRING:
-        tdm_json_string(json, key, tdm_json_as_string(value, ""));
-        break;
-    case TDM_JSON_ARRAY:
-        tdm_json_array_begin(json, key);
-        for (size_t i = 0; i < tdm_json_count(value); i++)
-            copy_value(json, NULL, tdm_json_at(value, i));
-        tdm_json_array_end(json);
-        break;
-    case TDM_JSON_OBJECT:
-        tdm_json_object_begin(json, key);
-        for (size_t i = 0; i < tdm_json_count(value); i++)
-            copy_value(json, tdm_json_key_at(value, i), tdm_json_at(value, i));
-        tdm_json_object_end(json);
-        break;
-    }
-}
-
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err)
 {
     if (tdmi_lock_is_in_place(run->lock))
@@ -365,8 +328,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     tdmi_clock_utc(now);
     if (run->started == NULL)
         run->started = tdmi_arena_copy(&run->arena, now);
-    if (run->started == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    TDMI_CHECK_MEMORY(run->started, err);
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = tdm_json_writer_new(2);
     tdm_json_object_begin(json, NULL);
     tdm_json_integer(json, "format_version", TDMI_RUN_FORMAT_VERSION);
@@ -377,8 +339,8 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     tdm_json_integer(json, "sittings", run->sittings + !run->is_counted);
     for (int i = 0; i < run->n_sections; i++) {
         const struct section *section = &run->sections[i];
-        copy_value(json, section->name,
-                   section->set != NULL ? tdm_json_root(section->set) : section->recorded);
+        tdmi_json_copy(json, section->name,
+                       section->set != NULL ? tdm_json_root(section->set) : section->recorded);
     }
     tdm_json_object_end(json);
     TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));

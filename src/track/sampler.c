@@ -171,7 +171,7 @@ tdm_status tdmi_sampler_start(const char *folder, const char *library, int64_t e
                               tdmi_sampler **sampler, tdm_error *err)
 {
     tdmi_sampler *made = NULL;
-    TDM_TRY(TDMI_NEW(made, 1, err), err, "watching GPUs: out of memory");
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->path = tdmi_path_join(&made->arena, folder, "system.jsonl");
     made->library = library ? tdmi_arena_copy(&made->arena, library) : NULL;
     made->every_ms = every_ms > 0 ? every_ms : usual_ms;

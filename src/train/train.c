@@ -28,7 +28,7 @@ static double rate_at(const struct tdmi_session *session, int64_t step)
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Each segment of gradients is reduced over the ranks as soon as it is final. */
+/* Each segment of gradients goes to the transport as soon as it is final. */
 static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
 {
     float *sums = tdmi_step_sums(session->trainer.step);
@@ -402,7 +402,7 @@ static void report_begin(const struct tdmi_session *session)
         snprintf(reason, sizeof reason, ", for a head on %lld images",
                  (long long)session->data.split.n_train);
     tdmi_record_note(&session->record,
-                     "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
+                     "%s: %lld parameters, batch %d in groups of %d, %lld step%s an epoch; %s%s",
                      session->network.definition.name,
                      (long long)session->network.graph->parameters, session->config.batch,
                      session->config.shard, (long long)session->data.steps_per_epoch,

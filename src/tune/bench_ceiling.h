@@ -1,6 +1,6 @@
 /*
- * What a network could at most reach on a backend: its convolutions and dense layers alone, each
- * shape as fast as it ever ran.
+ * The ceiling of a network on a backend: its convolutions and dense layers alone, each shape at its
+ * best time.
  */
 #pragma once
 

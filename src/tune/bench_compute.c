@@ -26,7 +26,6 @@ enum { most_steps = 4096, least_steps = 3 };
 
 struct bench {
     const struct tdm_bench_compute_options *options;
-    struct tdm_train_options train; /* what `train` does unless told otherwise */
     bool is_training;
     struct tdmi_network network;
     const struct tdmi_backend *backend;
@@ -80,8 +79,8 @@ static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *er
     return TDM_OK;
 }
 
-/* What the activations are stored as: f32, or bf16 where the backend has it (f16 needs a loss scale
- * that moves, which is no step alone). */
+/* Choose the type of stored activations: f32, or bf16 where the backend has it (f16 needs a loss
+ * scale that moves, which a single step does not have). */
 static tdm_status read_precision(struct bench *it, tdm_error *err)
 {
     const char *precision = it->options->precision;
@@ -106,7 +105,7 @@ static tdm_status choose(struct bench *it, tdm_error *err)
     TDMI_TRY(tdmi_network_find(o->model, &it->network, err));
     TDMI_TRY(tdmi_backend_find(o->device, &it->backend, &gpu, err));
     TDMI_TRY(read_precision(it, err));
-    TDMI_TRY(tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err));
+    TDMI_TRY(tdmi_optimizer_find(tdm_train_options_default().optimizer, &it->optimizer, err));
     TDM_TRY(it->backend->device.open(gpu, &it->device, err), err, "opening the device %s",
             o->device);
     TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "opening the device %s",
@@ -282,14 +281,14 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
                                 tdm_error *err)
 {
     int64_t begin = 0;
-    double processor = 0.0;
+    double cpu_s = 0.0;
     /* The first touches fresh memory and does not count; nor does one that is recorded. */
     for (int s = it->is_queued ? -2 : -1; s < most_steps; s++) {
         if (s >= least_steps && tdmi_clock_seconds_since(begin) > seconds)
             break;
         if (s == 0) {
             begin = tdmi_clock_ns();
-            processor = tdmi_processor_seconds();
+            cpu_s = tdmi_cpu_seconds();
         }
         int64_t then = tdmi_clock_ns();
         TDM_TRY(run_step(it, err), err, "measuring %s", it->options->model);
@@ -298,9 +297,9 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
     }
-    processor = tdmi_processor_seconds() - processor;
-    if (processor > 0.0)
-        result->processor_rate = (double)it->batch.n * result->steps / processor;
+    cpu_s = tdmi_cpu_seconds() - cpu_s;
+    if (cpu_s > 0.0)
+        result->processor_rate = (double)it->batch.n * result->steps / cpu_s;
     result->rate = tdmi_bench_spread(it->rates, result->steps);
     result->milliseconds = 1e3 * it->batch.n / result->rate.median;
     return TDM_OK;
@@ -409,9 +408,7 @@ tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
     TDMI_OPTIONS(tdm_bench_compute_options, options, tdm_bench_compute_options_default(), err);
     TDMI_RESULT(tdm_bench_compute, result, err);
     TDMI_AT_END(release)
-    struct bench it = {.options = options,
-                       .train = tdm_train_options_default(),
-                       .is_training = options->mode == TDM_BENCH_TRAIN};
+    struct bench it = {.options = options, .is_training = options->mode == TDM_BENCH_TRAIN};
     const int64_t begin = tdmi_clock_ns();
     TDMI_TRY(check(options, err));
     TDMI_TRY(choose(&it, err));

@@ -24,7 +24,7 @@ enum {
 };
 static const int64_t preload_bytes = (int64_t)256 << 20;
 
-/* What one thread of the ceiling works with. */
+/* Memory of one thread of the ceiling. */
 struct hand {
     struct tdmi_preprocess_scratch scratch;
     tdmi_image shown; /* in the size of the table */
@@ -41,19 +41,19 @@ struct bench {
     int64_t n_items; /* of the source */
     int64_t *items;  /* what the loader reads; repeated */
     int64_t n_positions;
-    bool *is_bad; /* by item: met and of no use */
+    bool *is_bad; /* by item: found undecodable */
     tdmi_order order;
     tdmi_loader *loader;
     uint32_t epoch; /* where the next round begins */
     int64_t position;
-    tdmi_text *files; /* of the first pictures in that order */
+    tdmi_text *files; /* of the first images in that order */
     int64_t *file_items;
     int64_t n_files;
     struct hand *hands;
     int64_t until_ns; /* of the ceiling's round */
     atomic_llong next_file, n_done;
     double rates[3][MAX_ROUNDS];     /* loader, ceiling, their ratio */
-    double processor[3][MAX_ROUNDS]; /* the same, per second of processor time */
+    double processor[3][MAX_ROUNDS]; /* the same, per second of CPU time */
 };
 
 void tdm_bench_loader_options_init(struct tdm_bench_loader_options *options, size_t struct_bytes)
@@ -68,7 +68,7 @@ static tdm_status check(const struct tdm_bench_loader_options *o, tdm_error *err
     if (o->size < 1 || o->size > 4096 || o->batch < 1 || o->batch > 65536 || o->threads < 0 ||
         !(o->seconds >= 0.5 && o->seconds <= 3600))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "a loader is measured with pictures of 1 to 4096 pixels, batches of 1 to "
+                        "a loader is measured with images of 1 to 4096 pixels, batches of 1 to "
                         "65536 and for 0.5 to 3600 seconds; found %d, %d and %g",
                         o->size, o->batch, o->seconds);
     return TDM_OK;
@@ -80,7 +80,7 @@ static tdm_status open_source(struct bench *it, tdm_error *err)
 {
     const struct tdm_bench_loader_options *o = it->options;
     TDM_TRY(tdmi_source_open(o->source, &o->how, &it->source, err), err,
-            "opening the pictures to load");
+            "opening the images to load");
     TDM_TRY(tdmi_pool_new(o->threads, false, &it->pool, err), err, "starting threads");
     it->n_items = tdmi_source_items(it->source);
     it->preprocess = (struct tdmi_preprocess){.width = o->size,
@@ -130,7 +130,7 @@ static tdm_status open_loader(struct bench *it, tdm_error *err)
                                          .threads = tdmi_pool_threads(it->pool)};
     TDM_TRY(tdmi_augment_read(it->options->augment != NULL ? it->options->augment : "",
                               &loader.augment, err),
-            err, "reading what is done to pictures");
+            err, "reading the augmentation");
     if (tdmi_augment_has_mix(&loader.augment))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "mixup and cutmix are work of a training's step, not of the loader; "
@@ -198,20 +198,20 @@ static void release(struct bench *it)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* One round of the loader; rates in good pictures per second. */
+/* One round of the loader; rates in good images per second. */
 static tdm_status run_loader(struct bench *it, double seconds, int round, int64_t *n_images,
                              tdm_error *err)
 {
-    double processor = tdmi_processor_seconds();
+    double processor = tdmi_cpu_seconds();
     int64_t start = tdmi_clock_ns(), n_good = 0;
     double took = 0.0;
-    TDM_TRY(tdmi_loader_seek(it->loader, it->epoch, it->position, err), err, "loading pictures");
+    TDM_TRY(tdmi_loader_seek(it->loader, it->epoch, it->position, err), err, "loading images");
     while (took < seconds) {
         const struct tdmi_batch *batch;
-        TDM_TRY(tdmi_loader_next(it->loader, &batch, err), err, "loading pictures");
+        TDM_TRY(tdmi_loader_next(it->loader, &batch, err), err, "loading images");
         if (batch == NULL) {
             it->position = 0;
-            TDM_TRY(tdmi_loader_seek(it->loader, ++it->epoch, 0, err), err, "loading pictures");
+            TDM_TRY(tdmi_loader_seek(it->loader, ++it->epoch, 0, err), err, "loading images");
             continue;
         }
         took = tdmi_clock_seconds_since(start);
@@ -221,10 +221,10 @@ static tdm_status run_loader(struct bench *it, double seconds, int round, int64_
             it->is_bad[batch->items[i]] |= batch->problems[i][0] != '\0';
         }
         if (tdm_stop_is_requested())
-            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while loading pictures");
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while loading images");
     }
     it->rates[0][round] = (double)n_good / took;
-    it->processor[0][round] = (double)n_good / (tdmi_processor_seconds() - processor);
+    it->processor[0][round] = (double)n_good / (tdmi_cpu_seconds() - processor);
     *n_images += n_good;
     return tdmi_loader_seek(it->loader, it->epoch, it->n_positions, err); /* rest */
 }
@@ -244,7 +244,7 @@ static tdm_status decode(const struct bench *it, struct hand *hand, int64_t item
                      : TDM_OK;
 }
 
-/* A thread of the ceiling: one picture after the other until the time is over. */
+/* A thread of the ceiling: one image after the other until the time is over. */
 static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
 {
     struct bench *it = self;
@@ -264,7 +264,7 @@ static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
 
 static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_error *err)
 {
-    double processor = tdmi_processor_seconds();
+    double processor = tdmi_cpu_seconds();
     it->rates[1][round] = it->processor[1][round] = 0.0;
     if (it->n_files == 0)
         return TDM_OK;
@@ -272,10 +272,10 @@ static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_e
     it->until_ns = start + (int64_t)(seconds * 1e9);
     atomic_store(&it->n_done, 0);
     TDM_TRY(tdmi_pool_run(it->pool, tdmi_pool_threads(it->pool), decode_on, it, err), err,
-            "decoding pictures");
+            "decoding images");
     double n_done = (double)atomic_load(&it->n_done);
     it->rates[1][round] = n_done / tdmi_clock_seconds_since(start);
-    it->processor[1][round] = n_done / (tdmi_processor_seconds() - processor);
+    it->processor[1][round] = n_done / (tdmi_cpu_seconds() - processor);
     return TDM_OK;
 }
 

@@ -75,8 +75,8 @@ static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
     for (int i = 0; i < lanes; i++) {
         TDMI_TRY(tdmi_executor_open(it->plan, it->device, &profiler->lanes[i], err));
         tdmi_executor_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
-        if (!(profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums)))
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes on the device", sums);
+        profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums);
+        TDMI_CHECK_MEMORY(profiler->sums[i], err);
     }
     return tdmi_pool_run(it->pool, lanes, profile_task, profiler, err);
 }
@@ -112,8 +112,8 @@ static double values_of_norm(const struct tdmi_node_plan *it, bool is_host, doub
     return tensors * size;
 }
 
-/* Of one image: every tensor once forward, inputs, outputs and their gradients once backward; a
- * chain counts as one node. */
+/* Bytes of one image: every tensor once forward, inputs, outputs and their gradients once backward;
+ * a chain counts as one node. */
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];

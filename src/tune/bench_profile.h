@@ -6,13 +6,13 @@
 #include "graph/executor.h"
 #include "tandem/bench.h"
 
-/* What is run, all lent. */
+/* The network to profile; all members are borrowed. */
 struct tdmi_profiled {
     const tdmi_plan *plan;
     tdmi_device *device;
     tdmi_pool *pool;
     struct tdmi_values values;
-    int n_lanes; /* threads that have work in a batch */
+    int n_lanes; /* executors that have work in a batch */
     const struct tdmi_batch *batch;
     struct tdmi_judgement *judgements; /* one an image of the batch */
 };

@@ -17,7 +17,7 @@ struct tdm_bench_rate tdmi_bench_spread(double *rates, int n)
     return (struct tdm_bench_rate){.median = median, .low = rates[0], .high = rates[n - 1]};
 }
 
-double tdmi_processor_seconds(void)
+double tdmi_cpu_seconds(void)
 {
     struct timespec time = {0};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -1,4 +1,4 @@
-/* What a series of measured rates amounts to. */
+/* Summary of a series of measured rates. */
 #pragma once
 
 #include "tandem/bench.h"
@@ -6,5 +6,5 @@
 /* Median, least and largest of n, at least 1; rates is sorted. */
 struct tdm_bench_rate tdmi_bench_spread(double *rates, int n);
 
-/* Processor time of the whole process so far. */
-double tdmi_processor_seconds(void);
+/* CPU time of the whole process so far. */
+double tdmi_cpu_seconds(void);

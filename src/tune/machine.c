@@ -1,6 +1,6 @@
 /*
- * What this build and this machine can do: base's description of the CPU, the gpus that NVML sees,
- * the libraries found at run time, the optional parts of the build, and the probes' timings.
+ * Description of this build and this machine: base's description of the CPU, the GPUs that NVML
+ * sees, the libraries found at run time, the optional parts of the build, and the probes' timings.
  */
 #include "tandem/machine.h"
 #include "base/clock.h"
@@ -42,21 +42,9 @@ static void describe_cpu(struct tdm_machine *machine)
 
 static void describe_gpu(const tdmi_nvml *nvml, int index, struct tdm_machine_gpus *gpus)
 {
-    struct tdmi_nvml_device device;
-    struct tdm_machine_gpu *gpu = &gpus->of[index];
     tdm_error why = {0};
-    if (tdmi_nvml_describe(nvml, index, &device, &why) != TDM_OK)
+    if (tdmi_nvml_describe(nvml, index, &gpus->of[index], &why) != TDM_OK)
         snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
-    snprintf(gpu->name, sizeof gpu->name, "%s", device.name);
-    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", device.uuid);
-    gpu->memory_bytes = device.memory_bytes;
-    gpu->memory_free_bytes = device.memory_free_bytes;
-    gpu->compute_major = device.compute_major;
-    gpu->compute_minor = device.compute_minor;
-    gpu->pcie_generation = device.pcie_generation;
-    gpu->pcie_lanes = device.pcie_lanes;
-    gpu->nvlinks = device.nvlinks;
-    gpu->power_limit_watts = device.power_limit_watts;
 }
 
 static void describe_gpus(struct tdm_machine_gpus *gpus)
@@ -93,17 +81,6 @@ static void describe_gpu_libraries(struct tdm_machine *machine)
         snprintf(library->without, sizeof library->without, "%s",
                  found.without ? found.without : "");
     }
-}
-
-static void describe_library(void (*probe)(struct tdmi_library *),
-                             struct tdm_machine_library *library)
-{
-    struct tdmi_library found;
-    probe(&found);
-    library->is_found = found.is_found;
-    snprintf(library->file, sizeof library->file, "%s", found.file);
-    snprintf(library->version, sizeof library->version, "%s", found.version);
-    snprintf(library->problem, sizeof library->problem, "%s", found.problem);
 }
 
 /* Parts that are libraries of their own: they can be opened here, or why says what is wrong. */
@@ -147,8 +124,8 @@ void tdm_machine_describe(struct tdm_machine *machine)
     describe_cpu(machine);
     describe_gpus(&machine->gpus);
     describe_gpu_libraries(machine);
-    describe_library(tdmi_library_probe_mpi, &machine->mpi);
-    describe_library(tdmi_library_probe_nccl, &machine->nccl);
+    tdmi_library_probe_mpi(&machine->mpi);
+    tdmi_library_probe_nccl(&machine->nccl);
     machine->build_type = tdmi_build_type();
     machine->compiler = tdmi_build_compiler();
     describe_features(machine);

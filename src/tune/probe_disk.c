@@ -112,17 +112,11 @@ static double read_file(int fd, char *chunk, double seconds, int64_t bytes)
     return best;
 }
 
-static void close_file(const int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
 void tdmi_probe_disk(const char *folder, double seconds, int64_t bytes,
                      struct tdm_machine_rates *rates)
 {
     TDMI_AT_END(tdmi_free_at) char *chunk = tdmi_alloc_aligned(chunk_bytes + 4096);
-    TDMI_AT_END(close_file) const int fd = open_nameless(folder);
+    TDMI_AT_END(tdmi_close_at) const int fd = open_nameless(folder);
     if (!chunk)
         errno = ENOMEM;
     if (!chunk || fd < 0) {

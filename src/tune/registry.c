@@ -1,6 +1,6 @@
 /*
- * What this build was made with: the only file of the room that asks. The optional parts for
- * tandem doctor, and the best matrix product for the probes.
+ * The only file of this folder that depends on the build: its optional parts for tandem doctor, and
+ * the best matrix product for the probes.
  */
 #include "tandem_features.h"
 #include "tune/probe.h"

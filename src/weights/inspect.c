@@ -1,4 +1,4 @@
-/* What a weights file of any form holds, and its copy as safetensors. */
+/* List the contents of a weights file of any form, and copy it as safetensors. */
 #include "weights/fetch/digest.h"
 #include "weights/safetensors/safetensors.h"
 #include "weights/weights.h"

@@ -19,7 +19,7 @@ struct tdmi_layout {
 struct tdmi_layout tdmi_layout_of_ours(const struct tdmi_tensor *tensor);
 struct tdmi_layout tdmi_layout_of_torch(const struct tdmi_node *node,
                                         const struct tdmi_tensor *tensor);
-/* Of a node that is a depthwise convolution; ours for any other. */
+/* Layout in Keras of a depthwise convolution's tensor; ours for any other node. */
 struct tdmi_layout tdmi_layout_of_keras(const struct tdmi_node *node,
                                         const struct tdmi_tensor *tensor);
 

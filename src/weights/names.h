@@ -1,6 +1,6 @@
 /*
- * What PyTorch (torchvision) and Keras (keras.applications) call the tensors of our networks: one
- * table of rules, read by whoever writes their files and by whoever reads them.
+ * Names of our networks' tensors in PyTorch (torchvision) and Keras (keras.applications): one table
+ * of rules for the readers and the writers of their files.
  *
  * A tensor of ours is called NODE.TENSOR ("Conv1.weight"). Both programs name the layer, which is
  * a rule of the network, and the variable in it, which is a rule of the op. A layer without a rule

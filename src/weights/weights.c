@@ -138,6 +138,25 @@ tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char 
     return TDM_OK;
 }
 
+void tdmi_weights_gather(const struct tdmi_weights_tensor *tensor, const uint64_t *steps,
+                         bool is_swapped, const uint8_t *from, uint8_t *to)
+{
+    const size_t width = tdmi_dtype_bytes(tensor->dtype);
+    uint64_t at[TDMI_WEIGHTS_RANK] = {0}, place = 0;
+    int axis = 0;
+    while (axis >= 0) {
+        for (size_t k = 0; k < width; k++)
+            *to++ = from[place * width + (is_swapped ? width - 1 - k : k)];
+        for (axis = tensor->rank - 1; axis >= 0; axis--) {
+            place += steps[axis];
+            if (++at[axis] < (uint64_t)tensor->shape[axis])
+                break;
+            place -= at[axis] * steps[axis];
+            at[axis] = 0;
+        }
+    }
+}
+
 /* ---- open -------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
@@ -178,7 +197,7 @@ static int fact_by_place(const void *a, const void *b)
     return ((*left)->place > (*right)->place) - ((*left)->place < (*right)->place);
 }
 
-/* Of one key the last counts, where the first stood. */
+/* The last value of a repeated key counts, at the place of the first. */
 static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
 {
     struct fact *facts = weights->facts;

@@ -49,7 +49,7 @@ const struct tdmi_weights_tensor *tdmi_weights_at(const tdmi_weights *weights, s
 /* NULL when there is none of that name. O(log n). */
 const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights, const char *name);
 
-/* What stands beside the tensors, as text: "model_config", "keras_version", "best_prec1",
+/* Entries beside the tensors, as text: "model_config", "keras_version", "best_prec1",
  * "license". NULL when the file lacks the key. */
 const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key);
 size_t tdmi_weights_facts(const tdmi_weights *weights);

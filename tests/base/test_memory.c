@@ -98,7 +98,7 @@ TEST(nothing_is_a_valid_block)
     tdmi_free(NULL);
 }
 
-TEST(failures_begin_at_the_call_asked_for)
+TEST(failures_begin_at_the_requested_call)
 {
     for (int n = 1; n <= 4; n++) {
         tdmi_memory_fail_from(n);

@@ -91,7 +91,7 @@ TEST(mcnemar_gives_the_exact_probabilities)
 }
 
 /* 211 and 212 right of the same 270: whatever the overlap, one picture proves nothing. */
-TEST(one_picture_of_270_is_no_difference)
+TEST(one_image_of_270_is_no_difference)
 {
     for (int64_t only_a = 0; only_a <= 58; only_a++)
         assert_true(tdm_mcnemar_exact(only_a, only_a + 1) > 0.9);

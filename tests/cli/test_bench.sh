@@ -38,9 +38,9 @@ expect_stdout_matches 'the loader reaches [0-9.]+ % of its ceiling'
 
 expect_exit 2 "$TANDEM" bench
 expect_exit 2 "$TANDEM" bench disk pictures
-expect_stderr_matches "tandem bench measures: loader, compute; found 'disk'"
+expect_stderr_matches "tandem bench can: loader, compute; found 'disk'"
 expect_exit 2 "$TANDEM" bench loader
-expect_stderr_matches 'needs SRC'
+expect_stderr_matches 'takes SRC'
 expect_exit 2 "$TANDEM" bench loader pictures --size 0
 expect_exit 2 "$TANDEM" bench loader pictures --augment mixup
 expect_stderr_matches 'mixup and cutmix are work of'
@@ -87,7 +87,7 @@ expect_stdout_matches '^  ceiling +[0-9.]+ images/s, '
 expect_stdout_matches '^  conv2 +conv +[0-9.]+ +[0-9.]+ +[0-9.]+ % '
 expect_stdout_matches "^  the optimizer's step alone +[0-9.]+ +[0-9.]+ .?B/s"
 expect_exit 2 "$TANDEM" bench compute pictures
-expect_stderr_matches "takes no SRC; found 'pictures'"
+expect_stderr_matches "tandem bench compute takes no SRC; found 1 argument"
 expect_exit 2 "$TANDEM" bench compute --augment flip
 expect_stderr_matches 'option --augment belongs to bench loader, not to bench compute'
 expect_exit 2 "$TANDEM" bench loader pictures --model lenet5

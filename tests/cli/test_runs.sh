@@ -29,7 +29,7 @@ expect_stderr_matches 'takes one RUN; found 0 arguments$'
 expect_exit 2 "$TANDEM" runs compare runs/a
 expect_stderr_matches 'takes two runs, A and B; found 1 argument$'
 
-# A run that was killed is told with all of its epochs, not with the best.
+# A killed run is listed with all of its epochs, not with the best.
 cp -r runs/a killed
 python3 - killed/run.json <<'END'
 import json, sys
@@ -45,7 +45,7 @@ expect_same "killed 3 1" \
 expect_exit 0 "$TANDEM" runs show killed
 expect_stdout_matches '^killed: killed, 3 epochs, best: 1, '
 
-# Epochs after the newest checkpoint are made again by --resume: it and show tell the same.
+# Epochs after the newest checkpoint are made again by --resume: --resume and show report the same.
 python3 - killed/run.json <<'END'
 import json, sys
 record = json.load(open(sys.argv[1]))
@@ -86,7 +86,7 @@ expect_stdout_matches '^balanced accuracy '
 expect_exit 0 "$TANDEM" runs show runs/a --json
 expect_json runs
 expect_same "$(json_value runs.0.val.correct)" "$(json_value runs.0.validation.correct)" \
-    "what is counted from outcomes is what training told"
+    "the count from outcomes equals that of training"
 expect_same "$(json_value runs.0.val.loss)" "$(json_value runs.0.validation.loss)" "to the last digit"
 expect_exit 3 "$TANDEM" runs show pictures
 expect_stderr_matches 'pictures is no run'
@@ -94,18 +94,18 @@ expect_stderr_matches 'pictures is no run'
 # ---- compare -------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" runs compare runs/a runs/b --json
 expect_json runs comparable verdict reason margin n both only_a only_b neither p difference low high better worse no_loss
-expect_same True "$(json_value comparable)" "the same pictures judged both"
-expect_same "cannot tell" "$(json_value verdict)" "of few pictures nothing is told"
+expect_same True "$(json_value comparable)" "both were evaluated on the same images"
+expect_same "cannot tell" "$(json_value verdict)" "few images decide nothing"
 expect_same "$(json_value n)" $(($(json_value both) + $(json_value only_a) + $(json_value only_b) + $(json_value neither))) \
-    "every picture is counted once"
-expect_same "$(json_value runs.0.val.correct)" $(($(json_value both) + $(json_value only_a))) "of the first as training told"
+    "every image is counted once"
+expect_same "$(json_value runs.0.val.correct)" $(($(json_value both) + $(json_value only_a))) "the counts of the first run are those of training"
 expect_same "$(json_value runs.1.val.correct)" $(($(json_value both) + $(json_value only_b))) "and of the second"
 expect_exit 0 "$TANDEM" runs compare runs/a runs/b
 expect_stdout_matches "^runs/b compared with runs/a: cannot tell$"
 expect_stdout_matches 'fewer than the 1000 that a verdict needs$'
 expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other --json
 expect_same "False None" "$(json_value comparable) $(json_value p)" "other pictures: no test"
-expect_same "not comparable" "$(json_value verdict)" "and it is told"
+expect_same "not comparable" "$(json_value verdict)" "and the verdict says so"
 expect_same runs/later/other "$(json_value runs.1.run)" "they are shown side by side"
 expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other
 expect_stdout_matches '^not comparable: they were evaluated on different images'

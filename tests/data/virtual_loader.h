@@ -35,9 +35,8 @@ static inline struct tdmi_loader_options options_of(const struct virtual_source 
 
 static inline size_t value_bytes(const struct tdmi_loader_options *o)
 {
-    static const size_t bytes[] = {1, 4, 2};
     return (size_t)o->preprocess.width * (size_t)o->preprocess.height *
-           (size_t)o->preprocess.channels * bytes[o->delivery];
+           (size_t)o->preprocess.channels;
 }
 
 /* Everything that is handed out from (epoch, position) to the end of epoch 2, in one number. */

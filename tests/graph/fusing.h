@@ -346,6 +346,12 @@ struct values {
     float *params, *states;
 };
 
+__attribute__((unused)) static void values_release(struct values *it)
+{
+    free(it->params);
+    free(it->states);
+}
+
 static struct values values_of(const tdmi_graph *graph)
 {
     struct values it = {room(graph->param_values), room(graph->state_values)};
@@ -366,6 +372,11 @@ static struct values values_of(const tdmi_graph *graph)
 struct outcome {
     float *sums, probabilities[most_images * n_classes];
 };
+
+__attribute__((unused)) static void outcome_release(struct outcome *it)
+{
+    free(it->sums);
+}
 
 struct pictures {
     uint8_t pixels[most_images][7 * 9 * 3];

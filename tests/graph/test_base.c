@@ -92,8 +92,8 @@ static void halves_are_the_whole(const tdmi_graph *graph, const struct tdmi_back
 
 TEST(a_network_can_begin_with_the_rows_of_its_base)
 {
-    tdmi_graph *graph = branches();
-    struct values values = values_of(graph);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
+    TDMI_AT_END(values_release) struct values values = values_of(graph);
     struct fusing fusing;
     int n_cuts = 0;
     fusing_init(&fusing);
@@ -115,14 +115,11 @@ TEST(a_network_can_begin_with_the_rows_of_its_base)
         }
     }
     assert_true(n_cuts > 5);
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 TEST(where_more_than_one_tensor_crosses_nothing_is_cut)
 {
-    tdmi_graph *graph = branches(), *base = NULL;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches(), *base = NULL;
     tdmi_plan *plan = NULL;
     tdm_error err;
     int first = 1;
@@ -130,13 +127,12 @@ TEST(where_more_than_one_tensor_crosses_nothing_is_cut)
         first++;
     const struct tdmi_plan_options request = {.max_images = 1, .first_node = first};
     assert_int_equal(tdmi_graph_base(graph, first, &base, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "gives more than that one"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "has more than one output"));
     assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &request, &plan, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "is not the node before the freeze point"));
     assert_int_equal(tdmi_graph_base(graph, graph->n_nodes, &base, &err), TDM_E_USAGE);
     assert_null(base);
     assert_null(plan);
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -125,7 +125,7 @@ static int links_of(const tdmi_plan *plan, const char *name)
 
 TEST(only_readers_of_their_inputs_are_links)
 {
-    tdmi_graph *graph = blocks();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = blocks();
     struct backends backends;
     tdmi_plan *plan, *training, *apart;
     backends_init(&backends);
@@ -151,14 +151,13 @@ TEST(only_readers_of_their_inputs_are_links)
     tdmi_plan_free(plan);
     tdmi_plan_free(training);
     tdmi_plan_free(apart);
-    tdmi_graph_free(graph);
 }
 
 TEST(frozen_nodes_are_links_and_trained_ones_are_not)
 {
-    tdmi_graph *graph = blocks();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = blocks();
     struct backends backends;
-    tdmi_plan *plan;
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
     backends_init(&backends);
     struct tdmi_plan_options request = {.max_images = most_images, .is_training = true};
     request.first_trained = node_of(graph, "b_project"); /* what reads the frozen part trains */
@@ -167,13 +166,11 @@ TEST(frozen_nodes_are_links_and_trained_ones_are_not)
         assert_int_equal(links_of(plan, "a_project"), 3);
     assert_int_equal(links_of(plan, "b_project"), 1);
     assert_true(plan->nodes[node_of(graph, "b_depth")].y.bytes > 0);
-    tdmi_plan_free(plan);
-    tdmi_graph_free(graph);
 }
 
 TEST(a_network_gives_the_same_bits_with_chains)
 {
-    tdmi_graph *graph = blocks();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = blocks();
     struct backends backends;
     tdmi_plan *with, *without;
     float *params = tdmi_alloc((size_t)graph->param_values, sizeof *params);
@@ -199,7 +196,6 @@ TEST(a_network_gives_the_same_bits_with_chains)
     tdmi_plan_free(without);
     tdmi_free(params);
     tdmi_free(states);
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -56,8 +56,8 @@ static void gradients_are_those_of_differences(const tdmi_graph *graph, struct v
                                                const struct tdmi_backend *backend, int first_node,
                                                bool keeps)
 {
-    tdmi_plan *plan = plan_from(graph, backend, first_node, keeps);
-    struct outcome outcome = run(plan, values);
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = plan_from(graph, backend, first_node, keeps);
+    TDMI_AT_END(outcome_release) struct outcome outcome = run(plan, values);
     int first = first_param_from(graph, first_node);
     for (int64_t i = 0; first > 0 && i < graph->params[first - 1].offset; i++)
         assert_true(outcome.sums[i] == 0.0f); /* as it was before the run */
@@ -75,28 +75,23 @@ static void gradients_are_those_of_differences(const tdmi_graph *graph, struct v
             fail_msg("from node %d on: the gradient of %s is %g, by differences %g", first_node,
                      tensor->name, got, wanted);
     }
-    free(outcome.sums);
-    tdmi_plan_free(plan);
 }
 
 TEST(gradients_through_branches_are_those_of_differences)
 {
-    tdmi_graph *graph = branches();
-    struct values values = values_of(graph);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
+    TDMI_AT_END(values_release) struct values values = values_of(graph);
     for (int first = 0; first < last_trainable(graph); first += 5)
         gradients_are_those_of_differences(graph, values, &tdmi_backend_ref, first, false);
     gradients_are_those_of_differences(graph, values, &tdmi_backend_ref, last_trainable(graph),
                                        false);
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 /* On every backend: with statistics that stay, none of a gradient goes through them. */
 TEST(gradients_through_kept_statistics_are_those_of_differences)
 {
-    tdmi_graph *graph = branches();
-    struct values values = values_of(graph);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
+    TDMI_AT_END(values_release) struct values values = values_of(graph);
     for (int i = 0; tdmi_backend_at(i); i++) {
         if (!tdmi_backend_at(i)->device.is_host)
             continue;
@@ -104,9 +99,6 @@ TEST(gradients_through_kept_statistics_are_those_of_differences)
         for (int first = 0; first < last_trainable(graph); first += 9)
             gradients_are_those_of_differences(graph, values, &backend, first, true);
     }
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 static void same_behind_the_border(const tdmi_graph *graph, const struct tdmi_backend *backend,
@@ -118,9 +110,9 @@ static void same_behind_the_border(const tdmi_graph *graph, const struct tdmi_ba
                                               .is_apart = is_apart,
                                               .first_trained = first_node,
                                               .keeps_statistics = keeps};
-    tdmi_plan *plan;
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
     assert_int_equal(tdmi_plan_make(graph, backend, &request, &plan, NULL), TDM_OK);
-    struct outcome got = run(plan, values);
+    TDMI_AT_END(outcome_release) struct outcome got = run(plan, values);
     for (int i = 0; i < first_node; i++) {
         assert_false(plan->nodes[i].has_backward);
         assert_int_equal(plan->nodes[i].dy.bytes, 0);
@@ -128,8 +120,6 @@ static void same_behind_the_border(const tdmi_graph *graph, const struct tdmi_ba
     memset(got.sums + tdmi_graph_state_sums_at(graph), 0, /* which mean nothing there */
            sizeof(float) * (size_t)states_before(graph, first_node));
     same_outcome(graph, &got, wanted);
-    free(got.sums);
-    tdmi_plan_free(plan);
 }
 
 /* On every backend and whatever its kernels refuse. */
@@ -137,7 +127,7 @@ static void same_everywhere(const tdmi_graph *graph, struct fusing *fusing, int 
                             struct values values)
 {
     tdmi_plan *plan = plan_from(graph, &tdmi_backend_ref, first, keeps);
-    struct outcome wanted = run(plan, values);
+    TDMI_AT_END(outcome_release) struct outcome wanted = run(plan, values);
     memset(wanted.sums + tdmi_graph_state_sums_at(graph), 0,
            sizeof(float) * (size_t)states_before(graph, first));
     tdmi_plan_free(plan);
@@ -152,14 +142,13 @@ static void same_everywhere(const tdmi_graph *graph, struct fusing *fusing, int 
         const struct tdmi_backend backend = poisoned_backend(tdmi_backend_at(i));
         same_behind_the_border(graph, &backend, false, first, keeps, values, &wanted);
     }
-    free(wanted.sums);
 }
 
 /* Wherever the border lies; with statistics of batch norms that are taken and that stay. */
 TEST(what_is_frozen_runs_as_without_training)
 {
-    tdmi_graph *graph = branches();
-    struct values values = values_of(graph);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
+    TDMI_AT_END(values_release) struct values values = values_of(graph);
     struct fusing fusing;
     fusing_init(&fusing);
     for (int first = 1; first <= last_trainable(graph); first++) {
@@ -167,16 +156,13 @@ TEST(what_is_frozen_runs_as_without_training)
         same_everywhere(graph, &fusing, first, true, values);
     }
     same_everywhere(graph, &fusing, 0, true, values);
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 /* Training with kept statistics computes what evaluation does: no batch statistics are used. */
 TEST(kept_statistics_give_what_inference_gives)
 {
-    tdmi_graph *graph = branches();
-    struct values values = values_of(graph);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
+    TDMI_AT_END(values_release) struct values values = values_of(graph);
     tdmi_plan *evaluator;
     for (int i = 0; tdmi_backend_at(i); i++) {
         const struct tdmi_backend *backend = tdmi_backend_at(i);
@@ -197,15 +183,12 @@ TEST(kept_statistics_give_what_inference_gives)
         tdmi_plan_free(evaluator);
         tdmi_plan_free(train);
     }
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 /* Nothing is passed over more often than where statistics are taken. */
 TEST(kept_statistics_cost_no_fusion)
 {
-    tdmi_graph *graph = network_new("mobilenetv2", 64, n_classes);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = network_new("mobilenetv2", 64, n_classes);
     for (int i = 0; tdmi_backend_at(i); i++) {
         int n_virtual[2] = {0, 0};
         for (int keeps = 0; keeps < 2; keeps++) {
@@ -218,12 +201,11 @@ TEST(kept_statistics_cost_no_fusion)
         }
         assert_int_equal(n_virtual[0], n_virtual[1]);
     }
-    tdmi_graph_free(graph);
 }
 
 TEST(frozen_as_far_as_that_nothing_is_left)
 {
-    tdmi_graph *graph = branches();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = branches();
     struct tdmi_plan_options request = {
         .max_images = 1, .is_training = true, .first_trained = last_trainable(graph) + 1};
     tdmi_plan *plan = NULL;
@@ -231,7 +213,6 @@ TEST(frozen_as_far_as_that_nothing_is_left)
     assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &request, &plan, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "nothing with weights is left to train"));
     assert_null(plan);
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -215,7 +215,7 @@ TEST(a_convolution_can_give_what_the_pool_behind_it_makes)
     struct tdmi_kernel conv = *tdmi_backend_ref.kernels[TDMI_OP_CONV];
     const struct tdmi_kernel *table[TDMI_OP_KINDS];
     struct tdmi_backend pooling = tdmi_backend_ref;
-    tdmi_graph *graph = pools();
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = pools();
     float *params = room(graph->param_values), *states = room(graph->state_values);
     const struct tdmi_values values = {params, states};
     paint(&pictures);
@@ -238,7 +238,6 @@ TEST(a_convolution_can_give_what_the_pool_behind_it_makes)
     free(wanted);
     free(params);
     free(states);
-    tdmi_graph_free(graph);
 }
 
 /* In lenet5: the activation and the pool behind each of its convolutions. -1: anything. */
@@ -251,7 +250,7 @@ TEST(every_backend_gives_the_gradients_of_the_reference)
 {
     static struct pictures pictures;
     struct tdmi_network network;
-    tdmi_graph *graph;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
     paint(&pictures);
     assert_int_equal(tdmi_network_find("lenet5", &network, NULL), TDM_OK);
     assert_int_equal(tdmi_network_build(&network, &network.preprocess, classes, &graph, NULL),
@@ -271,7 +270,6 @@ TEST(every_backend_gives_the_gradients_of_the_reference)
     free(wanted);
     free(params);
     free(states);
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -83,7 +83,7 @@ TEST(fresh_values_are_a_function_of_the_seed)
 
 TEST(biases_begin_at_zero_and_batch_norm_as_identity)
 {
-    tdmi_graph *graph = network_new("convnet7", 32, 4);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = network_new("convnet7", 32, 4);
     float *values = fresh(graph, 7);
     int n_seen = 0;
     for (int t = 0; t < graph->n_params; t++) {
@@ -104,7 +104,6 @@ TEST(biases_begin_at_zero_and_batch_norm_as_identity)
                         (is_one ? 1.0f : 0.0f));
     }
     tdmi_free(values);
-    tdmi_graph_free(graph);
 }
 
 /* ---- mistakes ------------------------------------------------------------------------------ */

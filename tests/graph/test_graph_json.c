@@ -244,18 +244,17 @@ TEST(what_is_no_graph_is_refused_in_a_sentence)
 
 TEST(the_text_of_these_cases_is_a_graph_but_for_the_mistake)
 {
-    tdmi_graph *graph = NULL;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
     assert_int_equal(
         read_text("{\"nodes\":[" INPUT CONV(",\"channels\":4" GOOD) END "]}", &graph, NULL),
         TDM_OK);
     assert_int_equal(tdmi_graph_classes(graph), 4);
-    tdmi_graph_free(graph);
 }
 
 /* Files from before paddings were told side by side, and before dilation and groups. */
 TEST(what_older_files_say_is_understood)
 {
-    tdmi_graph *graph = NULL;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
     assert_int_equal(read_text("{\"nodes\":[" INPUT CONV(
                                    ",\"channels\":4,\"kernel\":3,\"stride\":1,\"pad_before\":2,"
                                    "\"pad_after\":1,\"has_bias\":true") END "]}",
@@ -268,7 +267,6 @@ TEST(what_older_files_say_is_understood)
     assert_int_equal(attrs->pad_right, 1);
     assert_int_equal(attrs->dilation, 1);
     assert_int_equal(attrs->groups, 1);
-    tdmi_graph_free(graph);
 }
 
 TEST(a_missing_array_is_refused)

@@ -73,10 +73,10 @@ static void give_back(const tdmi_graph *graph, const struct tdmi_backend *backen
 
 static void check_backend(const struct tdmi_backend *backend)
 {
-    struct values values;
-    tdmi_graph *graph = folded(&values, -1);
-    tdmi_plan *evaluator = plan_of(graph, backend, false, false);
-    tdmi_plan *train = plan_of(graph, backend, true, false);
+    TDMI_AT_END(values_release) struct values values = {0};
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = folded(&values, -1);
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *evaluator = plan_of(graph, backend, false, false);
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *train = plan_of(graph, backend, true, false);
     const int n_norms = tdmi_norms_count(graph, 0);
     assert_int_equal(tdmi_norms_count_folded(graph, 0, values.states), n_norms);
     struct outcome before = run(evaluator, values), batch = run(train, values);
@@ -95,11 +95,6 @@ static void check_backend(const struct tdmi_backend *backend)
     free(before.sums);
     free(after.sums);
     free(batch.sums);
-    free(values.params);
-    free(values.states);
-    tdmi_plan_free(evaluator);
-    tdmi_plan_free(train);
-    tdmi_graph_free(graph);
 }
 
 TEST(a_network_gives_the_same_with_measured_statistics)
@@ -115,12 +110,12 @@ TEST(a_network_gives_the_same_with_measured_statistics)
  */
 TEST(training_with_measured_statistics_is_the_same_however_it_is_fused)
 {
-    struct values values;
+    TDMI_AT_END(values_release) struct values values = {0};
     struct fusing fusing;
-    tdmi_graph *graph = folded(&values, -1);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = folded(&values, -1);
     give_back(graph, &tdmi_backend_ref, 0, values);
     tdmi_plan *plan = plan_of(graph, &tdmi_backend_ref, true, true);
-    struct outcome wanted = run(plan, values);
+    TDMI_AT_END(outcome_release) struct outcome wanted = run(plan, values);
     tdmi_plan_free(plan);
     fusing_init(&fusing);
     for (size_t r = 0; r < sizeof refusals / sizeof refusals[0]; r++) {
@@ -131,10 +126,6 @@ TEST(training_with_measured_statistics_is_the_same_however_it_is_fused)
         free(got.sums);
         tdmi_plan_free(plan);
     }
-    free(wanted.sums);
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 /* Norms before the border, and one that has statistics, keep every byte. */
@@ -171,8 +162,8 @@ TEST(norms_that_need_none_are_left_alone)
 
 TEST(slow_statistics_are_quickened_behind_the_border)
 {
-    struct values values;
-    tdmi_graph *graph = folded(&values, -1);
+    TDMI_AT_END(values_release) struct values values = {0};
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = folded(&values, -1);
     const int last = last_norm(graph), all = tdmi_norms_count(graph, 0);
     for (int i = 0; i < graph->n_nodes; i++)
         graph->nodes[i].attrs.momentum = i == last ? 0.5 : 0.001;
@@ -182,9 +173,6 @@ TEST(slow_statistics_are_quickened_behind_the_border)
     for (int i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM)
             assert_true(graph->nodes[i].attrs.momentum == (i == last ? 0.5 : 0.01));
-    free(values.params);
-    free(values.states);
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -229,8 +229,8 @@ static tdmi_graph *wide_graph(void)
 
 TEST(large_networks_hand_out_gradients_early)
 {
-    tdmi_graph *graph = wide_graph();
-    tdmi_plan *plan;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = wide_graph();
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
     assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, true, &plan, NULL), TDM_OK);
     check_segments(plan);
     assert_int_equal(plan->n_segments, 2);
@@ -241,14 +241,12 @@ TEST(large_networks_hand_out_gradients_early)
     assert_false(plan->nodes[2].desc.wants_dx);
     assert_int_equal(plan->nodes[1].dy.bytes, 0);
     assert_int_equal(plan->nodes[0].dy.bytes, 0);
-    tdmi_plan_free(plan);
-    tdmi_graph_free(graph);
 }
 
 TEST(a_network_without_parameters_has_one_segment_with_the_tail)
 {
-    tdmi_graph *graph = tdmi_graph_new();
-    tdmi_plan *plan;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = tdmi_graph_new();
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
     assert_non_null(graph);
     int x = tdmi_add_input(
         graph,
@@ -258,8 +256,6 @@ TEST(a_network_without_parameters_has_one_segment_with_the_tail)
     assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
     assert_int_equal(plan->n_segments, 1);
     check_segments(plan);
-    tdmi_plan_free(plan);
-    tdmi_graph_free(graph);
 }
 
 /* ---- other --------------------------------------------------------------------------------- */
@@ -326,7 +322,7 @@ TEST(a_backend_that_lacks_an_op_is_named)
     const struct tdmi_kernel *kernels[TDMI_OP_KINDS];
     struct tdmi_kernel picky = *tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
     struct tdmi_backend backend = tdmi_backend_ref;
-    tdmi_graph *graph = network_new("lenet5", 28, 3);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = network_new("lenet5", 28, 3);
     picky.can_run = never;
     for (int way = 0; way < 2; way++) {
         tdmi_plan *plan = NULL;
@@ -340,7 +336,6 @@ TEST(a_backend_that_lacks_an_op_is_named)
         assert_non_null(strstr(tdm_error_sentence(&err, 0), "max_pool"));
         assert_non_null(strstr(tdm_error_sentence(&err, 0), "ref"));
     }
-    tdmi_graph_free(graph);
 }
 
 TEST_MAIN(NULL, NULL)

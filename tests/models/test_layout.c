@@ -69,7 +69,7 @@ TEST(boxes_of_every_network_have_places_of_their_own_and_lines_lead_down)
 
 TEST(what_follows_alone_stands_in_the_same_box)
 {
-    tdmi_graph *graph = network_new("resnet20-cifar", 32, 10);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = network_new("resnet20-cifar", 32, 10);
     struct tdmi_drawing_layout layout;
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
@@ -80,7 +80,6 @@ TEST(what_follows_alone_stands_in_the_same_box)
         if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM)
             assert_int_equal(layout.box_of[i], layout.box_of[i - 1]);
     tdmi_arena_release(&arena);
-    tdmi_graph_free(graph);
 }
 
 static int times(const char *text, const char *what)

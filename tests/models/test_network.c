@@ -158,7 +158,7 @@ TEST(pools_of_xception_pad_as_tensorflow_does)
                  {"block3_pool", 0, 1},
                  {"block4_pool", 1, 1},
                  {"block13_pool", 1, 1}};
-    tdmi_graph *graph = network_new("xception", 299, 10);
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = network_new("xception", 299, 10);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_op_attrs *attrs = &node_of(graph, cases[i].node)->attrs;
         assert_int_equal(attrs->pad_top, cases[i].top);
@@ -166,7 +166,6 @@ TEST(pools_of_xception_pad_as_tensorflow_does)
         assert_int_equal(attrs->pad_bottom, cases[i].bottom);
         assert_int_equal(attrs->pad_right, cases[i].bottom);
     }
-    tdmi_graph_free(graph);
 }
 
 /* ---- the head ---------------------------------------------------------------------------------
@@ -175,7 +174,7 @@ TEST(pools_of_xception_pad_as_tensorflow_does)
 TEST(the_head_is_what_was_asked_for)
 {
     struct tdmi_network network;
-    tdmi_graph *graph = NULL;
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
     assert_int_equal(tdmi_network_find("resnet20-cifar", &network, NULL), TDM_OK);
     struct tdmi_build what = tdmi_network_defaults(&network, 5);
     what.head =
@@ -186,7 +185,6 @@ TEST(the_head_is_what_was_asked_for)
     assert_true(node_of(graph, "dropout")->attrs.rate == 0.25);
     assert_int_equal(node_of(graph, "linear")->out.c, 5);
     assert_true(node_of(graph, "softmax")->attrs.label_smoothing == 0.1);
-    tdmi_graph_free(graph);
 }
 
 TEST(a_logistic_head_has_one_logit_for_two_classes)

@@ -245,7 +245,6 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
                                                          .fit = TDMI_FIT_CROP,
                                                          .crop_fraction = 1,
                                                          .filter = TDMI_FILTER_BILINEAR},
-                                          .delivery = TDMI_DELIVER_U8,
                                           .order = &order,
                                           .batch = 8,
                                           .threads = 2};

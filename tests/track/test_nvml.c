@@ -79,7 +79,7 @@ static void expect_unsaid(const struct tdmi_nvml_sample *sample)
     assert_int_equal(sample->reasons, -1);
 }
 
-TEST(what_fails_or_is_missing_is_unsaid)
+TEST(fields_that_fail_or_are_missing_are_left_out)
 {
     void *library;
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);

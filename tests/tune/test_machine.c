@@ -1,6 +1,6 @@
 /*
- * What the machine is said to be and how fast: nothing about this machine in particular, only what
- * must hold on every one.
+ * Description and rates of the machine: nothing about this machine in particular, only facts that
+ * hold on every one.
  */
 #include "base/memory.h"
 #include "base/thread.h"

@@ -1,10 +1,10 @@
-/* Where weights came from, as a model file keeps it; SHA-256 of a file. */
+/* Origin of weights as a model file records it; SHA-256 of a file. */
 #include "weights/lineage.h"
 #include "weights/fetch/digest.h"
 #include "base/file/file.h"
 #include "unit.h"
 
-TEST(what_is_known_comes_back)
+TEST(known_facts_come_back)
 {
     const struct tdmi_lineage lineage = {.file = "a.pth",
                                          .sha256 = "00ff",

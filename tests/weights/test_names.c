@@ -1,5 +1,5 @@
 /*
- * What other programs call our tensors, and how they lay them out.
+ * Names and layouts of our tensors in other programs.
  */
 #include "weights/names.h"
 #include "base/memory.h"
@@ -126,7 +126,7 @@ TEST(xception_is_named_as_keras_names_it)
 }
 
 /* One value of a tensor, counted: ours at index i is i. */
-TEST(weights_are_turned_as_pytorch_lays_them_out_and_back)
+TEST(weights_are_transposed_to_pytorch_layout_and_back)
 {
     enum { in = 3, out = 37, side = 3 };
     float ours[side * side * in * out], theirs[side * side * in * out],
@@ -151,7 +151,7 @@ TEST(weights_are_turned_as_pytorch_lays_them_out_and_back)
     assert_memory_equal(back, ours, sizeof ours);
 }
 
-TEST(dense_layers_read_pictures_channel_first_in_pytorch)
+TEST(dense_layers_read_images_channel_first_in_pytorch)
 {
     enum { h = 2, w = 3, c = 5, out = 4 };
     float ours[h * w * c * out], theirs[h * w * c * out], back[h * w * c * out];

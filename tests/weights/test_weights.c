@@ -149,7 +149,7 @@ TEST(as_many_facts_as_a_file_has_are_taken_in_quickly)
 }
 
 /* Beyond 64 KiB a tensor of a file is read, not copied from where it is mapped. */
-TEST(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told)
+TEST(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_reported)
 {
     enum { large = 100000 };
     static const int64_t shape[] = {large};

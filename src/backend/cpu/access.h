@@ -29,8 +29,10 @@ LANES_INLINE lanes get(const float *from, const enum access access, int n)
     return access == ACCESS_PART ? lanes_load_part(from, n) : lanes_load(from);
 }
 
+/* Everything where it is no clamp. */
 LANES_INLINE struct lanes_range range_of(enum tdmi_act act)
 {
-    return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
+    const bool is_clamp = act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
+    return (struct lanes_range){lanes_all(is_clamp ? 0.0f : -INFINITY),
                                 lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
 }

@@ -162,11 +162,10 @@ static bool can_chain(const struct tdmi_op_desc *const *links, int n)
            (n == 2 || is_product(links[0])) && tdmi_conv_chain_is_for(links, n);
 }
 
-static void forward_chain(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
+static void forward_chain(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_op_desc *const *links,
                           const struct tdmi_op_call *calls, int n)
 {
     const struct tdmi_op_desc *prepared[TDMI_CHAIN_LINKS];
-    (void)stream;
     for (int i = 0; i < n; i++)
         prepared[i] = &((const struct chosen *)links[i]->prepared)->desc;
     tdmi_conv_chain_forward(prepared, calls, n);

@@ -9,10 +9,9 @@
 
 #include <stdio.h>
 
-static void device_describe(const tdmi_device *device, char *text, size_t text_bytes)
+static void device_describe(const tdmi_device *device TDMI_UNUSED, char *text, size_t text_bytes)
 {
     char libraries[80];
-    (void)device;
     tdmi_cpu_write_libraries(libraries, sizeof libraries);
     snprintf(text, text_bytes, "CPU, %s%s", tdmi_isa_name(tdmi_isa_best()), libraries);
 }

@@ -1,6 +1,6 @@
 /*
  * Inside kernels (isa.h) of passes over whole tensors: vectors of channels that come in through a
- * form, and gradients on their way out, masked, added to what is there, and summed for the batch
+ * form, and gradients as they are stored: masked, added to another, and summed for the batch
  * norm below. Sums are f32 for a stretch of pixels and double across stretches.
  */
 #pragma once
@@ -39,7 +39,7 @@ LANES_INLINE lanes apply(const struct tdmi_read_form *form, lanes x, int c,
                               get_channels(form->shift + c, access, n));
 }
 
-/* ---- a gradient on its way out ----------------------------------------------------------------
+/* ---- a gradient as it is stored ----------------------------------------------------------------
  */
 
 /* f32 sums of a stretch, of one slab. */

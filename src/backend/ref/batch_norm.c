@@ -68,6 +68,16 @@ void tdmi_ref_norm_finish(const struct tdmi_op_desc *desc, const struct tdmi_op_
     }
 }
 
+void tdmi_ref_norm_form(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
+                        float *scale, float *shift)
+{
+    for (int c = 0; c < desc->out.c; c++) {
+        double rstd = 1.0 / sqrt((double)call->states[1][c] + desc->attrs.epsilon);
+        scale[c] = call->params[0][c] * (float)rstd;
+        shift[c] = call->params[1][c] - call->states[0][c] * scale[c];
+    }
+}
+
 static void normalise(const struct tdmi_op_call *call, int64_t n_pixels, int channels,
                       const float *factor, const float *offset)
 {
@@ -86,11 +96,7 @@ TDMI_KERNEL_RUN(forward)
         tdmi_ref_norm_finish(desc, call);
     } else {
         float *own = call->workspace;
-        for (int c = 0; c < channels; c++) {
-            double scale = 1.0 / sqrt((double)call->states[1][c] + desc->attrs.epsilon);
-            own[c] = call->params[0][c] * (float)scale;
-            own[channels + c] = call->params[1][c] - call->states[0][c] * own[c];
-        }
+        tdmi_ref_norm_form(desc, call, own, own + channels);
         factor = own;
         offset = own + channels;
     }

@@ -54,7 +54,7 @@ static void backward_pixel(const struct tdmi_op_attrs *attrs, int channels, cons
     for (int c = 0; c < channels; c++)
         pulls[c] = (double)dy[c] * (double)x[c] * pow(s[c], -attrs->beta - 1.0);
     for (int c = 0; c < channels; c++) {
-        double pull = 0.0; /* c is in W(j) when j is in c's window turned around */
+        double pull = 0.0; /* c is in W(j) when j is in c's mirrored window */
         for (int j = first_of(c, after); j < end_of(c, before, channels); j++)
             pull += pulls[j];
         dx[c] = (float)((double)dy[c] * pow(s[c], -attrs->beta) -

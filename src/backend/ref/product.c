@@ -1,7 +1,7 @@
 /*
  * The matrix product of the reference backend. Plain loops over small tiles that the compiler keeps
  * in registers: readable, and at a usable fraction of the machine's speed (77 of about 100 GF/s a
- * core were seen on Zen 4), so that the law is not too slow to be asked.
+ * core were measured on Zen 4), so that the reference is fast enough for tests.
  */
 #include "backend/ref/ref.h"
 #include "base/system/multiversion.h"

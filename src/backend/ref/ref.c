@@ -7,9 +7,8 @@
 
 #include <stdio.h>
 
-static void device_describe(const tdmi_device *device, char *text, size_t text_bytes)
+static void device_describe(const tdmi_device *device TDMI_UNUSED, char *text, size_t text_bytes)
 {
-    (void)device;
     snprintf(text, text_bytes, "CPU, plain C");
 }
 

@@ -16,9 +16,8 @@
 
 #include <math.h>
 
-static void sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
+static void sgd(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call)
 {
-    (void)stream;
     float *params = call->params, *velocity = call->slots[0];
     for (int64_t i = 0; i < call->n; i++) {
         float g = call->gradient_sums[i] * call->gradient_scale + call->weight_decay * params[i];
@@ -33,9 +32,8 @@ static float square_moved(const struct tdmi_moments *moments, float square, floa
     return (1.0f - moments->second) * square + moments->second * g * g;
 }
 
-static void rmsprop(tdmi_stream *stream, const struct tdmi_update_call *call)
+static void rmsprop(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call)
 {
-    (void)stream;
     const struct tdmi_moments *moments = &call->moments;
     float *params = call->params, *square = call->slots[0], *velocity = call->slots[1];
     for (int64_t i = 0; i < call->n; i++) {
@@ -52,9 +50,8 @@ static float direction(const struct tdmi_moments *moments, float mean, float squ
            (moments->of_root * sqrtf(square) + moments->epsilon);
 }
 
-static void adam(tdmi_stream *stream, const struct tdmi_update_call *call)
+static void adam(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call)
 {
-    (void)stream;
     const struct tdmi_moments *moments = &call->moments;
     float *params = call->params, *mean = call->slots[0], *square = call->slots[1];
     for (int64_t i = 0; i < call->n; i++) {
@@ -85,19 +82,17 @@ static double total(double *partial)
     return partial[0];
 }
 
-static void squares(tdmi_stream *stream, const float *values, int64_t n, double *sum)
+static void squares(tdmi_stream *stream TDMI_UNUSED, const float *values, int64_t n, double *sum)
 {
     double partial[n_partial] = {0};
-    (void)stream;
     for (int64_t i = 0; i < n; i++)
         add_square(partial, i, values[i]);
     *sum = total(partial);
 }
 
-static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *call,
+static void lamb_measure(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call,
                          double squares[2])
 {
-    (void)stream;
     const struct tdmi_moments *moments = &call->moments;
     double weights[n_partial] = {0}, steps[n_partial] = {0};
     const float *params = call->params;
@@ -114,9 +109,8 @@ static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *cal
     squares[1] = total(steps);
 }
 
-static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
+static void lamb_step(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call)
 {
-    (void)stream;
     float *params = call->params;
     const float *mean = call->slots[0], *square = call->slots[1];
     for (int64_t i = 0; i < call->n; i++) {
@@ -129,21 +123,19 @@ static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
 /* ---- averages and sums ------------------------------------------------------------------------
  */
 
-static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                  float momentum)
+static void blend(tdmi_stream *stream TDMI_UNUSED, float *states, const float *sums, int64_t n,
+                  float scale, float momentum)
 {
-    (void)stream;
     for (int64_t i = 0; i < n; i++)
         states[i] += momentum * (sums[i] * scale - states[i]);
 }
 
-static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
-                       int64_t n)
+/* Always f32: nothing else is stored here. */
+static void accumulate(tdmi_stream *stream TDMI_UNUSED, enum tdmi_dtype type TDMI_UNUSED, void *to,
+                       const void *from, int64_t n)
 {
     float *sums = to;
     const float *values = from;
-    (void)stream;
-    (void)type; /* f32: nothing else is stored here */
     for (int64_t i = 0; i < n; i++)
         sums[i] += values[i];
 }

@@ -133,8 +133,7 @@ tdm_status tdmi_folder_make(const char *path, tdm_error *err)
     if (tdmi_file_kind_of(path) == TDMI_FILE_FOLDER)
         return TDM_OK;
     char *prefix = tdmi_arena_copy(&arena, path);
-    if (!prefix)
-        return TDM_FAIL(err, TDM_E_MEMORY, "cannot make the folder %s: no memory", path);
+    TDMI_CHECK_MEMORY(prefix, err);
     /* Every prefix that ends before a slash, then the whole; another process may make them too. */
     for (char *at = prefix;; at++) {
         if (*at != '/' && *at != '\0')
@@ -203,8 +202,8 @@ static tdm_status list_entries(DIR *folder, const char *path, tdmi_arena *arena,
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         const char *name = tdmi_arena_copy(arena, entry->d_name);
-        if (!name || !TDMI_GROW(*list, capacity, *n_list))
-            return TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
+        TDMI_CHECK_MEMORY(name, err);
+        TDMI_TRY(TDMI_MAKE_ROOM(*list, capacity, *n_list, err));
         bool is_loop;
         enum tdmi_file_kind kind = kind_of_entry(dirfd(folder), entry, &is_loop);
         (*list)[(*n_list)++] = (struct tdmi_folder_entry){name, kind, is_loop};
@@ -230,8 +229,7 @@ tdm_status tdmi_folder_list(const char *path, tdmi_arena *arena, struct tdmi_fol
                         strerror(errno));
     TDMI_TRY(list_entries(folder, path, arena, &list, &n_list, err));
     struct tdmi_folder_entry *kept = tdmi_arena_alloc(arena, n_list, sizeof *kept);
-    if (!kept)
-        return TDM_FAIL(err, TDM_E_MEMORY, "cannot list the folder %s: no memory", path);
+    TDMI_CHECK_MEMORY(kept, err);
     if (n_list > 0) {
         qsort(list, n_list, sizeof *list, by_name);
         memcpy(kept, list, n_list * sizeof *list);

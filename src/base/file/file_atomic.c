@@ -73,8 +73,7 @@ static tdm_status find_target(tdmi_atomic_file *file, const char *path, mode_t *
     } else {
         file->target = tdmi_arena_copy(&file->arena, path);
     }
-    if (!file->target || !find_folder(file))
-        return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
+    TDMI_CHECK_MEMORY(file->target && find_folder(file), err);
     if (tdmi_path_name(file->target)[0] == '\0')
         return TDM_FAIL(err, TDM_E_USAGE, "cannot write \"%s\": it names no file", path);
     return TDM_OK;
@@ -92,8 +91,7 @@ static tdm_status make_temporary(tdmi_atomic_file *file, mode_t mode, tdm_error 
         /* Cut, so that a name of the longest length the system knows still leaves room. */
         const char *temporary = tdmi_arena_printf(&file->arena, "%s/.%.200s.%ld%s.tmp",
                                                   file->folder, name, (long)getpid(), number);
-        if (!temporary)
-            return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", file->target);
+        TDMI_CHECK_MEMORY(temporary, err);
         file->fd =
             open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode ? mode : 0666);
         if (file->fd >= 0) {
@@ -117,9 +115,8 @@ tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error
 {
     mode_t mode = 0;
     *file = NULL;
-    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->fd = -1;
     tdmi_arena_init(&made->arena, 4096);
     TDMI_TRY(find_target(made, path, &mode, err));

@@ -4,7 +4,6 @@
  */
 #include "base/file/input.h"
 #include "base/text/text.h"
-#include "base/file/path_list.h"
 #include "tandem/event.h"
 
 #include <errno.h>
@@ -43,9 +42,7 @@ static tdm_status read_all(int descriptor, struct tdmi_input *input, tdm_error *
     size_t got = 0;
     do {
         char *room = tdmi_text_room(&input->bytes, step_bytes);
-        if (!room)
-            return TDM_FAIL(err, TDM_E_MEMORY, "reading %s: out of memory after %zu bytes",
-                            input->name, input->bytes.length_bytes);
+        TDMI_CHECK_MEMORY(room, err);
         TDMI_TRY(read_step(descriptor, room, input->name, &got, err));
         input->bytes.length_bytes -= step_bytes - got;
         if (input->bytes.length_bytes > limit_bytes)
@@ -56,6 +53,44 @@ static tdm_status read_all(int descriptor, struct tdmi_input *input, tdm_error *
     return TDM_OK;
 }
 
+/* ---- lists of paths ------------------------------------------------------------------------ */
+
+/* Walks the list and stores what it finds, unless paths is NULL; returns how many. */
+static size_t walk(char *bytes, size_t length_bytes, char end, const char **paths)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < length_bytes;) {
+        const char *found = memchr(bytes + at, end, length_bytes - at);
+        const size_t stop = found ? (size_t)(found - bytes) : length_bytes;
+        size_t length = stop - at;
+        if (end == '\n' && length > 0 && bytes[stop - 1] == '\r')
+            length--;
+        if (length > 0 && paths) {
+            bytes[at + length] = '\0';
+            paths[n] = bytes + at;
+        }
+        n += length > 0;
+        at = stop + 1;
+    }
+    return n;
+}
+
+tdm_status tdmi_path_list_cut(char *bytes, size_t length_bytes, const char *name,
+                              const char ***paths, size_t *n_paths, tdm_error *err)
+{
+    const char end = length_bytes > 0 && memchr(bytes, '\0', length_bytes) ? '\0' : '\n';
+    const size_t n = walk(bytes, length_bytes, end, NULL);
+    *paths = NULL;
+    *n_paths = n;
+    if (n == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "there is no path in %s; one a line is accepted", name);
+    TDMI_TRY(TDMI_NEW(*paths, n, err));
+    walk(bytes, length_bytes, end, *paths);
+    return TDM_OK;
+}
+
+/* ---- the input ----------------------------------------------------------------------------- */
+
 tdm_status tdmi_input_open(const char *path, tdmi_input **input, tdm_error *err)
 {
     const bool is_standard = strcmp(path, "-") == 0;
@@ -64,7 +99,7 @@ tdm_status tdmi_input_open(const char *path, tdmi_input **input, tdm_error *err)
     TDMI_AT_END(tdmi_input_close_at) tdmi_input *made = NULL;
     if (opened < 0 && !is_standard)
         return TDM_FAIL(err, TDM_E_INPUT, "reading %s: %s", path, strerror(errno));
-    TDM_TRY(TDMI_NEW(made, 1, err), err, "reading %s: out of memory", path);
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->name = is_standard ? "standard input" : path;
     TDMI_TRY(read_all(is_standard ? STDIN_FILENO : opened, made, err));
     *input = tdmi_take(&made);

@@ -26,3 +26,9 @@ const void *tdmi_input_bytes(const tdmi_input *input, size_t *length_bytes);
  * there is none. */
 tdm_status tdmi_input_paths(tdmi_input *input, const char *const **paths, size_t *n_paths,
                             tdm_error *err) TDM_MUST_USE;
+
+/* Cut bytes, of which one more than length_bytes is there, into paths, in place; *paths is of
+ * tdmi_alloc. The rules are those of tdmi_input_paths: no path holds a zero byte, so a single one
+ * shows that the list is of the kind that find -print0 writes. name is what messages call it. */
+tdm_status tdmi_path_list_cut(char *bytes, size_t length_bytes, const char *name,
+                              const char ***paths, size_t *n_paths, tdm_error *err) TDM_MUST_USE;

@@ -22,6 +22,16 @@ static tdm_status other(tdm_error *err, const char *file, const char *what, cons
                     file, what, found, tdm_version());
 }
 
+/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
+ * are the same, ISO C only lets us copy them. */
+bool tdmi_plugin_symbol(void *library, const char *symbol, void *function)
+{
+    void *found = dlsym(library, symbol);
+    if (found)
+        memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             size_t room_bytes, const void **table, tdm_error *err)
 {
@@ -46,11 +56,8 @@ tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_byt
         snprintf(found, sizeof found, "the loader reports '%s'", why ? why : "nothing");
         return other(err, file, what, found);
     }
-    void *symbol = dlsym(library, "tdmi_plugin");
-    if (!symbol)
+    if (!tdmi_plugin_symbol(library, "tdmi_plugin", &enter))
         return other(err, file, what, "the one that the loader finds is not of tandem");
-    memcpy(&enter, &symbol,
-           sizeof enter); /* see track/nvml.c: dlsym's answer is copied, not cast */
     const void *opened = enter(&host, &made_by, &its_bytes);
     if (strcmp(made_by, tdm_version()) != 0) {
         snprintf(found, sizeof found, "the one that the loader finds is of tandem %.40s", made_by);

@@ -29,3 +29,7 @@ typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, co
  * TDM_E_MEMORY: not open yet, and less than room_bytes of addresses are left. */
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             size_t room_bytes, const void **table, tdm_error *err) TDM_MUST_USE;
+
+/* Let *function, a pointer to a function, be the one of that name in a library that dlopen gave.
+ * False: the library has none. */
+bool tdmi_plugin_symbol(void *library, const char *symbol, void *function);

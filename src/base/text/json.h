@@ -30,5 +30,8 @@ struct tdm_json_document {
     tdm_json_value root;
 };
 
+/* Write a value that was read, and all below it. */
+void tdmi_json_copy(tdm_json_writer *writer, const char *key, const tdm_json_value *value);
+
 TDMI_POINTER_RELEASE(tdm_json_writer, tdm_json_writer_free)
 TDMI_POINTER_RELEASE(tdm_json_document, tdm_json_document_free)

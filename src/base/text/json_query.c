@@ -71,3 +71,41 @@ bool tdm_json_as_bool(const tdm_json_value *value, bool fallback)
 {
     return is_kind(value, TDM_JSON_BOOL) ? value->is_true : fallback;
 }
+
+static void copy_children(tdm_json_writer *writer, const tdm_json_value *value)
+{
+    for (size_t i = 0; i < value->count; i++)
+        tdmi_json_copy(writer, value->children[i].key, &value->children[i]);
+}
+
+/* The reader limits the depth. */
+void tdmi_json_copy(tdm_json_writer *writer, const char *key, const tdm_json_value *value)
+{
+    switch (tdm_json_kind_of(value)) {
+    case TDM_JSON_NULL:
+        tdm_json_null(writer, key);
+        break;
+    case TDM_JSON_BOOL:
+        tdm_json_bool(writer, key, value->is_true);
+        break;
+    case TDM_JSON_NUMBER:
+        if (value->is_integer)
+            tdm_json_integer(writer, key, value->integer);
+        else
+            tdm_json_number(writer, key, value->number);
+        break;
+    case TDM_JSON_STRING:
+        tdm_json_string(writer, key, value->string);
+        break;
+    case TDM_JSON_ARRAY:
+        tdm_json_array_begin(writer, key);
+        copy_children(writer, value);
+        tdm_json_array_end(writer);
+        break;
+    case TDM_JSON_OBJECT:
+        tdm_json_object_begin(writer, key);
+        copy_children(writer, value);
+        tdm_json_object_end(writer);
+        break;
+    }
+}

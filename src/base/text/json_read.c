@@ -30,11 +30,6 @@ typedef struct reader {
     tdmi_text digits; /* a terminated copy of the number being read */
 } reader;
 
-static tdm_status no_memory(const reader *in, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "cannot read %s: no memory", in->name);
-}
-
 /* "expected X, found Y" at a byte. */
 static tdm_status unexpected(const reader *in, const char *expected, tdm_error *err)
 {
@@ -62,14 +57,14 @@ static void skip_space(reader *in)
         in->at++;
 }
 
-static bool is_next(const reader *in, char wanted)
+static bool is_next(const reader *in, char expected)
 {
-    return in->at < in->length && in->text[in->at] == wanted;
+    return in->at < in->length && in->text[in->at] == expected;
 }
 
-static bool accept(reader *in, char wanted)
+static bool accept(reader *in, char expected)
 {
-    if (!is_next(in, wanted))
+    if (!is_next(in, expected))
         return false;
     in->at++;
     return true;
@@ -143,8 +138,7 @@ static tdm_status read_string(reader *in, const char **string, tdm_error *err)
         return unexpected(in, "\" at the end of a string", err);
     }
     char *made = tdmi_arena_alloc(&in->document->arena, raw - in->at + 1, 1), *out = made;
-    if (!made)
-        return no_memory(in, err);
+    TDMI_CHECK_MEMORY(made, err);
     while (!accept(in, '"')) {
         if (accept(in, '\\')) {
             TDMI_TRY(read_escape(in, &out, err));
@@ -195,8 +189,7 @@ static tdm_status read_number(reader *in, tdm_json_value *value, tdm_error *err)
     }
     tdmi_text_clear(&in->digits);
     tdmi_text_add(&in->digits, in->text + start, in->at - start);
-    if (in->digits.is_broken)
-        return no_memory(in, err);
+    TDMI_TRY(tdmi_text_status(&in->digits, err));
 
     value->kind = TDM_JSON_NUMBER;
     tdmi_number_read(tdmi_text_string(&in->digits), &value->number);
@@ -220,8 +213,7 @@ static tdm_status read_value(reader *in, tdm_json_value *value, tdm_error *err);
 
 static tdm_status push(reader *in, const tdm_json_value *value, tdm_error *err)
 {
-    if (!TDMI_GROW(in->stack, in->stack_capacity, in->n_stack))
-        return no_memory(in, err);
+    TDMI_TRY(TDMI_MAKE_ROOM(in->stack, in->stack_capacity, in->n_stack, err));
     in->stack[in->n_stack++] = *value;
     return TDM_OK;
 }
@@ -234,8 +226,7 @@ static tdm_status take_children(reader *in, size_t first, tdm_json_value *value,
         return TDM_OK;
     tdm_json_value *children =
         tdmi_arena_alloc(&in->document->arena, value->count, sizeof *children);
-    if (!children)
-        return no_memory(in, err);
+    TDMI_CHECK_MEMORY(children, err);
     memcpy(children, in->stack + first, value->count * sizeof *children);
     value->children = children;
     in->n_stack = first;
@@ -256,8 +247,7 @@ static tdm_status sort_members(reader *in, tdm_json_value *value, size_t start, 
         return TDM_OK;
     const tdm_json_value **sorted =
         tdmi_arena_alloc(&in->document->arena, value->count, sizeof(const tdm_json_value *));
-    if (!sorted)
-        return no_memory(in, err);
+    TDMI_CHECK_MEMORY(sorted, err);
     for (size_t i = 0; i < value->count; i++)
         sorted[i] = &value->children[i];
     qsort(sorted, value->count, sizeof(const tdm_json_value *), by_key);
@@ -355,27 +345,28 @@ static tdm_status read_value(reader *in, tdm_json_value *value, tdm_error *err)
     return unexpected(in, "a value", err);
 }
 
+static void release(reader *in)
+{
+    tdmi_text_release(&in->digits);
+    tdmi_free(in->stack);
+}
+
 tdm_status tdm_json_read(const char *text, size_t length_bytes, const char *name,
                          tdm_json_document **document, tdm_error *err)
 {
-    reader in = {.text = text, .length = length_bytes, .name = name};
-    TDMI_AT_END(tdm_json_document_free_at)
-    tdm_json_document *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(release) reader in = {.text = text, .length = length_bytes, .name = name};
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *made = NULL;
     *document = NULL;
-    if (!made)
-        return no_memory(&in, err);
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "cannot read %s", name);
     /* A block about as large as the text serves small documents without waste. */
     tdmi_arena_init(&made->arena, length_bytes < 16384 ? 2048 + 2 * length_bytes : 65536);
     in.document = made;
-    tdm_status status = read_value(&in, &made->root, err);
+    TDMI_TRY(read_value(&in, &made->root, err));
     skip_space(&in);
-    if (status == TDM_OK && in.at < in.length)
-        status = unexpected(&in, "the end of the text", err);
-    tdmi_text_release(&in.digits);
-    tdmi_free(in.stack);
-    if (status == TDM_OK)
-        *document = tdmi_take(&made);
-    return status;
+    if (in.at < in.length)
+        return unexpected(&in, "the end of the text", err);
+    *document = tdmi_take(&made);
+    return TDM_OK;
 }
 
 void tdm_json_document_free(tdm_json_document *document)

@@ -295,10 +295,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = {.struct_bytes = sizeof audit};
     options.source = call->arguments[0];
     TDMI_TRY(tdm_audit(&options, tdmi_watch_sink(call->watch), &audit, err));
-    if (call->json)
-        write_json(call->json, &audit);
-    else
-        print_people(call, values, &audit);
+    write_json(call->json, &audit);
+    print_people(call, values, &audit);
     if (audit.refusal != NULL)
         tdm_log(TDM_LOG_ERROR, "%s", audit.refusal);
     if (audit.refusal != NULL || (values->audit.strict && is_alarming(&audit)))

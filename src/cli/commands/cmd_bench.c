@@ -122,10 +122,8 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_loader(&options, &result, err));
-    if (call->json)
-        write_loader(call->json, &result);
-    else
-        print_loader(call->out, &result);
+    write_loader(call->json, &result);
+    print_loader(call->out, &result);
     return TDM_OK;
 }
 
@@ -287,66 +285,39 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_compute(&options, &result, err));
-    if (call->json)
-        write_compute(call->json, values, &result);
-    else
-        print_compute(call->out, values, &result);
+    write_compute(call->json, values, &result);
+    print_compute(call->out, values, &result);
     return TDM_OK;
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-static const struct measurement {
-    const char *name;
-    const char *only_groups[3]; /* groups of options that no other measurement has a use for */
-    int n_arguments;
-    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
-} measurements[] = {
-    {"loader", {"Loader", "Source"}, 2, run_loader},
-    {"compute", {"Compute"}, 1, run_compute},
-};
-
-enum { n_measurements = sizeof measurements / sizeof measurements[0] };
-
-static bool is_in(const struct measurement *it, const char *group)
-{
-    for (int i = 0; it->only_groups[i]; i++)
-        if (strcmp(it->only_groups[i], group) == 0)
-            return true;
-    return false;
-}
-
 /* Refuse options of the other measurement. */
-static tdm_status check_options(const struct tdmi_call *call, const struct measurement *it,
-                                tdm_error *err)
+static tdm_status check_options(const struct tdmi_call *call, bool is_loader, tdm_error *err)
 {
     const struct tdmi_option *rows = call->settings->command->options;
-    for (int i = 0; rows[i].name; i++)
-        for (int m = 0; m < n_measurements; m++)
-            if (call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE &&
-                &measurements[m] != it && is_in(&measurements[m], rows[i].group))
-                return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --%s belongs to bench %s, not to bench %s", rows[i].name,
-                                measurements[m].name, it->name);
+    const char *other = is_loader ? "compute" : "loader", *own = is_loader ? "loader" : "compute";
+    for (int i = 0; rows[i].name; i++) {
+        const bool is_others = is_loader ? strcmp(rows[i].group, "Compute") == 0
+                                         : strcmp(rows[i].group, "Loader") == 0 ||
+                                               strcmp(rows[i].group, "Source") == 0;
+        if (is_others && call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE)
+            return TDM_FAIL(err, TDM_E_USAGE, "option --%s belongs to bench %s, not to bench %s",
+                            rows[i].name, other, own);
+    }
     return TDM_OK;
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const struct measurement *it = measurements;
-    while (it < measurements + n_measurements && strcmp(call->arguments[0], it->name) != 0)
-        it++;
-    if (it == measurements + n_measurements)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem bench measures: loader, compute; found '%s'",
-                        call->arguments[0]);
-    if (call->n_arguments < it->n_arguments)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "tandem bench loader needs SRC: a folder of images or another source");
-    if (call->n_arguments > it->n_arguments)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem bench compute takes no SRC; found '%s'",
-                        call->arguments[1]);
-    TDMI_TRY(check_options(call, it, err));
-    return it->run(call, err);
+    static const struct tdmi_verb verbs[] = {
+        {"loader", "SRC, a folder of images or another source", 2, 2, run_loader},
+        {"compute", "no SRC", 1, 1, run_compute},
+        {.name = NULL}};
+    const struct tdmi_verb *verb;
+    TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
+    TDMI_TRY(check_options(call, verb == verbs, err));
+    return verb->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -354,8 +325,9 @@ static const struct tdmi_argument arguments[] = {
      .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
              "memory"},
     {.name = "SRC",
-     .help = "loader: labelled images, as class folders, archives, lists, Parquet or Delta tables, "
-             "IDX or CIFAR files",
+     .help =
+         "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
+         "or Delta tables, IDX or CIFAR files",
      .is_optional = true},
     {.name = NULL},
 };

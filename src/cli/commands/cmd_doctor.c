@@ -366,7 +366,7 @@ static void print_rates(struct tdmi_output *out, const struct tdm_machine_rates 
 static void print_people(struct tdmi_output *out, const struct tdm_machine *machine,
                          const struct tdm_machine_rates *rates)
 {
-    int width = tdmi_output_width(out->stream);
+    int width = tdmi_output_width(out);
     tdmi_print(out, "tandem %s\n\nThis machine\n", tdm_version());
     print_cpu(out, machine, width);
     print_gpus(out, &machine->gpus, width);
@@ -392,10 +392,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         TDMI_TRY(tdm_machine_measure(&values->measure, &rates, err));
     }
     const struct tdm_machine_rates *measured = values->has_measurements ? &rates : NULL;
-    if (call->json)
-        write_json(call->json, &machine, measured);
-    else
-        print_people(call->out, &machine, measured);
+    write_json(call->json, &machine, measured);
+    print_people(call->out, &machine, measured);
     return TDM_OK;
 }
 

@@ -71,10 +71,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                                                  .memory = values->memory,
                                                  .cache = values->cache};
     TDMI_TRY(tdm_model_evaluate(model, &options, tdmi_watch_sink(call->watch), &evaluation, err));
-    if (call->json)
-        write_json(call->json, &evaluation);
-    else
-        print_people(call->out, &evaluation, values->show);
+    write_json(call->json, &evaluation);
+    print_people(call->out, &evaluation, values->show);
     return TDM_OK;
 }
 

@@ -24,15 +24,12 @@ static void print_result(struct tdmi_call *call, const tdm_model *model,
                          const struct tdm_export_result *result)
 {
     char bytes[32];
-    if (call->json) {
-        tdm_json_string(call->json, "path", options->path);
-        tdm_json_string(call->json, "form", result->form);
-        tdm_json_integer(call->json, "bytes", result->bytes);
-        tdm_json_string(call->json, "network", tdm_model_name(model));
-        tdm_json_integer(call->json, "classes", tdm_model_classes(model));
-        tdm_json_string(call->json, "note", *result->note ? result->note : NULL);
-        return;
-    }
+    tdm_json_string(call->json, "path", options->path);
+    tdm_json_string(call->json, "form", result->form);
+    tdm_json_integer(call->json, "bytes", result->bytes);
+    tdm_json_string(call->json, "network", tdm_model_name(model));
+    tdm_json_integer(call->json, "classes", tdm_model_classes(model));
+    tdm_json_string(call->json, "note", *result->note ? result->note : NULL);
     tdmi_print(call->out, "%s with %d classes as %s in %s (%s)\n", tdm_model_name(model),
                tdm_model_classes(model), result->form, options->path,
                tdmi_format_amount((double)result->bytes, "B", bytes, sizeof bytes));

@@ -10,10 +10,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (call->n_arguments > 0)
         TDM_TRY(tdmi_command_find(call->arguments[0], &command, err), err,
                 "help was asked for an unknown command");
-    if (call->json)
-        tdmi_help_write_json(call->json, command);
-    else
-        tdmi_help_print(call->out, command);
+    tdmi_help_write_json(call->json, command);
+    tdmi_help_print(call->out, command);
     return TDM_OK;
 }
 

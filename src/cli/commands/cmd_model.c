@@ -131,10 +131,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
     if (values->svg)
         TDMI_TRY(tdm_network_draw(network, values->svg, err));
-    if (call->json)
-        write_json(call->json, network);
-    else
-        print_people(call->out, network);
+    write_json(call->json, network);
+    print_people(call->out, network);
     return TDM_OK;
 }
 

@@ -188,14 +188,12 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         return tdmi_serve(call, &values->model, &serve, err);
     }
     TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
-    if (call->json)
-        tdm_json_array_begin(call->json, "predictions");
-    else if (values->csv)
+    tdm_json_array_begin(call->json, "predictions");
+    if (values->csv)
         tdmi_print(call->out, "path,rank,label,probability,index,problem\n");
     const tdm_status status =
         predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
-    if (call->json)
-        tdm_json_array_end(call->json);
+    tdm_json_array_end(call->json);
     /* Some path is missing, or some image lacks memory. */
     if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_printed > 0) {
         tdm_log(TDM_LOG_ERROR, "%s", tdm_error_sentence(err, 0));

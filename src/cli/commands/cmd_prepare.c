@@ -130,10 +130,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     TDMI_TRY(read_options(call, &options, err));
     TDMI_TRY(tdm_prepare(&options, tdmi_watch_sink(call->watch), &result, err));
-    if (call->json) {
-        write_json(call->json, &options, &result);
-        return TDM_OK;
-    }
+    write_json(call->json, &options, &result);
     print_people(call->out, &options, &result);
     if (result.is_complete && !call->globals->quiet)
         tdmi_print_next(call->out, "tandem train", options.folder);

@@ -32,19 +32,16 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     }
     TDMI_TRY(tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err));
     TDMI_TRY(tdm_runs_report(runs, path, err));
-    if (call->json) {
-        tdm_json_string(call->json, "path", path);
-        tdm_json_array_begin(call->json, "runs");
-        for (int i = 0; i < call->n_arguments; i++) {
-            tdm_json_object_begin(call->json, NULL);
-            tdm_json_string(call->json, "run", call->arguments[i]);
-            tdm_json_object_end(call->json);
-        }
-        tdm_json_array_end(call->json);
-    } else {
-        tdmi_print(call->out, "%s: %d %s; any browser shows it\n", path, call->n_arguments,
-                   call->n_arguments == 1 ? "run" : "runs");
+    tdm_json_string(call->json, "path", path);
+    tdm_json_array_begin(call->json, "runs");
+    for (int i = 0; i < call->n_arguments; i++) {
+        tdm_json_object_begin(call->json, NULL);
+        tdm_json_string(call->json, "run", call->arguments[i]);
+        tdm_json_object_end(call->json);
     }
+    tdm_json_array_end(call->json);
+    tdmi_print(call->out, "%s: %d %s; any browser shows it\n", path, call->n_arguments,
+               call->n_arguments == 1 ? "run" : "runs");
     return TDM_OK;
 }
 

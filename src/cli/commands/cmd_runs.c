@@ -83,6 +83,14 @@ static const char *format_duration(double seconds, char *text, size_t text_bytes
     return text;
 }
 
+static void write_runs(tdm_json_writer *json, const tdm_runs *runs, bool is_whole)
+{
+    tdm_json_array_begin(json, "runs");
+    for (size_t i = 0; i < tdm_runs_count(runs); i++)
+        write_run(json, tdm_runs_at(runs, i), is_whole);
+    tdm_json_array_end(json);
+}
+
 static void print_line(struct tdmi_output *out, const struct tdm_run *run, int widest)
 {
     char text[160], time[40];
@@ -112,16 +120,11 @@ static tdm_status list(struct tdmi_call *call, tdm_error *err)
     const char *folder = call->n_arguments > 1 ? call->arguments[1] : "runs";
     TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     TDMI_TRY(tdm_runs_find(folder, &runs, err));
-    if (call->json) {
-        tdm_json_array_begin(call->json, "runs");
-        for (size_t i = 0; i < tdm_runs_count(runs); i++)
-            write_run(call->json, tdm_runs_at(runs, i), false);
-        tdm_json_array_end(call->json);
-    } else if (tdm_runs_count(runs) == 0) {
+    write_runs(call->json, runs, false);
+    if (tdm_runs_count(runs) == 0)
         tdmi_print(call->out, "there is no run in %s\n", folder);
-    } else {
+    else
         print_table(call->out, runs);
-    }
     return TDM_OK;
 }
 
@@ -158,13 +161,8 @@ static tdm_status show(struct tdmi_call *call, tdm_error *err)
 {
     TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     TDMI_TRY(tdm_runs_read(call->arguments + 1, 1, &runs, err));
-    if (call->json) {
-        tdm_json_array_begin(call->json, "runs");
-        write_run(call->json, tdm_runs_at(runs, 0), true);
-        tdm_json_array_end(call->json);
-    } else {
-        print_run(call, tdm_runs_at(runs, 0));
-    }
+    write_runs(call->json, runs, true);
+    print_run(call, tdm_runs_at(runs, 0));
     return TDM_OK;
 }
 
@@ -233,16 +231,10 @@ static tdm_status compare(struct tdmi_call *call, tdm_error *err)
     struct tdm_comparison comparison = {.struct_bytes = sizeof comparison};
     TDMI_TRY(tdm_runs_read(call->arguments + 1, 2, &runs, err));
     TDMI_TRY(tdm_runs_compare(runs, 0, 1, &comparison, err));
-    if (call->json) {
-        tdm_json_array_begin(call->json, "runs");
-        for (size_t i = 0; i < 2; i++)
-            write_run(call->json, tdm_runs_at(runs, i), false);
-        tdm_json_array_end(call->json);
-        write_comparison(call->json, &comparison);
-    } else {
-        print_table(call->out, runs);
-        print_comparison(call->out, runs, &comparison);
-    }
+    write_runs(call->json, runs, false);
+    write_comparison(call->json, &comparison);
+    print_table(call->out, runs);
+    print_comparison(call->out, runs, &comparison);
     return TDM_OK;
 }
 

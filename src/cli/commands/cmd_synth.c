@@ -22,14 +22,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     char bytes[32];
     options.folder = call->arguments[0];
     TDMI_TRY(tdm_synth(&options, tdmi_watch_sink(call->watch), &result, err));
-    if (call->json) {
-        tdm_json_string(call->json, "folder", options.folder);
-        tdm_json_integer(call->json, "images", result.images);
-        tdm_json_integer(call->json, "classes", result.classes);
-        tdm_json_integer(call->json, "bytes", result.bytes);
-        tdm_json_number(call->json, "seconds", result.seconds);
-        return TDM_OK;
-    }
+    tdm_json_string(call->json, "folder", options.folder);
+    tdm_json_integer(call->json, "images", result.images);
+    tdm_json_integer(call->json, "classes", result.classes);
+    tdm_json_integer(call->json, "bytes", result.bytes);
+    tdm_json_number(call->json, "seconds", result.seconds);
     tdmi_print(call->out, "%lld images of %d classes in %s (%s, %.1f s)\n",
                (long long)result.images, result.classes, options.folder,
                tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);

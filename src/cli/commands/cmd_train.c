@@ -158,10 +158,8 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
     TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
-    if (call->json)
-        write_json(call, values, &result);
-    else
-        print_people(call, values, &result);
+    write_json(call, values, &result);
+    print_people(call, values, &result);
     return TDM_OK;
 }
 

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+TDMI_POINTER_RELEASE(tdm_weights_file, tdm_weights_close)
+
 struct values {
     const char *mirror;
     int show;
@@ -27,12 +29,9 @@ static tdm_status list_one(struct tdmi_call *call, const struct tdm_weights_know
     char path[1024] = "";
     bool is_here = false;
     TDMI_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err));
-    if (call->json == NULL) {
-        tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %6.1f MB  %s\n", known->name,
-                   known->network, known->origin, known->licence, known->megabytes,
-                   is_here ? "here" : "");
-        return TDM_OK;
-    }
+    tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %6.1f MB  %s\n", known->name,
+               known->network, known->origin, known->licence, known->megabytes,
+               is_here ? "here" : "");
     tdm_json_object_begin(call->json, NULL);
     tdm_json_string(call->json, "name", known->name);
     tdm_json_string(call->json, "network", known->network);
@@ -51,18 +50,12 @@ static tdm_status list_one(struct tdmi_call *call, const struct tdm_weights_know
 static tdm_status list(struct tdmi_call *call, tdm_error *err)
 {
     const struct tdm_weights_known *known;
-    if (call->json)
-        tdm_json_array_begin(call->json, "weights");
-    else
-        tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %9s\n", "name", "network", "origin",
-                   "licence", "size");
+    tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %9s\n", "name", "network", "origin",
+               "licence", "size");
     for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++)
         TDMI_TRY(list_one(call, known, err));
-    if (call->json)
-        tdm_json_array_end(call->json);
-    else
-        tdmi_print(call->out, "\ntandem weights fetch NAME downloads one; the images of ImageNet, "
-                              "on which they were trained, are for research\n");
+    tdmi_print(call->out, "\ntandem weights fetch NAME downloads one; the images of ImageNet, on "
+                          "which they were trained, are for research\n");
     return TDM_OK;
 }
 
@@ -166,16 +159,9 @@ static void print_file(struct tdmi_call *call, const char *path, tdm_weights_fil
 static tdm_status inspect(struct tdmi_call *call, tdm_error *err)
 {
     const char *path = call->arguments[1];
-    tdm_weights_file *file = NULL;
+    TDMI_AT_END(tdm_weights_close_at) tdm_weights_file *file = NULL;
     TDM_TRY(tdm_weights_open(path, &file, err), err, "looking into %s", path);
-    if (call->json) {
-        tdm_json_array_begin(call->json, "weights");
-        write_file(call, path, file);
-        tdm_json_array_end(call->json);
-    } else {
-        print_file(call, path, file);
-    }
-    tdm_weights_close(file);
+    (call->json ? write_file : print_file)(call, path, file); /* a tensor's figures take time */
     return TDM_OK;
 }
 
@@ -186,15 +172,10 @@ static tdm_status convert(struct tdmi_call *call, tdm_error *err)
     const char *from = call->arguments[1], *to = call->arguments[2];
     struct tdm_weights_facts facts;
     TDMI_TRY(tdm_weights_convert(from, to, &facts, err));
-    if (call->json) {
-        tdm_json_array_begin(call->json, "weights");
-        tdm_json_object_begin(call->json, NULL);
-        write_facts(call->json, to, &facts);
-        tdm_json_string(call->json, "from", from);
-        tdm_json_object_end(call->json);
-        tdm_json_array_end(call->json);
-        return TDM_OK;
-    }
+    tdm_json_object_begin(call->json, NULL);
+    write_facts(call->json, to, &facts);
+    tdm_json_string(call->json, "from", from);
+    tdm_json_object_end(call->json);
     tdmi_print(call->out, "%s: %lld tensors of %s (%s)\n", to, (long long)facts.tensors, from,
                facts.form);
     return TDM_OK;
@@ -215,19 +196,14 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
     struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     call->watch->unit = "bytes";
     TDMI_TRY(tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(call->watch), &fetched, err));
-    if (call->json) {
-        tdm_json_array_begin(call->json, "weights");
-        tdm_json_object_begin(call->json, NULL);
-        tdm_json_string(call->json, "name", name);
-        tdm_json_string(call->json, "path", fetched.path);
-        tdm_json_string(call->json, "sha256", fetched.sha256);
-        tdm_json_integer(call->json, "bytes", fetched.bytes);
-        tdm_json_bool(call->json, "was_here", fetched.was_here);
-        tdm_json_bool(call->json, "published_hash", fetched.is_published);
-        tdm_json_object_end(call->json);
-        tdm_json_array_end(call->json);
-        return TDM_OK;
-    }
+    tdm_json_object_begin(call->json, NULL);
+    tdm_json_string(call->json, "name", name);
+    tdm_json_string(call->json, "path", fetched.path);
+    tdm_json_string(call->json, "sha256", fetched.sha256);
+    tdm_json_integer(call->json, "bytes", fetched.bytes);
+    tdm_json_bool(call->json, "was_here", fetched.was_here);
+    tdm_json_bool(call->json, "published_hash", fetched.is_published);
+    tdm_json_object_end(call->json);
     tdmi_print(call->out, "%s%s\nsha256 %s: %s\n", fetched.path,
                fetched.was_here ? " (was here already)" : "", fetched.sha256, proof_of(&fetched));
     return TDM_OK;
@@ -248,7 +224,10 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
     if (values->mirror && verb->run != fetch)
         return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
-    return verb->run(call, err);
+    tdm_json_array_begin(call->json, "weights");
+    TDMI_TRY(verb->run(call, err));
+    tdm_json_array_end(call->json);
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {

@@ -81,7 +81,7 @@ static void begin_place(const tdmi_loader *loader, const struct claim *claim, in
     slot->problems[at][0] = '\0';
     job->sample = sample;
     job->key = key;
-    job->values = (char *)slot->values + (size_t)at * loader->pipeline.value_bytes;
+    job->pixels = (uint8_t *)slot->values + (size_t)at * loader->pipeline.picture_bytes;
 }
 
 /* Record the result for one image. An error that is not the image's own (no memory, a store that
@@ -103,7 +103,7 @@ static tdm_status end_place(struct tdmi_loader_worker *worker, const struct clai
     }
     describe(slot->problems[at], item.path, problem);
     slot->labels[at] = -1;
-    memset(job->values, 0, loader->pipeline.value_bytes);
+    memset(job->pixels, 0, loader->pipeline.picture_bytes);
     return TDM_OK;
 }
 
@@ -390,15 +390,15 @@ static tdm_status next_batch(tdmi_loader *loader, const struct tdmi_batch **batc
     int n = batch_length(loader, loader->next);
     TDMI_TRY(count_skips(loader, slot, n, err));
     count_batch(loader, called_ns, is_first);
-    loader->batch = (struct tdmi_batch){
-        .n = n,
-        .first = loader->next,
-        .values = slot->values,
-        .pixels = loader->pipeline.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
-        .labels = slot->labels,
-        .items = slot->items,
-        .keys = slot->keys,
-        .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
+    loader->batch =
+        (struct tdmi_batch){.n = n,
+                            .first = loader->next,
+                            .values = slot->values,
+                            .pixels = slot->values,
+                            .labels = slot->labels,
+                            .items = slot->items,
+                            .keys = slot->keys,
+                            .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
     loader->next += n;
     loader->n_pictures += n;
     *batch = &loader->batch;
@@ -443,7 +443,6 @@ void tdmi_loader_rates(const tdmi_loader *loader, struct tdmi_loader_rates *rate
         .read = rate_of(times, TDMI_STAGE_READ),
         .decode = rate_of(times, TDMI_STAGE_DECODE),
         .augment = rate_of(times, TDMI_STAGE_AUGMENT),
-        .pack = rate_of(times, TDMI_STAGE_PACK),
         .cached = times->cached,
         .pictures = loader->n_pictures,
         .seconds = (double)loader->now.at_ns / ns_per_second,
@@ -457,8 +456,7 @@ void tdmi_loader_rates(const tdmi_loader *loader, struct tdmi_loader_rates *rate
         .cache = loader->cache,
     };
     pthread_mutex_unlock(lock);
-    double busy =
-        rates->read.seconds + rates->decode.seconds + rates->augment.seconds + rates->pack.seconds;
+    double busy = rates->read.seconds + rates->decode.seconds + rates->augment.seconds;
     if (busy > 0.0)
         rates->ceiling_per_second = rates->threads * (double)rates->read.pictures / busy;
 }

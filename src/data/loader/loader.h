@@ -1,7 +1,7 @@
 /*
  * The loader: from positions of an epoch to batches of pixels, prefetched ahead of the caller.
  *
- *     read ▸ decode ▸ augment ▸ pack        a ring of slots, allocated once
+ *     read ▸ decode ▸ augment               a ring of slots, allocated once
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()
  *
  * A slot belongs to the loader while it is filled and to the caller from next() until the following
@@ -22,14 +22,12 @@
 
 enum { TDMI_PROBLEM_BYTES = 400 };
 
-/* Type of a batch's values: bytes, or numbers by the preprocessing's scale. */
-enum tdmi_delivery { TDMI_DELIVER_U8, TDMI_DELIVER_F32, TDMI_DELIVER_BF16 };
-
 struct tdmi_batch {
-    int n;                 /* positions in this batch */
-    int64_t first;         /* position of its first sample in the epoch */
-    const void *values;    /* (n, height, width, channels) as delivered; of a skipped image 0 */
-    const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
+    int n;         /* positions in this batch */
+    int64_t first; /* position of its first sample in the epoch */
+    const void
+        *values; /* (n, height, width, channels): bytes of a skipped image are 0, or feature rows */
+    const uint8_t *pixels; /* the same; NULL for feature rows */
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
     /* Indices of cached feature rows on a device; values and pixels are then unused. Loaders leave
@@ -87,7 +85,6 @@ struct tdmi_loader_views {
 struct tdmi_loader_options {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
-    enum tdmi_delivery delivery;
     /* Augmentation of single images; mixing images of a group is part of the step. Draws depend on
      * (augment_seed, epoch, item, repeat of the order), or on views. */
     struct tdmi_augment augment;
@@ -161,7 +158,7 @@ struct tdmi_stage_rate {
 };
 
 struct tdmi_loader_rates {
-    struct tdmi_stage_rate read, decode, augment, pack;
+    struct tdmi_stage_rate read, decode, augment;
     int64_t cached;             /* images that a cache gave, decoded or encoded */
     int64_t pictures;           /* handed out */
     double seconds;             /* inside epochs: from a seek to the last batch handed out */

@@ -51,7 +51,7 @@ static tdm_status check_options(const struct tdmi_loader_options *o, tdm_error *
 static int64_t slot_bytes(const tdmi_loader *loader)
 {
     const struct tdmi_batch_slot *slot = NULL;
-    size_t a_picture = loader->pipeline.value_bytes + sizeof *slot->labels + sizeof *slot->items +
+    size_t a_picture = loader->pipeline.picture_bytes + sizeof *slot->labels + sizeof *slot->items +
                        sizeof *slot->samples + sizeof *slot->problems +
                        (loader->has_rest ? sizeof *slot->keys : 0);
     return (int64_t)a_picture * loader->options.batch + (int64_t)sizeof *slot;
@@ -299,8 +299,8 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
         TDMI_TRY(TDMI_NEW(pipeline->is_read, n_bits, err));
     for (int i = 0; i < loader->n_slots; i++) {
         struct tdmi_batch_slot *slot = &loader->slots[i];
-        if (pipeline->value_bytes <= SIZE_MAX / batch)
-            slot->values = alloc_values(loader, batch * pipeline->value_bytes);
+        if (pipeline->picture_bytes <= SIZE_MAX / batch)
+            slot->values = alloc_values(loader, batch * pipeline->picture_bytes);
         if (slot->values == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY,
                             "no memory for %d batches of %d images of %d x %d x %d",
@@ -399,8 +399,7 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
         .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
         .most_threads = opened->most_threads,
         .most_depth = opened->n_slots};
-    opened->pipeline.is_far =
-        options->delivery == TDMI_DELIVER_U8 && opened->n_slots * slot_bytes(opened) > FAR_BYTES;
+    opened->pipeline.is_far = opened->n_slots * slot_bytes(opened) > FAR_BYTES;
     TDMI_TRY(allocate(opened, err));
     TDM_TRY(open_cache(opened, err), err, "cannot keep images for later epochs");
     TDMI_TRY(start_threads(opened, err));

@@ -1,7 +1,4 @@
-/*
- * Numbers are delivered through a table: the value of a byte depends only on the byte and its
- * channel, so preprocessing 256 pixels gives all values, bit-identical.
- */
+/* Read, decode and augment one image of a batch. */
 #include "data/loader/picture.h"
 
 #include "base/clock.h"
@@ -11,28 +8,6 @@
 #include <stdatomic.h>
 
 /* ---- fixed settings -------------------------------------------------------------------------- */
-
-/* The upper half of a float, rounded to nearest, ties to even. None of them is NaN. */
-static uint16_t to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static void fill_tables(struct tdmi_picture_pipeline *pipeline)
-{
-    const int channels = pipeline->preprocess.channels;
-    uint8_t bytes[256 * TDMI_CHANNELS_MAX] = {0};
-    float floats[256 * TDMI_CHANNELS_MAX];
-    for (int i = 0; i < 256 * channels; i++)
-        bytes[i] = (uint8_t)(i / channels);
-    tdmi_preprocess_normalise(&pipeline->preprocess, bytes, 256, floats);
-    for (int i = 0; i < 256 * channels; i++) {
-        pipeline->floats[i / channels][i % channels] = floats[i];
-        pipeline->halves[i / channels][i % channels] = to_bf16(floats[i]);
-    }
-}
 
 /* Would preprocessing hand out exactly the bytes it was given? */
 static bool is_unchanged(const struct tdmi_preprocess *preprocess,
@@ -61,13 +36,10 @@ static void find_geometry(struct tdmi_picture_pipeline *pipeline)
 void tdmi_picture_pipeline_init(struct tdmi_picture_pipeline *pipeline,
                                 const struct tdmi_loader_options *options)
 {
-    static const size_t bytes_of[] = {
-        [TDMI_DELIVER_U8] = 1, [TDMI_DELIVER_F32] = 4, [TDMI_DELIVER_BF16] = 2};
     const struct tdmi_preprocess *preprocess = &options->preprocess;
     *pipeline = (struct tdmi_picture_pipeline){
         .source = options->source,
         .preprocess = *preprocess,
-        .delivery = options->delivery,
         .augment = options->augment,
         .has_box = options->augment.is_on[TDMI_AUGMENT_RESIZED_CROP],
         .has_changes = tdmi_augment_has_pixels(&options->augment),
@@ -77,12 +49,10 @@ void tdmi_picture_pipeline_init(struct tdmi_picture_pipeline *pipeline,
         .decoder = options->decoder,
         .picture_bytes =
             (size_t)preprocess->width * (size_t)preprocess->height * (size_t)preprocess->channels};
-    pipeline->value_bytes = pipeline->picture_bytes * bytes_of[options->delivery];
     pipeline->is_raw = tdmi_source_raw_shape(options->source, &pipeline->raw);
     pipeline->is_raw_as_is =
         pipeline->is_raw && !pipeline->has_box && is_unchanged(preprocess, &pipeline->raw);
     find_geometry(pipeline);
-    fill_tables(pipeline);
 }
 
 static size_t raw_bytes(const struct tdmi_picture_pipeline *pipeline)
@@ -99,8 +69,7 @@ static bool has_raw_room(const struct tdmi_picture_pipeline *pipeline)
 
 int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_pipeline *pipeline)
 {
-    int64_t bytes = pipeline->delivery == TDMI_DELIVER_U8 ? 0 : (int64_t)pipeline->picture_bytes;
-    bytes += pipeline->has_changes ? (int64_t)pipeline->picture_bytes : 0;
+    int64_t bytes = pipeline->has_changes ? (int64_t)pipeline->picture_bytes : 0;
     bytes += (int64_t)3 * pipeline->geometry.width * pipeline->geometry.height;
     return bytes + (has_raw_room(pipeline) ? (int64_t)raw_bytes(pipeline) : 0);
 }
@@ -111,13 +80,9 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_pipeline *pipelin
     const size_t picture_bytes = pipeline->picture_bytes;
     scratch->pipeline = pipeline;
     scratch->images.limits.is_strict = pipeline->is_strict;
-    if (pipeline->delivery != TDMI_DELIVER_U8)
-        scratch->pixels = tdmi_alloc_aligned(picture_bytes);
     if (pipeline->has_changes)
         scratch->spare = tdmi_alloc_aligned(picture_bytes);
-    TDMI_CHECK_MEMORY((pipeline->delivery == TDMI_DELIVER_U8 || scratch->pixels != NULL) &&
-                          (!pipeline->has_changes || scratch->spare != NULL),
-                      err);
+    TDMI_CHECK_MEMORY(!pipeline->has_changes || scratch->spare != NULL, err);
     if (has_raw_room(pipeline))
         TDMI_TRY(TDMI_NEW(scratch->raw, raw_bytes(pipeline), err));
     if (pipeline->geometry.width > 0)
@@ -459,25 +424,7 @@ static void copy_kept(const struct tdmi_picture_pipeline *pipeline, const void *
     tdmi_far_copy_end();
 }
 
-/* Bytes to the delivered type, (pixels, channels). */
-static void pack(const struct tdmi_picture_pipeline *pipeline, const uint8_t *pixels, void *values)
-{
-    const size_t channels = (size_t)pipeline->preprocess.channels,
-                 n = pipeline->picture_bytes / channels;
-    float *floats = values;
-    uint16_t *halves = values;
-    if (pipeline->delivery == TDMI_DELIVER_F32) {
-        for (size_t i = 0; i < n; i++)
-            for (size_t c = 0; c < channels; c++)
-                floats[channels * i + c] = pipeline->floats[pixels[channels * i + c]][c];
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < channels; c++)
-            halves[channels * i + c] = pipeline->halves[pixels[channels * i + c]][c];
-}
-
-/* Change the pixels and pack them. */
+/* Augment the pixels. */
 static void finish(struct tdmi_picture_scratch *scratch, const struct tdmi_picture_job *job,
                    uint8_t *pixels, int64_t *since)
 {
@@ -487,10 +434,6 @@ static void finish(struct tdmi_picture_scratch *scratch, const struct tdmi_pictu
             pipeline->preprocess.height, pipeline->preprocess.width, pipeline->preprocess.channels};
         tdmi_augment_picture(&pipeline->augment, job->key, shape, pixels, scratch->spare);
         count(scratch, TDMI_STAGE_AUGMENT, pipeline->picture_bytes, since);
-    }
-    if (pipeline->delivery != TDMI_DELIVER_U8) {
-        pack(pipeline, pixels, job->values);
-        count(scratch, TDMI_STAGE_PACK, pipeline->value_bytes, since);
     }
 }
 
@@ -504,19 +447,12 @@ static void keep_and_finish(struct tdmi_picture_scratch *scratch,
     finish(scratch, job, pixels, since);
 }
 
-/* Buffer for its bytes. */
-static uint8_t *pixels_of(const struct tdmi_picture_scratch *scratch,
-                          const struct tdmi_picture_job *job)
-{
-    return scratch->pipeline->delivery == TDMI_DELIVER_U8 ? job->values : scratch->pixels;
-}
-
 tdm_status tdmi_picture_begin(struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                               tdm_error *err)
 {
     const struct tdmi_picture_pipeline *pipeline = scratch->pipeline;
     int64_t since = tdmi_clock_ns();
-    uint8_t *pixels = pixels_of(scratch, job);
+    uint8_t *pixels = job->pixels;
     const void *kept = NULL;
     size_t length_bytes;
     /* Images that are changed, cached or scaled again afterwards are read at once. */
@@ -551,7 +487,7 @@ tdm_status tdmi_picture_end(struct tdmi_picture_scratch *scratch, struct tdmi_pi
     const struct tdmi_decoder_file *file = &job->file;
     const struct encoded encoded = {file->bytes, file->length_bytes};
     int64_t since = tdmi_clock_ns();
-    uint8_t *pixels = pixels_of(scratch, job);
+    uint8_t *pixels = job->pixels;
     tdm_status status = TDM_OK;
     job->is_waiting = false;
     if (file->pixels != NULL)

@@ -1,5 +1,5 @@
 /*
- * One image of a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. The pipeline is
+ * One image of a batch: read ▸ decode ▸ augment, with the caches between. The pipeline is
  * fixed when the loader opens; each thread has its own working memory.
  */
 #pragma once
@@ -15,22 +15,18 @@ enum { TDMI_CHANNELS_MAX = 3 };
 struct tdmi_picture_pipeline {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
-    enum tdmi_delivery delivery;
     struct tdmi_augment augment;
     bool has_box, has_changes; /* a part is cropped, pixels are changed */
     bool is_strict;            /* damaged images are refused */
-    size_t picture_bytes;      /* as bytes */
-    size_t value_bytes;        /* as delivered, the whole image */
+    size_t picture_bytes;      /* of an image as delivered */
     bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
     bool is_far;               /* batches leave the caches before they are read */
     struct tdmi_raw_shape raw; /* of those */
     /* Images that the source keeps in their own size are resized to this one first; width 0: not
      * needed, or one pass of preprocess does both. */
     struct tdmi_preprocess geometry;
-    float floats[256][TDMI_CHANNELS_MAX];    /* value of each byte, by channel */
-    uint16_t halves[256][TDMI_CHANNELS_MAX]; /* the same in bf16 */
-    tdmi_memory_cache *decoded;              /* NULL: none */
-    tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two images */
+    tdmi_memory_cache *decoded;         /* NULL: none */
+    tdmi_memory_cache *_Atomic encoded; /* likewise; may appear between two images */
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
     const uint64_t *contents; /* of every item, as it was before; NULL: not known */
@@ -45,7 +41,7 @@ struct tdmi_picture_pipeline {
     _Atomic uint8_t *is_sound;          /* a bit an item: all its codes were read, for a decoder */
 };
 
-enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };
+enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGES };
 
 /* Counters of a thread since the loader last collected them. */
 struct tdmi_stage_times {
@@ -57,7 +53,7 @@ struct tdmi_stage_times {
 struct tdmi_picture_job {
     int64_t sample;
     struct tdmi_augment_key key;
-    void *values; /* destination, of value_bytes */
+    uint8_t *pixels; /* destination, of picture_bytes */
     /* While a decoder has it: the file, and its bytes unless they are a cache's. */
     bool is_waiting;
     struct tdmi_decoder_file file;
@@ -71,7 +67,6 @@ struct tdmi_picture_scratch {
     struct tdmi_picture_job jobs[TDMI_DECODER_FILES]; /* of one claim */
     tdmi_text bytes;
     struct tdmi_preprocess_scratch images;
-    uint8_t *pixels;  /* picture_bytes, where other types than bytes are delivered */
     uint8_t *spare;   /* picture_bytes, for changes */
     uint8_t *raw;     /* of a source with one channel */
     tdmi_image shown; /* an image that is kept in its own size, in the size of its table */

@@ -233,9 +233,7 @@ tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t
     if (archive->form == TDMI_ARCHIVE_ZIP)
         return tdmi_zip_read(archive, entry, bytes, err);
     char *room = tdmi_text_room(bytes, (size_t)entry->size_bytes);
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s' in '%s'",
-                        (long long)entry->size_bytes, entry->name, archive->path);
+    TDMI_CHECK_MEMORY(room, err);
     tdm_status status =
         tdmi_records_read(&archive->records, entry->offset, room, (size_t)entry->size_bytes, err);
     if (status != TDM_OK)

@@ -2,7 +2,7 @@
 #include "base/system/plugin.h"
 #include "io/arrow/table.h"
 
-/* Arrow brings allocators of its own, which reserve 10 MiB while it is loaded. Where they get
+/* Arrow has allocators of its own, which reserve 10 MiB while it is loaded. Where they get
  * nothing, they do not say so, but crash when the program ends. It is 65 MiB with them. */
 static const size_t room_bytes = (size_t)80 << 20;
 

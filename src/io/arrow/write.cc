@@ -68,9 +68,9 @@ struct tdmi_arrow_writer {
     std::shared_ptr<SinkStream> sink;
     std::vector<tdmi_arrow_type> types;
     std::unique_ptr<parquet::ParquetFileWriter> file;
-    parquet::RowGroupWriter *group = nullptr;     // owned by file; NULL between row groups
-    parquet::ByteArrayWriter *pictures = nullptr; // owned by group
-    int64_t n_rows = 0;                           // of the row group
+    parquet::RowGroupWriter *group = nullptr;   // owned by file; NULL between row groups
+    parquet::ByteArrayWriter *images = nullptr; // owned by group
+    int64_t n_rows = 0;                         // of the row group
 };
 
 // Runs call as tandem::attempt() does; the error is that of the sink, or else Arrow's.
@@ -167,11 +167,11 @@ tdm_status tdmi_arrow_writer_picture(tdmi_arrow_writer *writer, const void *byte
     return attempt(writer, err, [&] {
         if (writer->group == nullptr) {
             writer->group = writer->file->AppendRowGroup();
-            writer->pictures = static_cast<parquet::ByteArrayWriter *>(writer->group->NextColumn());
+            writer->images = static_cast<parquet::ByteArrayWriter *>(writer->group->NextColumn());
         }
         parquet::ByteArray value(static_cast<uint32_t>(n_bytes),
                                  static_cast<const uint8_t *>(bytes));
-        writer->pictures->WriteBatch(1, nullptr, nullptr, &value);
+        writer->images->WriteBatch(1, nullptr, nullptr, &value);
         writer->n_rows++;
         return Status::OK();
     });

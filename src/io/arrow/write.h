@@ -12,7 +12,7 @@ extern "C" {
 
 enum tdmi_arrow_codec { TDMI_ARROW_NONE, TDMI_ARROW_SNAPPY, TDMI_ARROW_ZSTD };
 
-/* Where the bytes of a file go, in order. */
+/* Receives the bytes of a file, in order. */
 struct tdmi_byte_sink {
     void *self;
     tdm_status (*write)(void *self, const void *bytes, size_t n_bytes, tdm_error *err);

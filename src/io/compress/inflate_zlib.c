@@ -111,9 +111,7 @@ static tdm_status step(struct gunzip *gz, size_t room_bytes, tdmi_text *text, in
 {
     size_t before = text->length_bytes;
     char *room = tdmi_text_room(text, room_bytes);
-    if (room == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for '%s' decompressed: %zu bytes so far",
-                        tdmi_storage_path(gz->file), before);
+    TDMI_CHECK_MEMORY(room, err);
     gz->stream.next_out = (Bytef *)room;
     gz->stream.avail_out = (uInt)room_bytes;
     *result = inflate(&gz->stream, Z_NO_FLUSH);

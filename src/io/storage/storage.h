@@ -2,7 +2,7 @@
  * Storage: where data lies, behind one small table. Look at a place, list a folder, read a file at
  * an offset. Local files are one table; places written with a scheme ("s3://bucket/pets") go to the
  * table of object stores, where the build has one. Everything that opens a path of the user's for
- * reading data asks here, so every kind of data set reads from every store.
+ * reading data goes through these functions, so every kind of data set reads from every store.
  *
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.
@@ -92,7 +92,5 @@ struct tdmi_storage_table {
                        size_t length_bytes, size_t *done, tdm_error *err);
 };
 
-/* Local files: src/io/storage/local.c. */
-extern const struct tdmi_storage_table tdmi_storage_local;
 /* The table for URIs, NULL in a build without one: src/data/source/registry.c. */
 const struct tdmi_storage_table *tdmi_storage_of_uris(void);

@@ -1,5 +1,5 @@
 /*
- * The choice of a file's form, and what all forms need of a model.
+ * Choosing a file's form, and the model parts that all forms write.
  */
 #include "train/export/export.h"
 #include "base/text/choice.h"
@@ -28,15 +28,16 @@ const char *tdm_export_form(int index)
 
 static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
 {
-    const char *names[n_forms];
-    char endings[TDM_ERROR_TEXT_BYTES / 2] = "";
-    size_t length = 0;
-    for (int i = 0; i < n_forms; i++) {
-        names[i] = forms[i].name;
-        int added = snprintf(endings + length, sizeof endings - length, "%s%s", i ? ", " : "",
-                             forms[i].ending);
-        length += added > 0 && (size_t)added < sizeof endings - length ? (size_t)added : 0;
-    }
+    static const char *const names[] = {
+#define X(name, ending) #name,
+#include "train/export/exports.def"
+#undef X
+    };
+    static const char endings[] =
+#define X(name, ending) ", " ending
+#include "train/export/exports.def"
+#undef X
+        ;
     if (options->form)
         return tdmi_choice_find("form", options->form, names, n_forms, chosen, err);
     for (int i = 0; i < n_forms; i++) {
@@ -48,7 +49,7 @@ static tdm_status choose(const struct tdm_export_options *options, int *chosen, 
     return TDM_FAIL(err, TDM_E_USAGE,
                     "choosing the form of '%s': its ending belongs to none; there is %s, or name "
                     "the form",
-                    options->path, endings);
+                    options->path, endings + 2);
 }
 
 tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_options *options,
@@ -69,7 +70,7 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
                                  .graph = model->file.graph,
                                  .path = options->path,
                                  .has_preprocess = options->preprocess,
-                                 .said = result};
+                                 .result = result};
     const tdm_status status = form->write(&export, err);
     tdmi_arena_release(&export.arena);
     result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
@@ -77,11 +78,6 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
 }
 
 /* ---- for the forms ------------------------------------------------------------------------ */
-
-tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err)
-{
-    return TDM_FAIL(err, TDM_E_MEMORY, "writing %s: out of memory", export->path);
-}
 
 const float *tdmi_export_values(const struct tdmi_export *export, const struct tdmi_tensor *tensor,
                                 bool is_state)
@@ -127,8 +123,8 @@ static const char *preprocess_of(struct tdmi_export *export)
     return tdmi_export_finished(export, writer);
 }
 
-/* Compares up to the head of the built graph: a model that was read does not know where its own
- * begins. */
+/* Compare up to the head of the built graph: a model that was read from a file does not record
+ * where its own head begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
     for (int i = 0; i < built->head; i++) {
@@ -142,8 +138,8 @@ static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
     return true;
 }
 
-/* How a network of ours pads, in a word; "" where all paddings give the same network, or it is none
- * of ours. Found by building the network with each. */
+/* The word for the network's padding; "" where all paddings give the same network, or the network
+ * is not one of ours. Builds the network with each padding and compares. */
 static const char *padding_of(const struct tdmi_export *export)
 {
     enum { paddings = TDMI_PADDING_NONE + 1 };
@@ -186,8 +182,7 @@ tdm_status tdmi_export_notes(struct tdmi_export *export,
         {"lineage", lineage_of(export)},
     };
     for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {
-        if (!all[i].text)
-            return tdmi_export_no_memory(export, err);
+        TDMI_CHECK_MEMORY(all[i].text, err);
         notes[i] = all[i];
     }
     return TDM_OK;

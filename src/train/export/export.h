@@ -1,5 +1,5 @@
 /*
- * What an exported file is made of, and what each form of files is to its chooser (export.c).
+ * The parts of an exported file, and the table entry of a file form (export.c).
  */
 #pragma once
 
@@ -13,8 +13,8 @@ struct tdmi_export {
     const tdmi_graph *graph; /* the model's */
     const char *path;
     bool has_preprocess;
-    tdmi_arena arena;               /* until the file is written */
-    struct tdm_export_result *said; /* the note is the form's to fill */
+    tdmi_arena arena;                 /* until the file is written */
+    struct tdm_export_result *result; /* the form sets only the note */
 };
 
 struct tdmi_export_form {
@@ -26,18 +26,18 @@ struct tdmi_export_form {
 #include "train/export/exports.def"
 #undef X
 
-/* The values of a tensor of node's. */
+/* The values of a tensor. */
 const float *tdmi_export_values(const struct tdmi_export *export, const struct tdmi_tensor *tensor,
                                 bool is_state);
-/* The same as PyTorch lays them out: in the arena, or where they are when nothing moves. NULL when
- * out of memory. */
+/* The values in PyTorch's layout: a copy in the arena, or the values themselves where the layouts
+ * agree. NULL when out of memory. */
 const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
                                       const struct tdmi_tensor *tensor, bool is_state);
 
-/* What a writer was given, in the arena; the writer is freed. NULL when out of memory. */
+/* The finished JSON text in the arena; frees the writer. NULL when out of memory. */
 const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer);
-/* What a file records beside the weights, in texts that live in the arena, "" where there is
- * nothing to record: network, classes, preprocess, padding, lineage. */
+/* Text that a file records beside the weights: network, classes, preprocess, padding, lineage.
+ * Texts live in the arena; "" where there is nothing to record. */
 struct tdmi_export_note {
     const char *key, *text;
 };
@@ -45,5 +45,3 @@ enum { TDMI_EXPORT_PADDING = 3, TDMI_EXPORT_NOTES = 5 };
 tdm_status tdmi_export_notes(struct tdmi_export *export,
                              struct tdmi_export_note notes[TDMI_EXPORT_NOTES],
                              tdm_error *err) TDM_MUST_USE;
-
-tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;

@@ -33,8 +33,7 @@ static tdm_status add_weight(struct tdmi_export *export, const struct tdmi_keras
     int64_t *shape = tdmi_arena_alloc(&export->arena, (size_t)layout.rank, sizeof *shape);
     const char *name =
         tdmi_arena_printf(&export->arena, "%s/%s:0", plan->name, variable_of(plan, node, tensor));
-    if (!shape || !name)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(shape && name, err);
     memcpy(shape, layout.shape, sizeof *shape * (size_t)layout.rank);
     *weight = (struct tdmi_keras_weight){name, layout.rank, shape,
                                          tdmi_export_values(export, tensor, is_state)};
@@ -47,8 +46,7 @@ static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_
     const tdmi_graph *graph = export->graph;
     struct tdmi_keras_weight *weights =
         tdmi_arena_alloc(&export->arena, most_weights, sizeof *weights);
-    if (!weights)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(weights, err);
     *layer = (struct tdmi_keras_h5_layer){plan->name, weights, 0};
     for (int n = 0; n < 2 && plan->nodes[n]; n++) {
         const struct tdmi_node *node = plan->nodes[n];
@@ -76,8 +74,7 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
     struct tdmi_export_note texts[TDMI_EXPORT_NOTES];
     struct tdmi_keras_note notes[TDMI_EXPORT_NOTES];
     size_t n_notes = 0;
-    if (!order || !layers || !config)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(order && layers && config, err);
     TDMI_TRY(tdmi_export_notes(export, texts, err));
     for (int i = 0; i < TDMI_EXPORT_NOTES; i++)
         if (*texts[i].text)

@@ -1,7 +1,7 @@
 /*
- * ONNX: what the runtimes of phones, servers and browsers open. The whole network node by node with
- * our names and nothing folded; pictures (n, c, h, w) as floats, or with preprocessing (n, h, w, c)
- * as bytes; logits and probabilities. Dropout is left out.
+ * ONNX: the format that runtimes of phones, servers and browsers open. The whole network node by
+ * node with our names and nothing folded; images (n, c, h, w) as floats, or with preprocessing (n,
+ * h, w, c) as bytes; logits and probabilities. Dropout is left out.
  *
  * The form is a Protocol Buffers message, which holds at most 2 GB.
  */
@@ -12,7 +12,7 @@
 
 enum { IR_VERSION = 8, OPERATOR_SET = 17 };
 
-/* The shape of an input or output: the number of pictures has a name instead of a size. */
+/* The shape of an input or output: the number of images has a name instead of a size. */
 static void describe_value(struct tdmi_onnx *onnx, int field, const char *name, int type,
                            struct tdmi_layout layout)
 {
@@ -101,15 +101,14 @@ static void add_input(struct tdmi_onnx *onnx)
     onnx->values[0].name = x;
 }
 
-/* Dropout passes on what it reads. The logits are what the last node judges. */
+/* Dropout passes its input through. The logits are the input of the last node. */
 static tdm_status find_makers(struct tdmi_onnx *onnx, tdm_error *err)
 {
     const tdmi_graph *graph = onnx->export->graph;
     size_t n = (size_t)graph->n_nodes;
     onnx->values = tdmi_arena_alloc(&onnx->export->arena, n, sizeof *onnx->values);
     onnx->makers = tdmi_arena_alloc(&onnx->export->arena, n, sizeof *onnx->makers);
-    if (!onnx->values || !onnx->makers)
-        return tdmi_export_no_memory(onnx->export, err);
+    TDMI_CHECK_MEMORY(onnx->values && onnx->makers, err);
     for (int i = 0; i < graph->n_nodes; i++)
         onnx->makers[i] =
             graph->nodes[i].kind == TDMI_OP_DROPOUT ? onnx->makers[graph->nodes[i].inputs[0]] : i;
@@ -182,8 +181,7 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
     TDMI_TRY(check_size(export, (int64_t)sizeof(float) * values, err));
     TDMI_TRY(find_makers(&onnx, err));
     TDMI_TRY(add_model(&onnx, err));
-    if (onnx.is_broken || onnx.out.is_broken)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(!onnx.is_broken && !onnx.out.is_broken, err);
     TDMI_TRY(check_size(export, (int64_t)tdmi_protobuf_length(&onnx.out), err));
     return tdmi_protobuf_write(&onnx.out, export->path, err);
 }

@@ -1,10 +1,10 @@
 /*
  * safetensors for PyTorch: the names and layouts of torchvision where it has the network, ours in
- * PyTorch's layout otherwise, and a counter beside each batch norm, as load_state_dict wants it.
+ * PyTorch's layout otherwise, and a counter beside each batch norm, as load_state_dict requires.
  *
  * torchvision's classes have no numbers but weights: a batch norm of theirs has epsilon 1e-5. What
  * a network of ours with another epsilon has more goes into its running variance, where it comes to
- * the same. What cannot be said in weights, as Keras' padding, is said in the note.
+ * the same. The note records what weights do not express, such as Keras' padding.
  */
 #include "models/network.h"
 #include "weights/names.h"
@@ -47,8 +47,7 @@ static tdm_status add_tensor(const struct writing *writing, const struct tdmi_no
     if (values && writing->is_torchvision && has_other_epsilon &&
         strcmp(tensor->spec.name, "running_var") == 0)
         values = shifted_variance(writing, node, tensor, values);
-    if (!values)
-        return tdmi_export_no_memory(writing->export, err);
+    TDMI_CHECK_MEMORY(values, err);
     if (!tdmi_torch_name(network, node, tensor, name))
         return TDM_FAIL(err, TDM_E_INPUT, "the name of the tensor '%s' is too long", tensor->name);
     tdmi_safetensors_add(writing->writer, name, TDMI_DTYPE_F32, layout.rank, layout.shape, values);
@@ -110,7 +109,7 @@ static void note_difference(struct tdmi_export *export, const struct tdmi_node *
                             const struct tdmi_node *theirs)
 {
     const struct tdmi_op_attrs *x = &ours->attrs, *y = &theirs->attrs;
-    char *note = export->said->note;
+    char *note = export->result->note;
     const char *network = export->model->network;
     if (ours->kind == theirs->kind && !pads_alike(ours, theirs))
         snprintf(note, TDM_ERROR_TEXT_BYTES,
@@ -150,7 +149,7 @@ static bool is_torchvisions(struct tdmi_export *export)
     int a = next_of(ours, 0), b = next_of(theirs, 0);
     while (a < ours->n_nodes && b < theirs->n_nodes &&
            is_same_op(&ours->nodes[a], &theirs->nodes[b])) {
-        if (!pads_alike(&ours->nodes[a], &theirs->nodes[b]) && !*export->said->note)
+        if (!pads_alike(&ours->nodes[a], &theirs->nodes[b]) && !*export->result->note)
             note_difference(export, &ours->nodes[a], &theirs->nodes[b]);
         a = next_of(ours, a + 1);
         b = next_of(theirs, b + 1);
@@ -186,8 +185,7 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     struct tdmi_export *export = writing->export;
     struct tdmi_export_note notes[TDMI_EXPORT_NOTES];
     const char *graph = describe_graph(writing);
-    if (!graph)
-        return tdmi_export_no_memory(export, err);
+    TDMI_CHECK_MEMORY(graph, err);
     TDMI_TRY(tdmi_export_notes(export, notes, err));
     tdmi_safetensors_note(writing->writer, "format", "pt");
     for (int i = 0; i < TDMI_EXPORT_NOTES; i++) {

@@ -3,34 +3,40 @@
  * is a layer of its own, a separable convolution is one layer of two nodes, and some ops are said
  * in several.
  *
- * Keras' pictures lie as ours, (y, x, channel), so no value moves; what a dense layer or a global
- * mean gives is flat (n, values).
+ * Keras lays images out as we do, (y, x, channel), so no value moves; what a dense layer or a
+ * global mean gives is flat (n, values).
  */
 #pragma once
 
 #include "train/export/export.h"
 
+/* The classes of layers, with their names in Keras. */
+#define TDMI_KERAS_CLASSES(X)                \
+    X(INPUT, "InputLayer")                   \
+    X(CONV, "Conv2D")                        \
+    X(DEPTHWISE_CONV, "DepthwiseConv2D")     \
+    X(SEPARABLE_CONV, "SeparableConv2D")     \
+    X(NORM, "BatchNormalization")            \
+    X(RELU, "ReLU")                          \
+    X(ACTIVATION, "Activation")              \
+    X(ADD, "Add")                            \
+    X(MULTIPLY, "Multiply")                  \
+    X(CONCATENATE, "Concatenate")            \
+    X(MAX_POOL, "MaxPooling2D")              \
+    X(AVERAGE_POOL, "AveragePooling2D")      \
+    X(GLOBAL_POOL, "GlobalAveragePooling2D") \
+    X(ZERO_PADDING, "ZeroPadding2D")         \
+    X(PERMUTE, "Permute")                    \
+    X(RESCALING, "Rescaling")                \
+    X(FLATTEN, "Flatten")                    \
+    X(RESHAPE, "Reshape")                    \
+    X(DROPOUT, "Dropout")                    \
+    X(DENSE, "Dense")
+
 enum tdmi_keras_class {
-    TDMI_KERAS_INPUT,
-    TDMI_KERAS_CONV,
-    TDMI_KERAS_DEPTHWISE_CONV,
-    TDMI_KERAS_SEPARABLE_CONV,
-    TDMI_KERAS_NORM,
-    TDMI_KERAS_RELU,
-    TDMI_KERAS_ACTIVATION,
-    TDMI_KERAS_ADD,
-    TDMI_KERAS_MULTIPLY,
-    TDMI_KERAS_CONCATENATE,
-    TDMI_KERAS_MAX_POOL,
-    TDMI_KERAS_AVERAGE_POOL,
-    TDMI_KERAS_GLOBAL_POOL,
-    TDMI_KERAS_ZERO_PADDING,
-    TDMI_KERAS_PERMUTE,
-    TDMI_KERAS_RESCALING,
-    TDMI_KERAS_FLATTEN,
-    TDMI_KERAS_RESHAPE,
-    TDMI_KERAS_DROPOUT,
-    TDMI_KERAS_DENSE
+#define X(class, name) TDMI_KERAS_##class,
+    TDMI_KERAS_CLASSES(X)
+#undef X
 };
 
 struct tdmi_keras_plan {
@@ -38,7 +44,7 @@ struct tdmi_keras_plan {
     const char *name;
     int inputs[2], n_inputs;          /* earlier layers */
     const struct tdmi_node *nodes[2]; /* whose weights it has; NULL: none */
-    struct tdmi_shape in;             /* INPUT: the pictures; RESHAPE: its channels */
+    struct tdmi_shape in;             /* INPUT: the images; RESHAPE: its channels */
     struct tdmi_op_attrs attrs;       /* of the node, where its class has such */
     bool is_same;                     /* padding, of windows */
     double most;                      /* RELU: its upper end; 0: none */
@@ -54,6 +60,7 @@ struct tdmi_keras_network {
     int n_layers, room;
     int *values; /* by node: the layer that gives it */
     bool is_broken;
+    tdm_error *err; /* says for which node Keras has no layer */
 };
 
 /* TDM_E_INPUT names a node that Keras has no layers for. Lives in the export's arena. */

@@ -5,26 +5,9 @@
 #include "train/export/keras.h"
 
 static const char *const class_names[] = {
-    [TDMI_KERAS_INPUT] = "InputLayer",
-    [TDMI_KERAS_CONV] = "Conv2D",
-    [TDMI_KERAS_DEPTHWISE_CONV] = "DepthwiseConv2D",
-    [TDMI_KERAS_SEPARABLE_CONV] = "SeparableConv2D",
-    [TDMI_KERAS_NORM] = "BatchNormalization",
-    [TDMI_KERAS_RELU] = "ReLU",
-    [TDMI_KERAS_ACTIVATION] = "Activation",
-    [TDMI_KERAS_ADD] = "Add",
-    [TDMI_KERAS_MULTIPLY] = "Multiply",
-    [TDMI_KERAS_CONCATENATE] = "Concatenate",
-    [TDMI_KERAS_MAX_POOL] = "MaxPooling2D",
-    [TDMI_KERAS_AVERAGE_POOL] = "AveragePooling2D",
-    [TDMI_KERAS_GLOBAL_POOL] = "GlobalAveragePooling2D",
-    [TDMI_KERAS_ZERO_PADDING] = "ZeroPadding2D",
-    [TDMI_KERAS_PERMUTE] = "Permute",
-    [TDMI_KERAS_RESCALING] = "Rescaling",
-    [TDMI_KERAS_FLATTEN] = "Flatten",
-    [TDMI_KERAS_RESHAPE] = "Reshape",
-    [TDMI_KERAS_DROPOUT] = "Dropout",
-    [TDMI_KERAS_DENSE] = "Dense",
+#define X(class, name) name,
+    TDMI_KERAS_CLASSES(X)
+#undef X
 };
 
 static void integers(tdm_json_writer *writer, const char *key, const int *values, int n)

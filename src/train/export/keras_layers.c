@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+static enum tdmi_keras_class class_of(const struct tdmi_node *node);
+
 /* ---- adding layers ------------------------------------------------------------------------ */
 
 /* A slash would be a group in the file. */
@@ -91,7 +93,7 @@ static bool has_pads(const struct tdmi_op_attrs *attrs)
     return attrs->pad_top || attrs->pad_bottom || attrs->pad_left || attrs->pad_right;
 }
 
-/* What Keras' "same" puts around one axis. */
+/* Is the padding of one axis that of Keras' "same"? */
 static bool is_same_axis(int size, const struct tdmi_op_attrs *attrs, int before, int after)
 {
     int dilation = attrs->dilation ? attrs->dilation : 1;
@@ -135,9 +137,13 @@ static bool is_never_negative(const tdmi_graph *graph, int index)
 
 /* ---- ops ---------------------------------------------------------------------------------- */
 
-static tdm_status no_layer(const struct tdmi_node *node, const char *what, tdm_error *err)
+/* -1: Keras has no layer for this. */
+static int no_layer(const struct tdmi_keras_network *network, const struct tdmi_node *node,
+                    const char *what)
 {
-    return TDM_FAIL(err, TDM_E_INPUT, "node '%s': Keras has no layer for %s", node->name, what);
+    (void)TDM_FAIL(network->err, TDM_E_INPUT, "node '%s': Keras has no layer for %s", node->name,
+                   what);
+    return -1;
 }
 
 static bool is_depthwise(const struct tdmi_node *node)
@@ -159,49 +165,44 @@ static bool completes_separable(const struct tdmi_keras_network *network, int in
            tdmi_keras_layer(name, before->name, layer_before) && strcmp(layer, layer_before) == 0;
 }
 
-static tdm_status conv(struct tdmi_keras_network *network, int index, tdm_error *err)
+static int conv(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    const struct tdmi_node *node = &network->export->graph->nodes[index];
-    if (index > 0 && completes_separable(network, index)) {
+    const int index = (int)(node - network->export->graph->nodes);
+    if (completes_separable(network, index)) {
         struct tdmi_keras_plan *half = &network->layers[network->values[index - 1]];
         half->class = TDMI_KERAS_SEPARABLE_CONV;
         half->nodes[1] = node;
-        network->values[index] = network->values[index - 1];
-        return TDM_OK;
+        return network->values[index - 1];
     }
     int x = as_picture(network, node, value(network, node, 0));
     bool is_same = has_pads(&node->attrs) && pads_same(node);
     if (is_depthwise(node) && node->attrs.stride > 1 && node->attrs.dilation > 1)
-        return no_layer(node, "a depthwise convolution with both stride and dilation", err);
+        return no_layer(network, node, "a depthwise convolution with both stride and dilation");
     if (has_pads(&node->attrs) && !is_same)
         x = add_zeros(network, node, x);
     struct tdmi_keras_plan layer = layer_of(
         network, node, is_depthwise(node) ? TDMI_KERAS_DEPTHWISE_CONV : TDMI_KERAS_CONV, NULL);
     layer.nodes[0] = node;
     layer.is_same = is_same;
-    network->values[index] = add_after(network, x, layer);
-    return TDM_OK;
+    return add_after(network, x, layer);
 }
 
-static tdm_status pool(struct tdmi_keras_network *network, int index, tdm_error *err)
+static int pool(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    const tdmi_graph *graph = network->export->graph;
-    const struct tdmi_node *node = &graph->nodes[index];
     const bool is_max = node->kind == TDMI_OP_MAX_POOL;
     int x = as_picture(network, node, value(network, node, 0));
     bool is_same = has_pads(&node->attrs) && !node->attrs.counts_padding && pads_same(node);
     if (has_pads(&node->attrs) && !is_same) {
-        if (is_max && !is_never_negative(graph, node->inputs[0]))
-            return no_layer(node, "the largest value of padded windows of this shape", err);
+        if (is_max && !is_never_negative(network->export->graph, node->inputs[0]))
+            return no_layer(network, node, "the largest value of padded windows of this shape");
         if (!is_max && !node->attrs.counts_padding)
-            return no_layer(node, "the mean of padded windows of this shape", err);
+            return no_layer(network, node, "the mean of padded windows of this shape");
         x = add_zeros(network, node, x);
     }
     struct tdmi_keras_plan layer =
-        layer_of(network, node, is_max ? TDMI_KERAS_MAX_POOL : TDMI_KERAS_AVERAGE_POOL, NULL);
+        layer_of(network, node, class_of(node), NULL);
     layer.is_same = is_same;
-    network->values[index] = add_after(network, x, layer);
-    return TDM_OK;
+    return add_after(network, x, layer);
 }
 
 /* Channels are padded while they are transposed into the place of columns. */
@@ -235,15 +236,14 @@ static int hswish(struct tdmi_keras_network *network, const struct tdmi_node *no
                        layer_of(network, node, TDMI_KERAS_MULTIPLY, NULL));
 }
 
-static int join(struct tdmi_keras_network *network, const struct tdmi_node *node,
-                enum tdmi_keras_class class)
+static int join(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
     int first = value(network, node, 0), second = value(network, node, 1);
     if (network->layers[first].is_flat)
         second = as_flat(network, node, second);
     else if (network->layers[second].is_flat)
         first = as_flat(network, node, first);
-    return add_joining(network, first, second, layer_of(network, node, class, NULL));
+    return add_joining(network, first, second, layer_of(network, node, class_of(node), NULL));
 }
 
 /* One logit gives the probability of the second of two classes, its negative that of the first. */
@@ -261,17 +261,6 @@ static int output(struct tdmi_keras_network *network, const struct tdmi_node *no
     return add_after(network, x, layer);
 }
 
-/* Ops that are one layer with the flatness of its input. */
-static const enum tdmi_keras_class simple_classes[TDMI_OP_KINDS] = {
-    [TDMI_OP_BATCH_NORM] = TDMI_KERAS_NORM,
-    [TDMI_OP_RELU] = TDMI_KERAS_RELU,
-    [TDMI_OP_RELU6] = TDMI_KERAS_RELU,
-    [TDMI_OP_SIGMOID] = TDMI_KERAS_ACTIVATION,
-    [TDMI_OP_DROPOUT] = TDMI_KERAS_DROPOUT,
-    [TDMI_OP_DENSE] = TDMI_KERAS_DENSE,
-    [TDMI_OP_GLOBAL_POOL] = TDMI_KERAS_GLOBAL_POOL,
-};
-
 static int simple(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
     int x = value(network, node, 0);
@@ -279,7 +268,7 @@ static int simple(struct tdmi_keras_network *network, const struct tdmi_node *no
         x = as_flat(network, node, x);
     if (node->kind == TDMI_OP_GLOBAL_POOL)
         x = as_picture(network, node, x);
-    struct tdmi_keras_plan layer = layer_of(network, node, simple_classes[node->kind], NULL);
+    struct tdmi_keras_plan layer = layer_of(network, node, class_of(node), NULL);
     if (node->kind == TDMI_OP_BATCH_NORM || node->kind == TDMI_OP_DENSE)
         layer.nodes[0] = node;
     layer.most = node->kind == TDMI_OP_RELU6 ? 6.0 : 0.0;
@@ -287,44 +276,40 @@ static int simple(struct tdmi_keras_network *network, const struct tdmi_node *no
     return add_after(network, x, layer);
 }
 
-static tdm_status plan_node(struct tdmi_keras_network *network, int index, tdm_error *err)
+static int input(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
-    const struct tdmi_node *node = &network->export->graph->nodes[index];
-    int *given = &network->values[index];
-    switch (node->kind) {
-    case TDMI_OP_INPUT: {
-        struct tdmi_keras_plan layer = layer_of(network, node, TDMI_KERAS_INPUT, NULL);
-        layer.in = node->out;
-        *given = add(network, layer);
-        return TDM_OK;
-    }
-    case TDMI_OP_CONV:
-        return conv(network, index, err);
-    case TDMI_OP_MAX_POOL:
-    case TDMI_OP_AVG_POOL:
-        return pool(network, index, err);
-    case TDMI_OP_HSWISH:
-        *given = hswish(network, node);
-        return TDM_OK;
-    case TDMI_OP_ADD:
-        *given = join(network, node, TDMI_KERAS_ADD);
-        return TDM_OK;
-    case TDMI_OP_CONCAT:
-        *given = join(network, node, TDMI_KERAS_CONCATENATE);
-        return TDM_OK;
-    case TDMI_OP_PAD:
-        *given = pad(network, node);
-        return TDM_OK;
-    case TDMI_OP_SOFTMAX:
-    case TDMI_OP_LOGISTIC:
-        *given = output(network, node);
-        return TDM_OK;
-    default:
-        if (simple_classes[node->kind] == TDMI_KERAS_INPUT) /* the zero of the table */
-            return no_layer(node, tdmi_op_name(node->kind), err);
-        *given = simple(network, node);
-        return TDM_OK;
-    }
+    struct tdmi_keras_plan layer = layer_of(network, node, TDMI_KERAS_INPUT, NULL);
+    layer.in = node->out;
+    return add(network, layer);
+}
+
+/* The class of the layer that gives a node's value, and the function that adds it. */
+static const struct {
+    enum tdmi_keras_class class;
+    int (*add)(struct tdmi_keras_network *network, const struct tdmi_node *node);
+} ops[TDMI_OP_KINDS] = {
+    [TDMI_OP_INPUT] = {TDMI_KERAS_INPUT, input},
+    [TDMI_OP_CONV] = {TDMI_KERAS_CONV, conv},
+    [TDMI_OP_BATCH_NORM] = {TDMI_KERAS_NORM, simple},
+    [TDMI_OP_RELU] = {TDMI_KERAS_RELU, simple},
+    [TDMI_OP_RELU6] = {TDMI_KERAS_RELU, simple},
+    [TDMI_OP_HSWISH] = {TDMI_KERAS_MULTIPLY, hswish},
+    [TDMI_OP_SIGMOID] = {TDMI_KERAS_ACTIVATION, simple},
+    [TDMI_OP_ADD] = {TDMI_KERAS_ADD, join},
+    [TDMI_OP_CONCAT] = {TDMI_KERAS_CONCATENATE, join},
+    [TDMI_OP_MAX_POOL] = {TDMI_KERAS_MAX_POOL, pool},
+    [TDMI_OP_AVG_POOL] = {TDMI_KERAS_AVERAGE_POOL, pool},
+    [TDMI_OP_GLOBAL_POOL] = {TDMI_KERAS_GLOBAL_POOL, simple},
+    [TDMI_OP_PAD] = {TDMI_KERAS_ZERO_PADDING, pad},
+    [TDMI_OP_DROPOUT] = {TDMI_KERAS_DROPOUT, simple},
+    [TDMI_OP_DENSE] = {TDMI_KERAS_DENSE, simple},
+    [TDMI_OP_SOFTMAX] = {TDMI_KERAS_ACTIVATION, output},
+    [TDMI_OP_LOGISTIC] = {TDMI_KERAS_ACTIVATION, output},
+};
+
+static enum tdmi_keras_class class_of(const struct tdmi_node *node)
+{
+    return ops[node->kind].class;
 }
 
 tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_network *network,
@@ -332,17 +317,23 @@ tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_
 {
     enum { most_of_a_node = 6 };
     const tdmi_graph *graph = export->graph;
-    *network =
-        (struct tdmi_keras_network){.export = export, .room = most_of_a_node * graph->n_nodes};
+    *network = (struct tdmi_keras_network){
+        .export = export, .err = err, .room = most_of_a_node * graph->n_nodes};
     network->layers =
         tdmi_arena_alloc(&export->arena, (size_t)network->room, sizeof *network->layers);
     network->values =
         tdmi_arena_alloc(&export->arena, (size_t)graph->n_nodes, sizeof *network->values);
-    if (!network->layers || !network->values)
-        return tdmi_export_no_memory(export, err);
-    for (int i = 0; i < graph->n_nodes; i++)
-        TDM_TRY(plan_node(network, i, err), err, "describing the network to Keras");
-    return network->is_broken ? tdmi_export_no_memory(export, err) : TDM_OK;
+    TDMI_CHECK_MEMORY(network->layers && network->values, err);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        network->values[i] = ops[node->kind].add
+                                 ? ops[node->kind].add(network, node)
+                                 : no_layer(network, node, tdmi_op_name(node->kind));
+        if (network->values[i] < 0)
+            return TDM_WRAP(err, TDM_E_INPUT, "describing the network to Keras");
+    }
+    TDMI_CHECK_MEMORY(!network->is_broken, err);
+    return TDM_OK;
 }
 
 /* ---- order -------------------------------------------------------------------------------- */

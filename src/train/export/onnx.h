@@ -53,7 +53,7 @@ enum {
 enum { ONNX_FLOAT = 1, ONNX_UINT8 = 2, ONNX_INT64 = 7 };
 enum { ONNX_IS_FLOAT = 1, ONNX_IS_INT = 2, ONNX_IS_INTS = 7 };
 
-/* Of a node of ours: what stands for its result. */
+/* The ONNX value that holds the result of one of our nodes. */
 struct tdmi_onnx_value {
     const char *name;
     bool is_flat;
@@ -64,9 +64,9 @@ struct tdmi_onnx {
     struct tdmi_export *export;
     tdmi_protobuf out;
     struct tdmi_onnx_value *values; /* by node */
-    int *makers;                    /* by node: the one whose value it is; not itself: dropout */
-    int logits;                     /* the node whose value is judged */
-    bool is_broken;                 /* out of memory for a name */
+    int *makers;    /* by node: the node that makes its value; another node for dropout */
+    int logits;     /* the node whose value is the logits */
+    bool is_broken; /* out of memory for a name */
 };
 
 /* A name in the arena; "" when there is no memory. */

@@ -1,5 +1,5 @@
 /*
- * What each op is in ONNX, operator set 17. Weights are laid out as PyTorch's, which ONNX follows.
+ * Each op as ONNX nodes of operator set 17. Weights are laid out as PyTorch's, which ONNX follows.
  */
 #include "train/export/onnx.h"
 
@@ -265,11 +265,11 @@ static const struct {
 tdm_status tdmi_onnx_node(struct tdmi_onnx *onnx, int index, tdm_error *err)
 {
     const struct tdmi_node *node = &onnx->export->graph->nodes[index];
-    /* Of an even window ours has the odd channel before, theirs behind. */
+    /* In an even window the odd channel comes first here and last in ONNX. */
     if (node->kind == TDMI_OP_LRN && node->attrs.kernel % 2 == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "node '%s' normalises over %d channels, one more before than behind; ONNX "
-                        "can say odd numbers only",
+                        "supports odd numbers only",
                         node->name, node->attrs.kernel);
     if (!ops[node->kind].add)
         return TDM_FAIL(err, TDM_E_BUG, "node '%s' is a %s, which has no words in ONNX", node->name,

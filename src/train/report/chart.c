@@ -126,7 +126,7 @@ void tdmi_chart_lines(tdmi_text *out, const char *title, const char *unit,
     end(out);
 }
 
-/* How many pictures each has, as bars at the foot. */
+/* How many images each bin has, as bars at the foot. */
 static void draw_bins(tdmi_text *out, const struct tdm_metrics *metrics, const struct axis *x,
                       const struct axis *y)
 {
@@ -165,9 +165,9 @@ void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics)
             at, place(&y, interval.low), place(&y, interval.high), at, place(&y, accuracy),
             (long long)bin->correct, (long long)bin->n, bin->confidence);
     }
-    tdmi_text_printf(
-        out, "<text class=\"m\" x=\"%d\" y=\"%d\">mean probability (grey: pictures)</text>\n",
-        (left + width - right) / 2, height - 60);
+    tdmi_text_printf(out,
+                     "<text class=\"m\" x=\"%d\" y=\"%d\">mean probability (grey: images)</text>\n",
+                     (left + width - right) / 2, height - 60);
     end(out);
 }
 

@@ -34,9 +34,7 @@ struct named {
 
 static int by_name(const void *a, const void *b)
 {
-    const struct named *left = a, *right = b;
-    const int order = strcmp(left->name, right->name);
-    return order ? order : (left->index > right->index) - (left->index < right->index);
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
 /* map[class of b] is the class of a with this name, or -1. */
@@ -47,16 +45,10 @@ static void match_classes(const tdmi_outcomes *a, const tdmi_outcomes *b, struct
         sorted[c] = (struct named){a->classes[c], c};
     qsort(sorted, (size_t)a->n_classes, sizeof *sorted, by_name);
     for (int c = 0; c < b->n_classes; c++) {
-        int low = 0, high = a->n_classes;
-        while (low < high) {
-            const int middle = low + (high - low) / 2;
-            if (strcmp(sorted[middle].name, b->classes[c]) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        const bool is_there = low < a->n_classes && strcmp(sorted[low].name, b->classes[c]) == 0;
-        map[c] = is_there ? sorted[low].index : -1;
+        const struct named key = {b->classes[c], -1};
+        const struct named *found =
+            bsearch(&key, sorted, (size_t)a->n_classes, sizeof *sorted, by_name);
+        map[c] = found ? found->index : -1;
     }
 }
 
@@ -70,7 +62,7 @@ static void sort_pictures(const tdmi_outcomes *outcomes, const int *map, struct 
     qsort(pictures, (size_t)outcomes->n, sizeof *pictures, by_picture);
 }
 
-/* false, and why, where the pictures differ. */
+/* false, and why, where the images differ. */
 static bool pair_up(const struct evaluated *a, const struct evaluated *b, int64_t n,
                     struct tdm_comparison *comparison)
 {

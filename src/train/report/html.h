@@ -28,7 +28,7 @@ struct tdmi_series {
 /* Lines over epochs; marked: an x that gets a vertical line, NaN: none. */
 void tdmi_chart_lines(tdmi_text *out, const char *title, const char *unit,
                       const struct tdmi_series *series, int n_series, double marked);
-/* Accuracy over confidence, with intervals, and how many pictures each bin has. */
+/* Accuracy over confidence, with intervals, and how many images each bin has. */
 void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics);
 /* Rows are labels; classes is which of them, n at most TDMI_HEAT_MOST. What lies outside is one
  * last column. */

@@ -87,8 +87,7 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
     for (const char *at = text; at < end; at++)
         n_lines += *at == '\n';
     *epochs = tdmi_arena_alloc(arena, n_lines + 1, sizeof **epochs);
-    if (!*epochs)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu epochs", n_lines);
+    TDMI_CHECK_MEMORY(*epochs, err);
     /* A last line without its end is being written. */
     for (const char *at = text, *stop; at < end; at = stop + 1) {
         stop = memchr(at, '\n', (size_t)(end - at));
@@ -107,8 +106,7 @@ tdm_status tdmi_review_epochs(const char *run, tdmi_arena *arena, struct tdmi_re
     size_t length_bytes = 0;
     *epochs = NULL;
     *n_epochs = 0;
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", run);
+    TDMI_CHECK_MEMORY(path, err);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return TDM_OK;
     TDM_TRY(tdmi_file_read(path, most_metrics_bytes, &bytes, &length_bytes, err), err,
@@ -181,8 +179,7 @@ static tdm_status summarize(struct tdmi_review_run *run, tdm_error *err)
 static tdm_status read_outcomes(struct tdmi_review_run *run, tdmi_arena *arena, tdm_error *err)
 {
     const char *path = tdmi_path_join(arena, run->summary.path, TDMI_OUTCOMES_NAME);
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", run->summary.path);
+    TDMI_CHECK_MEMORY(path, err);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return TDM_OK;
     TDMI_TRY(tdmi_outcomes_load(path, &run->outcomes, err));
@@ -208,8 +205,7 @@ static tdm_status add(tdm_runs *runs, const char *path, bool needs_metrics, tdm_
     if (found == TDMI_RUN_NONE)
         return TDM_OK;
     run.summary.path = tdmi_arena_copy(&runs->arena, path);
-    if (!run.summary.path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);
+    TDMI_CHECK_MEMORY(run.summary.path, err);
     run.summary.state = state_of(path, found, &runs->arena);
     TDMI_TRY(summarize(&run, err));
     if (found == TDMI_RUN_FAILED && !has_best(path, &runs->arena))
@@ -255,8 +251,7 @@ static tdm_status search(tdm_runs *runs, const char *folder, int depth, tdm_erro
         if (entries[i].kind != TDMI_FILE_FOLDER || entries[i].name[0] == '.')
             continue;
         const char *path = tdmi_path_join(&runs->arena, folder, entries[i].name);
-        if (!path)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a path in %s", folder);
+        TDMI_CHECK_MEMORY(path, err);
         TDMI_TRY(search(runs, path, depth + 1, err));
     }
     return TDM_OK;

@@ -1,6 +1,6 @@
 /*
- * The checks of the self-test. Each returns whether it passed and, when not, says in detail what
- * differed by how much. An error is something else: the check could not be made.
+ * The checks of the self-test. Each returns whether it passed and, when not, the detail names
+ * what differed and by how much. An error means that the check could not run.
  */
 #pragma once
 
@@ -34,12 +34,12 @@ tdm_status tdmi_check_match_stored(const struct tdmi_backend *backend, tdmi_devi
 tdm_status tdmi_check_gradient(const struct tdmi_backend *backend, tdmi_device *device,
                                const struct tdmi_case *it, struct tdmi_check *check,
                                tdm_error *err) TDM_MUST_USE;
-/* Twice the same: equal bits. */
+/* Two runs give equal bits. */
 tdm_status tdmi_check_determinism(const struct tdmi_backend *backend, tdmi_device *device,
                                   const struct tdmi_case *it, struct tdmi_check *check,
                                   tdm_error *err) TDM_MUST_USE;
 
-/* ---- whole networks on pictures made in memory -------------------------------------------- */
+/* ---- whole networks on images made in memory ----------------------------------------------- */
 
 /* Gradient of the whole network against a central difference along one random direction. */
 tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_device *device,
@@ -66,11 +66,12 @@ tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device 
 tdm_status tdmi_check_memory(const struct tdmi_backend *backend, tdmi_device *device,
                              struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 
-/* Of a backend that changes pictures: as the host does, brought by a stream of their own. */
+/* A backend that augments images gives the host's results; images are uploaded by a stream of their
+ * own. */
 tdm_status tdmi_check_pictures(const struct tdmi_backend *backend, tdmi_device *device,
                                struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 
-/* Of a backend that gathers: rows that stay on the device are found by their numbers. */
+/* A backend that gathers finds rows that stay on the device by their indices. */
 tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *device,
                            struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 

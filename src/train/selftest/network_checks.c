@@ -19,7 +19,7 @@ enum { classes = 3, batch = 11, shard = 4, steps = 30, recorded_steps = 6, seed 
 static const struct tdmi_update_rates rates = {
     .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f};
 
-/* A small training in memory: network, values, one batch of pictures. */
+/* A small training in memory: network, values, one batch of images. */
 struct fixture {
     const struct tdmi_backend *backend;
     tdmi_device *device;
@@ -39,7 +39,7 @@ struct fixture {
     tdmi_arena arena;
 };
 
-/* Pictures that can be told apart: each class lights another third of the rows, with noise. Two of
+/* Images that are easy to classify: each class lights another third of the rows, with noise. Two of
  * eleven are marked as skipped, so one shard is ragged. */
 static void paint(struct fixture *it)
 {
@@ -73,9 +73,9 @@ static tdm_status reserve(struct fixture *it, tdm_error *err)
     it->host_sums = tdmi_arena_alloc(&it->arena, sums, 1);
     it->pixels =
         tdmi_arena_alloc(&it->arena, (size_t)(batch * tdmi_shape_values(graph->nodes[0].out)), 1);
-    if (!it->params || !it->states || !it->slots[0] || !it->host_params || !it->host_states ||
-        !it->host_sums || !it->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a small training: out of memory");
+    TDMI_CHECK_MEMORY(it->params && it->states && it->slots[0] && it->host_params &&
+                          it->host_states && it->host_sums && it->pixels,
+                      err);
     return TDM_OK;
 }
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 static bool fail(struct tdmi_check *check, const char *tensor, int64_t at, double got,
-                 double wanted, double limit)
+                 double expected, double limit)
 {
     check->has_passed = false;
     snprintf(check->detail, sizeof check->detail, "%s[%lld] is %.9g, expected %.9g (within %.2g)",
-             tensor, (long long)at, got, wanted, limit);
+             tensor, (long long)at, got, expected, limit);
     return false;
 }
 
@@ -36,17 +36,17 @@ static struct tolerance tolerance_of(enum tdmi_dtype storage)
 
 /* sizes: of sums of products, how large the terms are that each value adds up; else NULL. A sum
  * that cancels to almost nothing keeps the rounding of its terms, whatever the order of adding. */
-static bool compare(const struct tdmi_op_values *got, const struct tdmi_op_values *wanted,
+static bool compare(const struct tdmi_op_values *got, const struct tdmi_op_values *expected,
                     const struct tdmi_op_values *sizes, struct tdmi_check *check)
 {
     const struct tolerance tolerance = tolerance_of(got->storage);
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
         double largest = 0.0;
-        for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++)
-            largest = fmax(largest, fabs((double)wanted->of[t][i]));
+        for (int64_t i = 0; expected->of[t] && i < expected->n[t]; i++)
+            largest = fmax(largest, fabs((double)expected->of[t][i]));
         double usual = tolerance.of_largest * (largest > 0.0 ? largest : 1.0);
-        for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++) {
-            double a = (double)got->of[t][i], b = (double)wanted->of[t][i];
+        for (int64_t i = 0; expected->of[t] && i < expected->n[t]; i++) {
+            double a = (double)got->of[t][i], b = (double)expected->of[t][i];
             double rounding = sizes ? tolerance.of_terms * (double)sizes->of[t][i] : 0.0;
             double limit = fmax(usual, rounding);
             if (!(fabs(a - b) <= limit))
@@ -77,8 +77,8 @@ static tdm_status match_once(const struct tdmi_backend *backend, tdmi_device *de
                              struct tdmi_check *check, tdm_error *err)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    struct tdmi_op_values got, wanted, sizes;
-    struct tdmi_op_values *const all[] = {&got, &wanted, &sizes};
+    struct tdmi_op_values got, expected, sizes;
+    struct tdmi_op_values *const all[] = {&got, &expected, &sizes};
     for (int k = 0; k < 3; k++) {
         TDMI_TRY(tdmi_op_values_make(it, is_training, &arena, all[k], err));
         if (storage != TDMI_DTYPE_F32)
@@ -88,13 +88,13 @@ static tdm_status match_once(const struct tdmi_backend *backend, tdmi_device *de
     drop_signs(&sizes);
     TDMI_TRY(tdmi_op_run(backend, device, it, is_training, &got, err));
     /* The reference computes on the host and needs no device. */
-    TDMI_TRY(tdmi_op_run(&tdmi_backend_ref, NULL, it, is_training, &wanted, err));
+    TDMI_TRY(tdmi_op_run(&tdmi_backend_ref, NULL, it, is_training, &expected, err));
     TDMI_TRY(tdmi_op_run(&tdmi_backend_ref, NULL, it, is_training, &sizes, err));
-    if (!compare(&got, &wanted, is_sum_of_products(it) ? &sizes : NULL, check))
+    if (!compare(&got, &expected, is_sum_of_products(it) ? &sizes : NULL, check))
         return TDM_OK;
     for (int i = 0; tdmi_op_of(it->kind)->is_output && i < it->n; i++)
-        if (got.predicted[i] != wanted.predicted[i])
-            fail(check, "guess", i, got.predicted[i], wanted.predicted[i], 0.0);
+        if (got.predicted[i] != expected.predicted[i])
+            fail(check, "guess", i, got.predicted[i], expected.predicted[i], 0.0);
     return TDM_OK;
 }
 

@@ -12,21 +12,10 @@ enum { seed = 20 };
 
 const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor)
 {
-    static const char *const names[TDMI_T_TENSORS] = {
-        "input",
-        "second input",
-        "parameter 0",
-        "parameter 1",
-        "state 0",
-        "state 1",
-        "output",
-        "input gradient",
-        "second input gradient",
-        "parameter 0 gradient",
-        "parameter 1 gradient",
-        "state sum 0",
-        "state sum 1",
-        "loss",
+    static const char *const names[] = {
+#define ITEM(tensor, name) name,
+        TDMI_T_LIST(ITEM)
+#undef ITEM
     };
     return names[tensor];
 }
@@ -201,8 +190,7 @@ tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype s
     const int64_t n[] = {values->n[TDMI_T_X], values->n[TDMI_T_SECOND_X], values->n_dy};
     for (int k = 0; k < 3; k++) {
         void *stored = tdmi_arena_alloc(arena, (size_t)n[k] + 1, sizeof(float));
-        if (!stored)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n[k]);
+        TDMI_CHECK_MEMORY(stored, err);
         if (!all[k])
             continue;
         tdmi_floats_store(storage, stored, all[k], n[k]);
@@ -213,7 +201,7 @@ tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype s
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* What a call points to beside its tensors. */
+/* Arrays of a call beside its tensors. */
 enum {
     DY,
     SAVED,
@@ -231,7 +219,7 @@ enum {
     ARRAYS
 };
 
-/* Of the draws. */
+/* Key of the random draws. */
 static const struct tdmi_draw_key key = {.seed = seed, .epoch = 3};
 
 struct device_run {
@@ -283,8 +271,7 @@ static tdm_status place(struct device_run *run, void **to, const void *from, siz
 static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, tdm_error *err)
 {
     uint8_t *poison = tdmi_arena_alloc(&run->arena, bytes + 1, 1);
-    if (!poison)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", bytes);
+    TDMI_CHECK_MEMORY(poison, err);
     memset(poison, 0xff, bytes); /* a NaN in every float */
     return place(run, to, poison, bytes, err);
 }
@@ -306,8 +293,7 @@ static tdm_status place_samples(struct device_run *run, const struct tdmi_op_val
         [DRAWS] = {&key, sizeof key},
         [PICTURES] = {values->pixels, n * picture},
     };
-    if (!pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu pointers", n);
+    TDMI_CHECK_MEMORY(pixels, err);
     for (int k = 0; k < ARRAYS; k++)
         if (what[k].from)
             TDM_TRY(place(run, &run->arrays[k], what[k].from, what[k].bytes, err), err, "samples");
@@ -326,8 +312,7 @@ static tdm_status place_for_most(struct device_run *run, void **to, const float 
     const size_t bytes = tdmi_dtype_bytes(storage) * (size_t)n;
     const size_t most = bytes / (size_t)run->it->n * (size_t)run->it->max_images;
     void *stored = tdmi_arena_alloc(&run->arena, (size_t)n + 1, sizeof(float));
-    if (!stored)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    TDMI_CHECK_MEMORY(stored, err);
     TDMI_TRY(place_poison(run, to, most > bytes ? most : bytes, err));
     if (!from)
         return TDM_OK;
@@ -376,8 +361,7 @@ static tdm_status fetch(struct device_run *run, struct tdmi_op_values *values, t
     const int n = run->it->n;
     struct tdmi_judgement *judgements =
         tdmi_arena_alloc(&run->arena, (size_t)n, sizeof *judgements);
-    if (!judgements)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d judgements", n);
+    TDMI_CHECK_MEMORY(judgements, err);
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "running");
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++)
         if (run->of[t])

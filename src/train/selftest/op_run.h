@@ -11,7 +11,7 @@
 /* Listed in cases.def: run on every backend against the reference, against central differences, and
  * twice for equal bits. */
 struct tdmi_case {
-    const char *name; /* "3×3 stride 2, odd picture" */
+    const char *name; /* "3×3 stride 2, odd image" */
     enum tdmi_op_kind kind;
     struct tdmi_op_attrs attrs;
     struct tdmi_shape in;
@@ -22,36 +22,42 @@ struct tdmi_case {
 /* NULL past the end. */
 const struct tdmi_case *tdmi_case_at(int index);
 
-/* Tensors of an op, as one list: what a check loops over. */
+/* Tensors of an op, as one list that a check loops over: second inputs have the shape of the first,
+ * states are the running statistics when not training, loss is one a sample of loss ops. */
+#define TDMI_T_LIST(ITEM)                    \
+    ITEM(X, "input")                         \
+    ITEM(SECOND_X, "second input")           \
+    ITEM(PARAM0, "parameter 0")              \
+    ITEM(PARAM1, "parameter 1")              \
+    ITEM(STATE0, "state 0")                  \
+    ITEM(STATE1, "state 1")                  \
+    ITEM(Y, "output")                        \
+    ITEM(DX, "input gradient")               \
+    ITEM(SECOND_DX, "second input gradient") \
+    ITEM(DPARAM0, "parameter 0 gradient")    \
+    ITEM(DPARAM1, "parameter 1 gradient")    \
+    ITEM(STATE_SUM0, "state sum 0")          \
+    ITEM(STATE_SUM1, "state sum 1")          \
+    ITEM(LOSS, "loss")
+
 enum tdmi_op_tensor {
-    TDMI_T_X,
-    TDMI_T_SECOND_X, /* of ops with two inputs, of the same shape */
-    TDMI_T_PARAM0,
-    TDMI_T_PARAM1,
-    TDMI_T_STATE0, /* running statistics, when not training */
-    TDMI_T_STATE1,
-    TDMI_T_Y,
-    TDMI_T_DX,
-    TDMI_T_SECOND_DX,
-    TDMI_T_DPARAM0,
-    TDMI_T_DPARAM1,
-    TDMI_T_STATE_SUM0,
-    TDMI_T_STATE_SUM1,
-    TDMI_T_LOSS, /* of ops that judge, one a sample */
-    TDMI_T_TENSORS
+#define ITEM(tensor, name) TDMI_T_##tensor,
+    TDMI_T_LIST(ITEM)
+#undef ITEM
+        TDMI_T_TENSORS
 };
 
 struct tdmi_op_values {
-    enum tdmi_dtype storage;   /* of what the op's desc says is stored so; here all are floats */
+    enum tdmi_dtype storage;   /* of the tensors that the op may store so; here all are floats */
     float *of[TDMI_T_TENSORS]; /* NULL: this op lacks it */
     int64_t n[TDMI_T_TENSORS];
     float *dy;
     int64_t n_dy;
     uint8_t *pixels;                /* of input */
-    int32_t *labels;                /* of ops that judge */
-    struct tdmi_mixed_label *mixed; /* of ops that judge */
+    int32_t *labels;                /* of loss ops */
+    struct tdmi_mixed_label *mixed; /* of loss ops */
     int32_t *predicted;
-    float *class_weights; /* of ops that judge, where the number of images is odd */
+    float *class_weights; /* of loss ops, where the number of images is odd */
     int64_t *samples;     /* keys of dropout's draws */
 };
 
@@ -66,7 +72,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
                        const struct tdmi_case *it, bool is_training, struct tdmi_op_values *values,
                        tdm_error *err) TDM_MUST_USE;
 
-/* Every input as it is when it was stored as the type. */
+/* Round every input to the values of the type. */
 tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype storage,
                                 tdmi_arena *arena, tdm_error *err) TDM_MUST_USE;
 

@@ -1,6 +1,6 @@
 /*
- * What a backend says that its op input does to pictures (backend.changes), beside what is done to
- * them on the host; the pictures are brought by a stream of their own, as those of a training are.
+ * The augmentations that a backend's input op claims (backend.changes), compared with those of the
+ * host. The images are uploaded by a stream of their own, as in training.
  */
 #include "base/hash/rng.h"
 #include "base/scope.h"
@@ -25,7 +25,7 @@ static const struct {
 enum { n_specs = sizeof specs / sizeof specs[0] };
 
 struct pictures {
-    uint8_t bytes[n * picture], wanted[n * picture];
+    uint8_t bytes[n * picture], expected[n * picture];
     float got[n * picture];
     char *changes;
 };
@@ -85,10 +85,10 @@ static tdm_status open_there(struct there *it, tdm_error *err)
     bool is_complete = it->pinned || !backend->memory.alloc_pinned;
     for (int k = 0; k < ARRAYS && is_complete; k++)
         is_complete = (it->arrays[k] = backend->memory.alloc(it->device, bytes[k])) != NULL;
-    return is_complete ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "pictures on a device: no memory");
+    return is_complete ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "images on a device: no memory");
 }
 
-/* As the host changes them, and what the device is told to. */
+/* Augment on the host, and describe the same augmentation to the device. */
 static void change(struct pictures *it, const struct tdmi_backend *backend,
                    const struct tdmi_augment *augment)
 {
@@ -100,20 +100,20 @@ static void change(struct pictures *it, const struct tdmi_backend *backend,
     uint8_t spare[picture];
     const bool has_mix = tdmi_augment_has_mix(augment);
     (void)tdmi_augment_divide(augment, &first, &rest);
-    memcpy(it->wanted, it->bytes, sizeof it->wanted);
+    memcpy(it->expected, it->bytes, sizeof it->expected);
     for (int i = 0; i < n; i++)
         keys[i] = (struct tdmi_augment_key){.seed = 77, .epoch = 2, .sample = 5 + i};
     if (has_mix)
         tdmi_augment_pair(augment, keys, labels, n, shape, mixes);
     for (int i = 0; i < n; i++) {
         struct tdmi_augment_change due;
-        tdmi_augment_picture(augment, keys[i], shape, it->wanted + i * picture, spare);
+        tdmi_augment_picture(augment, keys[i], shape, it->expected + i * picture, spare);
         tdmi_augment_draw(&rest, keys[i], shape, &due);
         backend->changes->put(it->changes + (size_t)i * backend->changes->bytes, &due,
                               has_mix ? &mixes[i] : NULL, i);
     }
     if (has_mix)
-        tdmi_augment_mix(mixes, n, shape, it->wanted, spare);
+        tdmi_augment_mix(mixes, n, shape, it->expected, spare);
 }
 
 static tdm_status run(const struct there *it, struct pictures *pictures, tdm_error *err)
@@ -127,10 +127,10 @@ static tdm_status run(const struct there *it, struct pictures *pictures, tdm_err
     for (int i = 0; i < n; i++)
         pointers[i] = (const uint8_t *)it->arrays[PICTURES] + i * picture;
     TDM_TRY(memory->upload(it->copies, it->arrays[PICTURES], from, sizeof pictures->bytes, err),
-            err, "bringing pictures");
+            err, "uploading images");
     if (it->is_there) {
-        TDM_TRY(stream->event_record(it->copies, it->is_there, err), err, "bringing pictures");
-        TDM_TRY(stream->event_wait(it->work, it->is_there, err), err, "bringing pictures");
+        TDM_TRY(stream->event_record(it->copies, it->is_there, err), err, "uploading images");
+        TDM_TRY(stream->event_wait(it->work, it->is_there, err), err, "uploading images");
     }
     TDM_TRY(memory->upload(it->work, it->arrays[POINTERS], pointers, sizeof pointers, err), err,
             "bringing pointers");
@@ -145,20 +145,20 @@ static tdm_status run(const struct there *it, struct pictures *pictures, tdm_err
     backend->kernels[TDMI_OP_INPUT]->forward(it->work, &it->desc, &call);
     TDM_TRY(
         memory->download(it->work, pictures->got, it->arrays[VALUES], sizeof pictures->got, err),
-        err, "fetching pictures");
-    TDM_TRY(stream->wait(it->copies, err), err, "bringing pictures");
-    return TDM_WRAP(err, stream->wait(it->work, err), "changing pictures");
+        err, "downloading results");
+    TDM_TRY(stream->wait(it->copies, err), err, "uploading images");
+    return TDM_WRAP(err, stream->wait(it->work, err), "augmenting images");
 }
 
 static void compare(const struct pictures *it, int spec, struct tdmi_check *check)
 {
     for (int i = 0; i < n * picture && check->has_passed; i++) {
-        if (fabs((double)it->got[i] - it->wanted[i]) <= specs[spec].limit)
+        if (fabs((double)it->got[i] - it->expected[i]) <= specs[spec].limit)
             continue;
         check->has_passed = false;
         snprintf(check->detail, sizeof check->detail,
-                 "%s: value %d of picture %d is %g, and %d on the host (%g apart is accepted)",
-                 specs[spec].spec, i % picture, i / picture, (double)it->got[i], it->wanted[i],
+                 "%s: value %d of image %d is %g, and %d on the host (%g apart is accepted)",
+                 specs[spec].spec, i % picture, i / picture, (double)it->got[i], it->expected[i],
                  specs[spec].limit);
     }
 }
@@ -169,10 +169,10 @@ static tdm_status check_all(struct there *there, struct pictures *it, struct tdm
     tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 8, 0);
     for (size_t i = 0; i < sizeof it->bytes; i++)
         it->bytes[i] = (uint8_t)tdmi_rng_below(&rng, 256);
-    TDM_TRY(open_there(there, err), err, "preparing pictures that a device changes");
+    TDM_TRY(open_there(there, err), err, "preparing augmentation on a device");
     for (int k = 0; k < n_specs && check->has_passed; k++) {
         struct tdmi_augment augment;
-        TDM_TRY(tdmi_augment_read(specs[k].spec, &augment, err), err, "changing pictures");
+        TDM_TRY(tdmi_augment_read(specs[k].spec, &augment, err), err, "augmenting images");
         change(it, there->backend, &augment);
         TDM_TRY(run(there, it, err), err, "changes '%s'", specs[k].spec);
         compare(it, k, check);

@@ -1,6 +1,6 @@
 /*
- * Rows that stay on a device (graph/feature_table.h): brought by a stream of their own in a few
- * turns, each gathered by number as soon as it is on its way, as a training's are.
+ * Rows that stay on a device (graph/feature_table.h): uploaded by a stream of their own in
+ * several parts, each gathered by index as soon as its upload has begun, as in training.
  */
 #include "base/scope.h"
 #include "graph/feature_table.h"
@@ -28,7 +28,7 @@ struct rows {
     void *place;      /* likewise */
     int64_t named[n_gathered];
     float row[widest];
-    char wanted[widest * sizeof(float)], got[n_gathered * widest * sizeof(float)];
+    char expected[widest * sizeof(float)], got[n_gathered * widest * sizeof(float)];
 };
 
 static float value_of(int64_t row, int i)
@@ -49,8 +49,7 @@ static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, td
     TDM_TRY(tdmi_feature_table_open(&options, &it->kept, err), err, "a table of rows");
     it->numbers = memory->alloc(it->device, sizeof it->named);
     it->place = memory->alloc(it->device, sizeof it->got);
-    if (!it->numbers || !it->place)
-        return TDM_FAIL(err, TDM_E_MEMORY, "rows on a device: no memory");
+    TDMI_CHECK_MEMORY(it->numbers && it->place, err);
     return TDM_OK;
 }
 
@@ -65,7 +64,7 @@ static void close_rows(struct rows *it)
     it->numbers = it->place = NULL;
 }
 
-/* Of the rows that are there, any, and some of them twice. */
+/* Gather any of the rows uploaded so far, and some of them twice. */
 static tdm_status gather(struct rows *it, int64_t n_there, size_t row_bytes, tdm_error *err)
 {
     const struct tdmi_memory_table *memory = &it->backend->memory;
@@ -86,8 +85,8 @@ static void compare(struct rows *it, enum tdmi_dtype type, int width, struct tdm
     for (int i = 0; i < n_gathered && check->has_passed; i++) {
         for (int k = 0; k < width; k++)
             it->row[k] = value_of(it->named[i], k);
-        tdmi_floats_store(type, it->wanted, it->row, width);
-        if (memcmp(it->got + (size_t)i * row_bytes, it->wanted, row_bytes) == 0)
+        tdmi_floats_store(type, it->expected, it->row, width);
+        if (memcmp(it->got + (size_t)i * row_bytes, it->expected, row_bytes) == 0)
             continue;
         check->has_passed = false;
         snprintf(check->detail, sizeof check->detail,

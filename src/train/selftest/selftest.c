@@ -21,7 +21,18 @@ static const struct {
     {"convnet7", 16, {0.957659, 0.265767, 0.129802, 0.0849549, 0.0622280, 0.0486544}},
 };
 
-enum { n_networks = sizeof networks / sizeof networks[0] };
+/* Types of stored activations. */
+static const struct {
+    enum tdmi_dtype type;
+    const char *group;
+} types[] = {{TDMI_DTYPE_F32, "match"},
+             {TDMI_DTYPE_BF16, "match, stored as bf16"},
+             {TDMI_DTYPE_F16, "match, stored as f16"}};
+
+enum {
+    n_networks = sizeof networks / sizeof networks[0],
+    n_types = sizeof types / sizeof types[0]
+};
 
 struct listener {
     tdm_selftest_sink sink;
@@ -38,7 +49,7 @@ static void report(struct listener *listener, const char *group, const char *nam
                               check->has_passed ? NULL : check->detail);
 }
 
-/* What this backend cannot run at all is a failed check; other errors end the self-test. */
+/* A missing op is a failed check; other errors end the self-test. */
 static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_error *err)
 {
     if (status != TDM_E_ABSENT)
@@ -58,17 +69,16 @@ static void report_algorithm(const struct listener *listener, const struct tdmi_
                                 algorithm->by);
 }
 
-/* What was chosen for the case, in every type that is checked. */
+/* Report the algorithms chosen for the case, in every type that is checked. */
 static tdm_status report_algorithms(const struct tdmi_backend *backend, tdmi_device *device,
                                     const struct tdmi_case *it, const struct listener *listener,
                                     tdm_error *err)
 {
-    static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
-    for (int k = 0; k < 3 && listener->sink.computed; k++) {
+    for (int k = 0; k < n_types && listener->sink.computed; k++) {
         struct tdmi_kernel_algorithms found;
-        if (!tdmi_backend_stores(backend, types[k]))
+        if (!tdmi_backend_stores(backend, types[k].type))
             continue;
-        TDM_TRY(tdmi_op_describe(backend, device, it, types[k], &found, err), err,
+        TDM_TRY(tdmi_op_describe(backend, device, it, types[k].type, &found, err), err,
                 "finding the algorithms");
         report_algorithm(listener, it, "forward", &found.forward);
         report_algorithm(listener, it, "input gradient", &found.of_input);
@@ -89,17 +99,13 @@ static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *devi
         report(listener, "op", name, &check);
         return TDM_OK;
     }
-    if (backend != &tdmi_backend_ref) { /* the reference cannot be checked against itself */
-        TDM_TRY(tdmi_check_match(backend, device, it, &check, err), err, "op case '%s'", name);
-        report(listener, "match", name, &check);
-    }
-    for (int k = 0; k < 2; k++) {
-        const enum tdmi_dtype type = k ? TDMI_DTYPE_F16 : TDMI_DTYPE_BF16;
-        if (!tdmi_backend_stores(backend, type))
+    for (int k = 0; k < n_types; k++) {
+        if (!tdmi_backend_stores(backend, types[k].type) ||
+            (k == 0 && backend == &tdmi_backend_ref)) /* it cannot be checked against itself */
             continue;
-        TDM_TRY(tdmi_check_match_stored(backend, device, it, type, &check, err), err,
+        TDM_TRY(tdmi_check_match_stored(backend, device, it, types[k].type, &check, err), err,
                 "op case '%s'", name);
-        report(listener, k ? "match, stored as f16" : "match, stored as bf16", name, &check);
+        report(listener, types[k].group, name, &check);
     }
     if (it->kind != TDMI_OP_INPUT) {
         TDM_TRY(tdmi_check_gradient(backend, device, it, &check, err), err, "op case '%s'", name);

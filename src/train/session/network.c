@@ -295,7 +295,7 @@ void tdmi_network_report_norms(const struct tdmi_session *session)
         snprintf(
             how, sizeof how,
             "%d trained with the statistics of each %s (%d images), which the running ones follow",
-            trained, config->shares_statistics ? "batch" : "shard",
+            trained, config->shares_statistics ? "batch" : "group",
             config->shares_statistics ? config->batch : config->shard);
     tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
 }

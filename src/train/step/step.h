@@ -1,5 +1,5 @@
 /*
- * One training step over a global batch: shards × segments.
+ * One training step over a batch: shards × segments.
  *
  * The batch is cut by position into shards. Each shard runs whole, forward and backward, on one
  * thread; its sums go to an array of its own (sums.h). The arrays are added in the fixed tree, so

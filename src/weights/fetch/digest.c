@@ -11,12 +11,6 @@
 
 enum { PIECE_BYTES = 1 << 18 };
 
-static void close_file(const int *file)
-{
-    if (*file >= 0)
-        (void)close(*file);
-}
-
 tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest, tdm_error *err)
 {
     tdmi_sha256 sha256;
@@ -25,7 +19,7 @@ tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest, tdm_er
     ssize_t n = 0;
     TDMI_AT_END(tdmi_free_at) uint8_t *piece = NULL;
     TDMI_TRY(TDMI_NEW(piece, PIECE_BYTES, err));
-    TDMI_AT_END(close_file) int file = open(path, O_RDONLY | O_CLOEXEC);
+    TDMI_AT_END(tdmi_close_at) const int file = open(path, O_RDONLY | O_CLOEXEC);
     *digest = (struct tdmi_digest){.bytes = 0};
     tdmi_sha256_init(&sha256);
     tdmi_md5_init(&md5);

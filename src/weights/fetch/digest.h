@@ -1,5 +1,5 @@
 /*
- * What identifies a file, in the two forms that publishers use.
+ * Digests that identify a file, in the two forms that publishers use.
  */
 #pragma once
 

@@ -3,6 +3,7 @@
  * are part of that form; the ones used here stand below, so that no header is needed to build.
  */
 #include "weights/fetch/transfer.h"
+#include "base/system/plugin.h"
 #include "tandem/event.h"
 
 #include <ctype.h>
@@ -70,16 +71,6 @@ struct run {
     char tag[256];
 };
 
-/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
- * are the same, ISO C only lets us copy them. */
-static bool look_up(const struct library *library, const char *symbol, void *function)
-{
-    void *found = dlsym(library->handle, symbol);
-    if (found)
-        memcpy(function, &found, sizeof found);
-    return found != NULL;
-}
-
 static tdm_status load(struct library *library, tdm_error *err)
 {
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib"};
@@ -89,14 +80,15 @@ static tdm_status load(struct library *library, tdm_error *err)
         return TDM_FAIL(
             err, TDM_E_ABSENT,
             "libcurl is not on this machine (libcurl.so.4; Debian: sudo apt-get install libcurl4)");
-    if (!look_up(library, "curl_global_init", &library->global_init) ||
-        !look_up(library, "curl_easy_init", &library->easy_init) ||
-        !look_up(library, "curl_easy_setopt", &library->setopt) ||
-        !look_up(library, "curl_easy_perform", &library->perform) ||
-        !look_up(library, "curl_easy_getinfo", &library->getinfo) ||
-        !look_up(library, "curl_easy_cleanup", &library->cleanup) ||
-        !look_up(library, "curl_slist_append", &library->list_append) ||
-        !look_up(library, "curl_slist_free_all", &library->list_free))
+    void *handle = library->handle;
+    if (!tdmi_plugin_symbol(handle, "curl_global_init", &library->global_init) ||
+        !tdmi_plugin_symbol(handle, "curl_easy_init", &library->easy_init) ||
+        !tdmi_plugin_symbol(handle, "curl_easy_setopt", &library->setopt) ||
+        !tdmi_plugin_symbol(handle, "curl_easy_perform", &library->perform) ||
+        !tdmi_plugin_symbol(handle, "curl_easy_getinfo", &library->getinfo) ||
+        !tdmi_plugin_symbol(handle, "curl_easy_cleanup", &library->cleanup) ||
+        !tdmi_plugin_symbol(handle, "curl_slist_append", &library->list_append) ||
+        !tdmi_plugin_symbol(handle, "curl_slist_free_all", &library->list_free))
         return TDM_FAIL(err, TDM_E_ABSENT, "the libcurl of this machine lacks the easy interface");
     return TDM_OK;
 }
@@ -248,7 +240,7 @@ enum tdmi_transfer_end tdmi_transfer_run(const struct tdmi_transfer *transfer, t
     struct run run = {.transfer = transfer, .err = err, .length = -1, .total = -1};
     char error[ERROR_BYTES] = "";
     void *headers = NULL;
-    /* Never closed again: what libcurl has brought along does not like to be. */
+    /* Never closed again: libraries that libcurl loads do not survive it. */
     if (load(&run.library, err) != TDM_OK)
         return TDMI_TRANSFER_REFUSED;
     if (run.library.global_init(GLOBAL_DEFAULT) != CODE_OK ||

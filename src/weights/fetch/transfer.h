@@ -1,6 +1,6 @@
 /*
  * One file over HTTP or HTTPS, by libcurl, which is opened on first use: linked, it and
- * what it brings along would add 8 to 16 ms to the start of every command. Proxies and certificates
+ * its own libraries would add 8 to 16 ms to the start of every command. Proxies and certificates
  * are those that libcurl knows of the system and its environment.
  */
 #pragma once

@@ -3,10 +3,181 @@
  * than the dataset. Memory is allocated once the bytes that are there can be that many values.
  */
 #include "weights/hdf5/internal.h"
+#include "base/bytes.h"
 #include "io/compress/inflate.h"
 
 #include <string.h>
 #include "base/banned.h"
+
+enum chunk_index { INDEX_TREE = 0, INDEX_SINGLE = 1, INDEX_IMPLICIT = 2, INDEX_FIXED_ARRAY = 3 };
+
+/* Positions of a dataset's chunks. */
+struct chunking {
+    enum chunk_index index;
+    uint64_t address;
+    uint64_t single_bytes; /* of the single chunk, filtered */
+    uint32_t single_skips;
+    int64_t extent[TDMI_HDF5_RANK], grid[TDMI_HDF5_RANK]; /* of a chunk, and chunks along an axis */
+    uint64_t n_chunks;
+    size_t chunk_bytes; /* unpacked, full at the edges too */
+};
+
+struct reading {
+    tdmi_hdf5 *file;
+    const struct tdmi_hdf5_values *values;
+    const struct chunking *chunking;
+    bool is_filtered;
+    struct tdmi_hdf5_chunk *chunks;
+};
+
+/* Notes chunk number index. */
+static tdm_status note(const struct reading *reading, uint64_t index, uint64_t address,
+                       uint64_t n_bytes, uint32_t skips, tdm_error *err)
+{
+    const tdmi_hdf5 *file = reading->file;
+    struct tdmi_hdf5_chunk *chunk = &reading->chunks[index];
+    if (address > file->n_bytes || n_bytes > file->n_bytes - address)
+        return TDMI_HDF5_BAD(err, file,
+                             "chunk %zu of a dataset, %zu bytes at byte %zu, reaches past the end "
+                             "of the file (%zu bytes)",
+                             (size_t)index, (size_t)n_bytes, (size_t)address, file->n_bytes);
+    if (chunk->bytes != NULL)
+        return TDMI_HDF5_BAD(err, file, "chunk %zu of a dataset is there twice", (size_t)index);
+    *chunk = (struct tdmi_hdf5_chunk){
+        .bytes = file->bytes + address, .n_bytes = (size_t)n_bytes, .skips = skips};
+    return TDM_OK;
+}
+
+/* ---- a tree ------------------------------------------------------------------------------ */
+
+/* The number of the chunk at these coordinates, each 8 bytes. */
+static tdm_status number_of(const struct reading *reading, const uint8_t *coordinates,
+                            uint64_t *number, tdm_error *err)
+{
+    const struct chunking *chunking = reading->chunking;
+    *number = 0;
+    for (int i = 0; i < reading->values->rank; i++) {
+        uint64_t at = tdmi_read_little(coordinates + (ptrdiff_t)8 * i, 8);
+        uint64_t extent = (uint64_t)chunking->extent[i];
+        if (at % extent != 0 || at / extent >= (uint64_t)chunking->grid[i])
+            return TDMI_HDF5_BAD(err, reading->file,
+                                 "a chunk lies outside of its dataset's grid: %zu on axis %d",
+                                 (size_t)at, i);
+        *number = *number * (uint64_t)chunking->grid[i] + at / extent;
+    }
+    return TDM_OK;
+}
+
+/* "TREE", kind 1, level, count, two neighbours; key, child, …, key. A key: bytes of the chunk,
+ * filters that were skipped, coordinates and one more. */
+static tdm_status read_tree(const struct reading *reading, uint64_t address, int level,
+                            tdm_error *err)
+{
+    tdmi_hdf5 *file = reading->file;
+    const uint8_t *node;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, 24, "TREE", 1, &node, err));
+    if (level >= 0 && node[5] != level)
+        return TDMI_HDF5_BAD(err, file, "the node at byte %zu is at level %d of its tree, not %d",
+                             (size_t)address, node[5], level);
+    level = node[5];
+    size_t n = (size_t)tdmi_read_little(node + 6, 2);
+    size_t key_bytes = 8 + 8 * (size_t)(reading->values->rank + 1), step = key_bytes + 8;
+    TDMI_TRY(
+        tdmi_hdf5_take(file, address + 24, n * step + key_bytes, "a node of a tree", &node, err));
+    for (size_t i = 0; i < n; i++, node += step) {
+        uint64_t child = tdmi_read_little(node + key_bytes, 8), number = 0;
+        if (level > 0) {
+            TDMI_TRY(read_tree(reading, child, level - 1, err));
+            continue;
+        }
+        TDMI_TRY(number_of(reading, node + 8, &number, err));
+        TDMI_TRY(note(reading, number, child, tdmi_read_little(node, 4),
+                      (uint32_t)tdmi_read_little(node + 4, 4), err));
+    }
+    return TDM_OK;
+}
+
+/* ---- an array of fixed length ------------------------------------------------------------ */
+
+enum { ARRAY_HEAD_BYTES = 28, BLOCK_HEAD_BYTES = 14 };
+
+/* "FADB", version, kind, address of the head; elements: address, [bytes, skips]; checksum. */
+static tdm_status read_block(const struct reading *reading, uint64_t address, size_t item_bytes,
+                             tdm_error *err)
+{
+    tdmi_hdf5 *file = reading->file;
+    const uint8_t *block;
+    uint64_t n = reading->chunking->n_chunks, n_bytes = BLOCK_HEAD_BYTES + n * item_bytes + 4;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, address, n_bytes, "FADB", 0, &block, err));
+    TDMI_TRY(tdmi_hdf5_check(file, block, (size_t)n_bytes, "a fixed array", err));
+    int size_bytes = (int)item_bytes - 12;
+    block += BLOCK_HEAD_BYTES;
+    for (uint64_t i = 0; i < n; i++, block += item_bytes) {
+        uint64_t at = tdmi_read_little(block, 8), chunk_bytes = reading->chunking->chunk_bytes;
+        uint32_t skips = 0;
+        if (at == TDMI_HDF5_NOWHERE)
+            continue;
+        if (reading->is_filtered) {
+            chunk_bytes = tdmi_read_little(block + 8, (size_t)size_bytes);
+            skips = (uint32_t)tdmi_read_little(block + 8 + size_bytes, 4);
+        }
+        TDMI_TRY(note(reading, i, at, chunk_bytes, skips, err));
+    }
+    return TDM_OK;
+}
+
+/* "FAHD", version, kind, bytes of an element, bits of a page, elements, address of the block,
+ * checksum. */
+static tdm_status read_array(const struct reading *reading, tdm_error *err)
+{
+    tdmi_hdf5 *file = reading->file;
+    const uint8_t *head;
+    TDMI_TRY(tdmi_hdf5_take_signed(file, reading->chunking->address, ARRAY_HEAD_BYTES, "FAHD", 0,
+                                   &head, err));
+    TDMI_TRY(tdmi_hdf5_check(file, head, ARRAY_HEAD_BYTES, "a fixed array", err));
+    size_t item_bytes = head[6];
+    uint64_t n = tdmi_read_little(head + 8, 8);
+    if (head[5] != reading->is_filtered || n != reading->chunking->n_chunks ||
+        (reading->is_filtered ? item_bytes < 13 || item_bytes > 20 : item_bytes != 8))
+        return TDMI_HDF5_BAD(err, file, "the fixed array at byte %zu is not of its dataset",
+                             (size_t)reading->chunking->address);
+    if (head[7] > 63 || n > UINT64_C(1) << head[7])
+        return TDMI_HDF5_BAD(err, file,
+                             "a dataset of %zu chunks has an index in pages, which is not read",
+                             (size_t)n);
+    return read_block(reading, tdmi_read_little(head + 16, 8), item_bytes, err);
+}
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+/* Fill in chunking->n_chunks chunks, in the order of the grid. */
+static tdm_status read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *values,
+                             const struct chunking *chunking, bool is_filtered,
+                             struct tdmi_hdf5_chunk *chunks, tdm_error *err)
+{
+    struct reading reading = {file, values, chunking, is_filtered, chunks};
+    uint64_t n_bytes = chunking->chunk_bytes;
+    switch (chunking->index) {
+    case INDEX_TREE:
+        return read_tree(&reading, chunking->address, -1, err);
+    case INDEX_SINGLE:
+        if (chunking->n_chunks != 1)
+            return TDMI_HDF5_BAD(err, file, "a dataset of one chunk needs %zu by its shape",
+                                 (size_t)chunking->n_chunks);
+        return note(&reading, 0, chunking->address,
+                    chunking->single_bytes ? chunking->single_bytes : n_bytes,
+                    chunking->single_skips, err);
+    case INDEX_IMPLICIT:
+        for (uint64_t i = 0; i < chunking->n_chunks; i++)
+            TDMI_TRY(note(&reading, i, chunking->address + i * n_bytes, n_bytes, 0, err));
+        return TDM_OK;
+    case INDEX_FIXED_ARRAY:
+        return read_array(&reading, err);
+    }
+    return TDMI_HDF5_BAD(err, file, "a dataset's chunks have an index that is not read");
+}
+
+/* ---- the dataset ------------------------------------------------------------------------- */
 
 enum { SINGLE_IS_FILTERED = 2 };
 
@@ -14,8 +185,8 @@ enum { SINGLE_IS_FILTERED = 2 };
  * extents, kind of index, what that index says, address. The last extent is the bytes of an item.
  */
 static tdm_status read_chunking(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor layout, int version,
-                                const struct tdmi_hdf5_values *values,
-                                struct tdmi_hdf5_chunking *chunking, tdm_error *err)
+                                const struct tdmi_hdf5_values *values, struct chunking *chunking,
+                                tdm_error *err)
 {
     unsigned flags = version == 4 ? (unsigned)tdmi_hdf5_next(&layout, 1) : 0;
     int rank = (int)tdmi_hdf5_next(&layout, 1) - 1;
@@ -44,16 +215,16 @@ static tdm_status read_chunking(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor l
     chunking->chunk_bytes = (size_t)n_bytes;
     if (version == 4) {
         unsigned index = (unsigned)tdmi_hdf5_next(&layout, 1);
-        if (!layout.is_short && (index < 1 || index > TDMI_HDF5_INDEX_FIXED_ARRAY))
+        if (!layout.is_short && (index < 1 || index > INDEX_FIXED_ARRAY))
             return TDMI_HDF5_BAD(err, file,
                                  "a dataset's chunks have an index of kind %u (for datasets that "
                                  "grow), which is not read",
                                  index);
-        chunking->index = (enum tdmi_hdf5_index)index;
-        if (index == TDMI_HDF5_INDEX_SINGLE && flags & SINGLE_IS_FILTERED) {
+        chunking->index = (enum chunk_index)index;
+        if (index == INDEX_SINGLE && flags & SINGLE_IS_FILTERED) {
             chunking->single_bytes = tdmi_hdf5_next(&layout, 8);
             chunking->single_skips = (uint32_t)tdmi_hdf5_next(&layout, 4);
-        } else if (index == TDMI_HDF5_INDEX_FIXED_ARRAY) {
+        } else if (index == INDEX_FIXED_ARRAY) {
             tdmi_hdf5_skip(&layout, 1); /* bits of a page, which the array says again */
         }
         chunking->address = tdmi_hdf5_next(&layout, 8);
@@ -64,7 +235,7 @@ static tdm_status read_chunking(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor l
 }
 
 /* Every chunk is there, and its bytes are enough for what it is to become. */
-static tdm_status check_chunks(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking *chunking,
+static tdm_status check_chunks(tdmi_hdf5 *file, const struct chunking *chunking,
                                const struct tdmi_hdf5_pipeline *pipeline,
                                const struct tdmi_hdf5_chunk *chunks, tdm_error *err)
 {
@@ -87,7 +258,7 @@ static tdm_status check_chunks(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking 
 
 /* Copies what of a chunk lies in the dataset, row by row of the last axis. at: its place in the
  * grid. */
-static void place(const struct tdmi_hdf5_chunking *chunking, const struct tdmi_hdf5_values *values,
+static void place(const struct chunking *chunking, const struct tdmi_hdf5_values *values,
                   const int64_t *at, const uint8_t *chunk, uint8_t *data)
 {
     int last = values->rank - 1;
@@ -113,7 +284,7 @@ static void place(const struct tdmi_hdf5_chunking *chunking, const struct tdmi_h
     }
 }
 
-static tdm_status unpack_all(tdmi_hdf5 *file, const struct tdmi_hdf5_chunking *chunking,
+static tdm_status unpack_all(tdmi_hdf5 *file, const struct chunking *chunking,
                              const struct tdmi_hdf5_pipeline *pipeline,
                              const struct tdmi_hdf5_chunk *chunks, struct tdmi_hdf5_values *values,
                              size_t n_bytes, tdm_error *err)
@@ -142,7 +313,7 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
                                   struct tdmi_hdf5_values *values, tdm_error *err)
 {
     size_t n_bytes = 0;
-    struct tdmi_hdf5_chunking chunking = {0};
+    struct chunking chunking = {0};
     struct tdmi_hdf5_pipeline pipeline = {0};
     const struct tdmi_hdf5_message *filters = tdmi_hdf5_message(object, TDMI_HDF5_FILTERS);
     TDMI_TRY(read_chunking(file, layout, version, values, &chunking, err));
@@ -163,7 +334,7 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
     TDMI_TRY(tdmi_hdf5_pay(file, chunking.n_chunks, err));
     TDMI_AT_END(tdmi_free_at) struct tdmi_hdf5_chunk *chunks = NULL;
     TDMI_TRY(TDMI_NEW(chunks, chunking.n_chunks, err));
-    TDMI_TRY(tdmi_hdf5_read_index(file, values, &chunking, filters != NULL, chunks, err));
+    TDMI_TRY(read_index(file, values, &chunking, filters != NULL, chunks, err));
     TDMI_TRY(check_chunks(file, &chunking, &pipeline, chunks, err));
     return unpack_all(file, &chunking, &pipeline, chunks, values, n_bytes, err);
 }

@@ -1,5 +1,5 @@
 /*
- * What was done to the bytes of a chunk, undone from last to first: deflate, shuffle, fletcher32.
+ * The filters of a chunk, undone from last to first: deflate, shuffle, fletcher32.
  */
 #include "weights/hdf5/internal.h"
 #include "base/bytes.h"
@@ -162,7 +162,7 @@ tdm_status tdmi_hdf5_unpack(const tdmi_hdf5 *file, const struct tdmi_hdf5_pipeli
 {
     const uint8_t *bytes = chunk->bytes;
     size_t n_bytes = chunk->n_bytes;
-    /* What is there once filter i is undone: a checksum for each fletcher32 before it. */
+    /* Bytes after filter i is undone: the values, and a checksum for each fletcher32 before it. */
     size_t expected = chunk_bytes;
     for (int i = 0; i < pipeline->n; i++)
         if (pipeline->filters[i].id == FILTER_FLETCHER && !(chunk->skips >> i & 1u))

@@ -39,7 +39,7 @@ enum tdmi_hdf5_kind {
     TDMI_HDF5_OTHER          /* a type that is not read; type_name says which */
 };
 
-/* What an attribute or a dataset holds: little-endian, the last axis fastest, unaligned. */
+/* Values of an attribute or a dataset: little-endian, the last axis fastest, unaligned. */
 struct tdmi_hdf5_values {
     enum tdmi_hdf5_kind kind;
     enum tdmi_dtype dtype;

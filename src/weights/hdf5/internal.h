@@ -1,6 +1,6 @@
 /*
- * What the files of the HDF5 reader share: the file, bounded reads from it, the messages of an
- * object, and the calls of each part.
+ * Internals of the HDF5 reader: the file, bounded reads from it, the messages of an object, and the
+ * functions of each part.
  *
  * Work is bounded by a budget. Each byte of structure that is read is paid for, and a file can pay
  * a few times for each of its bytes, which is more than any honest one needs: objects, groups and
@@ -117,42 +117,13 @@ bool tdmi_hdf5_size(const struct tdmi_hdf5_values *values, size_t *n_bytes);
 tdm_status tdmi_hdf5_swap_bytes(tdmi_hdf5 *file, struct tdmi_hdf5_values *values,
                                 tdm_error *err) TDM_MUST_USE;
 
-/* ---- hdf5/heap.c ------------------------------------------------------------------------- */
-
-/* An object of a global heap, paid for. */
-tdm_status tdmi_hdf5_heap_object(tdmi_hdf5 *file, uint64_t address, uint32_t index,
-                                 struct tdmi_hdf5_text *object, tdm_error *err) TDM_MUST_USE;
-
-/* ---- hdf5/index.c, hdf5/chunks.c, hdf5/filters.c ----------------------------------------- */
-
-enum tdmi_hdf5_index {
-    TDMI_HDF5_INDEX_TREE = 0,
-    TDMI_HDF5_INDEX_SINGLE = 1,
-    TDMI_HDF5_INDEX_IMPLICIT = 2,
-    TDMI_HDF5_INDEX_FIXED_ARRAY = 3
-};
-
-/* Where the chunks of a dataset lie. */
-struct tdmi_hdf5_chunking {
-    enum tdmi_hdf5_index index;
-    uint64_t address;
-    uint64_t single_bytes; /* of the single chunk, filtered */
-    uint32_t single_skips;
-    int64_t extent[TDMI_HDF5_RANK], grid[TDMI_HDF5_RANK]; /* of a chunk, and chunks along an axis */
-    uint64_t n_chunks;
-    size_t chunk_bytes; /* unpacked, full at the edges too */
-};
+/* ---- hdf5/chunks.c, hdf5/filters.c ------------------------------------------------------- */
 
 struct tdmi_hdf5_chunk {
     const uint8_t *bytes; /* NULL: not there */
     size_t n_bytes;
     uint32_t skips; /* bit i: filter i was not used */
 };
-
-/* Fills in chunking->n_chunks chunks, in the order of the grid. */
-tdm_status tdmi_hdf5_read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *values,
-                                const struct tdmi_hdf5_chunking *chunking, bool is_filtered,
-                                struct tdmi_hdf5_chunk *chunks, tdm_error *err) TDM_MUST_USE;
 
 enum { TDMI_HDF5_FILTERS_MAX = 8 };
 

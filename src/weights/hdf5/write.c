@@ -1,5 +1,5 @@
 /*
- * What an HDF5 file is to hold, collected as a tree of names; then its structure in one piece,
+ * Collect the contents of an HDF5 file as a tree of names, then write its structure in one piece,
  * followed by the values of all arrays, each at a multiple of 8 bytes.
  */
 #include "weights/hdf5/write.h"

@@ -1,4 +1,4 @@
-/* What the files of the importer share. */
+/* Internals of the importer. */
 #pragma once
 
 #include "weights/bind.h"

@@ -190,7 +190,7 @@ static int first_with_weights(const tdmi_graph *graph, int from)
     return from;
 }
 
-/* Of the last layer, when the head is no more than that. */
+/* Classes of the last layer, when the head is that layer alone; else 0. */
 static int64_t classes_of(const struct tdmi_importing *it)
 {
     const tdmi_graph *graph = it->import->graph;

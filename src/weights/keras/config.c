@@ -15,7 +15,7 @@ struct reader {
     struct tdmi_keras_config *config;
 };
 
-/* A model on the way: where it lies, and what it is fed. */
+/* A model being read: its place in the configuration, and its input. */
 struct place {
     const char *group;  /* NULL: outermost */
     const char *number; /* "" or "functional/" */
@@ -224,7 +224,7 @@ static void gather(const tdm_json_value *value, struct reads *reads)
     }
 }
 
-/* What the layers of one functional model gave: by index of its list, -1 so far. */
+/* Outputs of the layers of one functional model, by index in its list; -1: not built yet. */
 struct scope {
     const tdm_json_value *layers;
     int *outputs;

@@ -8,7 +8,7 @@
 #include "models/network.h"
 #include "weights/keras/config.h"
 
-/* What follows the last layer and is the network's end, not an activation within. */
+/* Output of the network after its last layer; not an activation inside it. */
 enum tdmi_keras_end { TDMI_KERAS_LOGITS, TDMI_KERAS_SOFTMAX, TDMI_KERAS_SIGMOID };
 
 /* A value within a pattern of layers that is one op of ours; node is x then. */
@@ -23,7 +23,7 @@ enum tdmi_keras_pattern {
 /* The output of a layer. */
 struct tdmi_keras_value {
     int node;
-    int pads[4];        /* zeros that a ZeroPadding2D asks for and the reader may take over: above,
+    int pads[4];        /* zeros of a ZeroPadding2D that the reader may take over: above,
                            below, left, right */
     int padded;         /* the node that has them, where some reader could not; 0: none yet */
     bool is_flat;       /* a row of numbers, though the node's may be an image */
@@ -33,7 +33,7 @@ struct tdmi_keras_value {
     enum tdmi_keras_end end;
 };
 
-/* Which tensors of a layer are those of a node. */
+/* The tensors of a Keras layer that belong to a node. */
 enum tdmi_keras_part { TDMI_KERAS_WHOLE, TDMI_KERAS_FIRST_HALF, TDMI_KERAS_SECOND_HALF };
 
 struct tdmi_keras_source { /* of a node with weights */

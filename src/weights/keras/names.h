@@ -11,7 +11,7 @@
 
 #include "weights/bind.h"
 
-/* What a variable is to its layer. */
+/* Role of a variable in its layer. */
 enum tdmi_keras_variable {
     TDMI_KERAS_KERNEL,
     TDMI_KERAS_DEPTHWISE, /* kernel of a depthwise layer, or of a separable one's first half */

@@ -1,4 +1,4 @@
-/* What the functions of layers are written in. */
+/* Building blocks of the functions that translate layers. */
 #pragma once
 
 #include "weights/keras/layers.h"
@@ -27,7 +27,7 @@ struct tdmi_name tdmi_keras_free_name(const struct tdmi_keras_build *build,
 int tdmi_keras_add_node(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
                         const char *suffix, enum tdmi_op_kind kind, int from,
                         struct tdmi_op_attrs attrs);
-/* Of the first layer it reads: what it gives, and the node, zeros around included. */
+/* Output of the first layer that `layer` reads, and its node, zero padding included. */
 const struct tdmi_keras_value *tdmi_keras_input_of(const struct tdmi_keras_build *build,
                                                    const struct tdmi_keras_layer *layer);
 int tdmi_keras_input_node(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer);
@@ -48,25 +48,6 @@ const char *tdmi_keras_activation_of(const struct tdmi_keras_layer *layer);
 tdm_status tdmi_keras_activate(struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
                                const char *activation, const char *suffix,
                                struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-
-/* ---- several layers that are one op: keras/patterns.c ---- */
-
-/* Rescaling behind the input, whose scale is read (tdmi_keras_rescaling), or within a pattern. */
-tdm_status tdmi_keras_add_rescaling(struct tdmi_keras_build *build,
-                                    const struct tdmi_keras_layer *layer,
-                                    struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_keras_add_multiply(struct tdmi_keras_build *build,
-                                   const struct tdmi_keras_layer *layer,
-                                   struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
-/* Does the layer continue the pattern of its inputs? Then value is the next part of it. */
-bool tdmi_keras_continues(const struct tdmi_keras_build *build,
-                          const struct tdmi_keras_layer *layer, struct tdmi_keras_value *value);
-/* Refuse inputs that only another layer could continue. */
-tdm_status tdmi_keras_check_pattern(const struct tdmi_keras_build *build,
-                                    const struct tdmi_keras_layer *layer,
-                                    tdm_error *err) TDM_MUST_USE;
-/* Is the layer's number the expected one, or missing? */
-bool tdmi_keras_is_number(const struct tdmi_keras_layer *layer, const char *key, double expected);
 
 /* ---- layers with windows ---- */
 

@@ -47,7 +47,7 @@ static tdm_status read_window(build_t *build, const layer_t *layer, struct tdmi_
     return TDM_OK;
 }
 
-/* What convolutions have in common. */
+/* Attributes that all convolutions share. */
 static tdm_status read_conv(build_t *build, const layer_t *layer, struct tdmi_op_attrs *attrs,
                             int *node, tdm_error *err)
 {

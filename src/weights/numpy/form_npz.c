@@ -180,30 +180,6 @@ static tdm_status read_head(const tdmi_weights *weights, const char *what, const
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* Values in our order, from the file's: of bytes in a value and of axes. */
-static void reorder(const struct npy *npy, size_t width, int64_t n, const uint8_t *from,
-                    uint8_t *to)
-{
-    int64_t at[TDMI_WEIGHTS_RANK] = {0}, steps[TDMI_WEIGHTS_RANK], place = 0, step = 1;
-    for (int i = 0; i < npy->rank; i++) {
-        int axis = npy->is_fortran ? i : npy->rank - 1 - i;
-        steps[axis] = step;
-        step *= npy->shape[axis];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t *value = from + (size_t)place * width;
-        for (size_t k = 0; k < width; k++)
-            to[(size_t)i * width + k] = value[npy->is_big_endian ? width - 1 - k : k];
-        for (int axis = npy->rank - 1; axis >= 0; axis--) {
-            place += steps[axis];
-            if (++at[axis] < npy->shape[axis])
-                break;
-            place -= at[axis] * steps[axis];
-            at[axis] = 0;
-        }
-    }
-}
-
 /* Add the array to the list: in place, or copied into our order of bytes and axes. */
 static tdm_status add_values(tdmi_weights *weights, const char *name, const struct npy *npy,
                              const uint8_t *bytes, size_t n_bytes, tdm_error *err)
@@ -215,17 +191,19 @@ static tdm_status add_values(tdmi_weights *weights, const char *name, const stru
     memcpy(tensor.shape, npy->shape, sizeof tensor.shape);
     if (!is_transposed && (!npy->is_big_endian || width == 1))
         return tdmi_weights_add(weights, &tensor, available, err);
-    uint64_t n = 1;
-    for (int i = 0; i < npy->rank; i++)
-        if (__builtin_mul_overflow(n, (uint64_t)npy->shape[i], &n))
+    uint64_t n = 1, steps[TDMI_WEIGHTS_RANK];
+    for (int i = 0; i < npy->rank; i++) {
+        const int axis = npy->is_fortran ? i : npy->rank - 1 - i;
+        steps[axis] = n;
+        if (__builtin_mul_overflow(n, (uint64_t)npy->shape[axis], &n))
             n = UINT64_MAX / width; /* add says that it is too much */
+    }
     if (n > available / width || n == 0)
         return tdmi_weights_add(weights, &tensor, available, err);
     uint8_t *copy;
-    TDMI_TRY(TDMI_NEW(copy, n * width, err));
-    reorder(npy, width, (int64_t)n, bytes + npy->values_at, copy);
+    TDMI_ARENA_NEW(tdmi_weights_arena(weights), copy, n * width, err);
+    tdmi_weights_gather(&tensor, steps, npy->is_big_endian, tensor.data, copy);
     tensor.data = copy;
-    TDMI_TRY(tdmi_weights_keep(weights, copy, tdmi_free, err));
     return tdmi_weights_add(weights, &tensor, available, err);
 }
 

@@ -1,4 +1,4 @@
-/* What the reader and the writer of .safetensors files both know of the form. */
+/* Constants of .safetensors files that reader and writer share. */
 #pragma once
 
 #include <stddef.h>

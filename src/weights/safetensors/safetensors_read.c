@@ -315,16 +315,10 @@ static tdm_status open_input(const struct input *input, tdmi_safetensors **opene
     return TDM_OK;
 }
 
-static void close_file(const int *file)
-{
-    if (*file >= 0)
-        (void)close(*file);
-}
-
 tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **opened, tdm_error *err)
 {
     struct stat facts;
-    TDMI_AT_END(close_file) int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    TDMI_AT_END(tdmi_close_at) const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "cannot open %s: %s", path, strerror(errno));
     if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode))

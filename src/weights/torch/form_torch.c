@@ -51,12 +51,12 @@ static tdm_status swap_bytes(struct torch_zip *zip, size_t n_bytes, size_t width
                              const uint8_t **bytes, tdm_error *err)
 {
     uint8_t *swapped;
-    TDMI_TRY(TDMI_NEW(swapped, n_bytes, err));
+    TDMI_ARENA_NEW(tdmi_weights_arena(zip->members.weights), swapped, n_bytes, err);
     for (size_t i = 0; i + width <= n_bytes; i += width)
         for (size_t j = 0; j < width; j++)
             swapped[i + j] = (*bytes)[i + width - 1 - j];
     *bytes = swapped;
-    return tdmi_weights_keep(zip->members.weights, swapped, tdmi_free, err);
+    return TDM_OK;
 }
 
 static tdm_status find_storage(void *self, const struct tdmi_torch_storage *storage,

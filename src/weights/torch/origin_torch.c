@@ -78,8 +78,8 @@ static bool has_prefix(const char *name, const char *ending, int *bytes)
     return before == 0 || name[before - 1] == '.';
 }
 
-/* What stands before the first weight of the network in the file: of several places, the one where
- * most of the network is. */
+/* Find the prefix of the network's names in the file: of several candidates, the one that matches
+ * most tensors. */
 static void choose_prefix(const struct tdmi_bindings *bindings, const char **prefix, int *bytes)
 {
     const tdmi_graph *graph = bindings->graph;
@@ -120,7 +120,7 @@ static bool is_ignored(const char *name)
     return tdmi_ends_with(name, "num_batches_tracked");
 }
 
-/* Of a model file of ours, beside its weights. */
+/* Is it a tensor that our model files hold beside the weights? */
 static bool is_of_ours(const char *name)
 {
     return strncmp(name, "split.", 6) == 0 || strncmp(name, "selftest.", 9) == 0;

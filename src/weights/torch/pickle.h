@@ -34,7 +34,7 @@ enum tdmi_pickle_kind {
     TDMI_PICKLE_PERSISTENT /* something outside the pickle, by its id */
 };
 
-/* What becomes of a call. */
+/* Result of calling a name. */
 enum tdmi_pickle_makes {
     TDMI_PICKLE_MAKES_CALL,
     TDMI_PICKLE_MAKES_DICT,

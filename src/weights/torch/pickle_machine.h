@@ -1,4 +1,4 @@
-/* What the parts of the pickle reader share: the machine, and the groups of opcodes. */
+/* Internals of the pickle reader: the machine, and the groups of opcodes. */
 #pragma once
 
 #include "weights/torch/pickle.h"

@@ -155,39 +155,23 @@ static bool is_without_gaps(const struct layout *layout)
     return true;
 }
 
-/* The values in the order of the shape, from where the strides say they are. */
-static void gather(const struct layout *layout, size_t width, const uint8_t *from, uint8_t *to)
-{
-    uint64_t at[TDMI_WEIGHTS_RANK] = {0}, place = layout->first;
-    const int rank = layout->tensor.rank;
-    for (uint64_t n = 0; n < layout->n_values; n++) {
-        memcpy(to + n * width, from + place * width, width);
-        for (int axis = rank - 1; axis >= 0; axis--) {
-            place += layout->strides[axis];
-            if (++at[axis] < (uint64_t)layout->tensor.shape[axis])
-                break;
-            place -= at[axis] * layout->strides[axis];
-            at[axis] = 0;
-        }
-    }
-}
-
+/* *data: of the first value; then of a copy in the order of the shape. */
 static tdm_status copy_values(struct tdmi_torch_files *files, const struct layout *layout,
-                              size_t width, const uint8_t *from, const uint8_t **data,
-                              tdm_error *err)
+                              const uint8_t **data, tdm_error *err)
 {
     uint64_t bytes, left = files->most_copied_bytes - files->copied_bytes;
-    if (__builtin_mul_overflow(layout->n_values, width, &bytes) || bytes > left)
+    if (__builtin_mul_overflow(layout->n_values, tdmi_dtype_bytes(layout->tensor.dtype), &bytes) ||
+        bytes > left)
         return TDMI_WEIGHTS_BAD(err, files->weights,
                                 "tensor '%s' does not lie without gaps, and laid out it takes more "
                                 "memory than all tensors of such a file are given (%zu bytes)",
                                 layout->tensor.name, (size_t)files->most_copied_bytes);
     uint8_t *copy;
-    TDMI_TRY(TDMI_NEW(copy, bytes, err));
+    TDMI_ARENA_NEW(tdmi_weights_arena(files->weights), copy, bytes, err);
     files->copied_bytes += bytes;
-    gather(layout, width, from, copy);
+    tdmi_weights_gather(&layout->tensor, layout->strides, false, *data, copy);
     *data = copy;
-    return tdmi_weights_keep(files->weights, copy, tdmi_free, err);
+    return TDM_OK;
 }
 
 tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_value *value,
@@ -214,10 +198,9 @@ tdm_status tdmi_torch_add(struct tdmi_torch_files *files, const tdmi_pickle_valu
     if (layout.n_values == 0)
         return tdmi_weights_add(files->weights, &layout.tensor, 0, err);
     TDM_TRY(files->find(files->self, &storage, &bytes, err), err, "cannot read tensor '%s'", name);
-    bytes += storage.first;
-    const uint8_t *data = bytes + layout.first * width;
+    bytes += storage.first + layout.first * width;
     if (!is_without_gaps(&layout))
-        TDMI_TRY(copy_values(files, &layout, width, bytes, &data, err));
-    layout.tensor.data = data;
+        TDMI_TRY(copy_values(files, &layout, &bytes, err));
+    layout.tensor.data = bytes;
     return tdmi_weights_add(files->weights, &layout.tensor, layout.n_values * width, err);
 }

@@ -7,7 +7,7 @@
 #include "weights/form.h"
 #include "weights/torch/pickle.h"
 
-/* What a persistent id says. */
+/* Contents of a persistent id. */
 struct tdmi_torch_storage {
     const uint8_t *key; /* no zero ends it */
     size_t key_bytes;

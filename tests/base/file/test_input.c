@@ -1,6 +1,6 @@
 /* Input from files and standard input: bytes, and lists of paths. */
 #include "base/memory.h"
-#include "base/file/path_list.h"
+#include "base/file/input.h"
 #include "data/tree.h"
 #include "base/file/input.h"
 #include "tandem/event.h"

@@ -77,7 +77,7 @@ TEST(a_document_answers_by_key_and_by_index)
     tdm_json_document_free(document);
 }
 
-TEST(questions_to_nothing_or_the_wrong_kind_give_the_fallback)
+TEST(queries_of_nothing_or_the_wrong_kind_give_the_fallback)
 {
     tdm_json_document *document = read_text("[\"text\", 1.5, 1e300]");
     const tdm_json_value *root = tdm_json_root(document);
@@ -333,7 +333,7 @@ TEST(odd_text_becomes_valid_and_harmless)
     tdm_json_writer_free(writer);
 }
 
-TEST(misuse_of_the_writer_is_a_bug_told_once)
+TEST(misuse_of_the_writer_is_a_bug_reported_once)
 {
     static const struct {
         const char *calls, *message;

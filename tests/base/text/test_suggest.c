@@ -1,4 +1,4 @@
-/* Which known name a mistyped one is taken for. */
+/* Known names that are suggested for mistyped ones. */
 #include "base/text/suggest.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
  * Every way a picture can take through the loader ends in the same bits: raw or encoded, cached or
- * not, augmented, any threads, depth, memory limit and delivery.
+ * not, augmented, any threads, depth and memory limit.
  */
 #include "unit.h"
 #include "sanitized.h"
@@ -62,44 +62,6 @@ TEST(a_restart_anywhere_goes_on_with_the_same_bits)
             TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *again = open_loader(&options);
             assert_int_equal(digest_from(plain, &options, epoch, position),
                              digest_from(again, &options, epoch, position));
-        }
-    }
-}
-
-/* The law is the one preprocessing; bf16 is a float's upper half, rounded to nearest. */
-TEST(numbers_are_those_of_the_preprocessing)
-{
-    static const enum tdmi_scale scales[] = {TDMI_SCALE_TF, TDMI_SCALE_TORCH, TDMI_SCALE_UNIT,
-                                             TDMI_SCALE_RAW};
-    enum { values = SIDE * SIDE * 3 };
-    for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
-        TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, s % 2);
-        virtual_open(&virtual);
-        struct tdmi_loader_options options = options_of(&virtual, NULL);
-        options.preprocess.scale = scales[s];
-        uint8_t pixels[values];
-        float floats[values];
-        for (int d = TDMI_DELIVER_F32; d <= TDMI_DELIVER_BF16; d++) {
-            options.delivery = (enum tdmi_delivery)d;
-            TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
-            seek(loader, 0, 0);
-            const struct tdmi_batch *batch = next(loader);
-            assert_null(batch->pixels);
-            virtual_pixels(&virtual, 1, pixels);
-            tdmi_preprocess_normalise(&options.preprocess, pixels, values / 3, floats);
-            for (int i = 0; i < values; i++) {
-                if (d == TDMI_DELIVER_F32) {
-                    assert_memory_equal((const float *)batch->values + values + i, &floats[i], 4);
-                    assert_true(((const float *)batch->values)[i] == 0.0f); /* item 0: damaged */
-                    continue;
-                }
-                uint32_t bits = (uint32_t)((const uint16_t *)batch->values)[values + i] << 16;
-                float half;
-                memcpy(&half, &bits, 4);
-                float away = half > floats[i] ? half - floats[i] : floats[i] - half;
-                float size = floats[i] < 0 ? -floats[i] : floats[i];
-                assert_true(away <= size / 256);
-            }
         }
     }
 }

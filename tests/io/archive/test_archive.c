@@ -132,7 +132,7 @@ TEST(an_entry_above_the_limit_is_not_read)
                    "has 5 bytes; at most 4");
 }
 
-TEST(links_of_zips_are_left_out_and_backslashes_turned)
+TEST(links_of_zips_are_left_out_and_backslashes_replaced)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     TDMI_AT_END(pack_zip_release) struct pack_zip zip = {.mode = 0120777};
@@ -377,7 +377,7 @@ TEST(compressed_tars_that_are_damaged_are_refused_with_a_place)
     assert_damaged(&tree, "x.tgz", &packed, "is damaged at byte");
 }
 
-TEST(what_is_compressed_is_read_or_the_missing_library_named)
+TEST(compressed_files_are_read_or_the_missing_library_named)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     TDMI_AT_END(pack_zip_release) struct pack_zip zip = {.method = 8};

@@ -101,7 +101,7 @@ TEST(every_element_is_unpacked)
     }
 }
 
-TEST(a_part_may_be_wanted)
+TEST(a_part_may_be_requested)
 {
     struct stream *stream = stream_of(5, 900);
     for (size_t n = 0; n <= stream->n_bytes; n++) {
@@ -113,7 +113,7 @@ TEST(a_part_may_be_wanted)
     free(stream);
 }
 
-TEST(what_ends_early_is_refused)
+TEST(input_that_ends_early_is_refused)
 {
     struct stream *stream = stream_of(6, 900);
     for (size_t n = 0; n < stream->n_packed; n++) {

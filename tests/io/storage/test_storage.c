@@ -19,7 +19,7 @@ static void become_root_again(void)
         assert_int_equal(seteuid(0), 0);
 }
 
-TEST(missing_and_closed_are_two_answers)
+TEST(missing_and_closed_are_two_errors)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "closed/file", "12345");
@@ -136,7 +136,7 @@ TEST(files_are_read_at_an_offset)
     assert_int_equal(tdmi_storage_read_file(tree_path(&tree, "pipe"), 9, &text, &err), TDM_E_INPUT);
 }
 
-TEST(schemes_are_told_from_paths)
+TEST(schemes_are_distinguished_from_paths)
 {
     static const char *const uris[] = {"s3://bucket/pets", "gs://x", "hdfs://host:9000/a",
                                        "a+b.c-d://"};
@@ -148,7 +148,7 @@ TEST(schemes_are_told_from_paths)
         assert_false(tdmi_storage_is_uri(paths[i]));
 }
 
-/* What needs no server to be refused: a build without object stores refuses all of it alike. */
+/* Addresses that are refused without a server; a build without object stores refuses them all. */
 TEST(a_uri_that_leads_nowhere_is_one_sentence)
 {
     static const struct {

@@ -48,16 +48,16 @@ static void ask(tdm_model *model, const struct tree *tree, struct answers *answe
 }
 
 static void answers_alike(const struct tree *tree, const char *path, const char *network,
-                          const struct answers *wanted)
+                          const struct answers *expected)
 {
     struct answers found;
     tdm_model *model = must_open(path, &(struct tdm_model_options){.network = network});
     ask(model, tree, &found);
     assert_string_equal(tdm_model_class(model, 2), "c");
     tdm_model_close(model);
-    for (int i = 0; i < wanted->n; i++)
+    for (int i = 0; i < expected->n; i++)
         for (int c = 0; c < CLASSES; c++) {
-            const float want = wanted->logits[i][c], is = found.logits[i][c];
+            const float want = expected->logits[i][c], is = found.logits[i][c];
             if (!(fabsf(is - want) <= 1e-4F * (1.0F + fabsf(want))))
                 fail_msg("%s (--model %s): logit %d of picture %d is %g, the run's %g", path,
                          network ? network : "not given", c, i, (double)is, (double)want);
@@ -69,7 +69,7 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
     static const char *const files[] = {"back.safetensors", "back.h5"};
     struct tdm_train_options options = small_training(tree);
     struct tdm_train_result result = {.struct_bytes = sizeof result};
-    struct answers wanted;
+    struct answers expected;
     char run[80];
     snprintf(run, sizeof run, "run-%s-%d", network, size);
     options.run = below(tree, run);
@@ -82,15 +82,15 @@ static void exports_answer_as_their_run(const struct tree *tree, const char *net
     options.learning_rate = 0.01;
     must_train(&options, (tdm_sink){0}, &result);
     TDMI_AT_END(tdm_model_close_at) tdm_model *model = must_open(options.run, NULL);
-    ask(model, tree, &wanted);
+    ask(model, tree, &expected);
     for (int i = 0; i < 2; i++) {
-        struct tdm_export_result said = {.struct_bytes = sizeof said};
+        struct tdm_export_result exported = {.struct_bytes = sizeof exported};
         const char *path = below(tree, files[i]);
         assert_int_equal(
-            tdm_model_export(model, &(struct tdm_export_options){.path = path}, &said, NULL),
+            tdm_model_export(model, &(struct tdm_export_options){.path = path}, &exported, NULL),
             TDM_OK);
-        answers_alike(tree, path, NULL, &wanted);
-        answers_alike(tree, path, network, &wanted);
+        answers_alike(tree, path, NULL, &expected);
+        answers_alike(tree, path, network, &expected);
     }
 }
 

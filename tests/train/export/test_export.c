@@ -154,22 +154,22 @@ static void describe_node(struct message node, char *text, size_t bytes)
              (const char *)output.at);
 }
 
-static void nodes_are(const struct onnx_file *file, const char *const *wanted)
+static void nodes_are(const struct onnx_file *file, const char *const *expected)
 {
     struct field field;
     char text[300];
     int n = 0;
     for (; find_nth(file->graph, NODE, n, &field); n++) {
         describe_node(field.sub, text, sizeof text);
-        if (!wanted[n] || strcmp(text, wanted[n]) != 0)
-            fail_msg("node %d is '%s', wanted '%s'", n, text, wanted[n] ? wanted[n] : "none");
+        if (!expected[n] || strcmp(text, expected[n]) != 0)
+            fail_msg("node %d is '%s', expected '%s'", n, text, expected[n] ? expected[n] : "none");
     }
-    assert_null(wanted[n]);
+    assert_null(expected[n]);
 }
 
 TEST(every_op_has_its_words_in_onnx)
 {
-    static const char *const wanted[] = {
+    static const char *const expected[] = {
         "Conv input,conv.weight,conv.bias > conv.out",
         "BatchNormalization conv.out,norm.weight,norm.bias,norm.running_mean,norm.running_var > "
         "norm.out",
@@ -197,7 +197,7 @@ TEST(every_op_has_its_words_in_onnx)
     struct tdm_model model = model_of(every_op(5), "every");
     must_export(&model, below(tree, "every.onnx"), false);
     struct onnx_file file = onnx_open(below(tree, "every.onnx"));
-    nodes_are(&file, wanted);
+    nodes_are(&file, expected);
     assert_int_equal(field_of(file.model, 1).value, 8);                   /* form */
     assert_int_equal(field_of(field_of(file.model, 8).sub, 2).value, 17); /* operators */
     struct message conv = field_of(file.graph, NODE).sub, pads;
@@ -249,7 +249,7 @@ TEST(weights_in_onnx_are_turned_as_its_ops_read_them)
 
 TEST(preprocessing_in_onnx_takes_bytes)
 {
-    static const char *const wanted[] = {
+    static const char *const expected[] = {
         "Transpose input > input.channels_first",
         "Cast input.channels_first > input.float",
         "Div input.float,input.divisor > input.scaled",
@@ -269,10 +269,10 @@ TEST(preprocessing_in_onnx_takes_bytes)
     struct onnx_file file = onnx_open(below(tree, "bytes.onnx"));
     struct field field;
     char text[300];
-    for (int n = 0, w = 0; wanted[w]; n++) {
+    for (int n = 0, w = 0; expected[w]; n++) {
         assert_true(find_nth(file.graph, NODE, n, &field));
         describe_node(field.sub, text, sizeof text);
-        w += strcmp(text, wanted[w]) == 0;
+        w += strcmp(text, expected[w]) == 0;
     }
     constant(&file, "input.mean", 3, values);
     assert_true(values[0] == 0.485f && values[2] == 0.406f);
@@ -287,7 +287,7 @@ TEST(preprocessing_in_onnx_takes_bytes)
 
 TEST(one_logit_gives_both_probabilities)
 {
-    static const char *const wanted[] = {
+    static const char *const expected[] = {
         "Flatten input > input.flat",
         "Gemm input.flat,dense.weight,dense.bias > logits",
         "Neg logits > logistic.negative",
@@ -303,7 +303,7 @@ TEST(one_logit_gives_both_probabilities)
     struct tdm_model model = model_of(graph, "flat");
     must_export(&model, below(tree, "one.onnx"), false);
     struct onnx_file file = onnx_open(below(tree, "one.onnx"));
-    nodes_are(&file, wanted);
+    nodes_are(&file, expected);
     tdmi_free(file.bytes);
     model_release(&model);
 }
@@ -317,11 +317,11 @@ static void refused(const tdm_model *model, struct tdm_export_options options, t
     tdm_status found = tdm_model_export(model, &options, &result, &err);
     tdm_error_format(&err, text, sizeof text);
     if (found != status || !strstr(text, says_so))
-        fail_msg("status %d; '%s' is wanted in: %s", (int)found, says_so, text);
+        fail_msg("status %d; expected '%s' in: %s", (int)found, says_so, text);
     assert_int_equal(tdmi_file_kind_of(options.path), TDMI_FILE_MISSING);
 }
 
-TEST(what_onnx_cannot_say_is_refused)
+TEST(networks_that_onnx_cannot_express_are_refused)
 {
     const struct tree *tree = *state;
     struct tdm_model model = model_of(every_op(4), "every");

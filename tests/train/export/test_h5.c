@@ -169,7 +169,7 @@ TEST(what_keras_has_no_layer_for_is_refused_by_name)
             TDM_E_INPUT);
         tdm_error_format(&err, text, sizeof text);
         if (!strstr(text, cases[i].says))
-            fail_msg("'%s' is wanted in: %s", cases[i].says, text);
+            fail_msg("expected '%s' in: %s", cases[i].says, text);
         assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
         model_release(&model);
     }
@@ -205,10 +205,10 @@ static void comes_back(const struct tdm_model *model, const char *path)
         tdm_error_format(&err, text, sizeof text);
         fail_msg("%s", text);
     }
-    const tdmi_graph *found = import.graph, *wanted = model->file.graph;
-    assert_int_equal(found->n_params, wanted->n_params);
-    for (int i = 0; i < wanted->n_params; i++) {
-        const struct tdmi_tensor *is = &found->params[i], *was = &wanted->params[i];
+    const tdmi_graph *found = import.graph, *expected = model->file.graph;
+    assert_int_equal(found->n_params, expected->n_params);
+    for (int i = 0; i < expected->n_params; i++) {
+        const struct tdmi_tensor *is = &found->params[i], *was = &expected->params[i];
         assert_int_equal(is->n, was->n);
         assert_memory_equal(import.params + is->offset, model->file.params + was->offset,
                             sizeof(float) * (size_t)was->n);
@@ -237,7 +237,7 @@ TEST(colours_stay_in_order_whatever_the_network_is_called)
     }
 }
 
-/* Whose network has no rules of names has two layers where xception has one of two halves. */
+/* A network without naming rules has two layers where xception has one separable layer. */
 TEST(halves_of_separable_convolutions_come_back_as_layers)
 {
     const struct tree *tree = *state;

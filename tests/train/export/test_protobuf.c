@@ -19,8 +19,8 @@ static struct message written(const struct tree *tree, const tdmi_protobuf *mess
 
 TEST(numbers_and_strings_are_as_the_form_has_them)
 {
-    static const uint8_t wanted[] = {8,   150, 1,  16, 255, 255, 255, 255, 255, 255, 255, 255,
-                                     255, 1,   26, 2,  'h', 'i', 37,  0,   0,   192, 63};
+    static const uint8_t expected[] = {8,   150, 1,  16, 255, 255, 255, 255, 255, 255, 255, 255,
+                                       255, 1,   26, 2,  'h', 'i', 37,  0,   0,   192, 63};
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     TDMI_AT_END(tdmi_protobuf_release) tdmi_protobuf message = {0};
     TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
@@ -29,8 +29,8 @@ TEST(numbers_and_strings_are_as_the_form_has_them)
     tdmi_protobuf_string(&message, 3, "hi");
     tdmi_protobuf_float(&message, 4, 1.5f);
     struct message read = written(&tree, &message, &bytes);
-    assert_int_equal(read.length, sizeof wanted);
-    assert_memory_equal(read.at, wanted, sizeof wanted);
+    assert_int_equal(read.length, sizeof expected);
+    assert_memory_equal(read.at, expected, sizeof expected);
 }
 
 /* Lengths of one, two and three bytes, with lent values before, in and behind them. */

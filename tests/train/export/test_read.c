@@ -1,6 +1,7 @@
 /*
- * Whatever is exported is read again and answers alike: heads with a hidden layer, with one logit,
- * with a question a class; hard swish; batch norms of either publisher; with and without --model.
+ * Every exported file is read again and gives the same answers: heads with a hidden layer, with one
+ * logit, with a question a class; hard swish; batch norms of either publisher; with and without
+ * --model.
  */
 #include "base/memory.h"
 #include "base/hash/rng.h"
@@ -65,17 +66,17 @@ static void ask(const struct tdmi_model_file *file, struct answers *answers)
               answers->probabilities, answers->logits);
 }
 
-static void same_numbers(const char *what, const float *found, const float *wanted, int n)
+static void same_numbers(const char *what, const float *found, const float *expected, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!(fabsf(found[i] - wanted[i]) <= 1e-4F * (1.0F + fabsf(wanted[i]))))
+        if (!(fabsf(found[i] - expected[i]) <= 1e-4F * (1.0F + fabsf(expected[i]))))
             fail_msg("%s: value %d is %g, the model's %g", what, i, (double)found[i],
-                     (double)wanted[i]);
+                     (double)expected[i]);
 }
 
 static void answers_alike(const struct tdm_model *model, const char *path, const char *network)
 {
-    struct answers wanted, found;
+    struct answers expected, found;
     TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file read = {0};
     tdm_error err = {0};
     char text[3000], what[300];
@@ -87,23 +88,23 @@ static void answers_alike(const struct tdm_model *model, const char *path, const
     assert_int_equal(read.n_classes, model->file.n_classes);
     for (int c = 0; c < read.n_classes; c++)
         assert_string_equal(read.classes[c], names[c]);
-    ask(&model->file, &wanted);
+    ask(&model->file, &expected);
     ask(&read, &found);
-    same_numbers(what, found.logits, wanted.logits, PICTURES * read.n_classes);
-    same_numbers(what, found.probabilities, wanted.probabilities, PICTURES * read.n_classes);
+    same_numbers(what, found.logits, expected.logits, PICTURES * read.n_classes);
+    same_numbers(what, found.probabilities, expected.probabilities, PICTURES * read.n_classes);
 }
 
-/* network is said again where it is one of ours. */
+/* One of our networks is also read back with its name given. */
 static void comes_back(const struct tree *tree, tdmi_graph *graph, const char *network)
 {
     static const char *const files[] = {"read.safetensors", "read.h5"};
     struct tdm_model model = model_of(graph, network);
     struct tdmi_network known;
     for (size_t i = 0; i < 2; i++) {
-        struct tdm_export_result said = {.struct_bytes = sizeof said};
+        struct tdm_export_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         const char *path = below(tree, files[i]);
-        if (tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, &err))
+        if (tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &result, &err))
             fail_msg("%s", tdm_error_sentence(&err, 0));
         answers_alike(&model, path, NULL);
         if (tdmi_network_find(network, &known, NULL) == TDM_OK)
@@ -194,21 +195,21 @@ TEST(layers_say_more_than_a_name)
     const struct tree *tree = *state;
     const char *name = "mobilenetv2-0.1";
     for (int padding = 0; padding <= (int)TDMI_PADDING_SYMMETRIC; padding++) {
-        struct tdm_export_result said = {.struct_bytes = sizeof said};
+        struct tdm_export_result result = {.struct_bytes = sizeof result};
         const char *path = below(tree, "plain.h5"), *again = below(tree, "again.safetensors");
         struct tdm_model model = model_of(
             known(name, 32, &three, (enum tdmi_padding)padding, TDMI_PUBLISHER_TORCH), name);
         assert_int_equal(
-            tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, NULL),
+            tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &result, NULL),
             TDM_OK);
         forget(path, again);
         struct tdmi_model_file read;
         const struct tdm_model_options options = {.network = name, .size = 32};
-        struct answers wanted, found;
+        struct answers expected, found;
         assert_int_equal(tdmi_model_import(again, &options, &read, NULL), TDM_OK);
-        ask(&model.file, &wanted);
+        ask(&model.file, &expected);
         ask(&read, &found);
-        same_numbers(again, found.logits, wanted.logits, 3 * PICTURES);
+        same_numbers(again, found.logits, expected.logits, 3 * PICTURES);
         tdmi_model_file_release(&read);
         model_release(&model);
     }
@@ -252,9 +253,10 @@ TEST(dense_layers_behind_a_pool_are_head_under_any_name)
     x = tdmi_add_dense(graph, "d2", tdmi_add_relu(graph, "d1_relu", x), 5);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "last", tdmi_add_relu(graph, "d2_relu", x), 3));
     struct tdm_model model = model_of(graph, "nobodys");
-    struct tdm_export_result said = {.struct_bytes = sizeof said};
+    struct tdm_export_result result = {.struct_bytes = sizeof result};
     assert_int_equal(
-        tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, NULL), TDM_OK);
+        tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &result, NULL),
+        TDM_OK);
     model_release(&model);
 
     tdmi_weights *weights;

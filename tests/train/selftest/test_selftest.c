@@ -4,41 +4,42 @@
 #include "train/selftest/checks.h"
 #include "unit.h"
 
-struct told {
+struct counts {
     int passed, failed, gradients, determinism, networks;
 };
 
 static void hear(void *self, const char *group, const char *name, bool has_passed,
                  const char *detail)
 {
-    struct told *told = self;
+    struct counts *counts = self;
     if (!has_passed)
         print_message("# %s, %s: %s\n", group, name, detail);
     assert_true(has_passed == (detail == NULL));
     assert_true(strlen(name) > 2);
-    told->passed += has_passed;
-    told->failed += !has_passed;
-    told->gradients += strcmp(group, "gradient") == 0;
-    told->determinism += strcmp(group, "determinism") == 0;
-    told->networks += strstr(name, "lenet5") || strstr(name, "convnet7");
+    counts->passed += has_passed;
+    counts->failed += !has_passed;
+    counts->gradients += strcmp(group, "gradient") == 0;
+    counts->determinism += strcmp(group, "determinism") == 0;
+    counts->networks += strstr(name, "lenet5") || strstr(name, "convnet7");
 }
 
 TEST(everything_passes_on_the_reference)
 {
-    struct told told = {0};
+    struct counts counts = {0};
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     int n_cases = 0, n_inputs = 0;
     for (const struct tdmi_case *it; (it = tdmi_case_at(n_cases)) != NULL; n_cases++)
         n_inputs += it->kind == TDMI_OP_INPUT;
-    assert_int_equal(tdm_selftest("ref", "all", (tdm_selftest_sink){.self = &told, .result = hear},
-                                  &result, NULL),
+    assert_int_equal(tdm_selftest("ref", "all",
+                                  (tdm_selftest_sink){.self = &counts, .result = hear}, &result,
+                                  NULL),
                      TDM_OK);
     assert_int_equal(result.failed, 0);
-    assert_int_equal(result.passed, told.passed);
-    assert_int_equal(told.failed, 0);
-    assert_int_equal(told.gradients, n_cases - n_inputs);
-    assert_int_equal(told.determinism, n_cases);
-    assert_true(told.networks >= 4);
+    assert_int_equal(result.passed, counts.passed);
+    assert_int_equal(counts.failed, 0);
+    assert_int_equal(counts.gradients, n_cases - n_inputs);
+    assert_int_equal(counts.determinism, n_cases);
+    assert_true(counts.networks >= 4);
 }
 
 TEST(every_op_has_cases)

@@ -196,7 +196,7 @@ static void assert_refused(tdmi_hdf5_writer *writer, const char *words)
     tdmi_hdf5_writer_free(writer);
 }
 
-TEST(what_cannot_be_written_is_said_by_finish)
+TEST(finish_reports_failed_writes)
 {
     tdmi_hdf5_writer *writer = tdmi_hdf5_writer_new();
     tdmi_hdf5_writer_add(writer, "a", TDMI_DTYPE_F32, 0, NULL, values);

@@ -354,7 +354,7 @@ TEST(published_files_are_known_by_their_digits)
 }
 
 /* torchvision prepares images for its second weights otherwise than for its first. */
-TEST(published_files_bring_the_preprocessing_of_their_recipe)
+TEST(published_files_have_the_preprocessing_of_their_recipe)
 {
     static const struct {
         const char *file, *fit;

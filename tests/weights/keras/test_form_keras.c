@@ -58,7 +58,7 @@ static void expect_tensor(struct expecting *expecting, const char *line)
     const struct tdmi_weights_tensor *tensor =
         tdmi_weights_at(expecting->weights, expecting->n_tensors++);
     if (strcmp(tensor->name, name) != 0)
-        fail_msg("%s: '%s' where '%s' is wanted", expecting->name, tensor->name, name);
+        fail_msg("%s: found '%s', expected '%s'", expecting->name, tensor->name, name);
     assert_string_equal(tdmi_dtype_name(tensor->dtype), dtype);
     assert_int_equal(tensor->rank, rank);
     for (int i = 0; i < rank; i++) {
@@ -133,7 +133,7 @@ TEST(files_hold_what_h5py_finds_in_them)
     fclose(file);
 }
 
-TEST(layers_say_what_the_configuration_calls_them)
+TEST(layers_have_the_names_of_the_configuration)
 {
     char path[4096];
     tdm_error err = {0};

@@ -183,7 +183,7 @@ TEST(other_classes_take_the_place_of_the_last_layer)
     assert_non_null(strstr(import.notes[1], "'d'"));
 }
 
-/* Of features as a global pooling makes them, or of a whole image (Flatten). */
+/* Dense layers on the features of a global pooling, or on a whole image (Flatten). */
 #define DENSE_IN_A_ROW(pooling)                                                      \
     "{'class_name':'Sequential','config':{'name':'m','layers':["                     \
     "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,2,2,1]}},"  \
@@ -294,7 +294,7 @@ TEST(numbered_tensors_of_nested_models_are_found)
     "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,4,4,3]}}," \
     "{'class_name':'" class "','config':{'name':'x'," config "}}]}}"
 
-TEST(what_there_is_no_op_for_is_refused_by_name)
+TEST(layers_without_an_op_are_refused_by_name)
 {
     static const struct tensor none[] = {{"c/kernel", 1, {1}}, {NULL}};
     static const struct {
@@ -375,7 +375,7 @@ TEST(a_tensor_that_is_missing_is_named_by_its_layer)
     assert_non_null(strstr(text, "of no use: model_weights/other/other/pointwise_kernel:0"));
 }
 
-TEST(what_the_file_says_need_not_be_said_again)
+TEST(facts_of_the_file_need_no_option)
 {
     TDMI_AT_END(done) struct file file = {.bytes = NULL};
     TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};

@@ -149,7 +149,7 @@ TEST(bombs_are_refused)
     }
 }
 
-TEST(memory_that_runs_out_is_said_so)
+TEST(without_memory_reading_fails_cleanly)
 {
     assert_lives_without_memory("numpy/stored.npz");
     assert_lives_without_memory("numpy/array.npy");

@@ -100,7 +100,7 @@ static void check_sample(const tdmi_safetensors *file)
         assert_int_equal((uintptr_t)tdmi_safetensors_at(file, i)->data % 64, 0);
 }
 
-TEST(what_is_written_is_read_back)
+TEST(written_tensors_are_read_back)
 {
     tdm_error err = {0};
     char path[512];
@@ -171,7 +171,7 @@ TEST(a_writer_may_finish_again_after_the_data_changed)
     tdmi_safetensors_writer_free(writer);
 }
 
-TEST(a_needed_tensor_must_have_the_type_and_shape_asked_for)
+TEST(a_needed_tensor_must_have_the_requested_type_and_shape)
 {
     static const int64_t three_by_two[] = {3, 2};
     size_t n_bytes = 0;
@@ -406,7 +406,7 @@ TEST(a_huge_header_length_takes_no_memory)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-TEST(what_is_no_file_is_bad_input)
+TEST(paths_that_are_no_files_are_bad_input)
 {
     static const char *const paths[] = {"/dev/null/x.safetensors", "/tmp", "/dev/null"};
     for (size_t i = 0; i < 3; i++) {

@@ -122,10 +122,10 @@ TEST(models_that_do_not_fit_are_refused)
          "of type 'complex64'"},
         {MODEL("\"a.bin\"", "{\"name\":\"w\",\"shape\":[4],\"dtype\":\"float32\","
                             "\"quantization\":{\"dtype\":\"int4\",\"scale\":1,\"min\":0}}"),
-         "in a way that is not read"},
+         "has an unsupported quantisation"},
         {MODEL("\"a.bin\"", "{\"name\":\"w\",\"shape\":[16],\"dtype\":\"float32\","
                             "\"quantization\":{\"dtype\":\"uint8\"}}"),
-         "in a way that is not read"},
+         "has an unsupported quantisation"},
         {"{\"weightsManifest\":3}", "no list \"weightsManifest\""},
         {"{\"weightsManifest\":[]}", "no weights"},
         {"{\"weightsManifest\":[3]}", "not a list of weights"},
@@ -214,7 +214,7 @@ TEST(a_cut_model_and_a_folder_without_one_are_refused)
     tree_free(&tree);
 }
 
-TEST(memory_that_runs_out_is_said_so)
+TEST(without_memory_reading_fails_cleanly)
 {
     for (int64_t n = 1;; n++) {
         tdm_error err = {0};

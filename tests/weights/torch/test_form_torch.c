@@ -144,7 +144,7 @@ TEST(programs_are_refused_and_not_run)
     assert_int_not_equal(access("executed", F_OK), 0);
 }
 
-TEST(what_holds_no_model_is_refused)
+TEST(files_without_a_model_are_refused)
 {
     assert_fixture_refused("torch/optimizer.pth", "an optimizer's state");
     assert_fixture_refused("torch/plain.pkl", "none of PyTorch's");
@@ -443,7 +443,7 @@ TEST(damaged_zips_are_refused)
     tdmi_text_release(&bomb);
 }
 
-TEST(memory_that_runs_out_is_said_so)
+TEST(without_memory_reading_fails_cleanly)
 {
     assert_lives_without_memory("torch/layouts.pth");
     assert_lives_without_memory("torch/big-endian.pth");

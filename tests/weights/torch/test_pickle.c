@@ -89,7 +89,7 @@ TEST(containers_keep_their_order_and_memo_shares_values)
     assert_null(tdmi_pickle_item(list, 2));
     assert_ptr_equal(tdmi_pickle_item(tdmi_pickle_member(dict, "b"), 1), list);
     assert_null(tdmi_pickle_member(dict, "c"));
-    /* Of equal keys the last one counts, as in Python. */
+    /* The last of equal keys counts, as in Python. */
     dict = VALUE(&arena, "\x80\x02}(X\1\0\0\0aK\1X\1\0\0\0aK\2u.");
     assert_int_equal(tdmi_pickle_member(dict, "a")->integer, 2);
     /* A set, a frozen one, and what MEMOIZE numbers. */
@@ -253,7 +253,7 @@ TEST(bombs_stay_as_small_as_their_bytes)
     tdmi_arena_release(&arena);
 }
 
-TEST(memory_that_runs_out_is_said_so)
+TEST(without_memory_reading_fails_cleanly)
 {
     for (int64_t n = 1;; n++) {
         tdmi_arena arena;

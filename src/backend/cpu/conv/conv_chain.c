@@ -34,7 +34,7 @@ static int window_rows(const struct tdmi_depthwise *shape, int rows)
 }
 
 /* A strip of an expansion or of a projection, which are products of pixels; it is of the tensor
- * that n_strips of them make, which tells whether the result should stay in a cache. */
+ * that n_strips of them make, which decides whether the result stays in a cache. */
 static struct tdmi_conv_gemm product_of(int n_strips, int pixels, int in, int out)
 {
     return (struct tdmi_conv_gemm){.max_images = n_strips,
@@ -178,7 +178,7 @@ static void expand_run(struct work *work, const float *x, int from, int end)
     tdmi_conv_by_pointwise.infer(&product, &work->expand);
 }
 
-/* While a run is expanded, memory is asked for as many rows of the next strip. */
+/* While a run is expanded, as many rows of the next strip are prefetched. */
 static void expand_rows(struct work *work, const float *x, int first, int end)
 {
     const struct chain *chain = &work->chain;
@@ -221,7 +221,7 @@ static void run_picture(struct work *work, const float *x, const float *residual
             strip.h = end - first;
             work->between.slots = (struct tdmi_depthwise_slots){work->chain.slots, first};
             work->between.x = work->expanded;
-        } else { /* the product has time to ask memory for the next strip */
+        } else { /* the product has time to prefetch the next strip */
             const float *next = x + (int64_t)end * shape->w * shape->channels;
             const int64_t left = work->x_end - next;
             strip.h = end - first;

@@ -1,6 +1,6 @@
 /*
- * Sums over pixels on their way out of the workspace, where products have added them up for the
- * channels rounded up to whole vectors (gemm.h).
+ * Sums over pixels, copied from the workspace, where products have added them up for the channels
+ * rounded up to whole vectors (gemm.h); and the size from which results are streamed.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ static inline bool tdmi_conv_is_streamed(const struct tdmi_conv_gemm *desc, int6
            desc->max_images * values * (int64_t)sizeof(float) >= STREAM_BYTES;
 }
 
-/* to NULL: not wanted */
+/* to NULL: nothing is copied. */
 static inline void tdmi_conv_sums_deliver(double *to, const double *sums, int channels)
 {
     for (int c = 0; to && c < channels; c++)

@@ -46,7 +46,7 @@ struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
                                   .kernel = desc->kernel,
                                   .top = desc->top,
                                   .left = desc->left};
-    /* The gradient of the input is a correlation over dy with the window turned around. */
+    /* The gradient of the input is a correlation over dy with the window rotated by 180°. */
     if (direction == TDMI_CONV_BACKWARD)
         walk = (struct tdmi_thin_walk){.h = desc->out_h,
                                        .w = desc->out_w,

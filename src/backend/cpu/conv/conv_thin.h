@@ -1,9 +1,9 @@
 /*
- * Convolutions of a few channels on small pictures in training: vectors of channels would be mostly
- * empty, so each lane of a vector is another picture of the shard. Pictures are turned into frames
- * (row, column, channel, picture) in scratch memory, small enough for the second cache, and results
- * are turned back row by row. Stride and dilation are 1. One call is one thread's; packed weights
- * are shared.
+ * Convolutions of a few channels on small images in training: vectors of channels would be mostly
+ * empty, so each lane of a vector is another image of the group. Images are transposed into frames
+ * (row, column, channel, image) in scratch memory, small enough for the second cache, and results
+ * are transposed back row by row. Stride and dilation are 1. One call is one thread's; packed
+ * weights are shared.
  *
  * Every value is one chain of additions in the order of the window; gradients of weights are added
  * up picture by picture of a vector, then over the lanes in a fixed tree.

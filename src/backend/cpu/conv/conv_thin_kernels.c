@@ -1,6 +1,6 @@
 /*
- * Thin convolutions, written once for every instruction set (isa.h). Everything between the two
- * turns is vectors of pictures: a value of the frame times one weight for all of them.
+ * Thin convolutions, written once for every instruction set (isa.h). Between the two transpositions
+ * a vector is a value of several images, and is multiplied with one weight for all of them.
  */
 #include "backend/cpu/conv/conv_thin.h"
 #include "backend/cpu/conv/conv_thin_pool_body.h"

@@ -67,7 +67,7 @@ struct picture {
     int row, column;
 };
 
-/* Either form; gradient is asked for when it is not NULL. */
+/* Source of a frame, read through the gradient form, or the read form where that is NULL. */
 struct source {
     const struct tdmi_gemm_kernels *kernels;
     const float *from, *y; /* of the picture's first pixel */

@@ -38,7 +38,7 @@ LANES_INLINE eights eights_multiply_add(eights a, eights b, eights c)
 
 #else
 
-/* Vectors of 32 bytes that the processor has not are passed in ways that differ by compiler. */
+/* Compilers differ in how they pass vectors of 32 bytes that the CPU lacks. */
 typedef struct {
     lanes low, high;
 } eights;
@@ -98,7 +98,7 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
     const struct tdmi_winners_frame *frame = it->frame;
     const int32_t *at = frame->at + k * frame->length;
     const float *g = frame->g + k * frame->length;
-    const int n = frame->counts[k], ways = rows * vectors < 8 ? 2 : 1;
+    const int n = frame->counts[k], chains = rows * vectors < 8 ? 2 : 1;
     const int64_t row = it->row;
     const float *x = frame->x + first * row;
     float *to = frame->sums + k * frame->channel + (int64_t)first * vectors * EIGHT;
@@ -106,8 +106,8 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
     int i = 0;
     EACH_PAIR (r, rows, v, vectors)
         sum[0][r][v] = sum[1][r][v] = eights_all(0.0f);
-    for (; i + ways <= n; i += ways) {
-        EACH_OF (w, ways) {
+    for (; i + chains <= n; i += chains) {
+        EACH_OF (w, chains) {
             const eights by = eights_all(g[i + w]);
             add_window(x + at[i + w], row, by, sum[w], rows, vectors);
             bias[w] = eights_add(bias[w], by);
@@ -121,7 +121,7 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
     EACH_OF (r, rows) {
         UNROLL(8)
         for (int v = 0; v < vectors; v++, to += EIGHT) {
-            const eights both = ways > 1 ? eights_add(sum[0][r][v], sum[1][r][v]) : sum[0][r][v];
+            const eights both = chains > 1 ? eights_add(sum[0][r][v], sum[1][r][v]) : sum[0][r][v];
             eights_store(to, eights_add(eights_load(to), both));
         }
     }

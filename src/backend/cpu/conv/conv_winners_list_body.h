@@ -1,7 +1,7 @@
 /*
- * The winners of one picture, in a list for each channel, in the order of the pool; where the
- * activation let nothing pass there is no one. Which of them are listed cannot be foretold, so
- * nothing here branches on it.
+ * The winners of one image, in a list for each channel, in the order of the pool; a window whose
+ * activation let nothing pass has none. Which windows are listed is unpredictable, so nothing here
+ * branches on it.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ static void find_starts(const struct tdmi_conv_thin *desc, const struct tdmi_win
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 
-/* Up to 16 windows of up to 16 channels: turned, so that a vector is the windows of a channel, and
- * those that have a winner moved together. */
+/* Up to 16 windows of up to 16 channels, transposed, so that a vector is the windows of a channel;
+ * those with a winner are compressed. */
 static void list_block(const struct tdmi_winners_frame *frame, int out, int windows, int channels,
                        int at, const float *g, const uint8_t *winners, int first)
 {

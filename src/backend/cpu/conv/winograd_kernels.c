@@ -23,7 +23,8 @@ LANES_INLINE struct place place_of(const struct tdmi_winograd_tiles *tiles, int6
 
 /* Arguments for reading a vector of channels. */
 struct reader {
-    lanes a, b, c, low, high;
+    lanes a, b, c;
+    struct lanes_range range;
 };
 
 LANES_INLINE struct reader reader_at(const struct tdmi_winograd_read *job, const bool is_gradient,
@@ -35,12 +36,9 @@ LANES_INLINE struct reader reader_at(const struct tdmi_winograd_read *job, const
         reader.b = load_or(job->gradient->of_y, channel, LANES, 0.0f);
         reader.c = load_or(job->gradient->one, channel, LANES, 0.0f);
     } else {
-        const enum tdmi_act act = job->read->act;
-        bool is_clamp = act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
         reader.a = load_or(job->read->scale, channel, LANES, 1.0f);
         reader.c = load_or(job->read->shift, channel, LANES, 0.0f);
-        reader.low = lanes_all(is_clamp ? 0.0f : -INFINITY);
-        reader.high = lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY);
+        reader.range = range_of(job->read->act);
     }
     return reader;
 }
@@ -50,7 +48,7 @@ LANES_INLINE lanes read_at(const struct tdmi_winograd_read *job, const bool is_g
 {
     if (!is_gradient)
         return lanes_clamp(lanes_multiply_add(lanes_load(job->from + at), reader->a, reader->c),
-                           reader->low, reader->high);
+                           reader->range.low, reader->range.high);
     lanes dy = lanes_multiply_add(lanes_load(job->from + at), reader->a, reader->c);
     return job->gradient->of_y ? lanes_multiply_add(lanes_load(job->y + at), reader->b, dy) : dy;
 }
@@ -249,13 +247,13 @@ static void pack(const struct tdmi_winograd_pack *job)
     }
 }
 
-/* A block of LANES inputs and outputs, to be read the other way round. */
-static void put_turned(const float *block, int64_t matrix, float *to)
+/* A block of LANES inputs and outputs, with the roles of inputs and outputs exchanged. */
+static void put_rotated(const float *block, int64_t matrix, float *to)
 {
-    /* Turning w turns its first and last position; the halves between are symmetric. */
-    static const int turned[4] = {3, 1, 2, 0};
+    /* Rotating w swaps its first and last position; the halves between are symmetric. */
+    static const int rotated[4] = {3, 1, 2, 0};
     for (int p = 0; p < POSITIONS; p++) {
-        const float *from = block + (turned[p / 4] * 4 + turned[p % 4]) * LANES * LANES;
+        const float *from = block + (rotated[p / 4] * 4 + rotated[p % 4]) * LANES * LANES;
         for (int out = 0; out < LANES; out++)
             for (int in = 0; in < LANES; in++)
                 to[p * matrix + out * PANEL + in] = from[in * LANES + out];
@@ -274,9 +272,9 @@ static void pack_transposed(const struct tdmi_winograd_pack *job)
                 for (int p = 0; p < POSITIONS; p++)
                     lanes_store(block + (p * LANES + i) * LANES, u[p / 4][p % 4]);
             }
-            put_turned(block, matrix,
-                       job->packed + (int64_t)(in / PANEL) * job->out * PANEL +
-                           (int64_t)out * PANEL + in % PANEL);
+            put_rotated(block, matrix,
+                        job->packed + (int64_t)(in / PANEL) * job->out * PANEL +
+                            (int64_t)out * PANEL + in % PANEL);
         }
 }
 

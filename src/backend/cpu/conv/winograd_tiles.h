@@ -66,7 +66,7 @@ struct tdmi_winograd_kernels {
     void (*finish)(const struct tdmi_winograd_write *job);
     /* G w Gᵀ: depth in, columns out */
     void (*pack)(const struct tdmi_winograd_pack *job);
-    /* The same of the weights turned by 180°: depth out, columns in; no scale. */
+    /* The same of the weights rotated by 180°: depth out, columns in; no scale. */
     void (*pack_transposed)(const struct tdmi_winograd_pack *job);
     /* dweights = Gᵀ d G, from positions of (in, out) each */
     void (*gather)(const float *positions, int in, int out, float *dweights);

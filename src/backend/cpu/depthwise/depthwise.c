@@ -65,54 +65,44 @@ struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthw
                    (struct tdmi_depthwise_ring){.columns = columns, .before = before});
 }
 
-/* Cuts the workspace, or only measures it when there is none. */
-static int64_t cut(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_ring *ring,
-                   char *workspace, struct tdmi_depthwise_room *room)
-{
-    int64_t channels = padded_channels(shape);
-    int64_t taps = (int64_t)shape->kernel * shape->kernel;
-    int64_t at = 0;
-#define CUT(pointer, type, count)                                        \
-    do {                                                                 \
-        (pointer) = workspace ? (type *)(void *)(workspace + at) : NULL; \
-        at += ((count) * (int64_t)sizeof(type) + 63) / 64 * 64;          \
-    } while (0)
-    CUT(room->sums[0], double, channels);
-    CUT(room->sums[1], double, channels);
-    CUT(room->sums[2], double, channels);
-    CUT(room->dweights, double, taps *channels);
-    CUT(room->weights, float, taps *channels);
-    CUT(room->band_dweights, float, taps *WIDEST);
-    CUT(room->scale, float, channels);
-    CUT(room->shift, float, channels);
-    CUT(room->centre, float, channels);
-    CUT(room->of_g, float, channels);
-    CUT(room->of_y, float, channels);
-    CUT(room->one, float, channels);
-    CUT(room->bias, float, channels);
-    CUT(room->rows, const float *, (int64_t)ring->slots);
-    CUT(room->ring, float, (ring->slots + 1) * slot_values(shape, ring));
-#undef CUT
-    return at;
-}
-
 struct tdmi_depthwise_room tdmi_depthwise_room_at(const struct tdmi_depthwise *shape,
                                                   const struct tdmi_depthwise_ring *ring,
                                                   void *workspace)
 {
-    struct tdmi_depthwise_room room;
-    cut(shape, ring, workspace, &room);
+    const int64_t channels = padded_channels(shape);
+    const int64_t taps = (int64_t)shape->kernel * shape->kernel;
+    struct tdmi_depthwise_room room = {.bytes = 0};
+#define CUT(pointer, type, count)                                                        \
+    do {                                                                                 \
+        (pointer) = workspace ? (type *)(void *)((char *)workspace + room.bytes) : NULL; \
+        room.bytes += tdmi_cpu_lines((size_t)(count) * sizeof(type));                    \
+    } while (0)
+    CUT(room.sums[0], double, channels);
+    CUT(room.sums[1], double, channels);
+    CUT(room.sums[2], double, channels);
+    CUT(room.dweights, double, taps *channels);
+    CUT(room.weights, float, taps *channels);
+    CUT(room.band_dweights, float, taps *WIDEST);
+    CUT(room.scale, float, channels);
+    CUT(room.shift, float, channels);
+    CUT(room.centre, float, channels);
+    CUT(room.of_g, float, channels);
+    CUT(room.of_y, float, channels);
+    CUT(room.one, float, channels);
+    CUT(room.bias, float, channels);
+    CUT(room.rows, const float *, (int64_t)ring->slots);
+    CUT(room.ring, float, (ring->slots + 1) * slot_values(shape, ring));
+#undef CUT
     return room;
 }
 
 size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape)
 {
-    struct tdmi_depthwise_ring forward = tdmi_depthwise_forward_ring(shape);
-    struct tdmi_depthwise_ring backward = tdmi_depthwise_backward_ring(shape);
-    struct tdmi_depthwise_room room;
-    int64_t of_forward = cut(shape, &forward, NULL, &room);
-    int64_t of_backward = cut(shape, &backward, NULL, &room);
-    return (size_t)(of_forward > of_backward ? of_forward : of_backward);
+    const struct tdmi_depthwise_ring forward = tdmi_depthwise_forward_ring(shape);
+    const struct tdmi_depthwise_ring backward = tdmi_depthwise_backward_ring(shape);
+    const size_t of_forward = tdmi_depthwise_room_at(shape, &forward, NULL).bytes;
+    const size_t of_backward = tdmi_depthwise_room_at(shape, &backward, NULL).bytes;
+    return of_forward > of_backward ? of_forward : of_backward;
 }
 
 TDMI_TABLE_OF(const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels, tdmi_depthwise)

@@ -46,7 +46,7 @@ struct tdmi_depthwise_backward {
     const float *weights;
     float *dweights; /* (kernel, kernel, 1, channels), written */
     float *dbias;    /* (channels), or NULL */
-    float *dx; /* act'(z) · (gradient of v + add), z = scale · x + shift; NULL: not wanted */
+    float *dx; /* act'(z) · (gradient of v + add), z = scale · x + shift; NULL: not computed */
     const float *add;               /* like dx, may be dx; NULL: 0 */
     struct tdmi_backward_sums sums; /* of dx and x */
     void *workspace;
@@ -77,7 +77,8 @@ struct tdmi_depthwise_ring {
 struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwise *shape);
 struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthwise *shape);
 
-/* The workspace, cut up: vectors of padded channels (a multiple of 16), and the ring. */
+/* The workspace, cut up: vectors of padded channels (a multiple of 16), and the ring. Without a
+ * workspace only bytes is set. */
 struct tdmi_depthwise_room {
     double *sums[3], *dweights; /* dweights: (block, kernel · kernel, lanes) */
     float *weights;             /* (block, kernel · kernel, lanes) */
@@ -86,12 +87,13 @@ struct tdmi_depthwise_room {
     float *of_g, *of_y, *one, *bias;
     const float **rows; /* of the band at hand, slots of them */
     float *ring;        /* (slots + 1, block, columns, lanes) */
+    size_t bytes;       /* of all */
 };
 struct tdmi_depthwise_room tdmi_depthwise_room_at(const struct tdmi_depthwise *shape,
                                                   const struct tdmi_depthwise_ring *ring,
                                                   void *workspace);
 
-/* y is written past the caches from so many bytes on: nobody will find it there anyway. */
+/* y is written past the caches from this size on: it would not stay in them anyway. */
 #define TDMI_STREAM_BYTES ((int64_t)1 << 20)
 
 extern const struct tdmi_depthwise_kernels tdmi_depthwise_scalar, tdmi_depthwise_avx2,

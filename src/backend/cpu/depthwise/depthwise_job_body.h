@@ -134,7 +134,7 @@ static void start(struct job *job, const struct tdmi_depthwise *shape,
     job->blocks = (shape->channels + LANES - 1) / LANES;
     job->block_values = (int64_t)ring.columns * LANES;
     job->slot_values = job->blocks * job->block_values;
-    /* The borders of slots and the last slot stay zero; nobody writes there. */
+    /* The borders of slots and the last slot stay zero; nothing writes there. */
     memset(job->room.ring, 0, sizeof(float) * (size_t)((ring.slots + 1) * job->slot_values));
 }
 

@@ -1,7 +1,7 @@
 /*
  * Both halves of a picture have a window of rows: those that the job at hand reads, side by side.
  * A row that the next job reads, too, is moved to the window's beginning. A job's rows are read
- * while the one before it multiplies: memory is asked for then.
+ * while the one before it multiplies: they are prefetched then.
  */
 #include "backend/cpu/depthwise/separable.h"
 #include "backend/cpu/gemm/strassen.h"

@@ -4,14 +4,13 @@
  */
 #pragma once
 
+#include "backend/cpu/access.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/lanes.h"
-
-#include <math.h>
 
 /* Arguments for a column of vectors, some of whose lanes are columns of C. */
 struct column {
-    lanes centre, scale, shift, bias, low, high;
+    lanes centre, scale, shift, bias;
+    struct lanes_range range;
     lanes sum, square;
     int part;
 };
@@ -29,7 +28,6 @@ LANES_INLINE lanes load_or(const float *from, int64_t at, int part, float otherw
 LANES_INLINE struct column column_at(const struct tdmi_gemm_rows *job, const int end, int64_t at)
 {
     struct column column = {.sum = lanes_all(0.0f), .square = lanes_all(0.0f)};
-    const enum tdmi_act act = job->read.act;
     column.part = job->columns - at < LANES ? (int)(job->columns - at) : LANES;
     if (end != TDMI_GEMM_ACTIVATED)
         column.centre = load_or(job->centre, at, column.part, 0.0f);
@@ -39,11 +37,8 @@ LANES_INLINE struct column column_at(const struct tdmi_gemm_rows *job, const int
         column.scale = load_or(job->read.scale, at, column.part, 1.0f);
         column.shift = load_or(job->read.shift, at, column.part, 0.0f);
     }
-    if (end != TDMI_GEMM_RAW) {
-        bool is_clamp = act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
-        column.low = lanes_all(is_clamp ? 0.0f : -INFINITY);
-        column.high = lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY);
-    }
+    if (end != TDMI_GEMM_RAW)
+        column.range = range_of(job->read.act);
     return column;
 }
 
@@ -84,7 +79,7 @@ LANES_INLINE lanes raw_value(struct column *column, lanes value)
 LANES_INLINE lanes gradient_value(struct column *column, lanes value, lanes x)
 {
     lanes z = lanes_multiply_add(x, column->scale, column->shift);
-    return lanes_between(value, z, column->low, column->high);
+    return lanes_between(value, z, column->range.low, column->range.high);
 }
 
 LANES_INLINE void add_gradient(struct column *column, lanes value, lanes x)
@@ -123,7 +118,7 @@ LANES_INLINE void finish_usual(const struct tdmi_gemm_rows *job, const int end,
         value = lanes_add(value, column->bias);
         if (add)
             value = lanes_add(value, lanes_load(add + at));
-        value = lanes_clamp(value, column->low, column->high);
+        value = lanes_clamp(value, column->range.low, column->range.high);
     } else {
         lanes x = lanes_load(job->x + at);
         value = gradient_value(column, value, x);
@@ -149,7 +144,7 @@ LANES_INLINE void finish(const struct tdmi_gemm_rows *job, const int end, struct
         if (job->read.act == TDMI_ACT_HSWISH)
             value = hswish(value);
         else
-            value = lanes_clamp(value, column->low, column->high);
+            value = lanes_clamp(value, column->range.low, column->range.high);
     } else {
         lanes x = job->x ? load(job->x + at, column->part) : column->scale;
         if (job->x)

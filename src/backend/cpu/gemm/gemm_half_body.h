@@ -62,14 +62,14 @@ LANES_INLINE void half_finish(const struct tdmi_gemm_rows *job, const struct hal
         lanes value = lanes_add(sums->whole[i], whole.bias);
         if (add)
             value = lanes_add(value, lanes_load(add + c + i * job->c_row));
-        lanes_store(to + i * job->c_row, lanes_clamp(value, whole.low, whole.high));
+        lanes_store(to + i * job->c_row, lanes_clamp(value, whole.range.low, whole.range.high));
     }
     EACH_OF (i, HALF_PAIRS) {
         const int64_t upper = 2 * i * job->c_row + LANES, lower = upper + job->c_row;
         lanes value = lanes_add(sums->pairs[i], half_bias);
         if (add)
             value = lanes_add(value, load_halves(add + c + upper, add + c + lower));
-        store_halves(to + upper, to + lower, lanes_clamp(value, whole.low, whole.high));
+        store_halves(to + upper, to + lower, lanes_clamp(value, whole.range.low, whole.range.high));
     }
 }
 

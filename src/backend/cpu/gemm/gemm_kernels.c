@@ -161,7 +161,7 @@ LANES_INLINE void multiply_lines(const struct tdmi_gemm_outer *job, struct ahead
 /* ---- blocks ------------------------------------------------------------------------------------
  */
 
-/* From a tile in memory, whatever is asked for: what is rare, and the low blocks. */
+/* Finish a tile in memory with any end: for rare cases and low blocks. */
 static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int64_t c, int first,
                         int tall, int wide)
 {
@@ -402,7 +402,7 @@ static void add_tile(const struct tdmi_gemm_outer *job, const float *tile, int r
     }
 }
 
-/* C may be large and far: it is asked for before the block, which takes longer than that. */
+/* Prefetch C, which may be large and far away, before the block, which takes longer. */
 static void prefetch_block(const struct tdmi_gemm_outer *job, int row, int first, int tall,
                            int wide)
 {
@@ -451,9 +451,7 @@ LANES_INLINE void put_copy(const struct tdmi_gemm_copy *job, float *to, int c, i
 
 static void read_form(const struct tdmi_gemm_copy *job, const struct tdmi_read_form *form)
 {
-    const bool is_clamp = form->act == TDMI_ACT_RELU || form->act == TDMI_ACT_RELU6;
-    const lanes low = lanes_all(is_clamp ? 0.0f : -INFINITY);
-    const lanes high = lanes_all(form->act == TDMI_ACT_RELU6 ? 6.0f : INFINITY);
+    const struct lanes_range range = range_of(form->act);
     enum { TOGETHER = 4 }; /* pixels that share the loads of scale and shift */
     for (int64_t n = 0; n < job->n; n += TOGETHER) {
         int together = job->n - n < TOGETHER ? (int)(job->n - n) : TOGETHER;
@@ -464,9 +462,9 @@ static void read_form(const struct tdmi_gemm_copy *job, const struct tdmi_read_f
             const float *from = job->from + n * job->from_row + c;
             float *to = job->to + n * job->to_row + c;
             for (int i = 0; i < together; i++, from += job->from_row, to += job->to_row)
-                put_copy(
-                    job, to, c, part,
-                    lanes_clamp(lanes_multiply_add(load(from, part), scale, shift), low, high));
+                put_copy(job, to, c, part,
+                         lanes_clamp(lanes_multiply_add(load(from, part), scale, shift), range.low,
+                                     range.high));
         }
     }
 }

@@ -33,10 +33,9 @@ int tdmi_strassen_most_pixels(void);
  * pixels from n on are those of the next image. */
 struct tdmi_strassen_feed {
     void *self;
-    /* Where pixels first to end lie, until the half is asked for others; all of them in one array.
-     */
+    /* The array of pixels first to end, valid until the next call for that half. */
     const float *(*pixels)(void *self, int half, int first, int end);
-    /* The memory that these pixels will be made of. */
+    /* The memory that these pixels will be computed from. */
     struct tdmi_gemm_ahead (*ahead)(const void *self, int half, int first, int end);
 };
 

@@ -1,13 +1,12 @@
 /*
- * Batch norm of backend cpu. As a virtual node, between kernels that carry it, it is arithmetic on
- * vectors of channels: sums become the read form, later the gradient form. Where no kernel carries
- * it, the same vectors are applied by passes of its own.
+ * Batch norm of backend cpu. As a virtual node, between kernels that fuse its work, it is
+ * arithmetic on vectors of channels: sums become the read form, later the gradient form. Where no
+ * kernel fuses it, the same vectors are applied by passes of its own.
  */
 #include "backend/cpu/conv/carry.h"
 #include "backend/cpu/cpu.h"
 #include "backend/ref_kernels.h"
 
-#include <math.h>
 #include <string.h>
 
 static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
@@ -17,11 +16,11 @@ static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_op_fusion *asked = &desc->fusion;
-    bool reads_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
-    bool folds = asked->folds_norm || asked->adds_residual || asked->act != TDMI_ACT_NONE;
-    return !reads_form && !folds && !asked->gives_sums && !asked->reads_gradient_form &&
-           (desc->is_training || !asked->is_virtual);
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    bool reads_form = fusion->in[0].has_norm || fusion->in[0].act != TDMI_ACT_NONE;
+    bool folds = fusion->folds_norm || fusion->adds_residual || fusion->act != TDMI_ACT_NONE;
+    return !reads_form && !folds && !fusion->gives_sums && !fusion->reads_gradient_form &&
+           (desc->is_training || !fusion->is_virtual);
 }
 
 TDMI_KERNEL_RUN(reduce_forward)
@@ -33,29 +32,17 @@ TDMI_KERNEL_RUN(reduce_forward)
     tdmi_carry_forward_sums(call->x[0], pixels_of(desc, call->n), channels, &sums);
 }
 
-/* From the running statistics. */
-static struct tdmi_read_form frozen_form(const struct tdmi_op_desc *desc,
-                                         const struct tdmi_op_call *call)
-{
-    int channels = desc->out.c;
-    float *scale = call->workspace, *shift = scale + channels;
-    for (int c = 0; c < channels; c++) {
-        double rstd = 1.0 / sqrt((double)call->states[1][c] + desc->attrs.epsilon);
-        scale[c] = call->params[0][c] * (float)rstd;
-        shift[c] = call->params[1][c] - call->states[0][c] * scale[c];
-    }
-    return (struct tdmi_read_form){scale, shift, TDMI_ACT_NONE};
-}
-
 TDMI_KERNEL_RUN(forward)
 {
-    struct tdmi_read_form form = {call->norm.scale, call->norm.shift, TDMI_ACT_NONE};
+    float *own = call->workspace, *scale = desc->is_training ? call->norm.scale : own;
+    float *shift = desc->is_training ? call->norm.shift : own + desc->out.c;
+    const struct tdmi_read_form form = {scale, shift, TDMI_ACT_NONE};
     if (desc->is_training && desc->keeps_statistics)
         tdmi_ref_norm_keep(desc, call);
     else if (desc->is_training)
         tdmi_ref_norm_finish(desc, call);
     else
-        form = frozen_form(desc, call);
+        tdmi_ref_norm_form(desc, call, scale, shift);
     if (!desc->fusion.is_virtual)
         tdmi_carry_read(&form, call->x[0], pixels_of(desc, call->n), desc->out.c, call->y);
 }

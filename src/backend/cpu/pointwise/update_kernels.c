@@ -18,15 +18,14 @@
     } while (0)
 
 /* The step `name` of a call, made of name_block. */
-#define STEP(name)                                                             \
-    static void name(tdmi_stream *stream, const struct tdmi_update_call *call) \
-    {                                                                          \
-        (void)stream;                                                          \
-        int64_t i = 0;                                                         \
-        for (; i + LANES <= call->n; i += LANES)                               \
-            name##_block(call, i, ACCESS_WHOLE, LANES);                        \
-        if (i < call->n)                                                       \
-            name##_block(call, i, ACCESS_PART, (int)(call->n - i));            \
+#define STEP(name)                                                                         \
+    static void name(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call) \
+    {                                                                                      \
+        int64_t i = 0;                                                                     \
+        for (; i + LANES <= call->n; i += LANES)                                           \
+            name##_block(call, i, ACCESS_WHOLE, LANES);                                    \
+        if (i < call->n)                                                                   \
+            name##_block(call, i, ACCESS_PART, (int)(call->n - i));                        \
     }
 
 /* ---- descent ---------------------------------------------------------------------------------
@@ -131,10 +130,9 @@ static double total(double *partial)
     return partial[0];
 }
 
-static void squares(tdmi_stream *stream, const float *values, int64_t n, double *sum)
+static void squares(tdmi_stream *stream TDMI_UNUSED, const float *values, int64_t n, double *sum)
 {
     double partial[PARTIAL] = {0};
-    (void)stream;
 #define BLOCK(i, access, n) \
     lanes_add_squares_to_doubles(partial + (i) % PARTIAL, get(values + (i), access, n))
     ALL_BLOCKS(n, BLOCK);
@@ -164,11 +162,10 @@ LANES_INLINE void lamb_measure_block(const struct tdmi_update_call *call, double
     lanes_add_squares_to_doubles(steps + i % PARTIAL, step);
 }
 
-static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *call,
+static void lamb_measure(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_update_call *call,
                          double squares[2])
 {
     double weights[PARTIAL] = {0}, steps[PARTIAL] = {0};
-    (void)stream;
 #define BLOCK(i, access, n) lamb_measure_block(call, weights, steps, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
@@ -200,24 +197,22 @@ LANES_INLINE void blend_block(float *states, const float *sums, lanes scale, lan
     put(states, lanes_add(old, lanes_multiply(momentum, off)), access, n);
 }
 
-static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                  float momentum)
+static void blend(tdmi_stream *stream TDMI_UNUSED, float *states, const float *sums, int64_t n,
+                  float scale, float momentum)
 {
-    (void)stream;
 #define BLOCK(i, access, n) \
     blend_block(states + (i), sums + (i), lanes_all(scale), lanes_all(momentum), access, n)
     ALL_BLOCKS(n, BLOCK);
 #undef BLOCK
 }
 
-static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
-                       int64_t n)
+/* Always f32: nothing else is stored here. */
+static void accumulate(tdmi_stream *stream TDMI_UNUSED, enum tdmi_dtype type TDMI_UNUSED, void *to,
+                       const void *from, int64_t n)
 {
     float *sums = to;
     const float *values = from;
     int64_t i = 0;
-    (void)stream;
-    (void)type; /* f32: nothing else is stored here */
     for (; i + LANES <= n; i += LANES)
         lanes_store(sums + i, lanes_add(lanes_load(sums + i), lanes_load(values + i)));
     for (; i < n; i++)
