@@ -174,7 +174,7 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         if (row->effect == TDMI_ROW_SAME_BITS)
             continue;
         if (tdmi_row_is_text(row)) {
-            /* A record that lacks the option is older: it was begun with the default. */
+            /* A record that lacks the option is older: it was started with the default. */
             const char *before =
                 value ? tdm_json_as_string(value, "") : tdmi_row_text(row, &defaults);
             if (strcmp(before, tdmi_row_text(row, options)) == 0)

@@ -3,7 +3,9 @@
  * rows of one table; what is wrong in a record is a damaged file, in a text it is a wrong use.
  */
 #include "backend/backend.h"
+#include "base/scope.h"
 #include "base/sized.h"
+#include "base/text/json.h"
 #include "models/network.h"
 #include "track/run.h"
 #include "train/freeze.h"
@@ -45,13 +47,11 @@ static tdm_status read_number(const struct tdmi_row *row, const tdm_json_value *
     const int64_t whole = tdm_json_as_integer(value, 0);
     /* A value that is no integer of 64 bits returns both fallbacks. */
     const bool is_whole = whole == tdm_json_as_integer(value, 1);
-    tdm_status status =
-        row->type == TDMI_ROW_SEED ? TDM_OK : tdmi_row_check(row, number, code, err);
-    if (status == TDM_OK && row->type != TDMI_ROW_NUMBER && !is_whole)
-        status = TDM_FAIL(err, code, "option \"%s\" is %g; a whole number%s is accepted", row->name,
-                          number, row->type == TDMI_ROW_SEED ? " of 64 bits" : "");
-    if (status != TDM_OK)
-        return status;
+    if (row->type != TDMI_ROW_SEED)
+        TDMI_TRY(tdmi_row_check(row, number, code, err));
+    if (row->type != TDMI_ROW_NUMBER && !is_whole)
+        return TDM_FAIL(err, code, "option \"%s\" is %g; a whole number%s is accepted", row->name,
+                        number, row->type == TDMI_ROW_SEED ? " of 64 bits" : "");
     if (row->type == TDMI_ROW_SEED)
         *(uint64_t *)((char *)options + row->offset) = (uint64_t)whole;
     else
@@ -96,7 +96,7 @@ static tdm_status read_row(const struct tdmi_row *row, const tdm_json_value *val
 tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                       tdm_json_document **words, tdm_error *err)
 {
-    tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
     struct tdm_train_options read = tdm_train_options_default();
     *words = NULL;
     TDM_TRY(tdmi_options_copy("tdm_train_options", options, &read, sizeof read, err), err,
@@ -105,20 +105,14 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
     const tdm_json_value *recorded =
         tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
     const struct tdmi_row *row;
-    tdm_status status = TDM_OK;
-    for (int i = 0; recorded && (row = tdmi_row_at(i)) != NULL && status == TDM_OK; i++) {
+    for (int i = 0; recorded && (row = tdmi_row_at(i)) != NULL; i++) {
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
-        if (value) /* else the record is older, and the run was begun with the default */
-            status = TDM_WRAP(err, read_row(row, value, &read, err),
-                              "reading the record of the run %s", run);
-    }
-    if (status != TDM_OK) {
-        tdm_json_document_free(document);
-        return status;
+        if (value) /* else the record is older, and the run was started with the default */
+            TDM_TRY(read_row(row, value, &read, err), err, "reading the record of the run %s", run);
     }
     tdmi_options_init(options, options->struct_bytes > 0 ? options->struct_bytes : sizeof read,
                       &read, sizeof read);
-    *words = document;
+    *words = tdmi_take(&document);
     return TDM_OK;
 }
 
@@ -189,11 +183,10 @@ static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *val
         return TDM_OK;
     }
     const char *words = NULL;
-    const tdm_status status =
-        is_null && !row->text ? TDM_OK : take_words(row->name, value, &words, err);
-    if (status == TDM_OK)
-        *(const char **)at = words && (*words || row->text) ? words : NULL;
-    return status;
+    if (!is_null || row->text)
+        TDMI_TRY(take_words(row->name, value, &words, err));
+    *(const char **)at = words && (*words || row->text) ? words : NULL;
+    return TDM_OK;
 }
 
 static tdm_status take_member(const char *name, const tdm_json_value *value,
@@ -219,8 +212,7 @@ tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train
 {
     if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
         return TDM_FAIL(err, TDM_E_USAGE, "options are one JSON object");
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(object); i++)
-        status = take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err);
-    return status;
+    for (size_t i = 0; i < tdm_json_count(object); i++)
+        TDMI_TRY(take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err));
+    return TDM_OK;
 }

@@ -1,6 +1,7 @@
 /*
  * The facts for the one next step that is advised at the end (train/advice.h).
  */
+#include "base/scope.h"
 #include "graph/norms.h"
 #include "train/advice.h"
 #include "train/report/review.h"
@@ -12,27 +13,6 @@
 /* tdmi_pretrained_report names it as well. */
 static const char to_fetch[] = "mobilenetv2-notop";
 
-/* The first published weights, by preference, whose file is on this machine. */
-static const char *weights_at_hand(void)
-{
-    const struct tdm_weights_known *known;
-    char path[1024];
-    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
-        bool is_here = false;
-        if (tdm_weights_place(known, path, sizeof path, &is_here, NULL) == TDM_OK && is_here)
-            return known->name;
-    }
-    return NULL;
-}
-
-static bool changes_pictures(const struct tdmi_augment *augment)
-{
-    for (int i = 0; i < TDMI_AUGMENTS; i++)
-        if (augment->is_on[i])
-            return true;
-    return false;
-}
-
 static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
                                      const struct tdmi_feature_cache *cache)
 {
@@ -42,8 +22,8 @@ static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
         return TDMI_BASE_IS_UNWANTED;
     if (cache->is_unavailable)
         return TDMI_BASE_HAS_NO_PLACE;
-    return config->views == 0 && changes_pictures(&config->augment) ? TDMI_BASE_SEES_CHANGES
-                                                                    : TDMI_BASE_IS_KEPT;
+    return config->views == 0 && tdmi_augment_changes(&config->augment) ? TDMI_BASE_SEES_CHANGES
+                                                                        : TDMI_BASE_IS_KEPT;
 }
 
 /* Sources whose images are small or of one size already. */
@@ -98,29 +78,23 @@ static double guess_loss(const struct tdmi_session *session)
     return session->config.is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
-static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
-{
-    return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
-}
-
 /* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
 static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_advice_facts *facts)
 {
     struct tdmi_review_epoch *epochs;
     size_t n;
-    tdmi_arena arena;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     tdm_error err = {0};
     char text[TDM_ERROR_TEXT_BYTES];
-    tdmi_arena_init(&arena, 0);
     if (tdmi_review_epochs(tdmi_run_path(record->run), &arena, &epochs, &n, &err) == TDM_OK) {
         find_rise(epochs, n, facts);
         find_most_learnt(epochs, n, facts);
-        facts->last_loss = last_loss(epochs, n);
+        if (n > 0 && epochs[n - 1].train.n > 0)
+            facts->last_loss = epochs[n - 1].train.loss;
     } else {
         tdm_error_line(&err, text, sizeof text);
         tdmi_record_note(record, "the next step is advised without the epochs: %s", text);
     }
-    tdmi_arena_release(&arena);
 }
 
 void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result)
@@ -128,13 +102,16 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
     const struct tdm_train_options *options = &session->config.options;
     const tdmi_split *split = &session->data.split;
     const int side = tdmi_graph_preprocess(session->network.graph)->width;
+    const char *at_hand = NULL;
+    if (!session->pretrained.path && tdmi_pretrained_name_at_hand(&at_hand, NULL) != TDM_OK)
+        at_hand = NULL;
     struct tdmi_advice_facts facts = {
         .n_pictures = session->data.contents.n_items,
         .n_unusable = result->skipped,
         .n_torn = split->n_torn,
         .is_scratch = !session->pretrained.path,
         .is_by_default = session->pretrained.is_by_default,
-        .at_hand = session->pretrained.path ? NULL : weights_at_hand(),
+        .at_hand = at_hand,
         .to_fetch = to_fetch,
         .network = session->network.definition.name,
         .is_head_alone = session->network.unfreeze.last > 0 &&
@@ -149,7 +126,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .test_fraction = session->data.has_test ? options->test_fraction : 0.0,
         .n_train = split->n_train,
         .n_val = split->n_val,
-        .is_changed = changes_pictures(&session->config.augment),
+        .is_changed = tdmi_augment_changes(&session->config.augment),
         .crop_pixels = side / 8,
         .is_prepared = is_prepared(tdmi_source_kind(session->data.source)),
         .epochs = result->epochs,

@@ -5,7 +5,7 @@
  * the usual rule.
  */
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "train/batch.h"
 #include "train/session/memory.h"
 
@@ -132,40 +132,25 @@ static void close_trial(struct trial *it)
 }
 
 /* Times the steps of the last freeze point, which take longest. */
-static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
+static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const struct tdmi_plan_options request = tdmi_plans_options(
         session, session->compute.device, tdmi_network_final_freeze_point(session),
         tdmi_batch_shard(session, batch));
-    return tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan,
-                          err);
-}
-
-static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
-{
-    struct tdmi_session *session = it->session;
     struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
-    TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
+    TDM_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err),
+        err, "preparing steps");
     TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
                            &it->step, err),
             err, "preparing steps");
-    TDM_TRY(tdmi_update_open(session->network.graph, it->plan->first_trained,
-                             session->compute.backend, session->compute.device,
-                             session->trainer.optimizer, session->compute.pool,
-                             session->network.params, session->network.states,
-                             session->trainer.slots, &it->update, err),
-            err, "preparing the optimizer");
-    if (session->trainer.loss_scale)
-        tdmi_update_loss_scale(it->update, session->trainer.loss_scale);
-    if (tdmi_compute_queues(&session->compute))
-        tdmi_update_use_stream(it->update, tdmi_step_stream(it->step));
-    it->pixels = tdmi_alloc((size_t)batch, tdmi_plan_sample_bytes(it->plan));
-    it->labels = tdmi_alloc((size_t)batch, sizeof *it->labels);
-    it->items = tdmi_alloc((size_t)batch, sizeof *it->items);
-    if (!it->pixels || !it->labels || !it->items)
-        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d images: out of memory", batch);
+    TDMI_TRY(
+        tdmi_trainer_open_update(session, it->plan->first_trained, it->step, &it->update, err));
+    TDMI_TRY(TDMI_NEW(it->pixels, (size_t)batch * tdmi_plan_sample_bytes(it->plan), err));
+    TDMI_TRY(TDMI_NEW(it->labels, batch, err));
+    TDMI_TRY(TDMI_NEW(it->items, batch, err));
     it->batch = (struct tdmi_batch){.n = batch,
                                     .values = it->pixels,
                                     .pixels = it->pixels,
@@ -220,13 +205,12 @@ static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
 static tdm_status time_batch(struct tdmi_session *session, int batch, double *seconds,
                              tdm_error *err)
 {
-    struct trial it = {.session = session};
+    TDMI_AT_END(close_trial) struct trial it = {.session = session};
     tdm_status status = open_trial(&it, batch, err);
     if (status == TDM_OK)
         status = time_steps(&it, seconds, err);
     if (it.step && tdmi_step_recorded_bytes(it.step) > session->compute.recorded_bytes)
         session->compute.recorded_bytes = tdmi_step_recorded_bytes(it.step);
-    close_trial(&it);
     return TDM_WRAP(err, status, "trying batches of %d", batch);
 }
 
@@ -262,9 +246,9 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
         spent += session->compute.backend->device.is_host ? tdmi_clock_seconds_since(began)
                                                           : 8.0 * seconds;
     }
-    if (status == TDM_OK)
-        status = tdmi_trainer_upload(session, err);
-    return status == TDM_OK ? tdmi_trainer_open_scale(session, err) : status;
+    TDMI_TRY(status);
+    TDMI_TRY(tdmi_trainer_upload(session, err));
+    return tdmi_trainer_open_scale(session, err);
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "train/session/session.h"
 
@@ -42,8 +43,7 @@ tdm_status tdmi_checkpoint_finish_rename(const struct tdmi_run_record *record, t
         has(arena, run, previous_name) || tdmi_run_recorded(record->run, "clock") != NULL;
     const char *next = tdmi_path_join(arena, run, next_name);
     const char *last = tdmi_path_join(arena, run, last_name);
-    if (!next || !last)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the checkpoint: out of memory");
+    TDMI_CHECK_MEMORY(next && last, err);
     if (is_recorded && !has(arena, run, last_name) ? rename(next, last) : unlink(next))
         return TDM_FAIL(err, TDM_E_SYSTEM, "%s, which was left behind: %s", next, strerror(errno));
     return TDM_OK;
@@ -60,8 +60,7 @@ static tdm_status load(const struct tdmi_run_record *record, tdmi_arena *arena, 
                        struct tdmi_model_file *stored, tdm_error *err)
 {
     const char *path = tdmi_path_join(arena, tdmi_run_path(record->run), name);
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the checkpoint: out of memory");
+    TDMI_CHECK_MEMORY(path, err);
     return tdmi_model_file_load(path, stored, err);
 }
 
@@ -98,13 +97,11 @@ static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm
     struct tdmi_model_file *host = &session->network.host;
     const struct tdmi_memory_table *memory = &session->compute.backend->memory;
     const size_t params = sizeof(float) * (size_t)session->network.graph->param_values;
-    tdm_status status = tdmi_values_download(session, tdmi_values_evaluated(&session->network),
-                                             host->params, host->states, err);
-    if (status == TDM_OK && is_checkpoint && session->network.mean_params)
-        status = tdmi_values_download(session, tdmi_values_trained(&session->network),
-                                      host->raw_params, host->raw_states, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_values_download(session, tdmi_values_evaluated(&session->network), host->params,
+                                  host->states, err));
+    if (is_checkpoint && session->network.mean_params)
+        TDMI_TRY(tdmi_values_download(session, tdmi_values_trained(&session->network),
+                                      host->raw_params, host->raw_states, err));
     host->n_slots = is_checkpoint ? session->trainer.optimizer->n_slots : 0;
     for (int i = 0; i < host->n_slots; i++)
         TDM_TRY(memory->download(session->compute.stream, host->slots[i], session->trainer.slots[i],
@@ -132,14 +129,11 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
     tdmi_evaluator *evaluator = session->evaluation.test_evaluator
                                     ? session->evaluation.test_evaluator
                                     : session->evaluation.evaluator;
-    tdm_status status = download(session, is_checkpoint, err);
-    if (status == TDM_OK)
-        status = tdmi_evaluator_take(evaluator, tdmi_values_evaluated(&session->network), err);
-    if (status == TDM_OK)
-        status = tdmi_evaluator_batch(evaluator, &picture, NULL, NULL, host->test_logits, err);
-    if (status == TDM_OK)
-        host->progress = session->progress;
-    return status;
+    TDMI_TRY(download(session, is_checkpoint, err));
+    TDMI_TRY(tdmi_evaluator_take(evaluator, tdmi_values_evaluated(&session->network), err));
+    TDMI_TRY(tdmi_evaluator_batch(evaluator, &picture, NULL, NULL, host->test_logits, err));
+    host->progress = session->progress;
+    return TDM_OK;
 }
 
 tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
@@ -158,25 +152,20 @@ tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_e
 
 tdm_status tdmi_checkpoint_write_best(struct tdmi_session *session, tdm_error *err)
 {
-    tdmi_arena scratch;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     const char *folder = tdmi_run_path(session->record.run);
     if (!session->record.is_best_unwritten)
         return TDM_OK;
     TDM_TRY(tdmi_run_check(session->record.run, err), err, "keeping the best weights");
-    tdmi_arena_init(&scratch, 4096);
     const char *outcomes = tdmi_path_join(&scratch, folder, TDMI_OUTCOMES_NAME);
     const char *best = tdmi_path_join(&scratch, folder, best_name);
-    tdm_status status = TDM_OK;
-    if (!outcomes || !best)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
-    if (status == TDM_OK)
-        status = tdmi_outcomes_save(&session->evaluation.best_outcomes, outcomes, err);
-    if (status == TDM_OK)
-        status = tdmi_model_file_save(&session->network.host, best, err);
-    tdmi_arena_release(&scratch);
-    if (status == TDM_OK)
-        session->record.is_best_unwritten = false;
-    return TDM_WRAP(err, status, "keeping the best weights");
+    TDMI_CHECK_MEMORY(outcomes && best, err);
+    TDM_TRY(tdmi_outcomes_save(&session->evaluation.best_outcomes, outcomes, err), err,
+            "keeping the best weights");
+    TDM_TRY(tdmi_model_file_save(&session->network.host, best, err), err,
+            "keeping the best weights");
+    session->record.is_best_unwritten = false;
+    return TDM_OK;
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
@@ -197,8 +186,8 @@ static tdm_status rotate(struct tdmi_run_record *record, const char *next, const
     return tdmi_folder_sync(tdmi_run_path(record->run), err);
 }
 
-static tdm_status record_clock(const struct tdmi_run_record *record,
-                               const struct tdmi_progress *progress, tdm_error *err)
+tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
+                                        const struct tdmi_progress *progress, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
@@ -211,12 +200,6 @@ static tdm_status record_clock(const struct tdmi_run_record *record,
     return tdmi_record_set(record, "clock", writer, err);
 }
 
-tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
-                                        const struct tdmi_progress *progress, tdm_error *err)
-{
-    return record_clock(record, progress, err);
-}
-
 static tdm_status write_checkpoint(struct tdmi_session *session, const char *next, const char *last,
                                    const char *previous, tdm_error *err)
 {
@@ -225,14 +208,13 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
                              .step = session->progress.step,
                              .seconds = tdmi_record_seconds(&session->record),
                              .text = last_name};
-    TDM_TRY(tdmi_run_check(session->record.run, err), err, "writing %s", next);
-    TDM_TRY(take(session, true, err), err, "writing %s", next);
-    TDM_TRY(tdmi_model_file_save(&session->network.host, next, err), err, "writing %s", next);
+    TDMI_TRY(tdmi_run_check(session->record.run, err));
+    TDMI_TRY(take(session, true, err));
+    TDMI_TRY(tdmi_model_file_save(&session->network.host, next, err));
     tdmi_track_record(session->record.track, &event);
-    TDM_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err), err,
-            "writing %s", next);
-    TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err), err, "writing %s", next);
-    TDM_TRY(rotate(&session->record, next, last, previous, err), err, "writing %s", next);
+    TDMI_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err));
+    TDMI_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err));
+    TDMI_TRY(rotate(&session->record, next, last, previous, err));
     session->record.saved = session->progress;
     session->record.saved_ns = tdmi_clock_ns();
     tdmi_track_report(session->record.track, &event);
@@ -248,30 +230,26 @@ static bool is_unsaved(const struct tdmi_session *session)
 
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
-    tdmi_arena scratch;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     TDM_TRY(tdmi_checkpoint_write_best(session, err), err, "writing a checkpoint");
     if (!is_unsaved(session))
         return TDM_OK;
-    tdmi_arena_init(&scratch, 4096);
     const char *folder = tdmi_run_path(session->record.run);
     const char *next = tdmi_path_join(&scratch, folder, next_name);
     const char *last = tdmi_path_join(&scratch, folder, last_name);
     const char *previous = tdmi_path_join(&scratch, folder, previous_name);
-    tdm_status status = TDM_OK;
-    if (!next || !last || !previous)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "naming checkpoints: out of memory");
-    else
-        status = write_checkpoint(session, next, last, previous, err);
-    if (status != TDM_OK && next) {
+    TDMI_CHECK_MEMORY(next && last && previous, err);
+    const tdm_status status =
+        TDM_WRAP(err, write_checkpoint(session, next, last, previous, err), "writing %s", next);
+    if (status != TDM_OK) {
         (void)unlink(next); /* it was renamed, or is incomplete */
         /* A recorded clock promises a checkpoint, without which resuming is refused. */
         if (!tdmi_checkpoint_exists(&scratch, folder))
             tdmi_run_forget(session->record.run, "clock");
-        else if (session->record.saved.best_epoch >=
-                 0) /* the clock of the checkpoint that is there */
-            (void)(record_clock(&session->record, &session->record.saved, NULL) == TDM_OK);
+        else if (session->record.saved.best_epoch >= 0) /* the clock of that checkpoint */
+            (void)(tdmi_checkpoint_record_clock(&session->record, &session->record.saved, NULL) ==
+                   TDM_OK);
     }
-    tdmi_arena_release(&scratch);
     return TDM_WRAP(err, status, "writing a checkpoint");
 }
 

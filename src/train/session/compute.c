@@ -72,6 +72,12 @@ void tdmi_compute_close(struct tdmi_compute *compute)
         compute->transport->close(compute->comm);
 }
 
+void tdmi_compute_free(const struct tdmi_compute *compute, void *block)
+{
+    if (block)
+        compute->backend->memory.free(compute->device, block);
+}
+
 void tdmi_compute_keep_choices(struct tdmi_session *session)
 {
     const char *folder =

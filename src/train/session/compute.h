@@ -31,6 +31,8 @@ struct tdmi_compute {
 tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
                              tdm_error *err) TDM_MUST_USE;
 void tdmi_compute_close(struct tdmi_compute *compute);
+/* Frees memory of the device; NULL: nothing. */
+void tdmi_compute_free(const struct tdmi_compute *compute, void *block);
 /* Keeps the choices of kernels in the run folder, for the sessions that follow. */
 void tdmi_compute_keep_choices(struct tdmi_session *session);
 

@@ -1,5 +1,6 @@
 /* The source of a training and its split into training, validation and test images. */
 #include "base/hash/hash.h"
+#include "base/scope.h"
 #include "base/text/text.h"
 #include "train/config/options.h"
 #include "train/session/session.h"
@@ -19,30 +20,29 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
     return sorted;
 }
 
-/* Lists validation and test images together, and sorts the hashes of the parts. */
+/* Lists validation and test images together, and sorts the hashes of the parts. A test part, of
+ * --split or of the source, is evaluated at the end. A run that an older version started without
+ * the source's test resumes without it. */
 static tdm_status list_evaluated(struct tdmi_session *session, tdm_error *err)
 {
-    const tdmi_split *split = &session->data.split;
-    session->data.has_test = session->config.options.test_fraction > 0.0;
-    const int64_t n_test = session->data.has_test ? split->n_test : 0;
-    session->data.evaluated = tdmi_arena_alloc(&session->arena, (size_t)(split->n_val + n_test),
-                                               sizeof *session->data.evaluated);
-    if (!session->data.evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing validation and test images: out of memory");
+    struct tdmi_train_data *data = &session->data;
+    tdmi_arena *arena = &session->arena;
+    const tdmi_split *split = &data->split;
+    const uint64_t *hashes = data->contents.hashes;
+    data->has_test =
+        split->n_test > 0 && (!session->resumed || session->resumed->n_test_hashes > 0);
+    const int64_t n_test = data->has_test ? split->n_test : 0;
+    data->evaluated =
+        tdmi_arena_alloc(arena, (size_t)(split->n_val + n_test), sizeof *data->evaluated);
+    data->train_hashes = sorted_hashes(arena, hashes, split->train, split->n_train);
+    data->val_hashes = sorted_hashes(arena, hashes, split->val, split->n_val);
+    data->test_hashes = sorted_hashes(arena, hashes, split->test, n_test);
+    TDMI_CHECK_MEMORY(
+        data->evaluated && data->train_hashes && data->val_hashes && data->test_hashes, err);
     for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
         const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
-        session->data.evaluated[session->data.n_evaluated++] =
-            is_val ? split->val[v++] : split->test[t++];
+        data->evaluated[data->n_evaluated++] = is_val ? split->val[v++] : split->test[t++];
     }
-    session->data.train_hashes =
-        sorted_hashes(&session->arena, session->data.contents.hashes, split->train, split->n_train);
-    session->data.val_hashes =
-        sorted_hashes(&session->arena, session->data.contents.hashes, split->val, split->n_val);
-    session->data.test_hashes =
-        sorted_hashes(&session->arena, session->data.contents.hashes, split->test, n_test);
-    if (!session->data.train_hashes || !session->data.val_hashes || !session->data.test_hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "storing the hashes of %lld images: out of memory",
-                        (long long)session->data.contents.n_items);
     return TDM_OK;
 }
 
@@ -60,10 +60,10 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_train_data *data,
-                          tdm_error *err)
+tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdm_train_options *options = &config->options;
+    const struct tdm_train_options *options = &session->config.options;
+    struct tdmi_train_data *data = &session->data;
     struct tdm_source_options how = options->how;
     if (how.cache_bytes == 0)
         how.cache_bytes = options->memory / 4;
@@ -103,9 +103,7 @@ static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *er
     const tdmi_split *split = &session->data.split;
     int n_without = n_classes;
     bool *is_evaluated = tdmi_arena_alloc(&session->arena, (size_t)n_classes, sizeof *is_evaluated);
-    if (!is_evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "counting the images of %d classes: out of memory",
-                        n_classes);
+    TDMI_CHECK_MEMORY(is_evaluated, err);
     for (int64_t i = 0; i < split->n_val; i++) {
         bool *has_image =
             &is_evaluated[tdmi_source_item(session->data.source, split->val[i]).label];
@@ -124,19 +122,17 @@ static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *er
 static tdm_status report_split(struct tdmi_session *session,
                                const struct tdm_train_options *options, tdm_error *err)
 {
-    const tdmi_split *split = &session->data.split;
-    const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
+    const struct tdmi_train_data *data = &session->data;
+    const tdmi_split *split = &data->split;
     char test[60] = "";
-    if (session->data.has_test)
+    if (data->has_test)
         snprintf(test, sizeof test, ", %lld for the test", (long long)split->n_test);
     tdmi_record_note(
         &session->record, "%lld images of %d classes: %lld for training, %lld for validation%s%s%s",
-        (long long)(split->n_train + session->data.n_evaluated),
-        tdmi_source_classes(session->data.source), (long long)split->n_train,
-        (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
-        !is_idle                 ? ""
-        : session->data.has_test ? ": of --split only the test at the end has an effect"
-                                 : ": --split has no effect");
+        (long long)(split->n_train + data->n_evaluated), tdmi_source_classes(data->source),
+        (long long)split->n_train, (long long)split->n_val, test,
+        split->is_given ? ", as the source says" : "",
+        split->is_given && tdmi_options_ask_for_split(options) ? ": --split has no effect" : "");
     report_copies(session);
     return report_unvalidated(session, err);
 }

@@ -15,7 +15,7 @@ struct tdmi_train_data {
     tdmi_source *source;
     tdmi_contents contents; /* of the source */
     tdmi_split split;
-    bool has_test;      /* --split has a third part, which is evaluated at the end */
+    bool has_test;      /* --split or the source has a test part, which is evaluated at the end */
     int64_t *evaluated; /* items of validation and test, ascending */
     int64_t n_evaluated;
     /* Content hashes of the parts of the split, ascending. */
@@ -26,8 +26,7 @@ struct tdmi_train_data {
     tdmi_feed *train_feed, *val_feed;
 };
 
-tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_train_data *data,
-                          tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_data_close(struct tdmi_train_data *data);
 void tdmi_data_close_feeds(struct tdmi_train_data *data);
 /* Adds the time that the training feed was waited for to the record, before it is closed. */

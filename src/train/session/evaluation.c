@@ -2,6 +2,7 @@
  * Validation: the outcome for every image, the metrics of all, and the epochs after the best one.
  */
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 #include "tandem/metrics.h"
 #include "train/evaluate/metrics.h"
@@ -9,19 +10,17 @@
 
 tdm_status tdmi_evaluation_open(struct tdmi_session *session, tdm_error *err)
 {
-    const int n_classes = session->network.host.n_classes;
-    session->evaluation.probabilities =
-        tdmi_arena_alloc(&session->arena, (size_t)session->data.max_batch * (size_t)n_classes,
-                         sizeof *session->evaluation.probabilities);
-    session->evaluation.judgements = tdmi_arena_alloc(
-        &session->arena, (size_t)session->data.max_batch, sizeof *session->evaluation.judgements);
-    if (!session->evaluation.probabilities || !session->evaluation.judgements)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to validate: out of memory");
-    TDM_TRY(tdmi_outcomes_open(&session->evaluation.outcomes, n_classes, session->data.split.n_val,
-                               err),
-            err, "preparing to validate");
-    session->evaluation.outcomes.classes = session->network.host.classes;
-    session->evaluation.outcomes.network = session->network.host.network;
+    struct tdmi_evaluation *it = &session->evaluation;
+    const struct tdmi_model_file *host = &session->network.host;
+    const size_t batch = (size_t)session->data.max_batch, n_classes = (size_t)host->n_classes;
+    it->probabilities =
+        tdmi_arena_alloc(&session->arena, batch * n_classes, sizeof *it->probabilities);
+    it->judgements = tdmi_arena_alloc(&session->arena, batch, sizeof *it->judgements);
+    TDMI_CHECK_MEMORY(it->probabilities && it->judgements, err);
+    TDM_TRY(tdmi_outcomes_open(&it->outcomes, host->n_classes, session->data.split.n_val, err), err,
+            "preparing to validate");
+    it->outcomes.classes = host->classes;
+    it->outcomes.network = host->network;
     return TDM_OK;
 }
 
@@ -124,21 +123,15 @@ static void pair_up(const tdmi_outcomes *best, const tdmi_outcomes *last,
 static tdm_status compare_with_best(const struct tdmi_session *session,
                                     struct tdm_after_best *after, tdm_error *err)
 {
-    tdmi_outcomes best = {0};
-    tdmi_arena scratch;
-    tdmi_arena_init(&scratch, 4096);
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes best = {0};
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     const char *path =
         tdmi_path_join(&scratch, tdmi_run_path(session->record.run), TDMI_OUTCOMES_NAME);
-    tdm_status status = TDM_OK;
-    if (!path)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "naming outcomes: out of memory");
-    else if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
-        status = tdmi_outcomes_load(path, &best, err);
-    if (status == TDM_OK)
-        pair_up(&best, &session->evaluation.outcomes, after);
-    tdmi_outcomes_release(&best);
-    tdmi_arena_release(&scratch);
-    return status;
+    TDMI_CHECK_MEMORY(path, err);
+    if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
+        TDMI_TRY(tdmi_outcomes_load(path, &best, err));
+    pair_up(&best, &session->evaluation.outcomes, after);
+    return TDM_OK;
 }
 
 tdm_status tdmi_evaluation_after_best(const struct tdmi_session *session,

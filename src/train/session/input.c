@@ -2,7 +2,7 @@
  * The order of training images, fixed for the life of a run, and the feeds of batches: from loaders
  * of images, or from cached features.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "data/order/order.h"
 #include "train/session/session.h"
 
@@ -11,21 +11,17 @@
 static tdm_status open_balanced(struct tdmi_session *session, tdm_error *err)
 {
     const tdmi_split *split = &session->data.split;
-    int *labels = tdmi_alloc((size_t)split->n_train, sizeof *labels);
-    if (!labels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld images: out of memory",
-                        (long long)split->n_train);
+    TDMI_AT_END(tdmi_free_at) int *labels = NULL;
+    TDMI_TRY(TDMI_NEW(labels, split->n_train, err));
     for (int64_t i = 0; i < split->n_train; i++)
         labels[i] = tdmi_source_item(session->data.source, split->train[i]).label;
-    tdm_status status = tdmi_order_init_balanced(
+    return tdmi_order_init_balanced(
         &session->data.order,
         &(struct tdmi_order_balanced){.seed = session->config.options.seed,
                                       .labels = labels,
                                       .n_samples = split->n_train,
                                       .n_classes = tdmi_source_classes(session->data.source)},
         err);
-    tdmi_free(labels);
-    return status;
 }
 
 /* A resumed run keeps its recorded order. */
@@ -47,12 +43,10 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
                         "has none; use the same source, or start a new run",
                         tdmi_source_path(session->data.source));
     double quality = 0.0;
-    TDM_TRY(tdmi_order_init_source(&session->data.order, session->data.source,
-                                   session->data.split.train, session->data.split.n_train,
-                                   session->config.options.seed, err),
-            err, "ordering the images of %s", tdmi_source_path(session->data.source));
-    TDM_TRY(tdmi_order_quality(&session->data.order, 0, session->data.max_batch, &quality, err),
-            err, "ordering the images of %s", tdmi_source_path(session->data.source));
+    TDMI_TRY(tdmi_order_init_source(&session->data.order, session->data.source,
+                                    session->data.split.train, session->data.split.n_train,
+                                    session->config.options.seed, err));
+    TDMI_TRY(tdmi_order_quality(&session->data.order, 0, session->data.max_batch, &quality, err));
     tdmi_record_note(&session->record,
                      "images are read group by group (%lld groups): %.3f of a full shuffle",
                      (long long)tdmi_source_groups(session->data.source), quality);
@@ -195,16 +189,16 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
 
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
-    tdmi_loader *loader;
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = NULL;
     tdmi_compute_report_decoder(session);
-    TDM_TRY(open_order(session, err), err, "preparing to read training images");
+    TDM_TRY(open_order(session, err), err, "ordering the training images");
     TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
-    tdm_status status = take_test_picture(session, loader, err);
-    if (status != TDM_OK || session->cache.is_used) {
-        tdmi_loader_close(loader);
-        return status == TDM_OK ? feed_rows(session, err) : status;
+    TDMI_TRY(take_test_picture(session, loader, err));
+    if (session->cache.is_used) {
+        tdmi_loader_close(tdmi_take(&loader)); /* its memory is free for the features' */
+        return feed_rows(session, err);
     }
-    TDM_TRY(tdmi_feed_open_pictures(loader, &session->data.val_feed, err), err,
+    TDM_TRY(tdmi_feed_open_pictures(tdmi_take(&loader), &session->data.val_feed, err), err,
             "feeding the validation");
     return tdmi_limits_is_over(session) ? TDM_OK : feed_pictures(session, err);
 }

@@ -10,6 +10,7 @@
  * which takes seconds.
  */
 #include "train/session/memory.h"
+#include "base/scope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,10 +216,10 @@ static tdm_status plan_anew(struct planner *it, struct tdmi_plans_request reques
         return TDM_OK;
     forget_plans(it);
     const struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_plans_make(session, &request, &it->plans.now.train, &it->plans.now.evaluator, err),
-            err, "planning anew");
+    TDMI_TRY(
+        tdmi_plans_make(session, &request, &it->plans.now.train, &it->plans.now.evaluator, err));
     it->plans.request = request;
-    return TDM_WRAP(err, plan_others(session, &it->plans, err), "planning anew");
+    return plan_others(session, &it->plans, err);
 }
 
 static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
@@ -247,10 +248,10 @@ tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_
                                 int64_t limit_bytes, struct tdmi_needs *needs,
                                 size_t *most_workspace, tdm_error *err)
 {
+    TDMI_AT_END(forget_plans)
     struct planner planner = {.session = session, .limit_bytes = limit_bytes};
     const tdm_status status = measure(&planner, choice, needs, err);
     *most_workspace = planner.most_workspace;
-    forget_plans(&planner);
     return status;
 }
 
@@ -306,6 +307,7 @@ struct found {
 static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
                        struct found *found, tdm_error *err)
 {
+    TDMI_AT_END(forget_plans)
     struct planner planner = {
         .session = session, .limit_bytes = limit.bytes, .keeps_bits = has_begun(session)};
     const struct tdmi_needs_measure how = {
@@ -313,7 +315,6 @@ static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_li
     const tdm_status status =
         tdmi_needs_find(&how, asked_of(session), limit.bytes, &found->choice, &found->needs, err);
     found->most_workspace = planner.most_workspace;
-    forget_plans(&planner);
     return TDM_WRAP(err, status, "looking for what would do");
 }
 
@@ -397,6 +398,7 @@ struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session
 /* Makes the plans and counts their memory. device NULL: without the libraries' workspace. */
 static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, tdm_error *err)
 {
+    TDMI_AT_END(forget_others)
     struct plans plans = {.request = {device, session->network.first_trained, session->config.shard,
                                       session->compute.most_workspace}};
     forget_session_plans(&session->network);
@@ -405,12 +407,10 @@ static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, td
             err, "planning the network");
     plans.now.train = session->network.train_plan;
     plans.now.evaluator = session->network.evaluation_plan;
-    const tdm_status status = plan_others(session, &plans, err);
-    if (status == TDM_OK)
-        session->compute.needs = needs_of(session, &plans, session->data.max_batch,
-                                          tdmi_pool_threads(session->compute.pool));
-    forget_others(&plans);
-    return TDM_WRAP(err, status, "counting memory");
+    TDM_TRY(plan_others(session, &plans, err), err, "counting memory");
+    session->compute.needs = needs_of(session, &plans, session->data.max_batch,
+                                      tdmi_pool_threads(session->compute.pool));
+    return TDM_OK;
 }
 
 static bool is_inside(const struct tdmi_compute *compute, struct tdmi_memory_limit limit)

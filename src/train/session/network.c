@@ -3,8 +3,10 @@
  * and their copies between host and device.
  */
 #include "train/session/session.h"
+#include "base/scope.h"
 #include "graph/norms.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the graph ------------------------------------------------------------------------------- */
@@ -49,8 +51,7 @@ static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
     const int classes = tdmi_source_classes(session->data.source);
     host->n_classes = classes;
     host->classes = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *host->classes);
-    if (!host->classes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", classes);
+    TDMI_CHECK_MEMORY(host->classes, err);
     for (int i = 0; i < classes; i++)
         host->classes[i] = tdmi_source_class(session->data.source, i);
     return TDM_OK;
@@ -59,18 +60,19 @@ static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
 static void describe(struct tdmi_session *session)
 {
     struct tdmi_model_file *host = &session->network.host;
+    const struct tdmi_train_data *data = &session->data;
     host->network = session->network.definition.name;
     host->graph = session->network.graph;
     host->shard = session->config.shard;
     host->shares_statistics = session->config.shares_statistics;
     host->keeps_statistics = session->config.keeps_statistics;
     host->optimizer = session->trainer.optimizer->name;
-    host->train_hashes = session->data.train_hashes;
-    host->n_train_hashes = session->data.split.n_train;
-    host->val_hashes = session->data.val_hashes;
-    host->n_val_hashes = session->data.split.n_val;
-    host->test_hashes = session->data.test_hashes;
-    host->n_test_hashes = session->data.has_test ? session->data.split.n_test : 0;
+    host->train_hashes = data->train_hashes;
+    host->n_train_hashes = data->split.n_train;
+    host->val_hashes = data->val_hashes;
+    host->n_val_hashes = data->split.n_val;
+    host->test_hashes = data->test_hashes;
+    host->n_test_hashes = data->has_test ? data->split.n_test : 0;
 }
 
 /* ---- a resumed run --------------------------------------------------------------------------- */
@@ -120,11 +122,12 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
 
 static void take_weights(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = session->network.graph;
-    memcpy(session->network.host.params, session->pretrained.import.params,
-           sizeof(float) * (size_t)graph->param_values);
-    memcpy(session->network.host.states, session->pretrained.import.states,
-           sizeof(float) * (size_t)graph->state_values);
+    const struct tdmi_train_network *network = &session->network;
+    const struct tdmi_import *import = &session->pretrained.import;
+    memcpy(network->host.params, import->params,
+           sizeof(float) * (size_t)network->graph->param_values);
+    memcpy(network->host.states, import->states,
+           sizeof(float) * (size_t)network->graph->state_values);
 }
 
 /* ---- first values ---------------------------------------------------------------------------- */
@@ -189,9 +192,7 @@ static tdm_status reserve_values(struct tdmi_session *session, tdm_error *err)
         trainer->slots[i] = alloc_values(compute, graph->param_values);
         is_complete = host->slots[i] && trainer->slots[i];
     }
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY, "reserving %lld parameters: out of memory",
-                        (long long)graph->parameters);
+    TDMI_CHECK_MEMORY(is_complete, err);
     return TDM_OK;
 }
 
@@ -199,16 +200,13 @@ static tdm_status reserve_values(struct tdmi_session *session, tdm_error *err)
 static int freeze_point_now(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = session->record.progress;
+    struct tdmi_train_network *network = &session->network;
     const int before = progress->epoch > 0 ? progress->epoch - 1 : 0;
+    const int now = tdmi_unfreeze_point(&network->unfreeze, network->graph, progress->epoch);
     if (progress->position > 0)
-        return tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph,
-                                   progress->epoch);
-    session->network.first_trained =
-        tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph, before);
-    return tdmi_limits_is_over(session)
-               ? session->network.first_trained
-               : tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph,
-                                     progress->epoch);
+        return now;
+    network->first_trained = tdmi_unfreeze_point(&network->unfreeze, network->graph, before);
+    return tdmi_limits_is_over(session) ? network->first_trained : now;
 }
 
 tdm_status tdmi_session_open_values(struct tdmi_session *session, tdm_error *err)
@@ -219,10 +217,8 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session, tdm_error *err
     TDM_TRY(name_classes(session, err), err, "preparing the model");
     TDM_TRY(reserve_values(session, err), err, "preparing the model");
     describe(session);
-    const tdm_status status = fill(session, err);
+    TDMI_TRY(fill(session, err));
     session->network.first_trained = freeze_point_now(session);
-    if (status != TDM_OK)
-        return status;
     return tdmi_trainer_open_scale(session, err);
 }
 
@@ -272,18 +268,19 @@ tdm_status tdmi_values_download(const struct tdmi_session *session, struct tdmi_
 
 void tdmi_network_release(struct tdmi_session *session)
 {
-    float *const values[] = {session->network.mean_states, session->network.mean_params,
-                             session->network.states, session->network.params};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        if (values[i])
-            session->compute.backend->memory.free(session->compute.device, values[i]);
-    tdmi_graph_free(session->network.graph);
+    const struct tdmi_train_network *network = &session->network;
+    tdmi_compute_free(&session->compute, network->mean_states);
+    tdmi_compute_free(&session->compute, network->mean_params);
+    tdmi_compute_free(&session->compute, network->states);
+    tdmi_compute_free(&session->compute, network->params);
+    tdmi_graph_free(network->graph);
 }
 
 /* ---- batch norms ----------------------------------------------------------------------------- */
 
 void tdmi_network_report_norms(const struct tdmi_session *session)
 {
+    const struct tdmi_train_config *config = &session->config;
     const int all = tdmi_norms_count(session->network.graph, 0);
     const int trained = tdmi_norms_count(session->network.graph, session->network.first_trained);
     char frozen[100] = "", how[200] = "";
@@ -292,13 +289,13 @@ void tdmi_network_report_norms(const struct tdmi_session *session)
     if (trained < all)
         snprintf(frozen, sizeof frozen, "%d frozen, which keep statistics, scale and shift%s",
                  all - trained, trained > 0 ? "; " : "");
-    if (trained > 0 && session->config.keeps_statistics)
+    if (trained > 0 && config->keeps_statistics)
         snprintf(how, sizeof how, "%d keep their statistics, scale and shift are trained", trained);
     else if (trained > 0)
         snprintf(
             how, sizeof how,
             "%d trained with the statistics of each %s (%d images), which the running ones follow",
-            trained, session->config.shares_statistics ? "batch" : "group",
-            session->config.shares_statistics ? session->config.batch : session->config.shard);
+            trained, config->shares_statistics ? "batch" : "group",
+            config->shares_statistics ? config->batch : config->shard);
     tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
 }

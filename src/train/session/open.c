@@ -18,11 +18,8 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_train_config *config = &session->config;
     const struct tdm_train_options *options = &config->options;
     const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
-    tdm_status status = tdmi_pretrained_find(session, err);
-    if (status == TDM_OK)
-        status = tdmi_compute_open(config, &session->compute, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_pretrained_find(session, err));
+    TDMI_TRY(tdmi_compute_open(config, &session->compute, err));
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --schedule %s must know where training ends; add --epochs or "
@@ -34,11 +31,6 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
                         "option --bn frozen keeps the statistics of pretrained weights, and from "
                         "scratch there are none; add --weights, or use --bn shard");
     return TDM_OK;
-}
-
-static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
-{
-    return tdmi_data_open(&session->config, &session->data, err);
 }
 
 /* A weights file that does not fit is refused before anything is written or read for long. A
@@ -98,8 +90,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
     const char *path = options->run && *options->run
                            ? options->run
                            : name_run(&session->arena, session->network.definition.name);
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the run: out of memory");
+    TDMI_CHECK_MEMORY(path, err);
     TDM_TRY(
         tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run, err),
         err, "opening the run %s", path);
@@ -220,24 +211,16 @@ static tdm_status choose_batch_again(struct tdmi_session *session, tdm_error *er
 
 /* ---- the end of opening ---------------------------------------------------------------------- */
 
-static tdm_status open_evaluation(struct tdmi_session *session, tdm_error *err)
-{
-    return tdmi_evaluation_open(session, err);
-}
-
 static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_run_record *record = &session->record;
-    tdm_status status = TDM_OK;
     if (!tdmi_record_is_new(record))
-        status = tdmi_run_cut(record->run, tdmi_checkpoint_lines_end(&session->progress), err);
-    if (status == TDM_OK)
-        status = tdmi_session_record(session, err);
-    if (status == TDM_OK)
-        status = tdmi_run_save(record->run, TDMI_RUN_RUNNING, err);
-    if (status == TDM_OK && !session->compute.backend->device.is_host)
+        TDMI_TRY(tdmi_run_cut(record->run, tdmi_checkpoint_lines_end(&session->progress), err));
+    TDMI_TRY(tdmi_session_record(session, err));
+    TDMI_TRY(tdmi_run_save(record->run, TDMI_RUN_RUNNING, err));
+    if (!session->compute.backend->device.is_host)
         tdmi_track_watch_gpus(record->track, NULL);
-    return status;
+    return TDM_OK;
 }
 
 /* ---- the stages ------------------------------------------------------------------------------ */
@@ -248,7 +231,7 @@ static const struct {
     bool is_opened_again;
 } stages[] = {
     {open_compute, false},       /* weights by name, device, threads, precision, decoder */
-    {open_source, false},        /* class names, not yet the images */
+    {tdmi_data_open, false},     /* class names, not yet the images */
     {read_weights, false},       /* refused here where the file does not fit */
     {open_run, false},           /* folder and events; compares the options of a resumed run */
     {load_checkpoint, false},    /* session->resumed, for the stages that follow */
@@ -267,18 +250,17 @@ static const struct {
     {tdmi_session_open_trainer, true},  /* step, evaluators, optimizer */
     {tdmi_session_open_input, true},    /* order, cached features, feeds */
     {tdmi_session_open_average, true},
-    {open_evaluation, false},
+    {tdmi_evaluation_open, false},
     {tdmi_features_move_to_device, false},
     {begin_run, false},
 };
 
 static tdm_status run_stages(struct tdmi_session *session, bool is_again, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < sizeof stages / sizeof stages[0]; i++)
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
         if (!is_again || stages[i].is_opened_again)
-            status = stages[i].open(session, err);
-    return status;
+            TDMI_TRY(stages[i].open(session, err));
+    return TDM_OK;
 }
 
 tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink sink,

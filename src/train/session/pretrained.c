@@ -5,6 +5,8 @@
 #include "train/session/session.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
+#include "base/scope.h"
+#include "base/text/json.h"
 #include "weights/fetch/catalogue.h"
 #include "weights/weights.h"
 #include "graph/norms.h"
@@ -61,15 +63,27 @@ static bool seems_begun(const struct tdmi_train_config *config, tdmi_arena *aren
     return options->run && options->resume && tdmi_checkpoint_exists(arena, options->run);
 }
 
+tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err)
+{
+    const struct tdm_weights_known *known;
+    char path[1024];
+    bool is_here = false;
+    *name = NULL;
+    for (int i = 0; !*name && (known = tdm_weights_known_at(i)) != NULL; i++) {
+        TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s",
+                known->name);
+        *name = is_here ? known->name : NULL;
+    }
+    return TDM_OK;
+}
+
 /* Without --model and --weights: those of the resumed run, else the first published weights, by
  * preference, whose file is on this machine. */
 static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena *arena,
                                     tdm_error *err)
 {
     struct tdm_train_options *options = &config->options;
-    const struct tdm_weights_known *known;
-    tdm_json_document *words = NULL;
-    char path[1024];
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
     if (options->resume && options->run) {
         struct tdm_train_options recorded = *options;
         TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
@@ -78,20 +92,10 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
             options->model = tdmi_arena_copy(arena, recorded.model);
         if (words && recorded.weights)
             options->weights = tdmi_arena_copy(arena, recorded.weights);
-        tdm_json_document_free(words);
         if (options->model || options->weights)
             return TDM_OK;
     }
-    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
-        bool is_here = false;
-        TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s",
-                known->name);
-        if (is_here) {
-            options->weights = known->name;
-            return TDM_OK;
-        }
-    }
-    return TDM_OK;
+    return tdmi_pretrained_name_at_hand(&options->weights, err);
 }
 
 tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
@@ -141,9 +145,7 @@ static tdm_status look_for_ours(struct tdmi_pretrained *pretrained, tdmi_arena *
         return TDM_OK;
     pretrained->hashes =
         tdmi_arena_alloc(arena, (size_t)trained->n_values + 1, sizeof *pretrained->hashes);
-    if (!pretrained->hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "storing the hashes of the model's images: out of memory");
+    TDMI_CHECK_MEMORY(pretrained->hashes, err);
     memcpy(pretrained->hashes, trained->data, trained->bytes);
     pretrained->n_hashes = trained->n_values;
     tdmi_hashes_sort(pretrained->hashes, pretrained->n_hashes);
@@ -155,8 +157,7 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
     const struct tdm_train_options *options = &session->config.options;
     const int n = tdmi_source_classes(session->data.source);
     const char **classes = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof *classes);
-    if (!classes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", n);
+    TDMI_CHECK_MEMORY(classes, err);
     for (int i = 0; i < n; i++)
         classes[i] = tdmi_source_class(session->data.source, i);
     const struct tdmi_import_request request = {.network = session->pretrained.network,
@@ -172,28 +173,25 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
 tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_import *base = &session->pretrained.import;
-    tdmi_weights *weights = NULL;
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
     if (session->network.graph)
         return TDM_OK;
     TDM_TRY(tdmi_weights_open(session->pretrained.path, &weights, err), err,
             "beginning with --weights");
-    tdm_status status = look_for_ours(&session->pretrained, &session->arena, weights, err);
-    if (status == TDM_OK)
-        status = import(session, weights, err);
-    tdmi_weights_close(weights);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "beginning with the weights of %s", session->pretrained.path);
-    session->network.graph = base->graph;
-    base->graph = NULL;
-    session->network.host.lineage = base->lineage;
-    if (session->pretrained.published && !session->network.host.lineage.licence)
-        session->network.host.lineage.licence = session->pretrained.published->licence;
-    take_network(&session->network, base->network, base->shard, base->learning_rate);
+    const char *path = session->pretrained.path;
+    struct tdmi_train_network *network = &session->network;
+    TDM_TRY(look_for_ours(&session->pretrained, &session->arena, weights, err), err,
+            "beginning with the weights of %s", path);
+    TDM_TRY(import(session, weights, err), err, "beginning with the weights of %s", path);
+    network->graph = tdmi_take(&base->graph);
+    network->host.lineage = base->lineage;
+    if (session->pretrained.published && !network->host.lineage.licence)
+        network->host.lineage.licence = session->pretrained.published->licence;
+    take_network(network, base->network, base->shard, base->learning_rate);
     TDM_TRY(tdmi_session_find_freeze_point(session, err), err, "beginning with the weights of %s",
-            session->pretrained.path);
-    if (tdmi_freeze_has_base(session->network.graph, session->network.first_trained))
-        session->config.network_rate =
-            session->network.definition.learning_rate; /* the head's rate needs the split */
+            path);
+    if (tdmi_freeze_has_base(network->graph, network->first_trained)) /* its rate: open.c */
+        session->config.network_rate = network->definition.learning_rate;
     else
         session->config.rate_fraction = tdmi_rates_part(&session->config.options);
     return TDM_OK;

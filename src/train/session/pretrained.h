@@ -19,6 +19,8 @@ struct tdmi_pretrained {
     int64_t n_hashes;
 };
 
+/* The first published weights, by preference, whose file is on this machine; else NULL. */
+tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err) TDM_MUST_USE;
 /* Which file --weights means, and of which network it is where --model does not say; without both,
  * what the resumed run was started with, else published weights that are on this machine. */
 tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

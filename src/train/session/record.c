@@ -214,7 +214,6 @@ bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_te
     const tdm_json_value *recorded = tdmi_run_recorded(record->run, "result");
     const tdm_json_value *after = tdm_json_member(recorded, "after_best");
     const tdm_json_value *features = tdm_json_member(recorded, "features");
-    const tdm_json_value *cached = tdm_json_member(recorded, "cached");
     result->test = tdmi_review_score(tdm_json_member(recorded, "test"));
     if (tdmi_run_found(record->run) != TDMI_RUN_FINISHED ||
         whole(recorded, "steps") != result->steps || (has_test && result->test.n == 0))
@@ -222,7 +221,7 @@ bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_te
     result->seconds = number(recorded, "seconds");
     result->images_per_second = number(recorded, "images_per_second");
     result->skipped = whole(recorded, "skipped");
-    result->cached = tdm_json_as_bool(cached, false);
+    result->cached = tdm_json_as_bool(tdm_json_member(recorded, "cached"), false);
     result->features = (struct tdm_features){.rows = whole(features, "rows"),
                                              .reused = whole(features, "reused"),
                                              .checked = whole(features, "checked"),

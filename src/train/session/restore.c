@@ -59,25 +59,15 @@ static int by_hash(const void *a, const void *b)
     return (left->item > right->item) - (left->item < right->item);
 }
 
-static int by_item(const void *a, const void *b)
-{
-    const struct candidate *left = a, *right = b;
-    return (left->item > right->item) - (left->item < right->item);
-}
-
 /* The images with the lowest content hashes: the choice does not depend on the order of files. */
 static tdm_status choose(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const int64_t n = session->data.split.n_train;
-    struct candidate *all = tdmi_alloc((size_t)n, sizeof *all);
+    TDMI_AT_END(tdmi_free_at) struct candidate *all = NULL;
+    TDMI_TRY(TDMI_NEW(all, n, err));
     it->n_items = n < most_pictures ? n : most_pictures;
-    it->items = tdmi_alloc((size_t)it->n_items, sizeof *it->items);
-    if (!all || !it->items) {
-        tdmi_free(all);
-        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld images: out of memory",
-                        (long long)n);
-    }
+    TDMI_TRY(TDMI_NEW(it->items, it->n_items, err));
     for (int64_t i = 0; i < n; i++) {
         all[i].item = session->data.split.train[i];
         all[i].hash = session->data.contents.hashes[all[i].item];
@@ -85,13 +75,12 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
     qsort(all, (size_t)n, sizeof *all, by_hash);
     tdmi_xxh64 hash;
     tdmi_xxh64_init(&hash, 0);
-    for (int64_t i = 0; i < it->n_items; i++)
+    for (int64_t i = 0; i < it->n_items; i++) {
         tdmi_xxh64_add(&hash, &all[i].hash, sizeof all[i].hash);
-    it->content = tdmi_xxh64_result(&hash);
-    qsort(all, (size_t)it->n_items, sizeof *all, by_item);
-    for (int64_t i = 0; i < it->n_items; i++)
         it->items[i] = all[i].item;
-    tdmi_free(all);
+    }
+    it->content = tdmi_xxh64_result(&hash);
+    tdmi_hashes_sort((uint64_t *)it->items, it->n_items); /* items are not below 0 */
     return TDM_OK;
 }
 
@@ -127,18 +116,14 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
     for (int i = 0; i < it->n_kept; i++)
         it->pixels[i] = it->kept + (size_t)i * bytes;
     const struct tdmi_shard shard = {.n = it->n_kept, .pixels = it->pixels};
-    TDM_TRY(tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
-                             session->compute.pool, err),
-            err, "looking at logits");
+    TDMI_TRY(tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
+                              session->compute.pool, err));
     tdmi_executor_measure(lane, tdmi_values_trained(&session->network), &shard,
                           it->plan->graph->n_nodes, NULL);
-    TDM_TRY(session->compute.backend->stream.wait(tdmi_executor_stream(lane), err), err,
-            "looking at logits");
-    return TDM_WRAP(err,
-                    session->compute.backend->memory.download(
-                        tdmi_executor_stream(lane), logits, tdmi_executor_logits(lane),
-                        sizeof *logits * outputs * (size_t)it->n_kept, err),
-                    "looking at logits");
+    TDMI_TRY(session->compute.backend->stream.wait(tdmi_executor_stream(lane), err));
+    return session->compute.backend->memory.download(
+        tdmi_executor_stream(lane), logits, tdmi_executor_logits(lane),
+        sizeof *logits * outputs * (size_t)it->n_kept, err);
 }
 
 /* Collects the readable images of a batch. */
@@ -215,7 +200,7 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     char skipped[TDMI_PROBLEM_BYTES];
-    tdmi_loader *loader;
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = NULL;
     const struct tdmi_loader_options options = {
         .source = session->data.source,
         .preprocess = *tdmi_graph_preprocess(session->network.graph),
@@ -239,7 +224,6 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
         tdmi_record_note(&session->record, "batch norms are measured without an image: %s",
                          skipped);
-    tdmi_loader_close(loader);
     return status;
 }
 
@@ -287,32 +271,26 @@ static tdm_status reserve(struct measuring *it, tdm_error *err)
                                               .device = session->compute.device,
                                               .most_workspace = session->compute.most_workspace,
                                               .is_apart = true};
-    TDM_TRY(
-        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err),
-        err, "planning to measure batch norms");
-    TDM_TRY(tdmi_packed_open(it->plan, session->compute.device, &it->packed, err), err,
-            "preparing to measure batch norms");
+    TDMI_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err));
+    TDMI_TRY(tdmi_packed_open(it->plan, session->compute.device, &it->packed, err));
     it->width = tdmi_norms_sums(session->network.graph, it->first);
-    it->rows = tdmi_alloc((size_t)n_shards(it, batch_pictures), (size_t)it->width * sizeof(double));
-    it->totals = tdmi_alloc((size_t)it->width, sizeof(double));
-    it->kept = tdmi_alloc((size_t)session->config.shard, tdmi_plan_sample_bytes(it->plan));
-    const size_t logits =
-        (size_t)session->config.shard * (size_t)tdmi_graph_logits(session->network.graph);
-    it->before = tdmi_alloc(logits, sizeof(float));
-    it->after = tdmi_alloc(logits, sizeof(float));
-    it->lanes = tdmi_alloc((size_t)tdmi_pool_threads(session->compute.pool), sizeof *it->lanes);
-    if (!it->rows || !it->totals || !it->kept || !it->before || !it->after || !it->lanes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to measure batch norms: out of memory");
-    for (it->n_lanes = 0; it->n_lanes < tdmi_pool_threads(session->compute.pool); it->n_lanes++) {
+    const size_t images = (size_t)session->config.shard;
+    const size_t logits = images * (size_t)tdmi_graph_logits(session->network.graph);
+    const int n_threads = tdmi_pool_threads(session->compute.pool);
+    TDMI_TRY(TDMI_NEW(it->rows, n_shards(it, batch_pictures) * it->width, err));
+    TDMI_TRY(TDMI_NEW(it->totals, it->width, err));
+    TDMI_TRY(TDMI_NEW(it->kept, images * tdmi_plan_sample_bytes(it->plan), err));
+    TDMI_TRY(TDMI_NEW(it->before, logits, err));
+    TDMI_TRY(TDMI_NEW(it->after, logits, err));
+    TDMI_TRY(TDMI_NEW(it->lanes, n_threads, err));
+    for (it->n_lanes = 0; it->n_lanes < n_threads; it->n_lanes++) {
         tdmi_executor **lane = &it->lanes[it->n_lanes];
-        TDM_TRY(tdmi_executor_open(it->plan, session->compute.device, lane, err), err,
-                "preparing to measure batch norms");
+        TDMI_TRY(tdmi_executor_open(it->plan, session->compute.device, lane, err));
         tdmi_executor_use(*lane, tdmi_packed_memory(it->packed));
     }
-    return TDM_WRAP(err,
-                    tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
-                                     session->compute.pool, err),
-                    "preparing to measure batch norms");
+    return tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
+                            session->compute.pool, err);
 }
 
 static void release(struct measuring *it)
@@ -349,8 +327,7 @@ static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_
     session->network.host.lineage.norms =
         tdmi_arena_printf(&session->arena, "measured over %lld pictures, content %s",
                           (long long)it->n_images, content);
-    if (!session->network.host.lineage.norms)
-        return TDM_FAIL(err, TDM_E_MEMORY, "recording what was measured: out of memory");
+    TDMI_CHECK_MEMORY(session->network.host.lineage.norms, err);
     return TDM_OK;
 }
 
@@ -358,30 +335,26 @@ static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     const double before = tdmi_record_seconds(&session->record);
-    tdm_status status = choose(it, err);
-    if (status == TDM_OK)
-        status = reserve(it, err);
-    if (status == TDM_OK)
-        status = read_and_measure(it, err);
-    if (status == TDM_OK)
-        status = restore_all(it, err);
+    TDMI_TRY(choose(it, err));
+    TDM_TRY(reserve(it, err), err, "preparing to measure batch norms");
+    TDMI_TRY(read_and_measure(it, err));
+    TDMI_TRY(restore_all(it, err));
     const double seconds = tdmi_record_seconds(&session->record) - before;
-    if (status == TDM_OK)
-        status = record(it, n_norms, seconds, err);
+    TDMI_TRY(record(it, n_norms, seconds, err));
     session->record.training_seconds += seconds;
-    if (status == TDM_OK)
-        tdmi_record_note(
-            &session->record,
-            "%d batch norms had been folded into the convolutions: means and "
-            "variances are measured again over %lld training images, in %.1f s, and scales and "
-            "shifts changed so that the network gives the same (logits moved by "
-            "at most %.1g of the largest)",
-            n_norms, (long long)it->n_images, seconds, it->moved);
-    return status;
+    tdmi_record_note(
+        &session->record,
+        "%d batch norms had been folded into the convolutions: means and "
+        "variances are measured again over %lld training images, in %.1f s, and scales and "
+        "shifts changed so that the network gives the same (logits moved by "
+        "at most %.1g of the largest)",
+        n_norms, (long long)it->n_images, seconds, it->moved);
+    return TDM_OK;
 }
 
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err)
 {
+    TDMI_AT_END(release)
     struct measuring it = {.session = session, .first = session->network.first_trained};
     const int n_norms = session->pretrained.path
                             ? tdmi_norms_count_folded(session->network.graph, it.first,
@@ -397,7 +370,6 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
                         session->pretrained.path, n_norms, session->compute.backend->name);
     TDM_TRY(tdmi_record_begin(session, err), err, "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
-    release(&it);
     if (status != TDM_OK)
         tdmi_record_end(&session->record, status);
     return TDM_WRAP(err, status, "giving batch norms their statistics back");

@@ -3,6 +3,7 @@
  * and does not fail the training.
  */
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "data/loader/loader.h"
 #include "tandem/runs.h"
 #include "train/evaluate/samples.h"
@@ -37,25 +38,17 @@ static struct tdmi_preprocess small(const struct tdmi_train_network *network)
 static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uint8_t *pixels,
                              tdmi_samples *samples, struct tdmi_sample *sample, tdm_error *err)
 {
-    tdmi_text bytes = {0};
-    tdmi_image image = {0};
-    tdm_status status = tdmi_image_reshape(&image, preprocess->width, preprocess->height, err);
-    if (status == TDM_OK) {
-        memcpy(image.pixels, pixels, (size_t)preprocess->width * (size_t)preprocess->height * 3);
-        status = tdmi_image_encode(&image, TDMI_IMAGE_JPEG, jpeg_quality, &bytes, err);
-    }
-    uint8_t *copy =
-        status == TDM_OK ? tdmi_arena_alloc(&samples->arena, bytes.length_bytes, 1) : NULL;
-    if (status == TDM_OK && !copy)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping an image: out of memory");
-    if (status == TDM_OK) {
-        memcpy(copy, bytes.bytes, bytes.length_bytes);
-        sample->jpeg = copy;
-        sample->jpeg_bytes = (int64_t)bytes.length_bytes;
-    }
-    tdmi_image_release(&image);
-    tdmi_text_release(&bytes);
-    return status;
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_TRY(tdmi_image_reshape(&image, preprocess->width, preprocess->height, err));
+    memcpy(image.pixels, pixels, (size_t)preprocess->width * (size_t)preprocess->height * 3);
+    TDMI_TRY(tdmi_image_encode(&image, TDMI_IMAGE_JPEG, jpeg_quality, &bytes, err));
+    uint8_t *copy = tdmi_arena_alloc(&samples->arena, bytes.length_bytes, 1);
+    TDMI_CHECK_MEMORY(copy, err);
+    memcpy(copy, bytes.bytes, bytes.length_bytes);
+    sample->jpeg = copy;
+    sample->jpeg_bytes = (int64_t)bytes.length_bytes;
+    return TDM_OK;
 }
 
 /* Reads the samples' images; an unreadable one leaves its sample without. */
@@ -63,7 +56,7 @@ static tdm_status read_pictures(const struct tdmi_session *session, const int64_
                                 tdmi_samples *samples, tdm_error *err)
 {
     const struct tdmi_batch *batch;
-    tdmi_loader *loader = NULL;
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = NULL;
     const struct tdmi_loader_options options = {
         .source = session->data.source,
         .preprocess = small(&session->network),
@@ -77,17 +70,14 @@ static tdm_status read_pictures(const struct tdmi_session *session, const int64_
     };
     const size_t picture_bytes =
         (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;
-    tdm_status status = tdmi_loader_open(&options, &loader, err);
-    if (status == TDM_OK)
-        status = tdmi_loader_seek(loader, 0, 0, err);
-    if (status == TDM_OK)
-        status = tdmi_loader_next(loader, &batch, err);
-    for (int p = 0; status == TDM_OK && p < batch->n; p++)
+    TDMI_TRY(tdmi_loader_open(&options, &loader, err));
+    TDMI_TRY(tdmi_loader_seek(loader, 0, 0, err));
+    TDMI_TRY(tdmi_loader_next(loader, &batch, err));
+    for (int p = 0; p < batch->n; p++)
         if (!*batch->problems[p])
-            status = write_jpeg(&options.preprocess, batch->pixels + (size_t)p * picture_bytes,
-                                samples, &samples->samples[p], err);
-    tdmi_loader_close(loader);
-    return status;
+            TDMI_TRY(write_jpeg(&options.preprocess, batch->pixels + (size_t)p * picture_bytes,
+                                samples, &samples->samples[p], err));
+    return TDM_OK;
 }
 
 static void drop_unread(tdmi_samples *samples)
@@ -126,20 +116,13 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
     const char *run = tdmi_run_path(session->record.run);
     const char *outcomes_path = tdmi_path_join(scratch, run, TDMI_OUTCOMES_NAME);
     const char *path = tdmi_path_join(scratch, run, TDMI_SAMPLES_NAME);
-    tdmi_outcomes outcomes;
-    tdmi_samples samples = {0};
-    if (!outcomes_path || !path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample images: out of memory");
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdmi_samples_release) tdmi_samples samples = {0};
+    TDMI_CHECK_MEMORY(outcomes_path && path, err);
     TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample images");
-    tdmi_arena_init(&samples.arena, 0);
-    tdm_status status = gather(session, &outcomes, &samples, err);
-    if (status == TDM_OK)
-        status = tdmi_run_check(session->record.run, err);
-    if (status == TDM_OK)
-        status = tdmi_samples_save(&samples, path, err);
-    tdmi_samples_release(&samples);
-    tdmi_outcomes_release(&outcomes);
-    return status;
+    TDMI_TRY(gather(session, &outcomes, &samples, err));
+    TDMI_TRY(tdmi_run_check(session->record.run, err));
+    return tdmi_samples_save(&samples, path, err);
 }
 
 static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, tdm_error *err)
@@ -147,8 +130,7 @@ static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, 
     const char *run = tdmi_run_path(session->record.run);
     const char *path = tdmi_path_join(scratch, run, TDM_REPORT_NAME);
     tdm_runs *runs = NULL;
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the report: out of memory");
+    TDMI_CHECK_MEMORY(path, err);
     TDM_TRY(tdm_runs_read(&run, 1, &runs, err), err, "writing a report");
     tdm_status status = tdm_runs_report(runs, path, err);
     tdm_runs_close(runs);
@@ -162,13 +144,11 @@ static void try_to(struct tdmi_session *session,
 {
     tdm_error why = {0};
     char text[TDM_ERROR_TEXT_BYTES];
-    tdmi_arena scratch;
-    tdmi_arena_init(&scratch, 0);
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     if (make(session, &scratch, &why) != TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
         tdmi_record_note(&session->record, "%s: %s", what_is_missing, text);
     }
-    tdmi_arena_release(&scratch);
 }
 
 void tdmi_session_keep_samples(struct tdmi_session *session)

@@ -4,6 +4,7 @@
  * earlier scores.
  */
 #include "base/file/file.h"
+#include "base/scope.h"
 #include "tandem/event.h"
 #include "train/evaluate/metrics.h"
 #include "train/report/review.h"
@@ -15,23 +16,20 @@ static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_progress *progress = &session->progress;
     const struct tdmi_train_network *network = &session->network;
     const tdmi_graph *graph = network->graph;
-    struct tdmi_model_file best;
+    TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file best = {0};
     if (progress->best_step == progress->step)
         return TDM_OK;
     const char *path =
         tdmi_path_join(&session->arena, tdmi_run_path(session->record.run), "best.safetensors");
-    if (!path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
+    TDMI_CHECK_MEMORY(path, err);
     TDM_TRY(tdmi_model_file_load(path, &best, err), err, "taking the best weights");
-    tdm_status status = TDM_OK;
     if (best.graph->param_values != graph->param_values ||
         best.graph->state_values != graph->state_values)
-        status = TDM_FAIL(err, TDM_E_INPUT, "%s holds another network than the run's", path);
-    else
-        status = tdmi_values_upload(session, network->mean_params != NULL, best.params, best.states,
-                                    err);
-    tdmi_model_file_release(&best);
-    return TDM_WRAP(err, status, "placing the best weights");
+        return TDM_FAIL(err, TDM_E_INPUT, "%s holds another network than the run's", path);
+    return TDM_WRAP(
+        err,
+        tdmi_values_upload(session, network->mean_params != NULL, best.params, best.states, err),
+        "placing the best weights");
 }
 
 static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_outcomes *outcomes,
@@ -39,10 +37,9 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
 {
     struct tdm_metrics metrics = {0};
     int64_t skipped = 0;
-    TDM_TRY(place_best(session, err), err, "testing");
-    TDM_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
-                                tdmi_values_evaluated(&session->network), err),
-            err, "testing");
+    TDMI_TRY(place_best(session, err));
+    TDMI_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
+                                 tdmi_values_evaluated(&session->network), err));
     TDM_TRY(tdmi_session_evaluate(session, feed, session->data.split.n_test, "testing", outcomes,
                                   &skipped, err),
             err, "testing");
@@ -51,8 +48,7 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
                         "training was over, and the test was stopped on request; --resume runs the "
                         "test and ends");
     tdmi_data_report_skipped(&session->record, feed);
-    TDM_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err), err,
-            "testing");
+    TDMI_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err));
     result->test = metrics.score;
     result->skipped += skipped;
     tdm_metrics_release(&metrics);
@@ -79,8 +75,8 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
     const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "result");
     const tdm_score before = tdmi_review_score(tdm_json_member(recorded, "test"));
     const int best_before = (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0);
-    tdmi_outcomes outcomes = {0};
-    tdmi_feed *feed = NULL;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *feed = NULL;
     tdmi_record_recall_tests(&session->record, result);
     if (before.n > 0 && best_before == result->best_epoch) {
         result->test = before;
@@ -90,13 +86,8 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
         keep_before(&session->record, before, best_before, result);
     tdmi_feed_close(session->data.train_feed); /* its memory is free for the test's */
     session->data.train_feed = NULL;
-    tdm_status status = tdmi_outcomes_open(&outcomes, session->network.host.n_classes,
-                                           session->data.split.n_test, err);
-    if (status == TDM_OK)
-        status = tdmi_session_open_test(session, &feed, err);
-    if (status == TDM_OK)
-        status = evaluator(session, feed, &outcomes, result, err);
-    tdmi_feed_close(feed);
-    tdmi_outcomes_release(&outcomes);
-    return status;
+    TDMI_TRY(tdmi_outcomes_open(&outcomes, session->network.host.n_classes,
+                                session->data.split.n_test, err));
+    TDMI_TRY(tdmi_session_open_test(session, &feed, err));
+    return evaluator(session, feed, &outcomes, result, err);
 }

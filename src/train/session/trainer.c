@@ -105,8 +105,7 @@ static tdm_status scale_rates(struct tdmi_session *session, tdm_error *err)
     if (!session->trainer.rate_parts)
         session->trainer.rate_parts = tdmi_arena_alloc(&session->arena, (size_t)graph->n_params,
                                                        sizeof *session->trainer.rate_parts);
-    if (!session->trainer.rate_parts)
-        return TDM_FAIL(err, TDM_E_MEMORY, "rates of %d tensors: out of memory", graph->n_params);
+    TDMI_CHECK_MEMORY(session->trainer.rate_parts, err);
     for (int i = 0; i < graph->n_nodes; i++)
         for (int j = 0; j < graph->nodes[i].n_params; j++)
             session->trainer.rate_parts[graph->nodes[i].first_param + j] =
@@ -145,8 +144,7 @@ tdm_status tdmi_session_weigh_classes(struct tdmi_session *session, tdm_error *e
         return TDM_OK;
     int64_t *counts = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *counts);
     float *weights = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *weights);
-    if (!counts || !weights)
-        return TDM_FAIL(err, TDM_E_MEMORY, "weighing %d classes: out of memory", classes);
+    TDMI_CHECK_MEMORY(counts && weights, err);
     for (int64_t i = 0; i < split->n_train; i++)
         counts[tdmi_source_item(session->data.source, split->train[i]).label]++;
     for (int c = 0; c < classes; c++)
@@ -165,13 +163,31 @@ static tdm_status open_evaluators(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_evaluator_open(network->evaluation_plan, compute->device, compute->pool,
                                 session->data.max_batch, &evaluation->evaluator, err),
             err, "preparing validation");
-    TDM_TRY(tdmi_plans_make_test(session, compute->device, compute->most_workspace,
-                                 &network->test_plan, err),
-            err, "preparing the model's self-test");
+    TDMI_TRY(tdmi_plans_make_test(session, compute->device, compute->most_workspace,
+                                  &network->test_plan, err));
     if (network->test_plan)
         TDM_TRY(tdmi_evaluator_open(network->test_plan, compute->device, compute->pool, 1,
                                     &evaluation->test_evaluator, err),
                 err, "preparing the model's self-test");
+    return TDM_OK;
+}
+
+tdm_status tdmi_trainer_open_update(const struct tdmi_session *session, int first_trained,
+                                    tdmi_step *step, tdmi_update **update, tdm_error *err)
+{
+    const struct tdmi_compute *compute = &session->compute;
+    const struct tdmi_train_network *network = &session->network;
+    const struct tdmi_trainer *trainer = &session->trainer;
+    TDM_TRY(tdmi_update_open(network->graph, first_trained, compute->backend, compute->device,
+                             trainer->optimizer, compute->pool, network->params, network->states,
+                             trainer->slots, update, err),
+            err, "preparing the optimizer");
+    if (session->config.keeps_statistics)
+        tdmi_update_keep_statistics(*update);
+    if (trainer->loss_scale)
+        tdmi_update_loss_scale(*update, trainer->loss_scale);
+    if (tdmi_compute_queues(compute))
+        tdmi_update_use_stream(*update, tdmi_step_stream(step));
     return TDM_OK;
 }
 
@@ -185,27 +201,16 @@ tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *er
                            &trainer->step, err),
             err, "preparing training");
     TDMI_TRY(open_evaluators(session, err));
-    TDM_TRY(tdmi_update_open(network->graph, network->first_trained, compute->backend,
-                             compute->device, trainer->optimizer, compute->pool, network->params,
-                             network->states, trainer->slots, &trainer->update, err),
-            err, "preparing the optimizer");
-    if (session->config.keeps_statistics)
-        tdmi_update_keep_statistics(trainer->update);
-    if (trainer->loss_scale)
-        tdmi_update_loss_scale(trainer->update, trainer->loss_scale);
-    if (tdmi_compute_queues(compute))
-        tdmi_update_use_stream(trainer->update, tdmi_step_stream(trainer->step));
+    TDMI_TRY(tdmi_trainer_open_update(session, network->first_trained, trainer->step,
+                                      &trainer->update, err));
     return scale_rates(session, err);
 }
 
 void tdmi_trainer_release(struct tdmi_session *session)
 {
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
-        if (session->trainer.slots[i])
-            session->compute.backend->memory.free(session->compute.device,
-                                                  session->trainer.slots[i]);
-    if (session->trainer.loss_scale)
-        session->compute.backend->memory.free(session->compute.device, session->trainer.loss_scale);
+        tdmi_compute_free(&session->compute, session->trainer.slots[i]);
+    tdmi_compute_free(&session->compute, session->trainer.loss_scale);
 }
 
 /* ---- averages of weights (--ema) ---------------------------------------------------------- */
@@ -214,18 +219,17 @@ void tdmi_trainer_release(struct tdmi_session *session)
  * checkpoint holds the trained values too. */
 static tdm_status reserve_averages(struct tdmi_session *session, tdm_error *err)
 {
-    const size_t params = (size_t)session->network.graph->param_values;
-    const size_t states = (size_t)session->network.graph->state_values + 1;
+    struct tdmi_train_network *network = &session->network;
+    struct tdmi_model_file *host = &network->host;
+    const size_t params = (size_t)network->graph->param_values;
+    const size_t states = (size_t)network->graph->state_values + 1;
     const struct tdmi_memory_table *memory = &session->compute.backend->memory;
-    struct tdmi_model_file *host = &session->network.host;
-    session->network.mean_params = memory->alloc(session->compute.device, sizeof(float) * params);
-    session->network.mean_states = memory->alloc(session->compute.device, sizeof(float) * states);
+    network->mean_params = memory->alloc(session->compute.device, sizeof(float) * params);
+    network->mean_states = memory->alloc(session->compute.device, sizeof(float) * states);
     host->raw_params = tdmi_arena_alloc(&session->arena, params, sizeof(float));
     host->raw_states = tdmi_arena_alloc(&session->arena, states, sizeof(float));
-    if (!session->network.mean_params || !session->network.mean_states || !host->raw_params ||
-        !host->raw_states)
-        return TDM_FAIL(err, TDM_E_MEMORY, "reserving averages of %zu parameters: out of memory",
-                        params);
+    TDMI_CHECK_MEMORY(
+        network->mean_params && network->mean_states && host->raw_params && host->raw_states, err);
     return TDM_OK;
 }
 
@@ -251,8 +255,8 @@ tdm_status tdmi_session_open_average(struct tdmi_session *session, tdm_error *er
     const struct tdmi_train_network *network = &session->network;
     if (!(session->config.options.ema > 0.0))
         return TDM_OK;
-    const tdm_status status = network->mean_params ? TDM_OK : fill_averages(session, err);
-    if (status == TDM_OK)
-        tdmi_update_average(session->trainer.update, network->mean_params, network->mean_states);
-    return status;
+    if (!network->mean_params)
+        TDMI_TRY(fill_averages(session, err));
+    tdmi_update_average(session->trainer.update, network->mean_params, network->mean_states);
+    return TDM_OK;
 }

@@ -33,5 +33,10 @@ tdm_status tdmi_trainer_open_scale(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_trainer_fetch_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_trainer_report_skipped(const struct tdmi_session *session);
 
+/* Opens the update of the nodes from first_trained on, which follows that step. */
+tdm_status tdmi_trainer_open_update(const struct tdmi_session *session, int first_trained,
+                                    tdmi_step *step, tdmi_update **update,
+                                    tdm_error *err) TDM_MUST_USE;
+
 /* Notes how much GPU memory recordings of the step have taken. */
 void tdmi_trainer_note_recorded(struct tdmi_session *session);

@@ -2,6 +2,7 @@
  * The freeze point of a training: chosen by --freeze and --unfreeze, recorded, and moved between
  * epochs (the schedule itself is in freeze.h).
  */
+#include "base/scope.h"
 #include "graph/norms.h"
 #include "train/session/session.h"
 #include "train/stopping.h"
@@ -15,11 +16,11 @@ static void take_recorded_freeze_point(struct tdmi_session *session)
     const int64_t first = tdmi_record_integer(&session->record, "first_trained", 0);
     const int64_t last = tdmi_record_integer(&session->record, "thaws_to", first);
     const int64_t head = tdmi_record_integer(&session->record, "head", 0);
-    session->network.unfreeze.first = first > 0 && first < n ? (int)first : 0;
-    session->network.unfreeze.last =
-        last > 0 && last < session->network.unfreeze.first ? (int)last : 0;
+    struct tdmi_unfreeze *unfreeze = &session->network.unfreeze;
+    unfreeze->first = first > 0 && first < n ? (int)first : 0;
+    unfreeze->last = last > 0 && last < unfreeze->first ? (int)last : 0;
     if (session->config.options.unfreeze == 0)
-        session->network.unfreeze.last = session->network.unfreeze.first;
+        unfreeze->last = unfreeze->first;
     session->network.head =
         head > 0 && head < n ? (int)head : tdmi_freeze_head(session->network.graph);
 }
@@ -28,24 +29,20 @@ static void take_recorded_freeze_point(struct tdmi_session *session)
 static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->config.options;
-    const int n_norms = tdmi_norms_count(session->network.graph, 0);
-    if (session->config.keeps_statistics &&
-        tdmi_norms_count(session->network.graph, session->network.unfreeze.last) == 0)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn frozen is about batch norms that are trained, and of the %d "
-                        "of %s none is (--freeze %s); leave it out, or freeze less",
-                        n_norms, session->network.definition.name, options->freeze);
-    if (session->config.shares_statistics && n_norms == 0)
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_network *network = &session->network;
+    const int n_norms = tdmi_norms_count(network->graph, 0);
+    if (config->shares_statistics && n_norms == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --bn batch is about batch norms, and %s has none; leave it out",
-                        session->network.definition.name);
-    if (session->config.shares_statistics &&
-        tdmi_norms_count(session->network.graph, session->network.unfreeze.last) == 0)
+                        network->definition.name);
+    if ((config->shares_statistics || config->keeps_statistics) &&
+        tdmi_norms_count(network->graph, network->unfreeze.last) == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn batch is about batch norms that are trained, and of the %d of "
+                        "option --bn %s is about batch norms that are trained, and of the %d of "
                         "%s none is (--freeze %s); leave it out, or freeze less",
-                        n_norms, session->network.definition.name, options->freeze);
-    if (options->layer_decay < 1.0 && session->network.unfreeze.last >= session->network.head)
+                        options->bn, n_norms, network->definition.name, options->freeze);
+    if (options->layer_decay < 1.0 && network->unfreeze.last >= network->head)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --layer-decay is %g, but no layer before the head is trained "
                         "(--freeze %s); leave it out, or freeze less",
@@ -55,18 +52,17 @@ static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
 
 static tdm_status choose_freeze_point(struct tdmi_session *session, tdm_error *err)
 {
+    struct tdmi_train_network *network = &session->network;
+    struct tdmi_unfreeze *unfreeze = &network->unfreeze;
+    const struct tdmi_pretrained *pretrained = &session->pretrained;
     const char *word = session->config.options.freeze;
     const bool unfreezes = session->config.options.unfreeze > 0;
     if (session->config.is_freeze_auto)
-        word = session->pretrained.path && session->pretrained.import.has_new_head && !unfreezes
-                   ? "base"
-                   : "none";
-    TDM_TRY(tdmi_freeze_point(session->network.graph, word, &session->network.unfreeze.last, err),
-            err, "option --freeze");
-    session->network.head = tdmi_freeze_head(session->network.graph);
-    session->network.unfreeze.first =
-        unfreezes ? session->network.head : session->network.unfreeze.last;
-    if (unfreezes && session->network.unfreeze.last >= session->network.unfreeze.first)
+        word = pretrained->path && pretrained->import.has_new_head && !unfreezes ? "base" : "none";
+    TDM_TRY(tdmi_freeze_point(network->graph, word, &unfreeze->last, err), err, "option --freeze");
+    network->head = tdmi_freeze_head(network->graph);
+    unfreeze->first = unfreezes ? network->head : unfreeze->last;
+    if (unfreezes && unfreeze->last >= unfreeze->first)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --unfreeze: --freeze %s leaves nothing before the head to unfreeze",
                         session->config.options.freeze);
@@ -104,19 +100,18 @@ tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session, tdm_erro
     const bool is_recorded = record->run && tdmi_run_recorded(record->run, "data");
     const bool has_checkpoint =
         is_recorded && tdmi_checkpoint_exists(&session->arena, tdmi_run_path(record->run));
-    tdm_status status = TDM_OK;
     network->unfreeze.every = config->options.unfreeze;
     network->unfreeze.layers = config->options.unfreeze_layers;
     if (has_checkpoint)
         take_recorded_freeze_point(session);
     else
-        status = choose_freeze_point(session, err);
-    if (status == TDM_OK && is_recorded && !has_checkpoint)
-        status = check_recorded_freeze_point(session, err);
-    else if (status == TDM_OK && !is_recorded)
-        status = check_idle(session, err);
+        TDMI_TRY(choose_freeze_point(session, err));
+    if (!is_recorded)
+        TDMI_TRY(check_idle(session, err));
+    else if (!has_checkpoint)
+        TDMI_TRY(check_recorded_freeze_point(session, err));
     network->first_trained = network->unfreeze.first;
-    return status;
+    return TDM_OK;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */

@@ -47,8 +47,6 @@ static void release(struct kept *kept)
     *kept = (struct kept){0};
 }
 
-TDMI_POINTER_RELEASE(tdmi_feed, tdmi_feed_close)
-
 tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed, tdm_error *err)
 {
     const tdm_status status = TDMI_NEW(*feed, 1, err);

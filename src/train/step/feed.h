@@ -33,6 +33,7 @@ tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed,
 tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed,
                                tdm_error *err) TDM_MUST_USE;
 void tdmi_feed_close(tdmi_feed *feed);
+TDMI_POINTER_RELEASE(tdmi_feed, tdmi_feed_close)
 
 /* Before the first batch of a feed of rows: keeps rows in this table. Each row is added when it is
  * first used, and batches name rows by number. The table is lent and must have room for all. */

@@ -211,7 +211,12 @@ expect_exit 2 "$TANDEM" train parts --split 0.5,0.6 -o runs/x
 expect_stderr_matches '^tandem: --split takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1; found '
 mv parts/val parts/test
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/free
-expect_stderr_matches '^28 images of 2 classes: 14 for training, 14 for validation$'
+expect_stderr_matches '^48 images of 2 classes: 14 for training, 14 for validation, 20 for the test$'
+expect_stdout_matches '^  test +[0-9.]+ % right .* of 20$'
+expect_true "no test is advised where the source gives one" sh -c '! grep -q "0\.8,0\.1,0\.1" "$1"' - "$out"
+expect_exit 0 "$TANDEM" train parts -o runs/free --resume --epochs 2
+expect_exit 0 "$TANDEM" evaluate runs/free parts --part test --json
+expect_same "20 0" "$(json_value n) $(json_value trained_on)" "its test is evaluated alone"
 
 # ---- a part that is kept for the end -------------------------------------------------------
 set -- pictures --model lenet5 --epochs 4 --batch 8
@@ -241,7 +246,7 @@ expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25
 expect_stderr_matches 'option --split-test is none, but the run was started with 0.25; leave it out'
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --batch 8 --lr 0.003 --epochs 1 --split 0.5,0.25,0.25 -o runs/twice-tested --json
 loss=$(json_value test.loss)
-expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not judged before"
+expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not evaluated before"
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --epochs 20
 expect_stdout_matches '^ +tested 2 times, since the run was resumed'
 expect_stderr_matches 'the test was evaluated before, after epoch 1, .* so the result keeps both$'
@@ -258,10 +263,11 @@ expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25 -o runs/untested
 expect_stdout_matches 'it chose the epoch, so it is a little better than on new images'
 expect_exit 0 "$TANDEM" prepare pictures -o table --size 28 --split 0.5,0.25,0.25
 expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 --split 0.5,0.25,0.25 -o runs/table --json
-expect_same 12 "$(json_value test.n)" "the test that was prepared is judged, too"
-expect_stderr_matches ', as the source says: of --split only the test at the end has an effect$'
+expect_same 12 "$(json_value test.n)" "the test part of a table is evaluated, too"
+expect_stderr_matches ', as the source says: --split has no effect$'
 expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 -o runs/table2 --json
-expect_same None "$(json_value test)" "and only where one is asked for"
+expect_same 12 "$(json_value test.n)" "also without --split"
+expect_stderr_matches '^48 images of 2 classes: 24 for training, 12 for validation, 12 for the test, as the source says$'
 expect_exit 2 "$TANDEM" prepare pictures -o table2 --split 0.5,0.25,0.1
 expect_stderr_matches 'three parts that sum to 1, or two, are accepted$'
 

@@ -1,4 +1,4 @@
-# The usual learning rate of a head on a frozen base follows how many pictures train; it is recorded,
+# The default learning rate of a head on a frozen base follows the number of training images; it is recorded,
 # so that a resumed run has it, and a given rate stays the same.
 . "$SOURCE/tests/cli/lib.sh"
 export TANDEM_HOME="$temp/home"

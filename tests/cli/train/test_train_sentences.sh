@@ -4,7 +4,7 @@ export TANDEM_HOME="$temp/home"
 
 "$TANDEM" synth pictures --classes 3 --per-class 12 --size 16 --quiet >/dev/null
 expect_exit 0 "$TANDEM" train pictures -o base --model lenet5 --epochs 1
-expect_true "every class has pictures that judge, or it is said" sh -c '! grep -q "no validation image" "$1"' - "$err"
+expect_true "every class has validation images, or a message says so" sh -c '! grep -q "no validation image" "$1"' - "$err"
 
 # ---- classes and files -----------------------------------------------------------------------
 mkdir one empty empty/a empty/b

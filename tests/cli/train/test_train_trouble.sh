@@ -1,5 +1,5 @@
-# train while what it stands on goes away: its run folder, its pictures, its disk, its store. It ends
-# with a sentence and the exit code of it, and what it kept is gone on with to the same bytes.
+# train while its run folder, images, disk or feature store disappears. It ends with a message and its exit status, and
+# resuming the run gives byte-identical files.
 . "$SOURCE/tests/cli/lib.sh"
 
 export TANDEM_HOME=$temp/home
@@ -160,16 +160,16 @@ parts=$(sed -n 's/.*it takes .*(\(.*\), the process itself .*/\1/p' "$err")
 expect_true "it says what of it is for what" test -n "$parts"
 expect_true "its record has it too" grep -Eq '"planned_bytes": ?[0-9]{8}' counted/run.json
 
-# What thaws later is told before the head is trained.
+# Memory of layers that are unfrozen later is reported before the head is trained.
 later="--weights counted --model mobilenetv2 --batch 48 --shard 4 --threads 2"
-expect_exit 0 "$TANDEM" train pictures -o thawed $later --freeze none --steps 1
-thawed=$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")
+expect_exit 0 "$TANDEM" train pictures -o unfrozen $later --freeze none --steps 1
+unfrozen=$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")
 expect_exit 0 "$TANDEM" train pictures -o later $later --unfreeze 1 --epochs 2
-expect_true "layers that thaw take what they take from the first step on" \
-    test "$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")" = "$thawed"
+expect_true "layers that are unfrozen later count from the first step on" \
+    test "$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")" = "$unfrozen"
 
 # What a process holds before it opens anything follows the state of the page cache: 17 and 18 MiB in
-# 14 runs of one hour, and 3 MiB apart once in another. Everything else is the same to the byte, and
+# 14 runs of one hour, and 3 MiB apart once in another. Everything else is byte-identical, and
 # a thread less saves more than the 8 MiB.
 if make_group && may_take $(((takes - 8) * 1048576)); then
     expect_exit 4 in_group "$TANDEM" train pictures -o little $large --threads 2

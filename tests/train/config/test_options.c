@@ -85,7 +85,7 @@ CHANGE(negative_threads, threads = -1)
 CHANGE(many_threads, threads = 5000)
 CHANGE(negative_checkpoint, checkpoint_every = -1)
 
-TEST(what_is_out_of_range_is_refused_by_name)
+TEST(values_out_of_range_are_refused_by_name)
 {
     static const struct {
         change *make;
@@ -239,7 +239,7 @@ CHANGE(new_augment, augment = "flip")
 CHANGE(new_step_limit, steps = 10)
 CHANGE(new_time_limit, minutes = 1.0)
 
-TEST(what_would_change_bits_is_refused_with_both_values)
+TEST(changes_of_bits_are_refused_with_both_values)
 {
     static const struct {
         change *make;
@@ -299,7 +299,7 @@ CHANGE(other_place, source = "elsewhere")
 CHANGE(other_run, run = "elsewhere")
 CHANGE(resumed, resume = true)
 
-TEST(limits_may_grow_and_what_keeps_the_bits_may_change)
+TEST(limits_may_grow_and_options_without_effect_on_bits_may_change)
 {
     static change *const changes[] = {more_epochs, no_epochs, other_threads, other_checkpoint,
                                       other_place, other_run, resumed};
@@ -350,7 +350,7 @@ TEST(the_record_is_accepted_as_options)
     tdm_json_document_free(document);
 }
 
-/* What nobody can have asked for is a damaged file, whoever asks for the run now. */
+/* A recorded value that no option accepts means a damaged file. */
 TEST(a_record_with_values_that_cannot_be_is_bad_input)
 {
     static const struct {
@@ -384,7 +384,7 @@ TEST(a_record_with_values_that_cannot_be_is_bad_input)
     tree_free(&tree);
 }
 
-TEST(null_is_what_is_left_to_others)
+TEST(null_leaves_an_option_unset)
 {
     static const char text[] =
         "{\"momentum\":null,\"weight-decay\":null,\"warmup\":null,\"lr\":null,"

@@ -1,4 +1,4 @@
-/* What the options on optimiser, learning rate and schedule come to. */
+/* Optimizer, learning rate and schedule that options resolve to. */
 #include "train/config/rates.h"
 #include "unit.h"
 

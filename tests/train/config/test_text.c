@@ -13,7 +13,7 @@ static tdm_json_document *must_read(const char *text)
     return document;
 }
 
-TEST(a_training_and_its_predictions_are_asked_for_in_text)
+TEST(training_and_prediction_take_options_as_text)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
@@ -52,7 +52,7 @@ TEST(a_training_and_its_predictions_are_asked_for_in_text)
 }
 
 /* Nothing but the new limit has to be said again. */
-TEST(going_on_reads_what_the_run_recorded)
+TEST(resuming_reads_the_recorded_options)
 {
     struct tree tree = quick_tree_new();
     char options[600], *answer = NULL;
@@ -87,7 +87,7 @@ TEST(going_on_reads_what_the_run_recorded)
     tree_free(&tree);
 }
 
-TEST(what_is_wrong_is_answered_in_sentences)
+TEST(errors_are_answered_in_sentences)
 {
     static const struct {
         const char *options, *words;

@@ -22,7 +22,7 @@ static int set_up(void **state)
     return 0;
 }
 
-TEST_WITH(what_a_frozen_base_makes_is_made_once, set_up, end_with_tree)
+TEST_WITH(features_of_a_frozen_base_are_computed_once, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result first = {.struct_bytes = sizeof first},
@@ -94,7 +94,7 @@ TEST_WITH(an_interrupted_run_on_rows_ends_with_the_same_bits, set_up, end_with_t
     options.schedule = "constant"; /* or its end would be another one */
     must_train(&options, (tdm_sink){0}, &result);
     options.run = below(tree, "cut");
-    /* In the middle of the second epoch. (A run that is to end there is judged there, too.) */
+    /* In the middle of the second epoch. (A run that ends there is also validated there.) */
     assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_11}, &result, &err),
                      TDM_E_STOPPED);
     tdm_stop_clear();
@@ -111,7 +111,7 @@ static void stop_at_features(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-TEST_WITH(a_run_stopped_while_features_are_computed_is_gone_on_with, set_up, end_with_tree)
+TEST_WITH(a_run_stopped_while_features_are_computed_is_resumed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -162,7 +162,7 @@ static void same_base(const char *a, const char *b)
     tdmi_weights_close(right);
 }
 
-TEST_WITH(what_is_frozen_keeps_its_bytes, set_up, end_with_tree)
+TEST_WITH(frozen_layers_keep_their_bytes, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -175,7 +175,7 @@ TEST_WITH(what_is_frozen_keeps_its_bytes, set_up, end_with_tree)
     same_base(below(tree, "base/best.safetensors"), below(tree, "none/best.safetensors"));
 }
 
-/* What validation counted on rows is what the model file says of the pictures. */
+/* Validation on cached features counts the same as evaluating the model file on images. */
 static void evaluated_as(const struct tree *tree, const struct tdm_train_options *options,
                          const struct tdm_train_result *result)
 {
@@ -282,7 +282,7 @@ static void falsify(const struct tree *tree)
     tdmi_store_close(store);
 }
 
-TEST_WITH(rows_that_are_not_what_is_computed_now_are_an_error, set_up, end_with_tree)
+TEST_WITH(rows_that_differ_from_those_computed_now_are_an_error, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};

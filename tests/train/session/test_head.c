@@ -1,6 +1,6 @@
 /*
- * What stands at the end of a network and what it is trained for: hidden layer, dropout, one logit
- * for two classes, smoothed labels, weighed classes.
+ * The head of a network and its loss: hidden layer, dropout, one logit for two classes, smoothed
+ * labels, class weights.
  */
 #include "train/pictures.h"
 #include "tandem/model.h"
@@ -18,7 +18,7 @@ static struct tree open_tree(int classes)
     return tree;
 }
 
-/* What validation counted, and what the model file gives of the same pictures, on any threads. */
+/* Validation counts the same as evaluating the model file on the same images. */
 static void evaluated_as(const struct tree *tree, const struct tdm_train_options *options,
                          const struct tdm_train_result *result, int classes)
 {
@@ -35,7 +35,7 @@ static void evaluated_as(const struct tree *tree, const struct tdm_train_options
     tdm_model_close(model);
 }
 
-TEST(two_classes_are_told_apart_by_one_logit)
+TEST(two_classes_need_one_logit)
 {
     struct tree tree = open_tree(2);
     struct tdm_train_options options = small_training(&tree);
@@ -67,7 +67,7 @@ TEST(more_classes_get_a_yes_or_no_each)
     tree_free(&tree);
 }
 
-/* Steps of training differ, what is judged with the same weights does not. */
+/* Training steps differ; validation with the same weights does not. */
 TEST(labels_are_smoothed_in_training_alone)
 {
     struct tree tree = open_tree(3);
@@ -76,7 +76,7 @@ TEST(labels_are_smoothed_in_training_alone)
                             smooth = {.struct_bytes = sizeof smooth};
     options.run = below(&tree, "plain");
     options.epochs = 1;
-    options.learning_rate = 1e-9; /* nothing is learnt: both judge the same weights */
+    options.learning_rate = 1e-9; /* nothing is learnt: both evaluate the same weights */
     must_train(&options, (tdm_sink){0}, &plain);
     options.run = below(&tree, "run");
     options.label_smoothing = 0.3;
@@ -102,7 +102,7 @@ TEST(classes_of_one_size_weigh_nothing_more)
     tree_free(&tree);
 }
 
-/* Of its pictures, how many are called what they are. */
+/* Correct predictions for images of the second class. */
 static int64_t right_of_second(const struct tree *tree, const char *weights)
 {
     struct tdm_train_options options = small_training(tree);
@@ -124,8 +124,8 @@ static int64_t right_of_second(const struct tree *tree, const char *weights)
     return correct;
 }
 
-/* 4 pictures of one class beside 40 of the other: unweighed, all are called the large one. */
-TEST(small_classes_are_heard)
+/* 4 images of one class and 40 of the other: without weights all are predicted as the large one. */
+TEST(class_weights_help_small_classes)
 {
     struct tree tree = quick_tree_new();
     setenv("TANDEM_HOME", below(&tree, "home"), 1);

@@ -55,7 +55,7 @@ TEST_WITH(damaged_rows_are_made_once_more, set_up, end_with_tree)
         must_train(&options, (tdm_sink){0}, &result);
         same_runs(tree, "whole", is_head ? "head" : "rows");
         assert_int_equal(result.features.rows, n_pictures);
-        /* Of a damaged head it is not known what the file had. */
+        /* A file with a damaged header no longer says which rows it had. */
         assert_int_equal(result.features.remade, is_head ? 0 : n_pictures);
         assert_int_equal(result.features.reused, is_head ? 0 : n_pictures);
     }

@@ -34,8 +34,8 @@ static char *slow(const char *words)
     return text;
 }
 
-/* Of a trained model: with norms that say nothing, as if they stood in the convolutions, or with
- * statistics that hardly move. */
+/* Options of a training on the changed weights of a trained model: its norms are the identity, as
+ * if folded into the convolutions, or have statistics that hardly move. */
 static struct tdm_train_options with_changed(const struct tree *tree, bool is_folded)
 {
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -111,7 +111,7 @@ TEST_WITH(folded_batch_norms_are_measured_before_they_are_trained, set_up, end_w
     options.run = below(tree, "threads");
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "threads");
-    /* What has statistics is not measured again. */
+    /* Norms that have statistics are not measured again. */
     heard.text[0] = '\0';
     options.weights = below(tree, "next");
     options.run = below(tree, "third");
@@ -119,7 +119,7 @@ TEST_WITH(folded_batch_norms_are_measured_before_they_are_trained, set_up, end_w
     assert_heard(&heard, "had been folded", false);
 }
 
-TEST_WITH(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits, set_up, end_with_tree)
+TEST_WITH(a_run_with_measured_norms_resumes_bit_identically, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -147,7 +147,7 @@ static bool says(const struct tree *tree, const char *path, const char *words)
 }
 
 /* And a run that goes on has them from its checkpoint. */
-TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with_tree)
+TEST_WITH(running_statistics_of_weights_follow_trained_layers, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -165,7 +165,7 @@ TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "cut");
-    /* Those that stay need not move. */
+    /* Statistics that are kept need no higher momentum. */
     heard.text[0] = '\0';
     options.bn = "frozen";
     options.resume = false;
@@ -174,8 +174,8 @@ TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with
     assert_heard(&heard, "running statistics", false);
 }
 
-/* What they do once they thaw does not matter to what a frozen base makes of pictures. */
-TEST_WITH(features_of_slow_norms_are_found_by_a_run_that_thaws_them, set_up, end_with_tree)
+/* The momentum of unfrozen norms does not change the features of a frozen backbone. */
+TEST_WITH(features_of_slow_norms_are_reused_by_a_run_that_unfreezes_them, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -184,7 +184,7 @@ TEST_WITH(features_of_slow_norms_are_found_by_a_run_that_thaws_them, set_up, end
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(result.features.rows, 60);
     assert_int_equal(result.features.reused, 0);
-    options.run = below(tree, "thaws");
+    options.run = below(tree, "unfreezes");
     options.freeze = "auto";
     options.unfreeze = 1;
     options.epochs = 2;
@@ -217,10 +217,10 @@ static void stops_while_measuring(const struct tdm_train_options *options, int n
     tdm_stop_clear();
     tdm_error_format(&err, text, sizeof text);
     if (status != TDM_E_STOPPED || !strstr(text, words))
-        fail_msg("status %d; '%s' is wanted in: %s", (int)status, words, text);
+        fail_msg("status %d; '%s' is missing in: %s", (int)status, words, text);
 }
 
-TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_up, end_with_tree)
+TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_its_options, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -249,7 +249,7 @@ TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_u
     same_runs(tree, "next", "none");
 }
 
-/* Norms that thaw are measured where they do: there is a checkpoint by then. */
+/* Norms are measured when they are unfrozen: there is a checkpoint by then. */
 TEST_WITH(a_stop_in_the_middle_says_where, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
@@ -266,7 +266,7 @@ TEST_WITH(a_stop_in_the_middle_says_where, set_up, end_with_tree)
     same_runs(tree, "next", "cut");
 }
 
-TEST_WITH(a_picture_that_cannot_be_measured_is_told_or_refused, set_up, end_with_tree)
+TEST_WITH(an_unreadable_image_is_reported_or_refused_while_measuring, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -279,12 +279,12 @@ TEST_WITH(a_picture_that_cannot_be_measured_is_told_or_refused, set_up, end_with
         tree_text(tree, name, text);
     }
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "batch norms are measured without a picture: ", true);
+    assert_heard(&heard, "batch norms are measured without an image: ", true);
     options.strict = true;
     options.run = below(tree, "strict");
     fails_with(&options, TDM_E_INPUT, "giving batch norms their statistics back");
     options.resume = true;
-    fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
+    fails_with(&options, TDM_E_INPUT, "an image cannot be used, and --strict is on");
 }
 
 /* Tens of terabytes, of which the run's record is not to say that they are trained with. */
@@ -299,7 +299,7 @@ TEST_WITH(more_memory_than_there_is_is_refused_before_norms_are_measured, set_up
     assert_int_equal(tdmi_file_kind_of(below(tree, "next")), TDMI_FILE_MISSING);
 }
 
-TEST_WITH(what_would_do_nothing_is_refused, set_up, end_with_tree)
+TEST_WITH(options_without_effect_on_norms_are_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_folded(tree);
@@ -401,7 +401,7 @@ TEST_WITH(there_are_no_statistics_to_keep_from_scratch, set_up, end_with_tree)
     fails_with(&options, TDM_E_USAGE, "from scratch there are none");
 }
 
-TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
+TEST_WITH(batch_norms_are_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -412,7 +412,7 @@ TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
     options.freeze = "2";
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "2 frozen, which keep statistics, scale and shift; ", true);
-    assert_heard(&heard, "trained with the statistics of each batch (8 pictures)", true);
+    assert_heard(&heard, "trained with the statistics of each batch (8 images)", true);
     heard.text[0] = '\0';
     options.freeze = "base";
     options.bn = "shard";
@@ -421,8 +421,8 @@ TEST_WITH(what_becomes_of_batch_norms_is_told, set_up, end_with_tree)
     assert_heard(&heard, "frozen, which keep statistics, scale and shift\n", true);
 }
 
-/* The next layer would thaw in an epoch that never comes. */
-TEST_WITH(a_run_that_is_over_thaws_and_measures_nothing_more, set_up, end_with_tree)
+/* The next layer would be unfrozen in an epoch that never comes. */
+TEST_WITH(a_finished_run_unfreezes_and_measures_nothing_more, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};

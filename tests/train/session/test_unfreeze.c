@@ -124,7 +124,7 @@ static int layers_that_differ(const struct tree *tree, const char *a, const char
     return n;
 }
 
-TEST_WITH(layers_thaw_from_the_head_down, set_up, end_with_tree)
+TEST_WITH(layers_are_unfrozen_from_the_head_down, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -225,7 +225,7 @@ TEST_WITH(deeper_layers_are_moved_less, set_up, end_with_tree)
     assert_int_equal(layers_that_differ(tree, "base/best.safetensors", "all/last.safetensors"), 6);
 }
 
-TEST_WITH(what_cannot_thaw_is_refused, set_up, end_with_tree)
+TEST_WITH(unfreezing_without_frozen_layers_is_refused, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -247,7 +247,7 @@ TEST_WITH(what_cannot_thaw_is_refused, set_up, end_with_tree)
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
 }
 
-TEST_WITH(steps_that_end_before_anything_thaws_are_refused, set_up, end_with_tree)
+TEST_WITH(steps_that_end_before_unfreezing_are_refused, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -263,8 +263,8 @@ TEST_WITH(steps_that_end_before_anything_thaws_are_refused, set_up, end_with_tre
     assert_int_equal(result.layers_left, 0);
 }
 
-/* What cannot be known before is told at the end. */
-TEST_WITH(layers_that_never_thawed_are_told, set_up, end_with_tree)
+/* Layers that are still frozen are known, and reported, only at the end. */
+TEST_WITH(layers_never_unfrozen_are_reported, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result},
@@ -276,9 +276,10 @@ TEST_WITH(layers_that_never_thawed_are_told, set_up, end_with_tree)
     must_train(&options, (tdm_sink){&slow, hear}, &result);
     assert_int_equal(result.layers_left, 6 - 3);
     assert_heard(&slow, "--patience counts from the last move, so it has no effect", true);
-    assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within", true);
-    assert_heard(&slow, "training ended in epoch 4 (epochs), and 3 layers before the head were never",
+    assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within",
                  true);
+    assert_heard(
+        &slow, "training ended in epoch 4 (epochs), and 3 layers before the head were never", true);
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &again);
     assert_int_equal(again.layers_left, 3);
@@ -306,13 +307,14 @@ TEST_WITH(patience_that_is_off_is_not_spoken_of, set_up, end_with_tree)
     options.unfreeze_layers = 1;
     options.patience = 0;
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within", true);
+    assert_heard(&heard, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within",
+                 true);
     assert_heard(&heard, "--patience", false);
 }
 
-/* Whose node 5 is another here: nothing is lost yet, and nothing else is trained unasked. */
-TEST_WITH(a_border_that_another_program_drew_is_refused_before_the_first_checkpoint, set_up,
-          end_with_tree)
+/* Another version may number nodes differently. Before the first checkpoint nothing is lost, so the
+ * run is refused. */
+TEST_WITH(another_freeze_point_is_refused_before_the_first_checkpoint, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};

@@ -1,7 +1,8 @@
 /*
- * Changed pictures in front of a frozen base: a few views of each, made once. Where they come from
- * (the store, or computed anew in every epoch), when they are made, by how many threads and after
- * which interruptions changes no bit, and what judges is never changed.
+ * Augmented images in front of a frozen backbone: a few views of each, made once. The result is
+ * bit-identical wherever the views come from (the store, or computed anew in every epoch), whenever
+ * they are made, by any number of threads and after any interruption. Validation images are never
+ * changed.
  */
 #include "train/pictures.h"
 #include "tandem/model.h"
@@ -101,7 +102,7 @@ TEST_WITH(an_interrupted_run_on_views_ends_with_the_same_bits, set_up, end_with_
         setenv("TANDEM_HOME", below(tree, has_rows ? "home" : "empty"), 1);
         options.run = below(tree, has_rows ? "cut" : "again");
         options.resume = false;
-        /* In the middle of the second epoch. (A run that is to end there is judged there, too.) */
+        /* In the middle of the second epoch. (A run that ends there is also validated there.) */
         assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_13}, &result, &err),
                          TDM_E_STOPPED);
         tdm_stop_clear();
@@ -121,7 +122,7 @@ static void stop_at_second_sitting(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-TEST_WITH(a_run_stopped_while_a_view_is_made_is_gone_on_with, set_up, end_with_tree)
+TEST_WITH(a_run_stopped_while_a_view_is_made_is_resumed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -166,7 +167,7 @@ static void forget_the_end(const struct tree *tree, const char *run)
 }
 
 /* Fewer epochs than views: the next one's view was never promised room. */
-TEST_WITH(a_run_that_is_over_is_gone_on_with_without_features, set_up, end_with_tree)
+TEST_WITH(a_finished_run_is_resumed_without_features, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result whole = {.struct_bytes = sizeof whole},
@@ -234,7 +235,7 @@ TEST_WITH(rows_of_views_are_found_in_a_renamed_and_grown_folder, set_up, end_wit
     }
     options.run = below(tree, "second");
     must_train(&options, (tdm_sink){0}, &result);
-    /* Where a picture trains that judged before, or the other way, its rows are new. */
+    /* Images that move between training and validation need new feature rows. */
     assert_true(result.features.reused > 2 * n_train - 30);
     assert_true(result.features.rows > n_val + 2 * n_train);
     options.run = below(tree, "third");
@@ -247,7 +248,7 @@ TEST_WITH(rows_of_views_are_found_in_a_renamed_and_grown_folder, set_up, end_wit
     assert_true(result.features.reused <= n_val + 3);
 }
 
-TEST_WITH(a_picture_that_cannot_be_decoded_is_told_once, set_up, end_with_tree)
+TEST_WITH(an_image_that_cannot_be_decoded_is_reported_once, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -262,7 +263,7 @@ TEST_WITH(a_picture_that_cannot_be_decoded_is_told_once, set_up, end_with_tree)
     assert_int_equal(result.features.rows, n_val + 3 * n_train);
 }
 
-TEST_WITH(what_judges_is_not_changed, set_up, end_with_tree)
+TEST_WITH(validation_images_are_not_changed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     static const char *const precisions[] = {"f32", "f16"};
@@ -286,7 +287,7 @@ TEST_WITH(what_judges_is_not_changed, set_up, end_with_tree)
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-TEST_WITH(pictures_are_changed_anew_where_no_views_are_wanted, set_up, end_with_tree)
+TEST_WITH(without_views_images_are_changed_in_every_epoch, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -308,7 +309,7 @@ TEST_WITH(views_that_cannot_be_are_refused, set_up, end_with_tree)
     const struct tree *tree = *state;
     struct tdm_train_options options = with_views(tree, "run", 2);
     options.augment = "flip,cutmix";
-    fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix them with others; one of the two");
+    fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix images; one of the two");
     options.augment = NULL;
     fails_with(&options, TDM_E_USAGE, "--views 2 requires changed images");
     options.augment = "flip";

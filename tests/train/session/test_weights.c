@@ -1,6 +1,6 @@
 /*
- * Training that begins with weights: of a model of ours here, since what other files become is the
- * importer's; which file is meant, what is told, and that a run gone on with needs none of it.
+ * Training that starts with weights, of a tandem model here (tests of the importer cover other
+ * files): which file is meant, what is reported, and that a resumed run does not need it.
  */
 #include "train/pictures.h"
 #include "train/hearing.h"
@@ -71,7 +71,7 @@ TEST_WITH(other_classes_get_a_new_last_layer, set_up, end_with_tree)
     assert_heard(&heard, "starts with all but the head of best.safetensors", true);
 }
 
-TEST_WITH(a_run_is_gone_on_with_when_its_weights_are_gone, set_up, end_with_tree)
+TEST_WITH(a_run_is_resumed_without_its_weights_file, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result whole = {.struct_bytes = sizeof whole},
@@ -111,7 +111,7 @@ TEST_WITH(an_interrupted_run_ends_with_the_same_bits, set_up, end_with_tree)
     same_runs(tree, "next", "cut");
 }
 
-TEST_WITH(weights_that_are_not_there_are_told_how_to_get, set_up, end_with_tree)
+TEST_WITH(missing_weights_name_the_command_that_fetches_them, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -126,7 +126,7 @@ TEST_WITH(weights_that_are_not_there_are_told_how_to_get, set_up, end_with_tree)
     assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
 }
 
-TEST_WITH(from_scratch_says_what_is_missed, set_up, end_with_tree)
+TEST_WITH(training_from_scratch_names_transfer_learning, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -141,7 +141,7 @@ TEST_WITH(from_scratch_says_what_is_missed, set_up, end_with_tree)
     assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
 }
 
-TEST_WITH(a_base_that_nobody_trained_is_told_to_be_frozen, set_up, end_with_tree)
+TEST_WITH(an_untrained_frozen_base_is_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -158,7 +158,7 @@ TEST_WITH(a_base_that_nobody_trained_is_told_to_be_frozen, set_up, end_with_tree
     assert_heard(&heard, "without weights", false);
 }
 
-TEST_WITH(a_warm_up_beyond_the_end_is_told, set_up, end_with_tree)
+TEST_WITH(a_warm_up_beyond_the_end_is_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -175,7 +175,7 @@ TEST_WITH(a_warm_up_beyond_the_end_is_told, set_up, end_with_tree)
 
 /* ---- the network of the weights is the run's ------------------------------------------------ */
 
-/* What the model says of itself, to be freed. */
+/* The description of a model, to be freed. */
 static char *description_of(const char *path)
 {
     tdmi_safetensors *file = NULL;
@@ -260,7 +260,7 @@ TEST_WITH(pictures_are_prepared_and_normed_as_for_the_weights, set_up, end_with_
     same_runs(tree, "next", "again");
 }
 
-TEST_WITH(another_size_is_taken_and_told, set_up, end_with_tree)
+TEST_WITH(another_size_is_used_and_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
@@ -274,7 +274,7 @@ TEST_WITH(another_size_is_taken_and_told, set_up, end_with_tree)
     assert_said(below(tree, "next/best.safetensors"), "\"scale\":\"torch\"");
 }
 
-TEST_WITH(a_network_that_only_its_file_knows_is_gone_on_with, set_up, end_with_tree)
+TEST_WITH(a_network_known_only_by_its_file_is_resumed, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result = {.struct_bytes = sizeof result};
