@@ -30,8 +30,8 @@ struct tdmi_cuda_tiles {
     int is_for_one_launch; /* no: more blocks, or threads an image, than one can have */
 };
 
-/* Of n images of h × w pixels that are written. Parts have at most most_rows rows, and fewer
- * where there would be few threads. */
+/* Tiles for n images of h × w pixels that are written. Parts have at most most_rows rows, and
+ * fewer where there would be few threads. */
 struct tdmi_cuda_tiles tdmi_cuda_tiles_of(int64_t n, int h, int w, int vectors, int columns,
                                           int most_rows);
 

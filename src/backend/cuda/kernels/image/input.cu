@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(input_threads)
 
 /* ---- changes ---------------------------------------------------------------------------- */
 
-/* Of a grey image all three are equal. */
+/* A pixel: three equal values in a grey image. */
 struct colour {
     int32_t at[3];
 };

@@ -36,8 +36,8 @@ static orientation orientation_of(const tdmi_cuda_planes &it)
     }
 }
 
-/* Of two samples beside each other the nearer one has three parts; what is beyond an edge is the
- * edge. */
+/* Interpolation weighs the nearer of two samples with three parts; a sample beyond an edge is that
+ * of the edge. */
 static __device__ __forceinline__ int neighbour(int at, int is_behind, int n)
 {
     const int other = is_behind ? at + 1 : at - 1;
