@@ -2,8 +2,8 @@
  * A backend: four small tables (device, memory, stream, kernels) in one const struct, listed in
  * backends.def. Everything above works through it, so where a network runs shows up nowhere else.
  *
- *     plan  kernel->prepare and ->needs: what a desc wants, how much saved and workspace memory
- *     bind  the graph's memory plan places it, on memory of this backend; kernel->pack: new weights
+ *     plan  kernel->prepare and ->needs: saved and workspace memory of each desc
+ *     bind  the graph's memory plan places it in memory of this backend; kernel->pack: new weights
  *     run   kernel->forward / backward, queued on a stream; nothing is allocated any more
  */
 #pragma once
@@ -12,38 +12,38 @@
 #include "backend/update.h"
 #include "tandem/error.h"
 
-typedef struct tdmi_device tdmi_device; /* an opened card, or the CPU */
+typedef struct tdmi_device tdmi_device; /* an opened GPU, or the CPU */
 typedef struct tdmi_stream tdmi_stream; /* work in order; a CPU stream runs at once */
 typedef struct tdmi_event tdmi_event;
-typedef struct tdmi_recording tdmi_recording; /* what was queued, to be queued again */
+typedef struct tdmi_recording tdmi_recording; /* queued work that can be replayed */
 
-/* One that a backend computes with where it is there. */
+/* A library that a backend computes with where it is installed. */
 struct tdmi_backend_library {
     const char *name; /* "cuDNN" */
     bool is_found;
     char version[40];
-    char file[512];      /* the path of what was opened; "": part of the backend itself */
+    char file[512];      /* path of the library; "": part of the backend itself */
     char problem[240];   /* why it is not found, else "" */
     const char *without; /* "convolutions are computed by …" */
 };
 
 struct tdmi_device_table {
     int (*count)(void);
-    /* TDM_E_ABSENT when there is no such card. */
+    /* TDM_E_ABSENT when there is no such device. */
     tdm_status (*open)(int index, tdmi_device **device, tdm_error *err);
     void (*close)(tdmi_device *device);
-    /* With the versions of the libraries that compute: of another device, or with another of them,
-     * bits may be others. */
+    /* Name of the device and versions of the libraries that compute: bits of results may differ
+     * between two descriptions. */
     void (*describe)(const tdmi_device *device, char *text, size_t text_bytes);
     bool is_host; /* its memory is ordinary memory: pointers may be followed */
-    /* Bytes of its own memory: free now, for anybody, and in all; false: it does not say. NULL: it
-     * has none of its own. */
+    /* Bytes of its own memory: free now and in total; false: unknown. NULL: it has none of its
+     * own. */
     bool (*memory)(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
-    /* Optional; NULL: nothing that changes bits is chosen by timing. What kernels choose from now
-     * on is taken from this folder where it is there, and put there where it is not. */
+    /* Optional; NULL: nothing that changes bits is chosen by timing. From now on kernels read the
+     * algorithms that they choose from this folder, and store new choices there. */
     void (*keep)(tdmi_device *device, const char *folder);
-    /* Optional; NULL: it computes with none. The library of this number, counted from 0, opened to
-     * be looked at; there need not be a card. False past the last. */
+    /* Optional; NULL: it computes with none. Describe the library of this number, counted from 0;
+     * works without a device too. False past the last. */
     bool (*library)(int index, struct tdmi_backend_library *library);
 };
 
@@ -57,12 +57,12 @@ struct tdmi_memory_table {
                            tdm_error *err);
     /* All bytes become 0. */
     void (*clear)(tdmi_stream *stream, void *memory, size_t bytes);
-    /* Optional, a pair; NULL: any ordinary memory does. Ordinary memory that is copied to the
-     * device without another copy in between, and while the caller goes on. */
+    /* Optional, a pair; NULL: any ordinary memory does. Host memory that is copied to the device
+     * without an intermediate copy, while the caller continues. */
     void *(*alloc_pinned)(tdmi_device *device, size_t bytes);
     void (*free_pinned)(tdmi_device *device, void *memory);
-    /* Optional; NULL: nobody keeps rows on the device. Queued as a kernel is, and may be recorded:
-     * row i of `to` becomes row numbers[i] of the table, i from 0 to n - 1. All of it lies on the
+    /* Optional; NULL: no rows are kept on the device. Queued as a kernel is, and may be recorded:
+     * row i of `to` becomes row numbers[i] of the table, i from 0 to n - 1. All arrays are on the
      * device. */
     void (*gather)(tdmi_stream *stream, const void *table, size_t row_bytes, const int64_t *numbers,
                    int n, void *to);
@@ -80,8 +80,8 @@ struct tdmi_stream_table {
     /* Optional, all of them or none. Kernels that the calling thread queues between begin and end
      * are recorded and do not run; nothing may be reserved, waited for or copied from or to the
      * host meanwhile. A replay queues them all with the arguments that they were recorded with:
-     * what is to be another each time lies in memory. After a failure there is no recording, and
-     * of a replay that failed nothing was queued. Streams that the thread makes wait for an event
+     * values that change from step to step lie in memory. After a failure there is no recording,
+     * and a replay that failed has queued nothing. Streams that the thread makes wait for an event
      * of the recorded one are recorded with it, until it has waited for them. A recording is closed
      * before the streams that recorded and replayed it, and waits for the last of them. */
     tdm_status (*capture_begin)(tdmi_stream *stream, tdm_error *err);
@@ -93,7 +93,7 @@ struct tdmi_stream_table {
 struct tdmi_kernel_needs {
     size_t saved_bytes;     /* from forward to backward; 0 when not training */
     size_t workspace_bytes; /* the larger of both directions */
-    size_t packed_bytes;    /* of packed weights; 0: it reads them as they are */
+    size_t packed_bytes;    /* of packed weights; 0: it reads the weights themselves */
 };
 
 typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -113,26 +113,25 @@ struct tdmi_chain_table;
 
 /* The algorithm that computes a desc, for reports. */
 struct tdmi_kernel_algorithm {
-    char by[56];            /* "cuDNN engine 12"; "": nothing to tell, or not computed */
-    size_t workspace_bytes; /* that this wants */
+    char by[56];            /* "cuDNN engine 12"; "": nothing to report, or not computed */
+    size_t workspace_bytes; /* of this algorithm */
 };
 struct tdmi_kernel_algorithms {
     struct tdmi_kernel_algorithm forward, of_input, of_weights; /* gradients, in training */
 };
 
 struct tdmi_kernel {
-    /* Optional: NULL means every desc that passed the op's own shape rule. Fusion is not looked
-     * at. */
+    /* Optional: NULL means every desc that passed the op's own shape rule. It ignores fusion. */
     bool (*can_run)(const struct tdmi_op_desc *desc);
-    /* Optional: NULL means the op alone. Can it do all that desc->fusion says? */
+    /* Optional: NULL means the op alone. Can it do everything in desc->fusion? */
     bool (*can_fuse)(const struct tdmi_op_desc *desc);
-    /* Does it add dx_add? Those that can fuse a read form must. */
+    /* Does it add dx_add? Kernels that can fuse a read form must. */
     bool adds_dx;
-    /* Optional, a pair: make what all calls of a desc share, on any thread; it is only read by
-     * them. */
+    /* Optional, a pair: make the state that all calls of a desc share, on any thread; calls only
+     * read it. */
     tdm_status (*prepare)(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err);
     void (*release)(void *prepared);
-    /* Optional: NULL means nothing. Ask through tdmi_kernel_needs_of. */
+    /* Optional: NULL means nothing. Call it through tdmi_kernel_needs_of. */
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
     /* Optional; NULL where there is nothing to choose from. The desc is prepared, and algorithms is
      * all 0. */
@@ -152,15 +151,15 @@ struct tdmi_kernel {
 };
 
 /* Ops of one kind in a row, each the only reader of the one before, in one call without training:
- * what lies between them is never written as a whole, and has no memory in the plan. */
+ * the tensors between them are never written as a whole, and have no memory in the plan. */
 enum { TDMI_CHAIN_LINKS = 3 };
 
 struct tdmi_chain_table {
     /* May these n descs, as they are fused, run so, and is it faster? */
     bool (*can_run)(const struct tdmi_op_desc *const *links, int n);
     size_t (*workspace_bytes)(const struct tdmi_op_desc *const *links, int n);
-    /* Of calls, the first has x, the last y and workspace; each has its own weights; only the last
-     * may have a residual. */
+    /* The first of the calls has x, the last y and workspace; each has its own weights; only the
+     * last may have a residual. */
     void (*forward)(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
                     const struct tdmi_op_call *calls, int n);
 };
@@ -189,7 +188,7 @@ struct tdmi_update_table {
     void (*lamb_measure)(tdmi_stream *stream, const struct tdmi_update_call *call,
                          double squares[2]);
     void (*lamb_step)(tdmi_stream *stream, const struct tdmi_update_call *call);
-    /* *sum = the sum of squares, on the host once the stream has come so far */
+    /* *sum = the sum of squares, on the host once the stream has reached this call */
     void (*squares)(tdmi_stream *stream, const float *values, int64_t n, double *sum);
     /* states = (1 - momentum) · states + momentum · sums · scale */
     void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
@@ -198,14 +197,14 @@ struct tdmi_update_table {
      * that the backend stores activations as (tdmi_backend.storages), or f32. */
     void (*accumulate)(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
                        int64_t n);
-    /* What a shard of n samples says of itself: tail gets TDMI_TAIL_VALUES. A mixed sample counts
-     * as the class that it is more of. mixed NULL: none is. */
+    /* Totals of a group of n samples: tail gets TDMI_TAIL_VALUES. A mixed sample counts as the
+     * class with the larger weight. mixed NULL: none is mixed. */
     void (*tail)(tdmi_stream *stream, const struct tdmi_judgement *judgements,
                  const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail);
 
-    /* All tensors in one launch, of a backend that queues (backend/update.h); NULL, all three,
-     * where every piece is called by itself, and then those above are there. The pieces are
-     * copied. */
+    /* Optional, all three or none: a step of all tensors in one launch, for backends that queue
+     * (backend/update.h). Without them each piece is one call of the functions above, which must
+     * then be set. The pieces are copied. */
     tdm_status (*open)(tdmi_stream *stream, const struct tdmi_update_arrays *arrays,
                        const struct tdmi_update_piece *pieces, int n, tdmi_update_list **list,
                        tdm_error *err);
@@ -218,11 +217,12 @@ struct tdmi_update_table {
 struct tdmi_augment_change;
 struct tdmi_mix;
 
-/* What the op input does to pictures as it makes numbers of their bytes, so that nobody has to do
- * it before: the rest that tdmi_augment_divide leaves, and mixing (image/augment/augment.h). */
+/* Changes that the op input makes to images as it converts their bytes to numbers: the rest that
+ * tdmi_augment_divide leaves, and mixing (image/augment/augment.h). */
 struct tdmi_change_table {
-    size_t bytes; /* of one picture's, as the op input reads it */
-    /* On the host. mix NULL: with nobody; else it names places in the shard, as own is one. */
+    size_t bytes; /* of one image's change, as the op input reads it */
+    /* Write one on the host. mix NULL: no mixing; otherwise it names positions in the group, and so
+     * does `own`. */
     void (*put)(void *to, const struct tdmi_augment_change *change, const struct tdmi_mix *mix,
                 int own);
 };
@@ -230,9 +230,9 @@ struct tdmi_change_table {
 struct tdmi_decoder;
 struct tdmi_backend;
 
-/* Decoding pictures' files for the host (image/decoder.h). */
+/* Decoding image files for the host (image/decoder.h). */
 struct tdmi_picture_table {
-    /* Closed before the device is. TDM_E_ABSENT: what it needs is not there. */
+    /* Closed before the device is. TDM_E_ABSENT: a library that it needs is missing. */
     tdm_status (*open)(const struct tdmi_backend *backend, tdmi_device *device,
                        const struct tdmi_decoder **decoder, tdm_error *err);
     void (*close)(const struct tdmi_decoder *decoder); /* NULL is accepted */
@@ -240,14 +240,14 @@ struct tdmi_picture_table {
 
 struct tdmi_backend {
     const char *name;    /* "ref" */
-    const char *summary; /* "plain C, the law the others are judged by" */
+    const char *summary; /* "plain C, the reference for the other backends" */
     struct tdmi_device_table device;
     struct tdmi_memory_table memory;
     struct tdmi_stream_table stream;
     const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
     unsigned storages; /* of activations beside f32: 1 << TDMI_DTYPE_BF16 | … */
     const struct tdmi_update_table *update;
-    const struct tdmi_change_table *changes;   /* NULL: pictures come as they are to be */
+    const struct tdmi_change_table *changes;   /* NULL: it changes no images */
     const struct tdmi_picture_table *pictures; /* NULL: it decodes none */
 };
 
@@ -258,12 +258,12 @@ struct tdmi_backend {
 /* Can its kernels store activations as this type? */
 bool tdmi_backend_stores(const struct tdmi_backend *backend, enum tdmi_dtype type);
 
-/* By name of backends.def, or "cpu": the best of those that run on the host. Names may carry a card
- * number ("cuda:1"), returned in *index. TDM_E_USAGE lists the names; TDM_E_ABSENT: no such card.
- */
+/* Find a backend by its name in backends.def, or "cpu": the best one that runs on the host. A name
+ * may end in a device number ("cuda:1"), returned in *index. TDM_E_USAGE lists the names;
+ * TDM_E_ABSENT: no such device. */
 tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
                              tdm_error *err) TDM_MUST_USE;
-/* Is that a name it would understand? Whether there is such a card is found when it is opened. */
+/* Would tdmi_backend_find accept the name? Whether the device exists is found by opening it. */
 bool tdmi_backend_knows(const char *name);
 /* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);

@@ -1,11 +1,11 @@
-/* The processor as a device. */
+/* The CPU as a device. */
 #include "backend/host.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-/* There is nothing to hold: the device is this one object's address. */
+/* The device has no state: it is the address of this object. */
 static const char the_host = 0;
 
 /* Threads may share one. */
@@ -30,6 +30,18 @@ tdm_status tdmi_host_open(int index, tdmi_device **device, tdm_error *err)
 void tdmi_host_close(tdmi_device *device)
 {
     (void)device;
+}
+
+void *tdmi_host_alloc(tdmi_device *device, size_t bytes)
+{
+    (void)device;
+    return tdmi_alloc_large(bytes);
+}
+
+void tdmi_host_free(tdmi_device *device, void *memory)
+{
+    (void)device;
+    tdmi_free_large(memory);
 }
 
 tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,

@@ -1,7 +1,7 @@
 /*
- * How fast matrices are multiplied on one thread here. A method is a table, so that builds without
- * oneDNN put another in its place (src/tune/registry.c). One product object a thread: like
- * the training step, machines are filled by one-thread primitives side by side.
+ * Speed of matrix products on one thread. A method is a table, so that builds without oneDNN use
+ * another one (src/tune/registry.c). Each thread has its own product: like the training step, a
+ * machine is filled by one-thread primitives side by side.
  */
 #pragma once
 

@@ -26,7 +26,8 @@ enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, T
 
 enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
-/* All ops share one flat set of attributes; each file in src/graph/ops names those it uses. */
+/* All ops share one flat set of attributes; the table of graph/ops.c names those that an op uses.
+ */
 struct tdmi_op_attrs {
     int channels;         /* conv, dense: outputs */
     int kernel, stride;   /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */
@@ -47,8 +48,8 @@ struct tdmi_op_attrs {
 };
 
 /*
- * What a kernel does beside its own op, so that no tensor is passed over twice
- * (docs/design/backend.md, "Fusion"). All zero is the op alone; a plan asks for more only where
+ * Work of neighbouring ops that a kernel does as well, so that no tensor is passed over twice
+ * (docs/design/backend.md, "Fusion"). All zero is the op alone; a plan sets more only where
  * kernel->can_fuse agrees.
  */
 struct tdmi_op_fusion {
@@ -61,7 +62,7 @@ struct tdmi_op_fusion {
      * through the form that the batch norm behind it prepares. */
     bool gives_sums, reads_gradient_form;
     /* Input k is read as act(scale · x + shift), in training; else as act(x). Backward writes the
-     * gradient of what act is applied to, and is asked for its sums, dx_add included. */
+     * gradient of act's argument, and its sums, dx_add included. */
     struct {
         bool has_norm;
         enum tdmi_act act;
@@ -69,7 +70,7 @@ struct tdmi_op_fusion {
     /* conv, training: y is the maximum of act(op(x)) over windows of pool × pool pixels, side by
      * side (tdmi_op_result), and dy its gradient. 0: no pool, and no act. */
     int pool;
-    /* batch_norm, training: no y and no dx are wanted, only what its neighbours read. */
+    /* batch_norm, training: compute only what its neighbours read, neither y nor dx. */
     bool is_virtual;
 };
 
@@ -82,28 +83,28 @@ struct tdmi_op_desc {
     bool is_training;      /* batch norm: statistics of the shard, not the running ones */
     bool keeps_statistics; /* batch norm in training: the running ones all the same, which stay */
     bool wants_dx;         /* backward: someone below has parameters */
-    /* What activations and their gradients are stored as: x, y, dy, dx, dx_add and residual, whose
-     * pointers in a call are then addresses and no more. Always f32: the y of an op that judges,
-     * what batch norms tell each other, and all of parameters. Others than f32: where the backend
-     * says so (tdmi_backend.storages). */
+    /* Type of activations and their gradients: x, y, dy, dx, dx_add and residual, whose pointers in
+     * a call may refer to bf16 or f16 data. Always f32: the y of a loss, the arrays of batch norms,
+     * and parameters with their gradients. tdmi_backend.storages lists the types beside f32. */
     enum tdmi_dtype storage;
     bool allows_tf32; /* stored as f32: products may round what they multiply to TF32 */
     bool may_vary;    /* sums may be added in another order on every run, where that is faster */
-    /* Bytes of workspace that a kernel may want only to be faster; 0: as its backend has it. */
+    /* Bytes of workspace that a kernel may use only to be faster; 0: its backend's default. */
     size_t most_workspace;
     struct tdmi_op_fusion fusion;
-    /* On which it will run. NULL: any, and then a kernel does without what only it could tell. */
+    /* The device it will run on. NULL: any; kernels then use no properties of the device. */
     struct tdmi_device *device;
-    void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
+    void *prepared; /* by the kernel's prepare from the fields above, or NULL */
 };
 
 /* The shape of y: out, unless fusion makes less of it. */
 struct tdmi_shape tdmi_op_result(const struct tdmi_op_desc *desc);
 
 /*
- * Per channel, what a batch norm in training and its neighbours tell each other. Forward: whoever
- * writes x, or the batch norm's own reduce, fills sums; the batch norm makes the read form of it.
- * Backward: whoever writes dy last, or reduce, fills sums; the batch norm makes the gradient form.
+ * Per-channel arrays that a batch norm in training shares with its neighbours. Forward: the kernel
+ * that writes x, or the batch norm's own reduce, fills sums; the batch norm makes the read form.
+ * Backward: the last kernel that writes dy, or reduce, fills sums; the batch norm makes the
+ * gradient form.
  */
 struct tdmi_norm {
     const float *centre; /* forward sums are over x - centre: the running mean */
@@ -133,8 +134,8 @@ struct tdmi_mixed_label {
 /* The totals of a group: samples, correct predictions, and the sum of the losses. */
 enum { TDMI_TAIL_SAMPLES, TDMI_TAIL_CORRECT, TDMI_TAIL_LOSS, TDMI_TAIL_VALUES };
 
-/* Whose draws a shard makes: keys of the counter generator. They change from step to step, so they
- * lie in memory: a step that was recorded is replayed with others. */
+/* Keys of the counter generator for a group's random draws. They change from step to step, so they
+ * lie in memory: a recorded step is replayed with new ones. */
 struct tdmi_draw_key {
     uint64_t seed;
     uint32_t epoch;
@@ -146,15 +147,14 @@ struct tdmi_draws {
 
 struct tdmi_loss_scale; /* backend/update.h */
 
-/* Whatever it points to lies on the device: pixels too, the pointers as well as the pictures. What
- * is said to have n rows has room for max_images; what the others hold is nobody's, and a kernel
- * may read and write it. */
+/* All pointers refer to device memory, and so do the pointers in pixels. Arrays of n rows have room
+ * for max_images; the rows past n are unspecified, and a kernel may read and write them. */
 struct tdmi_op_call {
     int n;                          /* images, 1 to max_images */
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */
     float *y;                       /* (n, out) */
     const float *dy;                /* (n, out); softmax: unused */
-    float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not wanted; add: may be dy */
+    float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not computed; add: may be dy */
     const float *params[TDMI_OP_PARAMS];
     float *dparams[TDMI_OP_PARAMS];      /* sums over the samples of this call */
     const float *states[TDMI_OP_STATES]; /* running statistics, read when not training */
@@ -163,7 +163,7 @@ struct tdmi_op_call {
     void *workspace;                     /* for the call alone */
     const uint8_t *const *pixels;        /* input: n pictures of (h, w, c) bytes */
     const void *changes;   /* input: n, of tdmi_backend.changes; NULL: pictures stay as they are */
-    const int32_t *labels; /* softmax: n labels, or NULL when only y is wanted */
+    const int32_t *labels; /* softmax: n labels; NULL: compute only y */
     const struct tdmi_mixed_label *mixed; /* softmax with labels: n of them, or NULL: none is */
     struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
     const float *class_weights;           /* softmax in training: one a class, or NULL: all 1 */
@@ -179,10 +179,10 @@ struct tdmi_op_call {
     const float *dx_add[TDMI_OP_INPUTS];      /* added to dx[k] after the activation's mask: what
                                                  other readers wrote, each with its own; may be
                                                  the same array; NULL: nothing */
-    double *dx_sums[TDMI_OP_INPUTS]; /* with a norm: Σg, Σg·(x - mean); NULL: not wanted */
+    double *dx_sums[TDMI_OP_INPUTS]; /* with a norm: Σg, Σg·(x - mean); NULL: not computed */
 };
 
-/* Once for new weights: what a kernel wants them to look like. */
+/* Arguments of kernel->pack, called once for new weights. */
 struct tdmi_pack_call {
     const float *params[TDMI_OP_PARAMS];
     /* of the batch norm that is folded in, if any: scale and shift, mean and variance */

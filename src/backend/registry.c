@@ -94,16 +94,16 @@ static void list_names(char *text, size_t text_bytes)
                 (size_t)snprintf(text + length, text_bytes - length, ", %s", backends[i]->name);
 }
 
-/* Is there a card of that number? Who has none at all says best why. */
-static tdm_status take(const char *name, const struct tdmi_backend *found, int card,
-                       const struct tdmi_backend **backend, tdm_error *err)
+/* Does the device exist? If the backend has none at all, opening one gives the reason. */
+static tdm_status check_number(const char *name, const struct tdmi_backend *found, int number,
+                               const struct tdmi_backend **backend, tdm_error *err)
 {
     const int count = found->device.count();
     tdmi_device *opened = NULL;
     if (count == 0) {
-        TDM_TRY(found->device.open(card, &opened, err), err, "choosing the device '%s'", name);
-        found->device.close(opened); /* it has come in between */
-    } else if (card >= count) {
+        TDM_TRY(found->device.open(number, &opened, err), err, "choosing the device '%s'", name);
+        found->device.close(opened); /* it has appeared since it was counted */
+    } else if (number >= count) {
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "choosing the device '%s': this machine has %d of them, counted from 0",
                         name, count);
@@ -112,15 +112,15 @@ static tdm_status take(const char *name, const struct tdmi_backend *found, int c
     return TDM_OK;
 }
 
-static tdm_status find_card(const char *name, int card, const struct tdmi_backend **backend,
-                            tdm_error *err)
+static tdm_status find_plugin(const char *name, int number, const struct tdmi_backend **backend,
+                              tdm_error *err)
 {
     const struct tdmi_backend *found = NULL;
     TDM_TRY(tdmi_cuda_backend(&found, err), err, "choosing the device '%s'", name);
-    return take(name, found, card, backend, err);
+    return check_number(name, found, number, backend, err);
 }
 
-/* One that is part of libtandem; NULL: none of them is called so. */
+/* The backend of libtandem with that name, or NULL. */
 static const struct tdmi_backend *linked(const char *name, size_t name_bytes)
 {
     for (int i = 0; i < n_backends; i++)
@@ -129,7 +129,7 @@ static const struct tdmi_backend *linked(const char *name, size_t name_bytes)
     return NULL;
 }
 
-/* The one that is opened when it is asked for. */
+/* Is it the backend that is loaded on first use? */
 static bool is_plugin(const char *name, size_t name_bytes)
 {
     return name_bytes == 4 && memcmp(name, "cuda", 4) == 0;
@@ -157,9 +157,9 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
                         name, known);
     if (!read_index(name + name_bytes, index))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "choosing the device '%s': '%s' is no card number; a name or NAME:0, "
-                        "NAME:1, … is wanted",
+                        "choosing the device '%s': '%s' is no device number; give NAME, "
+                        "NAME:0, NAME:1, …",
                         name, name + name_bytes);
-    return is_cuda ? find_card(name, *index, backend, err)
-                   : take(name, found, *index, backend, err);
+    return is_cuda ? find_plugin(name, *index, backend, err)
+                   : check_number(name, found, *index, backend, err);
 }

@@ -1,9 +1,9 @@
 /*
- * A step of all tensors at once: what a backend is told of it that has work queued on a device and
- * would lose time over tensor after tensor. Part of backend/backend.h.
+ * Arguments of a step of all tensors at once, for backends that queue work on a device and would
+ * lose time with one launch a tensor. Part of backend/backend.h.
  *
- * What stays as it is through a run is told when a list is opened; what changes from step to step
- * lies in the device's memory, so that a step that was recorded is replayed with other numbers.
+ * Constants of a run are given when a list is opened; values that change from step to step lie in
+ * device memory, so that a recorded step is replayed with new ones.
  */
 #pragma once
 
@@ -42,9 +42,9 @@ struct tdmi_update_piece {
     float momentum; /* of states */
 };
 
-/* How f16's gradients stay within their range: the loss's gradient is multiplied by scale, a power
- * of two, and so are their sums. A step whose sums are not finite is left out and halves it, so
- * many good ones in a row double it. In the device's memory; the step itself changes it. */
+/* Loss scaling for f16: the loss's gradient is multiplied by scale, a power of two, and so are the
+ * sums of gradients. A step whose sums are not finite is skipped and halves it;
+ * TDMI_LOSS_SCALE_STEPS good ones in a row double it. In device memory; the step changes it. */
 struct tdmi_loss_scale {
     float scale;
     int32_t n_good; /* since it changed */
@@ -56,9 +56,9 @@ enum { TDMI_LOSS_SCALE_STEPS = 2000 };
 /* The arrays of a list, all in device memory and lent for the life of the list. */
 struct tdmi_update_arrays {
     float *params, *states, *slots[TDMI_UPDATE_SLOTS];
-    float *mean_params, *mean_states;   /* averages that follow; NULL: none are kept */
+    float *mean_params, *mean_states;   /* averages of the weights; NULL: none are kept */
     int64_t state_sums_at;              /* of the sums: those of running statistics */
-    struct tdmi_loss_scale *loss_scale; /* NULL: gradients are as they are */
+    struct tdmi_loss_scale *loss_scale; /* NULL: gradients are not scaled */
 };
 
 /* The parameters of one step, in device memory. */
@@ -69,7 +69,7 @@ struct tdmi_step_facts {
     float average; /* how far averages move */
     int32_t is_nesterov;
     struct tdmi_moments moments; /* keep is not read: it is 1 - rate · beside */
-    double clip_norm;            /* read where the way says that gradients are clipped */
+    double clip_norm;            /* read where method.clips */
     double trust, trust_epsilon; /* of LARS */
 };
 

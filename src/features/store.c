@@ -1,6 +1,6 @@
 /*
  * Opening a key reads the index of each of its files, 16 bytes a row; rows stay on disk until they
- * are read. The page cache is the only cache: it is shared by processes and gives way by
+ * are read. The page cache is the only cache: it is shared by processes and shrinks by
  * itself.
  */
 #include "features/store.h"

@@ -18,7 +18,7 @@ struct tdmi_executor {
     struct tdmi_shard shard; /* the same as kernels find it */
     int total_images;        /* that share statistics with the shard; 0: it has its own */
     const void *packed;
-    struct tdmi_profile profile; /* arrays NULL: none wanted */
+    struct tdmi_profile profile; /* arrays NULL: off */
 };
 
 static void *at(const tdmi_executor *executor, struct tdmi_buffer buffer)
@@ -274,8 +274,7 @@ static void run_backward(const tdmi_executor *executor, struct tdmi_values value
     }
 }
 
-/* What the shard says of itself goes to the sums that travel; without training, who asked fetches
- * it. */
+/* Add loss and counts to the sums that are reduced; in inference the caller downloads them. */
 static void end_forward(const tdmi_executor *executor, float *sums)
 {
     const tdmi_plan *plan = executor->plan;
@@ -378,9 +377,9 @@ int tdmi_executor_backward_end(const tdmi_plan *plan, int node, int lowest)
     return node;
 }
 
-/* What the nodes that are not there would have given. Elsewhere than on the host it is there
- * already, or is gathered from rows that are: the first thing of a shard that may be recorded, for
- * it is told three addresses that stay. */
+/* Put the cached features in the place of the missing nodes' output. On a device they are there
+ * already, or are gathered from its feature table: the first work of a group that may be recorded,
+ * because its three addresses never change. */
 static void take_rows(const tdmi_executor *executor)
 {
     const tdmi_plan *plan = executor->plan;

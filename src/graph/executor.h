@@ -8,22 +8,21 @@
 #include "graph/feature_table.h"
 #include "graph/plan.h"
 
-/* The images of one shard. */
+/* The images of one group. */
 struct tdmi_shard {
     int n;                        /* 1 to the plan's max_images */
-    const uint8_t *const *pixels; /* n pictures; or rows of floats: plan->first_node */
-    /* Where memory is not the host's: pixels point into the pictures or rows that begin here and
-     * were the last to be brought ahead (tdmi_executor_prefetch); NULL: they are brought when the
-     * shard is begun */
+    const uint8_t *const *pixels; /* n images; or rows of floats: plan->first_node */
+    /* On a device: start of the images or rows that were prefetched last (tdmi_executor_prefetch)
+     * and that pixels point into; NULL: they are copied when the group begins */
     const uint8_t *prefetched;
-    /* n, or NULL: rows by their numbers among those that the executor finds on the device
-     * (tdmi_executor_keep); pixels are not looked at then */
+    /* n row numbers in the feature table on the device (tdmi_executor_keep), and pixels are
+     * ignored; or NULL */
     const int64_t *rows;
-    const void *changes;   /* n, of tdmi_backend.changes; NULL: pictures stay as they are */
-    const int32_t *labels; /* n, or NULL: only probabilities are wanted */
+    const void *changes;   /* n, of tdmi_backend.changes; NULL: images are not changed */
+    const int32_t *labels; /* n, or NULL: compute only probabilities */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
-    /* n, written when there are labels; where memory is not the host's, when they are fetched, and
-     * not in training, where they only go to the tail */
+    /* n, written when there are labels; on a device, when they are downloaded, and never in
+     * training, where they are only added to the tail */
     struct tdmi_judgement *judgements;
     const float *class_weights;               /* training: one a class, or NULL: all 1 */
     struct tdmi_draws draws;                  /* training, where the network has dropout */
@@ -35,9 +34,9 @@ struct tdmi_values {
     const float *params, *states;
 };
 
-/* Seconds by node, added to by every run of an executor that has one: the mean of so many runs of
- * the node between two waits, which cost something on a device that queues. What it computes means
- * nothing after more than one. */
+/* Seconds by node: every run of an executor adds the mean time of `in_a_row` runs of the node
+ * between two waits, which cost time on a device that queues. Results are meaningless when in_a_row
+ * is above 1. */
 struct tdmi_profile {
     double *forward_s, *backward_s;
     int in_a_row; /* 0: 1 */
@@ -53,8 +52,8 @@ TDMI_POINTER_RELEASE(tdmi_executor, tdmi_executor_close)
 /* Set the packed weights (graph/packed.h), lent; required before a run unless the plan has none. */
 void tdmi_executor_use(tdmi_executor *executor, const void *packed);
 tdmi_stream *tdmi_executor_stream(const tdmi_executor *executor);
-/* From now on (NULL: no more). Waits for the stream after each node, and after the sums that a
- * batch norm in training takes by itself, which count as its own. */
+/* Start (NULL: stop) timing nodes. Waits for the stream after each node, and after the separate
+ * sums of a batch norm in training, which count as its own. */
 void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *profile);
 
 /* Prefetch n consecutive images or rows to a device with memory of its own while the stream
@@ -71,17 +70,17 @@ tdm_status tdmi_executor_await_prefetch(tdmi_executor *executor, tdm_error *err)
 void tdmi_executor_keep(tdmi_executor *executor, const tdmi_feature_table *kept);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
- * backward has run, and the stream must have been waited for since the shard before. What cannot be
- * brought to the device shows at the stream's next wait. */
+ * backward has run, and the stream must have been waited for since the previous group. A failed
+ * upload shows at the stream's next wait. */
 void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, float *sums);
 /* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
 void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
                             float *sums);
 
-/* Forward without training, of a plan whose nodes are apart (is_apart); on the way sums get what
- * every batch norm from node `first` on reads: Σ(x - running mean) and its square, 2 · channels
- * each, one norm after the other. On the host. */
+/* Forward without training of an unfused plan (is_apart), which also adds to sums the statistics of
+ * the input x of every batch norm from node `first` on: Σ(x - running mean) and its square, 2 ·
+ * channels each, one norm after the other. On the host. */
 void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, int first, double *sums);
 
@@ -103,8 +102,8 @@ void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values valu
                                 int last, float *sums);
 void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
                                  int last, float *sums);
-/* Of the batch norm at node: 2 · channels values, to be added over executors, and where the totals
- * are wanted. */
+/* Sums of the batch norm at node, 2 · channels values to be added over executors, and the array
+ * that the totals are written to. */
 const double *tdmi_executor_norm_sums(const tdmi_executor *executor, int node);
 double *tdmi_executor_norm_total(const tdmi_executor *executor, int node);
 
@@ -112,11 +111,11 @@ double *tdmi_executor_norm_total(const tdmi_executor *executor, int node);
  * complete once the stream is waited for. */
 tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor,
                                            tdm_error *err) TDM_MUST_USE;
-/* What the last node gives, after forward without training: (n, its shape); and logits, before
- * probabilities. As floats, in ordinary memory: waits for the stream. */
+/* Download the last node's output after forward without training, (n, its shape), or the logits
+ * that probabilities are made of. As floats, in ordinary memory: waits for the stream. */
 tdm_status tdmi_executor_fetch_output(const tdmi_executor *executor, int n, float *to,
                                       tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_executor_fetch_logits(const tdmi_executor *executor, int n, float *to,
                                       tdm_error *err) TDM_MUST_USE;
-/* The logits in the memory of the plan, as they are stored: (n, tdmi_graph_logits). */
+/* The logits in the plan's memory and storage type: (n, tdmi_graph_logits). */
 const float *tdmi_executor_logits(const tdmi_executor *executor);

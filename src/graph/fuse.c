@@ -184,8 +184,8 @@ static void group_pool(tdmi_plan *plan, int node)
         }
 }
 
-/* What can be virtual at best: a batch norm alone behind a computed tensor; an activation with
- * none before it. */
+/* Mark candidates for virtual nodes: a batch norm alone behind a computed tensor; an activation
+ * with none before it. */
 static void request(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
@@ -331,7 +331,8 @@ static void settle_all(tdmi_plan *plan)
     }
 }
 
-/* Those that are not virtual after all, from the first: a residual may be what one before gives. */
+/* Batch norms that did not become virtual, first to last: a residual may be an earlier one's
+ * output. */
 static void group_norms(tdmi_plan *plan)
 {
     for (int i = plan->first_trained; i < plan->graph->n_nodes; i++)

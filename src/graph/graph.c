@@ -106,10 +106,10 @@ static tdm_status check_inputs(const tdmi_graph *graph, const int *inputs, int w
         return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; it reads no input", inputs[0]);
     for (int k = 0; k < wanted; k++)
         if (inputs[k] < 0 || inputs[k] >= graph->n_nodes)
-            return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; an earlier node is wanted",
+            return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; only earlier nodes can be read",
                             inputs[k]);
     if (wanted == 2 && inputs[0] == inputs[1])
-        return TDM_FAIL(err, TDM_E_INPUT, "reads node '%s' twice; two different ones are wanted",
+        return TDM_FAIL(err, TDM_E_INPUT, "reads node '%s' twice; two different nodes are required",
                         graph->nodes[inputs[0]].name);
     return TDM_OK;
 }
@@ -142,7 +142,7 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
             tdmi_op_name(kind));
     if (tdmi_shape_pixels(node->out) > most_values / node->out.c)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "op %s would give a picture of %d×%d with %d channels; at most %d values "
+                        "op %s would give an image of %d×%d with %d channels; at most %d values "
                         "are accepted",
                         tdmi_op_name(kind), node->out.w, node->out.h, node->out.c, most_values);
     TDM_TRY(add_tensors(graph, node, err), err, "op %s", tdmi_op_name(kind));

@@ -58,7 +58,7 @@ int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, 
 /* The same for ops of two inputs, which must be two different nodes. */
 int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
                     int second, struct tdmi_op_attrs attrs);
-/* The first n nodes of another, to be gone on with; NULL without memory. */
+/* Copy the first n nodes of another graph, to which more can be added; NULL without memory. */
 tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n);
 /* Complete? The last node must be the only one that nobody reads, the first an input. */
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;

@@ -38,8 +38,8 @@ static const struct attr {
     {"preprocess", ATTR_PREPROCESS, offsetof(struct tdmi_op_attrs, preprocess)},
 };
 
-/* What a file from before an attribute means: the value of the one it had then, or this number.
- * An attribute that is missing and not listed is a mistake. */
+/* Defaults for attributes that older files lack: the value of the attribute `was`, or this number.
+ * A missing attribute that is not listed is an error. */
 static const struct older {
     const char *name, *was;
     double value;

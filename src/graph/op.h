@@ -1,6 +1,6 @@
 /*
- * What the graph knows of an op: its attributes, shape rule, parameters, cost, and what its
- * gradient reads. How it is computed is the backend's business (backend/op.h).
+ * The graph's description of an op: attributes, shape rule, parameters, cost, and the tensors that
+ * its gradient reads. Backends compute it (backend/op.h).
  */
 #pragma once
 
@@ -43,34 +43,8 @@ struct tdmi_op {
     enum tdmi_act act; /* of activations: which one others may carry for it */
 };
 
-#define X(name, NAME, inputs) extern const struct tdmi_op tdmi_op_##name;
-#include "backend/ops.def"
-#undef X
-
-/* Begin the definition of an op's function: TDMI_OP_SHAPE(shape) { … } is an op->shape, and so on.
- * Many need only some of the parameters. */
-#define TDMI_OP_SHAPE(name)                                                                    \
-    static tdm_status name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED,                   \
-                           const struct tdmi_shape *in TDMI_OP_UNUSED, struct tdmi_shape *out, \
-                           tdm_error *err TDMI_OP_UNUSED)
-#define TDMI_OP_TENSORS(name)                                                                      \
-    static int name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED, const struct tdmi_shape *in, \
-                    struct tdmi_tensor_spec *specs)
-#define TDMI_OP_FLOPS(name)                                              \
-    static double name(const struct tdmi_op_attrs *attrs TDMI_OP_UNUSED, \
-                       struct tdmi_shape in TDMI_OP_UNUSED, struct tdmi_shape out TDMI_OP_UNUSED)
-#define TDMI_OP_UNUSED __attribute__((unused))
-
 const struct tdmi_op *tdmi_op_of(enum tdmi_op_kind kind);
 tdm_status tdmi_op_shape(enum tdmi_op_kind kind, const struct tdmi_op_attrs *attrs,
                          const struct tdmi_shape *in, struct tdmi_shape *out,
                          tdm_error *err) TDM_MUST_USE;
 int tdmi_op_inputs(enum tdmi_op_kind kind);
-
-/* The checks that all output ops share; what: the name of the op. */
-tdm_status tdmi_evaluator_shape(const char *what, const struct tdmi_op_attrs *attrs,
-                                struct tdmi_shape in, tdm_error *err) TDM_MUST_USE;
-
-/* Two operations a value: what simple element-wise ops cost. */
-double tdmi_flops_elementwise(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
-                              struct tdmi_shape out);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { places = 2 }; /* for pictures, on the device; for rows, here */
+enum { places = 2 }; /* for images on the device; for rows in host memory */
 
 /* Offsets of the parts, in both memories; here there is one place for images, or two for rows. */
 struct layout {
@@ -20,9 +20,9 @@ struct tdmi_staging {
     struct layout at;
     char *there, *here;
     void *rows;                   /* their place on the device */
-    tdmi_stream *copies;          /* of pictures that are brought ahead; NULL: there are rows */
+    tdmi_stream *copies;          /* of prefetched images; NULL: there are rows */
     tdmi_event *is_there[places]; /* NULL where streams run at once */
-    int place;                    /* that the shard at hand has its pictures or rows in */
+    int place;                    /* of the current group's images or rows */
 };
 
 static size_t put(size_t *end, size_t count, size_t item_bytes)
@@ -37,7 +37,7 @@ static size_t classes_of(const tdmi_plan *plan)
     return (size_t)tdmi_shape_values(plan->graph->nodes[plan->graph->n_nodes - 1].out);
 }
 
-/* Rows that stand for pixels go to the place of what they stand for: not here. */
+/* Rows are uploaded to the output of the node that they replace, so they need no place here. */
 static size_t picture_bytes(const tdmi_plan *plan)
 {
     return plan->first_node > 0 ? 0 : tdmi_plan_sample_bytes(plan);
@@ -116,10 +116,10 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
         table->alloc_pinned ? table->alloc_pinned(device, bytes) : tdmi_alloc_aligned(bytes);
     if (!made->here)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "reserving %zu MiB to bring %d images to a device: out of memory",
+                        "reserving %zu MiB to upload %d images to a device: out of memory",
                         bytes >> 20, plan->max_images);
     if (!rows)
-        TDM_TRY(open_copies(made, err), err, "preparing to bring images to a device");
+        TDM_TRY(open_copies(made, err), err, "preparing to upload images to a device");
     *staging = tdmi_take(&made);
     return TDM_OK;
 }
@@ -161,7 +161,7 @@ static char *rows_of(const tdmi_staging *staging, int place)
     return staging->here + staging->at.pictures + (size_t)place * staging->at.rows;
 }
 
-/* As they are stored. */
+/* Convert a row to the plan's storage type. */
 static void store_row(const tdmi_staging *staging, int place, int i, const uint8_t *row)
 {
     const tdmi_plan *plan = staging->plan;
@@ -170,8 +170,8 @@ static void store_row(const tdmi_staging *staging, int place, int i, const uint8
                       (int64_t)(tdmi_plan_sample_bytes(plan) / sizeof(float)));
 }
 
-/* Into the place that no shard is read from: who was there before has been waited for. Rows are
- * made ready here; they are small, and go where every shard's do. */
+/* Upload to the place that no group is read from: its previous user has been waited for. Rows are
+ * only converted here; they are small, and are uploaded with their group. */
 tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,
                                  tdm_error *err)
 {
@@ -198,7 +198,7 @@ tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err)
                                     "uploading images");
 }
 
-/* Pictures that were brought ahead: the stream goes on once they are there. */
+/* Use prefetched images: the stream waits until they are there. */
 static void take_prefetched(tdmi_staging *staging, tdmi_stream *stream,
                             const struct tdmi_shard *shard, const uint8_t **pixels)
 {
@@ -211,7 +211,8 @@ static void take_prefetched(tdmi_staging *staging, tdmi_stream *stream,
                                                         NULL);
 }
 
-/* All others, gathered from where they lie. Those that are on their way have the other place. */
+/* Upload images that were not prefetched, gathered from where they lie. A prefetch that is under
+ * way has the other place. */
 static void prefetch_now(tdmi_staging *staging, tdmi_stream *stream, const struct tdmi_shard *shard,
                          const uint8_t **pixels)
 {
@@ -225,7 +226,7 @@ static void prefetch_now(tdmi_staging *staging, tdmi_stream *stream, const struc
                                                 NULL);
 }
 
-/* Rows, in one piece; those that were brought ahead, in as many as lie side by side. */
+/* Upload rows in one piece, or prefetched rows in as many pieces as are contiguous. */
 static void prefetch_rows(tdmi_staging *staging, tdmi_stream *stream,
                           const struct tdmi_shard *shard)
 {

@@ -1,15 +1,14 @@
 /*
- * What a shard brings, on a device whose memory is not the host's: pictures, their pointers, labels
- * and their like lie in one buffer of the plan:
+ * Inputs of a group on a device with memory of its own: images, their pointers, labels and the like
+ * lie in one buffer of the plan:
  *
- *     judgements │ pointers  labels  mixed  draws  class weights  changes │ pictures A │ pictures B
- *                └──────── the head: where kernels look for it ───────────┘
+ *     judgements │ pointers  labels  mixed  draws  class weights  changes │ images A │ images B
+ *                └──────── the head: fixed addresses, read by kernels ────┘
  *
- * The head is uploaded on the stream that computes, before the shard. Pictures are brought then,
- * too, or ahead of it: copied on a stream of their own from memory that is the caller's (a slot of
- * the loader's ring, pinned), into A while the shard in B is computed and the other way about. So
- * what is recorded of a step is told fixed addresses, all of them of the head, and finds the
- * pictures through the pointers in it, wherever they lie.
+ * The head is uploaded on the stream that computes, before the group. Images are uploaded then too,
+ * or prefetched: copied on a separate stream from the caller's memory (a slot of the loader's ring,
+ * pinned), into A while the group in B is computed and the other way about. A recorded step
+ * therefore holds only addresses of the head, and finds the images through the pointers in it.
  *
  *     stream       head 1 │ wait A │ shard 1 ............ │ head 2 │ wait B │ shard 2 ............
  *     of copies    A: 1 ──────┘      B: 2 ─────────────────────────────┘      A: 3 ──────

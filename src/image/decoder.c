@@ -53,7 +53,7 @@ tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_
     return tdmi_jpeg_plain_check(&source, room, is_sound, err);
 }
 
-/* ---- the way into the input ------------------------------------------------------------------ */
+/* ---- writing into the input ------------------------------------------------------------------ */
 
 static struct tdmi_decoder_pass fill_pass(const struct tdmi_axis *axis, enum tdmi_filter filter,
                                           struct tdmi_resize_weights *weights)
@@ -87,7 +87,7 @@ static tdm_status make_room(struct tdmi_decoder_room *room, size_t bytes, tdm_er
     tdmi_decoder_room_release(room);
     room->memory = tdmi_alloc_aligned(bytes);
     if (!room->memory)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of a picture's weights",
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of an image's weights",
                         bytes);
     room->capacity_bytes = bytes;
     return TDM_OK;

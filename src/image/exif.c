@@ -1,7 +1,8 @@
 /*
  * EXIF orientation, read by ourselves: which way up a camera was held is one 16-bit number in the
- * first directory of a TIFF block, and a library for all of EXIF would be a large door into
- * untrusted bytes. Every read is checked against the block's end; whatever is odd means "upright".
+ * first directory of a TIFF block, and a library for all of EXIF would be a large attack surface
+ * for untrusted bytes. Every read is checked against the block's end; whatever is odd means
+ * "upright".
  */
 #include "base/bytes.h"
 #include "image/formats/codec.h"

@@ -205,13 +205,13 @@ tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const cha
     const struct tdmi_codec *codec = tdmi_codec_of(facts->format);
     if (codec->describe == NULL)
         return TDM_WRAP(err, tdmi_codec_refuse_unknown(bytes, length_bytes, err),
-                        "cannot describe picture \"%s\"", name);
+                        "cannot describe image \"%s\"", name);
     facts->orientation = tdmi_exif_orientation(bytes, length_bytes);
     TDM_TRY(codec->describe(bytes, length_bytes, facts, err), err,
-            "cannot describe %s picture \"%s\"", codec->name, name);
+            "cannot describe %s image \"%s\"", codec->name, name);
     if (facts->width < 1 || facts->height < 1)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "cannot describe %s picture \"%s\": its header says %lld x %lld pixels",
+                        "cannot describe %s image \"%s\": its header says %lld x %lld pixels",
                         codec->name, name, (long long)facts->width, (long long)facts->height);
     return TDM_OK;
 }

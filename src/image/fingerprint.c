@@ -72,7 +72,7 @@ tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
     const struct tdmi_box whole = {0, 0, image->width, image->height};
     *fingerprint = 0;
     TDM_TRY(tdmi_image_resize(image, whole, SIDE, SIDE, TDMI_FILTER_BILINEAR, scratch, err), err,
-            "cannot take the fingerprint of a picture of %d x %d pixels", image->width,
+            "cannot take the fingerprint of an image of %d x %d pixels", image->width,
             image->height);
     int64_t coefficients[BITS];
     lowest_frequencies(scratch->pixels, coefficients);

@@ -12,7 +12,7 @@
 enum { TDMI_FINGERPRINT_NEAR = 4 };
 
 /* scratch is used as in tdmi_image_resize(). Returns 0 for an image without any larger shape (one
- * colour, fine grain): only its bytes can tell it from others. */
+ * colour, fine grain): only its bytes distinguish it from others. */
 tdm_status tdmi_image_fingerprint(const tdmi_image *image, tdmi_image *scratch,
                                   uint64_t *fingerprint, tdm_error *err) TDM_MUST_USE;
 

@@ -24,7 +24,7 @@ tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err)
     tdmi_image_release(image);
     image->pixels = tdmi_alloc(bytes, 1);
     if (image->pixels == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes of picture", bytes);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes of image", bytes);
     image->capacity_bytes = bytes;
     return TDM_OK;
 }
@@ -32,7 +32,7 @@ tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err)
 tdm_status tdmi_image_reshape(tdmi_image *image, int width, int height, tdm_error *err)
 {
     if (width < 1 || height < 1 || (size_t)width > SIZE_MAX / 3 / (size_t)height)
-        return TDM_FAIL(err, TDM_E_USAGE, "a picture of %d x %d pixels cannot be made", width,
+        return TDM_FAIL(err, TDM_E_USAGE, "an image of %d x %d pixels cannot be made", width,
                         height);
     TDMI_TRY(tdmi_image_reserve(image, 3 * (size_t)width * (size_t)height, err));
     image->width = width;

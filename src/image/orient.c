@@ -38,7 +38,7 @@ static tdm_status make_room(tdmi_image *image, size_t picture_bytes, tdm_error *
         return TDM_OK;
     uint8_t *grown = tdmi_realloc(image->pixels, picture_bytes, 2);
     if (grown == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to turn a picture of %d x %d pixels",
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to rotate an image of %d x %d pixels",
                         image->width, image->height);
     image->pixels = grown;
     image->capacity_bytes = 2 * picture_bytes;
@@ -60,13 +60,13 @@ static tdm_status transpose(tdmi_image *image, bool is_from_right, bool is_from_
                                                 (is_from_bottom ? (height - 1) * width : 0));
     const ptrdiff_t step_x = 3 * (is_from_bottom ? -width : width); /* along a row of the result */
     const ptrdiff_t step_y = is_from_right ? -3 : 3;
-    uint8_t *turned = image->pixels + picture_bytes; /* (width, height, 3) */
+    uint8_t *rotated = image->pixels + picture_bytes; /* (width, height, 3) */
     for (ptrdiff_t tile_y = 0; tile_y < width; tile_y += TILE)
         for (ptrdiff_t tile_x = 0; tile_x < height; tile_x += TILE)
             for (ptrdiff_t y = tile_y; y < width && y < tile_y + TILE; y++)
                 for (ptrdiff_t x = tile_x; x < height && x < tile_x + TILE; x++)
-                    memcpy(turned + 3 * (y * height + x), first + x * step_x + y * step_y, 3);
-    memcpy(image->pixels, turned, picture_bytes);
+                    memcpy(rotated + 3 * (y * height + x), first + x * step_x + y * step_y, 3);
+    memcpy(image->pixels, rotated, picture_bytes);
     image->width = (int)height;
     image->height = (int)width;
     return TDM_OK;
@@ -84,7 +84,7 @@ tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err)
     case 3:
         reverse(image->pixels, width * height);
         return TDM_OK;
-    case 4: /* upside down is turned by half, then mirrored */
+    case 4: /* upside down is rotated by half, then mirrored */
         reverse(image->pixels, width * height);
         mirror(image);
         return TDM_OK;
@@ -97,7 +97,6 @@ tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err)
     case 8:
         return transpose(image, true, false, err);
     default:
-        return TDM_FAIL(err, TDM_E_USAGE, "an orientation of %d was asked for; 1 to 8 exist",
-                        orientation);
+        return TDM_FAIL(err, TDM_E_USAGE, "the orientation is %d; it must be 1 to 8", orientation);
     }
 }

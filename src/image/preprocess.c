@@ -82,7 +82,7 @@ static tdm_status size_around(const struct tdmi_preprocess *preprocess, int widt
         down = nearest(across * height, width);
     if (across > INT_MAX || down > INT_MAX)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "a picture of %d x %d pixels that covers %d x %d would have %lld x %lld; "
+                        "an image of %d x %d pixels that covers %d x %d would have %lld x %lld; "
                         "at most %d a side are possible",
                         width, height, preprocess->width, preprocess->height, (long long)across,
                         (long long)down, INT_MAX);
@@ -295,15 +295,15 @@ static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct dra
         if (status == TDM_OK)
             place(preprocess, &scratch->resized, out);
     }
-    return TDM_WRAP(err, status, "cannot fit a picture of %d x %d pixels into %d x %d",
-                    draft->width, draft->height, preprocess->width, preprocess->height);
+    return TDM_WRAP(err, status, "cannot fit an image of %d x %d pixels into %d x %d", draft->width,
+                    draft->height, preprocess->width, preprocess->height);
 }
 
 tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err)
 {
-    TDM_TRY(check(preprocess, err), err, "cannot preprocess a picture");
+    TDM_TRY(check(preprocess, err), err, "cannot preprocess an image");
     const struct draft draft = whole(image->width, image->height);
     return fit(preprocess, &draft, image, scratch, out, err);
 }
@@ -370,7 +370,7 @@ static tdm_status stream_begin(void *self, int width, int height, bool *is_wante
     }
     TDM_TRY(tdmi_resampler_begin(&stream->resampler, width, height, &stream->how,
                                  &stream->scratch->resized, err),
-            err, "cannot fit a picture of %d x %d pixels into %d x %d", stream->draft.width,
+            err, "cannot fit an image of %d x %d pixels into %d x %d", stream->draft.width,
             stream->draft.height, stream->preprocess->width, stream->preprocess->height);
     stream->is_used = tdmi_resampler_takes_rows(&stream->resampler);
     *is_wanted = stream->is_used;

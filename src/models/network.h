@@ -13,8 +13,8 @@ enum tdmi_padding { TDMI_PADDING_SAME, TDMI_PADDING_SYMMETRIC, TDMI_PADDING_NONE
 /* "same", "symmetric", "none" */
 const char *tdmi_padding_word(enum tdmi_padding padding);
 
-/* Whose form of a network, where several publish it and they differ: batch norms of mobilenetv2,
- * strides, biases and batch norms of resnet50. */
+/* The publisher whose form of a network is built, where several differ: in batch norms of
+ * mobilenetv2; in strides, biases and batch norms of resnet50. */
 enum tdmi_publisher { TDMI_PUBLISHER_OURS, TDMI_PUBLISHER_KERAS, TDMI_PUBLISHER_TORCH };
 
 /* The head: [dense + ReLU], [dropout], dense, softmax or logistic loss. */

@@ -1,13 +1,13 @@
 /*
- * Optimisers: what state they keep, what they usually run with, and how one step is asked of the
- * backend, which does the arithmetic. Listed in optimizers.def.
+ * Optimizers: their state, defaults, and the calls of the backend, which does the arithmetic.
+ * The table is in optimizer.c.
  *
- *     prepare   once a step: its place among the steps becomes coefficients
- *     measure   LARS and LAMB: lengths of a run of values; adapt: of a whole tensor, into its call
- *     step      a run of values
+ *     prepare   once a step: coefficients from the step's number
+ *     measure   LARS and LAMB: norms of a run of values; adapt applies a whole tensor's norms
+ *     step      a run of values, by the rule
  *
- * A device that steps all tensors at once does the last two by itself: it is told the rule, and
- * facts of the step (backend/update.h).
+ * A device that steps all tensors at once does the last two itself; it gets the rule and the facts
+ * of the step (backend/update.h).
  */
 #pragma once
 
@@ -19,8 +19,8 @@ enum { TDMI_OPTIMIZER_SLOTS = TDMI_UPDATE_SLOTS };
 /* How the default learning rate follows the batch. */
 enum tdmi_scaling { TDMI_SCALING_NONE, TDMI_SCALING_LINEAR, TDMI_SCALING_SQRT };
 
-/* Nadam's product of the momenta of all steps so far: made again from step 1 where it is not of the
- * step before, so that no file carries it. */
+/* Nadam's product of the momenta of all steps so far. It is computed again from step 1 where it
+ * does not belong to the previous step, so no file stores it. */
 struct tdmi_momenta {
     int64_t step;
     double product;
@@ -29,13 +29,14 @@ struct tdmi_momenta {
 struct tdmi_optimizer {
     const char *name;
     const char *summary;
+    enum tdmi_update_rule rule;
     int n_slots;
     const char
         *slot_names[TDMI_OPTIMIZER_SLOTS]; /* "momentum": part of tensor names in checkpoints */
-    const struct tdmi_parameter *parameters;
+    struct tdmi_parameter parameters[TDMI_PARAMETERS + 1];
     double learning_rate; /* at the reference batch; 0: the network's own */
     enum tdmi_scaling scaling;
-    double momentum; /* usual; below 0: none of that name is known here */
+    double momentum; /* default; below 0: the optimizer has no momentum */
     double weight_decay;
     /* call has rate, momentum and decay; step counts from 1. */
     void (*prepare)(const double *values, int64_t step, struct tdmi_momenta *momenta,
@@ -45,17 +46,13 @@ struct tdmi_optimizer {
     void (*measure)(const struct tdmi_backend *backend, tdmi_stream *stream,
                     const struct tdmi_update_call *call, double squares[2]);
     void (*adapt)(const double *values, const double lengths[2], struct tdmi_update_call *call);
-    /* call is complete but for the backend's function. */
-    void (*step)(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call);
-    enum tdmi_update_rule rule;
-    /* Optional: what of the facts is not as in the prepared call. asked is the call before it was
+    /* Optional: sets facts that differ from the prepared call. requested is the call before it was
      * prepared. */
-    void (*tell)(const double *values, const struct tdmi_update_call *asked,
-                 struct tdmi_step_facts *facts);
+    void (*set_facts)(const double *values, const struct tdmi_update_call *requested,
+                      struct tdmi_step_facts *facts);
 };
 
-/* One that was asked for, with its parameters' values. */
+/* An optimizer and the values of its parameters. */
 struct tdmi_optimizer_choice {
     const struct tdmi_optimizer *optimizer;
     double values[TDMI_PARAMETERS];
@@ -70,26 +67,12 @@ tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **o
 tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *choice,
                                tdm_error *err) TDM_MUST_USE;
 
+/* Step a run of values; the call is complete. */
+void tdmi_optimizer_step(const struct tdmi_optimizer *optimizer, const struct tdmi_backend *backend,
+                         tdmi_stream *stream, const struct tdmi_update_call *call);
+
 /* "linear"; NULL past the last. */
 const char *tdmi_scaling_word(int scaling);
 tdm_status tdmi_scaling_find(const char *word, enum tdmi_scaling *scaling,
                              tdm_error *err) TDM_MUST_USE;
 double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double reference_batch);
-
-/* ---- inside this room ------------------------------------------------------------------------ */
-
-/* Shared by adam, adamw, nadam and lamb: the first three parameters, and the coefficients of a
- * step. Only nadam uses momenta. */
-#define TDMI_MOMENTS_PARAMETERS(of_epsilon)                                                \
-    {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},             \
-        {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"}, \
-    {                                                                                      \
-        "epsilon", of_epsilon, 1e-15, 1, false, "added to its root"                        \
-    }
-void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
-                          struct tdmi_update_call *call);
-/* The step of adam, adamw and nadam, and that of sgd and lars. */
-void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                       const struct tdmi_update_call *call);
-void tdmi_momentum_step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                        const struct tdmi_update_call *call);

@@ -1,4 +1,4 @@
-/* Names with parameters, and the sentences that refuse them. */
+/* Parsing names with parameters, and the messages that refuse them. */
 #include "optim/parameter.h"
 #include "base/scope.h"
 

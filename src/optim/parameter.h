@@ -1,6 +1,6 @@
 /*
- * What an optimiser or a schedule is called in an option: its name, and after a colon what is to be
- * other than usual: "adam:beta2=0.99,epsilon=1e-7".
+ * The syntax of optimizers and schedules in options: a name, and after a colon parameters that
+ * differ from their defaults: "adam:beta2=0.99,epsilon=1e-7".
  */
 #pragma once
 
@@ -18,9 +18,8 @@ struct tdmi_parameter {
 
 /* The length of the name that text begins with. */
 size_t tdmi_parameters_name_length(const char *text);
-/* values, as many as there are parameters: the usual ones, changed by what follows the name in
- * text. what is the kind of thing: "optimizer". TDM_E_USAGE says in one sentence what is accepted.
- */
+/* Sets one value for each parameter: the default, or the value given in text after the name. `what`
+ * is the kind of object for messages: "optimizer". TDM_E_USAGE lists what is accepted. */
 tdm_status tdmi_parameters_read(const char *what, const char *text,
                                 const struct tdmi_parameter *parameters, double *values,
                                 tdm_error *err) TDM_MUST_USE;

@@ -1,7 +1,7 @@
 /*
- * Learning-rate schedules: pure functions of where training stands, so that a resumed run needs no
- * state; the one that follows the validation loss gets what it counted with the place. Listed in
- * schedules.def.
+ * Learning-rate schedules: pure functions of the position in training, so a resumed run needs no
+ * state; plateau, which follows the validation loss, gets its count of reductions with the
+ * position. Listed in schedules.def.
  */
 #pragma once
 
@@ -14,23 +14,23 @@ struct tdmi_schedule_at {
     int n_reductions;     /* of plateau */
 };
 
-/* The schedule after the warm-up. */
+/* The position after the warm-up. */
 struct tdmi_schedule_place {
-    double epochs, progress; /* since then; 0 to 1 at the end */
+    double epochs, progress; /* epochs since the warm-up; 0 to 1 at the end */
     int n_reductions;
 };
 
 struct tdmi_schedule {
     const char *name;
     const char *summary;
-    bool needs_total;     /* cannot run without a known end */
-    double warmup_epochs; /* usual */
+    bool needs_total;     /* requires a known end of training */
+    double warmup_epochs; /* default */
     struct tdmi_parameter parameters[TDMI_PARAMETERS + 1];
     /* Factor on the learning rate. */
     double (*factor)(const double *values, struct tdmi_schedule_place place);
 };
 
-/* One that was asked for, with its parameters' values. */
+/* A schedule and the values of its parameters. */
 struct tdmi_schedule_choice {
     const struct tdmi_schedule *schedule;
     double values[TDMI_PARAMETERS];
@@ -38,13 +38,12 @@ struct tdmi_schedule_choice {
 
 /* NULL past the last. */
 const struct tdmi_schedule *tdmi_schedule_at(int index);
-/* "step:every=5"; TDM_E_USAGE lists the names, or says what is accepted. */
+/* Reads "step:every=5"; TDM_E_USAGE lists the names, or says what is accepted. */
 tdm_status tdmi_schedule_read(const char *text, struct tdmi_schedule_choice *choice,
                               tdm_error *err) TDM_MUST_USE;
 double tdmi_schedule_factor(const struct tdmi_schedule_choice *choice, struct tdmi_schedule_at at);
 
-/* What plateau counts from validation to validation, as PyTorch's ReduceLROnPlateau does. Zeroed at
- * first. */
+/* State of plateau between validations, as in PyTorch's ReduceLROnPlateau. Starts zeroed. */
 struct tdmi_plateau {
     double best_loss;
     int n_evaluated; /* 0: there is no best yet */

@@ -257,11 +257,6 @@ tdm_status tdmi_prepare_folder_write_look(const tdmi_prepare_folder *folder,
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* names are in numeric order, which is byte order up to 99,999 parts only. */
 tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
                                           const char *const *names, int n, tdm_error *err)
@@ -274,11 +269,12 @@ tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
     TDMI_TRY(tdmi_folder_list(folder->path, &arena, &entries, &n_entries, err));
     if (n > 0) {
         memcpy(sorted, names, (size_t)n * sizeof *sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, compare_names);
+        qsort(sorted, (size_t)n, sizeof *sorted, tdmi_compare_names);
     }
     for (size_t i = 0; i < n_entries; i++) {
         if (!tdmi_parquet_is_part_name(entries[i].name) ||
-            (n > 0 && bsearch(&entries[i].name, sorted, (size_t)n, sizeof *sorted, compare_names)))
+            (n > 0 &&
+             bsearch(&entries[i].name, sorted, (size_t)n, sizeof *sorted, tdmi_compare_names)))
             continue;
         const char *path = tdmi_path_join(&arena, folder->path, entries[i].name);
         TDMI_CHECK_MEMORY(path, err);

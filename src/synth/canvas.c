@@ -248,7 +248,7 @@ void tdmi_synth_paint_shadow(struct tdmi_synth_canvas *canvas,
     rows_of(canvas, &place, &first, &last);
     for (int y = first; y < last; y++) {
         int n = outline_row(canvas, tables, thing, &place, y, &from);
-        /* Nothing is left of it at the border of the table, 0.15 or more outside of any outline. */
+        /* Nothing is left of it at the edge of the table, 0.15 or more outside of any outline. */
         for (int i = 0; i < n; i++)
             cover[i] = 1.0F - strength * tdmi_synth_limit(0.4F - d[i] * sharpness);
         for (int c = 0; c < 3; c++) {
@@ -264,7 +264,7 @@ void tdmi_synth_paint_shadow(struct tdmi_synth_canvas *canvas,
 /* The lens blurs, the light falls off, the sensor adds noise, and the image becomes 8 bits a
  * channel. */
 
-/* (w, 1 - 2w, w) along rows and then along columns; borders repeat. */
+/* (w, 1 - 2w, w) along rows and then along columns; edges repeat. */
 static void blur_plane(float *plane, int width, int height, float weight, float *before,
                        float *current)
 {

@@ -6,7 +6,7 @@
  *   shape s0      0 any colour      3 any colour
  *   shape s1      1 any colour      2, 4, 5 the same thing in three colours
  *
- * Inside a block neither the silhouette nor the texture nor the colour alone tells the class: 0 and
+ * Inside a block neither the silhouette nor the texture nor the colour alone gives the class: 0 and
  * 1 differ only in silhouette, 0 and 3 only in texture, 2, 4 and 5 only in colour. The objects of
  * colourless classes take any of the six schemes, so a colour never proves a class.
  *

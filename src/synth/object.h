@@ -27,7 +27,7 @@ struct tdmi_synth_shapes {
 void tdmi_synth_shapes_fill(struct tdmi_synth_shapes *shapes);
 const char *tdmi_synth_shape_name(int shape);
 
-/* Distance d and its slope (du, dv) at n points; outside of the table its border goes on. */
+/* Distance d and its slope (du, dv) at n points; outside the table its edge values repeat. */
 void tdmi_synth_shape_sample(const struct tdmi_synth_shapes *shapes, int shape, int n,
                              const float *u, const float *v, float *d, float *du, float *dv);
 

@@ -2,7 +2,7 @@
  * The content of an image, drawn from back to front: a background of clouds, clutter (ellipses and
  * bars, some with a class's texture), the objects of the class with their shadows, things that hide
  * a part of them, and the camera. Size, background, clutter, light, pose and camera are drawn
- * without looking at the class, so none of them tells it.
+ * without looking at the class, so none of them reveals it.
  *
  * Every random number is drawn in a statement of its own: C leaves the order inside an expression
  * to the compiler, and the order is part of the data set.

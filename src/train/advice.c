@@ -1,7 +1,7 @@
 /*
- * Rules, each with a condition, a sentence and what is at stake: a part of the pictures that are
+ * Rules, each with a condition, a sentence and what is at stake: the part of the images that are
  * wrong, or of the time that could have been saved. The largest part wins, among equals the first
- * rule; but pictures that are no good come before all, because every other figure rests on them.
+ * rule; but unusable images come before all, because every other figure rests on them.
  */
 #include "train/advice.h"
 #include "base/text/quote.h"
@@ -12,18 +12,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parts of the pictures or of the time. An interval of more than WIDE on either side says little; a
- * network that is right more often than WELL on both sides lacks no features; fewer pictures than
- * FEW are few to learn a base from. */
+/* Parts of the images or of the time. An interval wider than WIDE on either side says little; a
+ * network that is right more often than WELL on training and validation lacks no features; fewer
+ * images than FEW are too few to train a backbone from scratch. */
 #define BAD_PART 0.02
 #define WAITED_PART 0.2
 #define AFTER_PART 0.5
 #define WIDE 0.05
 #define WELL 0.95
 #define WRONG_PART 0.02
-#define LEAST_SECONDS 10.0 /* that a faster run must save to be worth a word */
-/* A loss so many times a guess's is no slow beginning. Who is right less often than POORLY has
- * learnt next to nothing; after fewer epochs than EARLY nobody knows where it leads. */
+#define LEAST_SECONDS 10.0 /* a proposal that saves less time is not made */
+/* A loss FAR_ABOVE times that of a guess means divergence. A network that is right less often than
+ * POORLY has learned next to nothing; before EARLY epochs it is too early to see. */
 #define FAR_ABOVE 10.0
 #define POORLY 0.5
 #define MOST_RATE 0.01
@@ -74,8 +74,8 @@ static double half_width(const tdm_score *score)
     return (score->high - score->low) / 2.0;
 }
 
-/* More often right on what it was trained on, by more than chance. */
-static bool knows_by_heart(const struct tdmi_advice_facts *facts)
+/* Is it right more often on training images than on validation images, by more than chance? */
+static bool overfits(const struct tdmi_advice_facts *facts)
 {
     return facts->train.n > 0 && facts->val.n > 0 && facts->train.low > facts->val.high;
 }
@@ -85,7 +85,7 @@ static bool is_wrong_enough(const struct tdmi_advice_facts *facts)
     return facts->val.n > 0 && 1.0 - facts->val.accuracy > WRONG_PART;
 }
 
-/* Worth its seconds? */
+/* 0 where the saved seconds are not worth a proposal. */
 static double part_of_time(const struct tdmi_advice_facts *facts, double saved)
 {
     return saved >= LEAST_SECONDS && facts->seconds > 0.0 ? fmin(saved / facts->seconds, 1.0) : 0.0;
@@ -93,14 +93,14 @@ static double part_of_time(const struct tdmi_advice_facts *facts, double saved)
 
 /* ---- rules ------------------------------------------------------------------------------- */
 
-static struct proposal bad_pictures(const struct tdmi_advice_facts *facts)
+static struct proposal unusable_images(const struct tdmi_advice_facts *facts)
 {
     const int64_t bad = facts->n_unusable + facts->n_torn;
     if (facts->n_pictures <= 0 || (double)bad <= BAD_PART * (double)facts->n_pictures)
         return nothing;
     return propose(INFINITY, "fix-data",
-                   "of %lld pictures %lld could not be used and %lld stand under more than one "
-                   "class, %.1f %% together; tandem audit names them",
+                   "of %lld images %lld could not be used and %lld are in more than one class, "
+                   "%.1f %% together; tandem audit names them",
                    (long long)facts->n_pictures, (long long)facts->n_unusable,
                    (long long)facts->n_torn, percent((double)bad / (double)facts->n_pictures));
 }
@@ -111,8 +111,8 @@ static struct proposal diverged(const struct tdmi_advice_facts *facts)
         facts->last_loss <= FAR_ABOVE * facts->guess_loss)
         return nothing;
     return propose(FAR_ABOVE, "rate",
-                   "training diverged: after %d epoch%s the loss is %.4g, and who guesses has "
-                   "%.2f; in a new run --lr %.3g, in place of %.3g, goes in smaller steps",
+                   "training diverged: after %d epoch%s the loss is %.4g, and guessing has %.2f; "
+                   "in a new run use --lr %.3g in place of %.3g",
                    facts->epochs, facts->epochs == 1 ? "" : "s", facts->last_loss,
                    facts->guess_loss, fmin(facts->rate / 10.0, MOST_RATE), facts->rate);
 }
@@ -120,31 +120,28 @@ static struct proposal diverged(const struct tdmi_advice_facts *facts)
 static struct proposal no_weights(const struct tdmi_advice_facts *facts)
 {
     const double wrong = 1.0 - facts->val.accuracy;
+    char start[200];
     if (!facts->is_scratch || !is_wrong_enough(facts) || facts->n_train > FEW)
         return nothing;
     if (facts->at_hand)
-        return propose(wrong, "transfer",
-                       "%s learnt from scratch what %lld pictures show, and %lld of the %lld that "
-                       "judge are wrong (%.1f %%); --weights %s, which is at hand,%s begins "
-                       "with features of many more",
-                       facts->network, (long long)facts->n_train,
-                       (long long)(facts->val.n - facts->val.correct), (long long)facts->val.n,
-                       percent(wrong), facts->at_hand,
-                       facts->is_by_default ? "" : " in place of --model");
-    if (!facts->is_by_default || !facts->to_fetch)
+        snprintf(start, sizeof start, "--weights %s, which is installed,%s starts", facts->at_hand,
+                 facts->is_by_default ? "" : " in place of --model");
+    else if (facts->is_by_default && facts->to_fetch)
+        snprintf(start, sizeof start, "after tandem weights fetch %s the same command starts",
+                 facts->to_fetch);
+    else
         return nothing;
     return propose(wrong, "transfer",
-                   "%s learnt from scratch what %lld pictures show, and %lld of the %lld that "
-                   "judge are wrong (%.1f %%); after tandem weights fetch %s the same command "
-                   "begins with features of many more",
+                   "%s was trained from scratch on %lld images, and %lld of the %lld validation "
+                   "images are wrong (%.1f %%); %s from features of many more images",
                    facts->network, (long long)facts->n_train,
                    (long long)(facts->val.n - facts->val.correct), (long long)facts->val.n,
-                   percent(wrong), facts->to_fetch);
+                   percent(wrong), start);
 }
 
-static struct proposal base_again_and_again(const struct tdmi_advice_facts *facts)
+static struct proposal features_not_cached(const struct tdmi_advice_facts *facts)
 {
-    static const char *const ways[] = {
+    static const char *const remedies[] = {
         [TDMI_BASE_IS_UNWANTED] = "--features f32 in place of none",
         [TDMI_BASE_HAS_NO_PLACE] = "TANDEM_HOME on a disk with room, or --features f16,",
         [TDMI_BASE_SEES_CHANGES] = "--views 8 in place of 0",
@@ -154,24 +151,25 @@ static struct proposal base_again_and_again(const struct tdmi_advice_facts *fact
         return nothing;
     const double an_epoch = facts->training_seconds / facts->epochs;
     return propose(part_of_time(facts, an_epoch * (facts->epochs - computed)), "cache",
-                   "the frozen base was computed in each of %d epochs, %.1f s of training an "
-                   "epoch; %s computes it %s and keeps it",
-                   facts->epochs, an_epoch, ways[facts->base], computed == 1 ? "once" : "8 times");
+                   "the frozen layers were computed in each of %d epochs, %.1f s of training per "
+                   "epoch; %s computes them %s and keeps the features",
+                   facts->epochs, an_epoch, remedies[facts->base],
+                   computed == 1 ? "once" : "8 times");
 }
 
-static struct proposal waits_for_pictures(const struct tdmi_advice_facts *facts)
+static struct proposal waits_for_images(const struct tdmi_advice_facts *facts)
 {
     if (facts->is_prepared || facts->waited_seconds <= WAITED_PART * facts->fed_seconds)
         return nothing;
     return propose(part_of_time(facts, facts->waited_seconds), "stream",
-                   "training waited %.1f of %.1f s (%.0f %%) for pictures to be read and decoded; "
-                   "tandem prepare makes them small once, as a table to train on",
+                   "training waited %.1f of %.1f s (%.0f %%) for images to be read and decoded; "
+                   "tandem prepare resizes them once, into a table to train on",
                    facts->waited_seconds, facts->fed_seconds,
                    percent(facts->waited_seconds / facts->fed_seconds));
 }
 
-/* Which limit, doubled or more, and how the run is found again. */
-static void name_more(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
+/* Writes the option that raises the limit which ended the run, and -o where the run was unnamed. */
+static void write_larger_limit(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
 {
     const int epochs = facts->epochs < EARLY ? ENOUGH : 2 * facts->epochs;
     const int64_t enough = ENOUGH * facts->steps_an_epoch;
@@ -188,23 +186,23 @@ static void name_more(const struct tdmi_advice_facts *facts, char *text, size_t 
         snprintf(text + used, text_bytes - (size_t)used, " -o %s", facts->unnamed);
 }
 
-/* A limit cut it short in its first epochs, and none after the last was worse. */
+/* Did a limit end the run in its first epochs, the last of them being the best? */
 static bool ended_early(const struct tdmi_advice_facts *facts)
 {
     return strcmp(facts->ended_by, "patience") != 0 && facts->after_best.epochs == 0 &&
            facts->epochs < EARLY && is_wrong_enough(facts);
 }
 
-static struct proposal has_just_begun(const struct tdmi_advice_facts *facts)
+static struct proposal ended_too_early(const struct tdmi_advice_facts *facts)
 {
     char more[160];
     if (!ended_early(facts))
         return nothing;
-    name_more(facts, more, sizeof more);
+    write_larger_limit(facts, more, sizeof more);
     return propose(1.0 - facts->val.accuracy, "stop",
-                   "%.1f %% of %lld pictures that judge are right after %lld steps, %d whole "
+                   "%.1f %% of %lld validation images are right after %lld steps, %d whole "
                    "epoch%s, and the last was the best: too early to see where it leads; %s "
-                   "--resume goes on",
+                   "--resume continues",
                    percent(facts->val.accuracy), (long long)facts->val.n, (long long)facts->steps,
                    facts->epochs, facts->epochs == 1 ? "" : "s", more);
 }
@@ -216,56 +214,56 @@ static struct proposal still_rises(const struct tdmi_advice_facts *facts)
     if (strcmp(facts->ended_by, "patience") == 0 || facts->after_best.epochs > 0 ||
         facts->rise_epochs == 0 || rise <= half_width(&facts->val))
         return nothing;
-    name_more(facts, more, sizeof more);
+    write_larger_limit(facts, more, sizeof more);
     return propose(rise, "stop",
                    "epoch %d was the last and the best, and within %d epoch%s validation rose from "
                    "%.1f to %.1f %%, more than the %.1f points that chance explains; %s --resume "
-                   "goes on",
+                   "continues",
                    facts->best_epoch, facts->rise_epochs, facts->rise_epochs == 1 ? "" : "s",
                    percent(facts->before_rise.accuracy), percent(facts->val.accuracy),
                    percent(half_width(&facts->val)), more);
 }
 
-static struct proposal goes_on_too_long(const struct tdmi_advice_facts *facts)
+static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
 {
     const struct tdm_after_best *after = &facts->after_best;
-    const int borne = USUAL_PATIENCE * (facts->eval_every > 0 ? facts->eval_every : 1);
-    if ((facts->patience > 0 && facts->patience <= USUAL_PATIENCE) || after->epochs <= borne ||
+    const int waited = USUAL_PATIENCE * (facts->eval_every > 0 ? facts->eval_every : 1);
+    if ((facts->patience > 0 && facts->patience <= USUAL_PATIENCE) || after->epochs <= waited ||
         after->seconds <= AFTER_PART * facts->seconds)
         return nothing;
-    const double saved = after->seconds * (after->epochs - borne) / after->epochs;
+    const double saved = after->seconds * (after->epochs - waited) / after->epochs;
     return propose(part_of_time(facts, saved), "stop",
-                   "the %d epochs after epoch %d, the best, took %.1f of %.1f s and left "
-                   "validation %.1f %% right at its best; --patience %d ends about %.1f s earlier",
+                   "the %d epochs after epoch %d, the best, took %.1f of %.1f s and did not "
+                   "improve on its %.1f %%; --patience %d ends about %.1f s earlier",
                    after->epochs, facts->best_epoch, after->seconds, facts->seconds,
                    percent(facts->val.accuracy), USUAL_PATIENCE, saved);
 }
 
-static struct proposal knows_too_few(const struct tdmi_advice_facts *facts)
+static struct proposal overfitted(const struct tdmi_advice_facts *facts)
 {
-    const double gap = facts->train.accuracy - facts->val.accuracy;
-    if (!knows_by_heart(facts) || !is_wrong_enough(facts))
+    const bool is_augment = !facts->is_cut && !facts->is_changed && facts->crop_pixels > 0;
+    char remedy[200];
+    if (!overfits(facts) || !is_wrong_enough(facts))
         return nothing;
-    if (!facts->is_cut && !facts->is_changed && facts->crop_pixels > 0)
-        return propose(gap, "augment",
-                       "up to %.1f %% right on the %lld pictures that train and %.1f %% (%.1f to "
-                       "%.1f) on those that judge: much is learnt by heart; --augment flip,crop:%d "
-                       "changes pictures (without flip where left and right matter)",
-                       percent(facts->train.accuracy), (long long)facts->train.n,
-                       percent(facts->val.accuracy), percent(facts->val.low),
-                       percent(facts->val.high), facts->crop_pixels);
-    return propose(gap, "data",
-                   "up to %.1f %% right on the %lld pictures that train and %.1f %% (%.1f to %.1f) "
-                   "on those that judge: %s",
+    if (is_augment)
+        snprintf(remedy, sizeof remedy,
+                 "training images are learned by heart; --augment flip,crop:%d changes images "
+                 "(without flip where left and right matter)",
+                 facts->crop_pixels);
+    else
+        snprintf(remedy, sizeof remedy, "%s",
+                 facts->is_cut ? "there are more, which --fraction or --per-class leaves out"
+                               : "add images to the same folder and run tandem train again");
+    return propose(facts->train.accuracy - facts->val.accuracy, is_augment ? "augment" : "data",
+                   "up to %.1f %% right on the %lld training images and %.1f %% (%.1f to %.1f) on "
+                   "the validation images: %s",
                    percent(facts->train.accuracy), (long long)facts->train.n,
                    percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
-                   facts->is_cut ? "more are there that --fraction or --per-class leaves out"
-                                 : "more pictures in the same folder are wanted, and tandem train "
-                                   "again");
+                   remedy);
 }
 
-/* What must be said with --unfreeze so that the same command takes it. */
-static void name_unfreezing(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
+/* Writes --unfreeze with the options that it requires beside those of the run. */
+static void write_unfreezing(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
 {
     const bool is_short = facts->epochs_limit > 0 && facts->epochs_limit <= HEAD_EPOCHS;
     const int64_t head_steps = HEAD_EPOCHS * facts->steps_an_epoch;
@@ -279,41 +277,42 @@ static void name_unfreezing(const struct tdmi_advice_facts *facts, char *text, s
              epochs, more_steps);
 }
 
-static struct proposal base_knows_too_little(const struct tdmi_advice_facts *facts)
+static struct proposal underfitted_head(const struct tdmi_advice_facts *facts)
 {
     char unfreezing[160];
     if (!facts->is_head_alone || facts->is_scratch || ended_early(facts) || facts->train.n == 0 ||
-        facts->val.n == 0 || knows_by_heart(facts) || facts->train.high >= WELL ||
+        facts->val.n == 0 || overfits(facts) || facts->train.high >= WELL ||
         facts->val.high >= WELL)
         return nothing;
-    name_unfreezing(facts, unfreezing, sizeof unfreezing);
+    write_unfreezing(facts, unfreezing, sizeof unfreezing);
     return propose(1.0 - facts->train.high, "unfreeze",
-                   "with the base frozen no more than %.1f %% (%.1f to %.1f) of the pictures that "
-                   "train are right, and %.1f %% of those that judge; in a new run %s trains the "
-                   "base too, after %d epochs of the head",
+                   "with the base frozen no more than %.1f %% (%.1f to %.1f) of the training "
+                   "images are right, and %.1f %% of the validation images; in a new run %s trains "
+                   "the base too, after %d epochs of the head",
                    percent(facts->train.accuracy), percent(facts->train.low),
                    percent(facts->train.high), percent(facts->val.accuracy), unfreezing,
                    HEAD_EPOCHS);
 }
 
-/* A base that was drawn by chance and frozen, or a whole network that learnt next to nothing. */
-static struct proposal nothing_to_begin_with(const struct tdmi_advice_facts *facts)
+/* A base with random weights that is frozen, or a whole network that learned next to nothing. */
+static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *facts)
 {
+    const double most = facts->is_head_alone ? WELL : POORLY;
     if (!facts->is_scratch || facts->at_hand || !facts->to_fetch || ended_early(facts) ||
-        facts->train.n == 0 || facts->val.n == 0 || knows_by_heart(facts) ||
-        facts->train.high >= (facts->is_head_alone ? WELL : POORLY) ||
-        facts->val.high >= (facts->is_head_alone ? WELL : POORLY))
+        facts->train.n == 0 || facts->val.n == 0 || overfits(facts) || facts->train.high >= most ||
+        facts->val.high >= most)
         return nothing;
     return propose(1.0 - facts->train.high, "transfer",
-                   "%s from scratch%s has no more than %.1f %% of the pictures that train right, "
-                   "and %.1f %% of those that judge; after tandem weights fetch %s a new run with "
-                   "--weights %s%s begins with features of many more",
-                   facts->network, facts->is_head_alone ? ", its base frozen as drawn," : "",
+                   "%s from scratch%s has no more than %.1f %% of the training images right, and "
+                   "%.1f %% of the validation images; after tandem weights fetch %s a new run with "
+                   "--weights %s%s starts from features of many more images",
+                   facts->network, facts->is_head_alone ? ", with random frozen layers," : "",
                    percent(facts->train.accuracy), percent(facts->val.accuracy), facts->to_fetch,
                    facts->to_fetch, facts->is_by_default ? "" : " in place of --model");
 }
 
-/* So many tenths of all judge: enough for an interval that says something? */
+/* Half the width of the accuracy's interval if this fraction of all images were validation images.
+ */
 static double half_width_with(const struct tdmi_advice_facts *facts, double fraction)
 {
     const double n = floor(fraction * (double)(facts->n_train + facts->n_val));
@@ -338,18 +337,18 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
             snprintf(split, sizeof split, "--split %g,%g", 1.0 - part, part);
         return propose(
             wide, "data",
-            "%lld pictures judge, so the %.1f %% that are right mean %.1f to %.1f %%; in "
-            "a new run %s narrows that to about \xc2\xb1%.1f points",
+            "with %lld validation images the %.1f %% that are right mean %.1f to %.1f %%; in a "
+            "new run %s narrows that to about \xc2\xb1%.1f points",
             (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
             percent(facts->val.high), split, percent(half_width_with(facts, part)));
     }
     return propose(wide, "data",
-                   "%lld pictures judge, so the %.1f %% that are right mean %.1f to %.1f %%, and "
-                   "differences below %.1f points cannot be seen; more pictures in %s are wanted, "
-                   "and tandem train again",
+                   "with %lld validation images the %.1f %% that are right mean %.1f to %.1f %%, "
+                   "and differences below %.1f points cannot be seen; add images to %s and run "
+                   "tandem train again",
                    (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
                    percent(facts->val.high), percent(wide),
-                   facts->is_split_given ? "the source's validation" : "the same folder");
+                   facts->is_split_given ? "the source's validation part" : "the same folder");
 }
 
 /* ---- the choice -------------------------------------------------------------------------- */
@@ -357,10 +356,9 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
 static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
 {
     return propose(0.0, "none",
-                   "%.1f %% (%.1f to %.1f) of %lld pictures that judge are right and up to "
-                   "%.1f %% of those that train; of %lld pictures %lld are no good, and training "
-                   "waited %.0f "
-                   "%% of its time: nothing measured here asks for a change",
+                   "%.1f %% (%.1f to %.1f) of %lld validation images are right and up to %.1f %% "
+                   "of the training images; of %lld images %lld are unusable, and training waited "
+                   "%.0f %% of its time: nothing measured here asks for a change",
                    percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
                    (long long)facts->val.n, percent(facts->train.accuracy),
                    (long long)facts->n_pictures, (long long)(facts->n_unusable + facts->n_torn),
@@ -371,10 +369,10 @@ static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
 
 struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
 {
-    static rule *const rules[] = {bad_pictures,          diverged,       no_weights,
-                                  nothing_to_begin_with, has_just_begun, base_again_and_again,
-                                  waits_for_pictures,    still_rises,    goes_on_too_long,
-                                  base_knows_too_little, knows_too_few,  too_few_validate};
+    static rule *const rules[] = {unusable_images,          diverged,        no_weights,
+                                  underfitted_from_scratch, ended_too_early, features_not_cached,
+                                  waits_for_images,         still_rises,     trains_too_long,
+                                  underfitted_head,         overfitted,      too_few_validate};
     struct proposal best = nothing;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct proposal proposal = rules[i](facts);

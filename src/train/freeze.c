@@ -1,6 +1,4 @@
-/*
- * Words to a border.
- */
+/* From the words of --freeze and --unfreeze to nodes of a graph. */
 #include "train/freeze.h"
 
 #include <math.h>
@@ -9,7 +7,7 @@
 
 enum { most_layers = 100000 };
 
-/* -1: it is no number of layers. */
+/* Number of layers that the word gives; -1: none. */
 static int number_of(const char *word)
 {
     char *end;
@@ -24,8 +22,7 @@ tdm_status tdmi_freeze_check(const char *word, tdm_error *err)
     if (strcmp(word, "auto") != 0 && strcmp(word, "base") != 0 && strcmp(word, "none") != 0 &&
         number_of(word) < 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "'%s' does not say what is to be frozen; auto, base, none or a number of "
-                        "layers is accepted",
+                        "cannot freeze '%s'; auto, base, none or a number of layers is accepted",
                         word);
     return TDM_OK;
 }
@@ -35,19 +32,19 @@ tdm_status tdmi_freeze_check_unfreezing(const struct tdm_train_options *options,
     if (options->unfreeze == 0 && options->unfreeze_layers > 0)
         return TDM_FAIL(
             err, TDM_E_USAGE,
-            "training: option --unfreeze-layers is %d, but nothing thaws: --unfreeze is "
-            "wanted with it, the epochs from one time to the next",
+            "training: option --unfreeze-layers is %d, but nothing is unfrozen: --unfreeze N, the "
+            "epochs between moves, is required with it",
             options->unfreeze_layers);
     if (options->unfreeze > 0 && strcmp(options->freeze, "base") == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --unfreeze is %d, but --freeze base leaves nothing to "
-                        "thaw; --freeze none, or a number of layers, is accepted with it",
+                        "unfreeze; --freeze none, or a number of layers, is accepted with it",
                         options->unfreeze);
     if (options->epochs > 0 && options->unfreeze >= options->epochs)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --unfreeze is %d, but training ends after %d epochs, "
-                        "before anything thaws; more --epochs, or --freeze base in place of "
-                        "--unfreeze, is wanted",
+                        "before anything is unfrozen; raise --epochs above that, or use --freeze "
+                        "base in place of --unfreeze",
                         options->unfreeze, options->epochs);
     return TDM_OK;
 }
@@ -57,7 +54,7 @@ static bool is_layer(const struct tdmi_node *node)
     return node->n_params > 0 && node->kind != TDMI_OP_BATCH_NORM;
 }
 
-/* Of a network whose builder did not say: the last layer, and the dropout before it. */
+/* Where the network's builder marked no head: the last layer, and the dropout before it. */
 int tdmi_freeze_head(const tdmi_graph *graph)
 {
     int head = graph->head;
@@ -157,6 +154,6 @@ int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node)
 {
     if (node >= head)
         return 0;
-    int before = layers_before(graph, node + 1); /* a batch norm goes with the layer before it */
+    int before = layers_before(graph, node + 1); /* a batch norm belongs to the layer before it */
     return layers_before(graph, head) - (before > 0 ? before : 1) + 1;
 }

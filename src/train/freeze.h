@@ -1,21 +1,21 @@
 /*
- * Which part of a network a training leaves as it is: `--freeze`.
+ * Frozen layers (--freeze) and gradual unfreezing (--unfreeze).
  */
 #pragma once
 
 #include "graph/graph.h"
 #include "tandem/train.h"
 
-/* Is it one: "auto", "base", "none", or a number of layers? TDM_E_USAGE says what is accepted. */
+/* Check a word of --freeze: "auto", "base", "none", or a number of layers. */
 tdm_status tdmi_freeze_check(const char *word, tdm_error *err) TDM_MUST_USE;
 
-/* Options that thaw, beside --freeze and --epochs. TDM_E_USAGE: they contradict each other. */
+/* TDM_E_USAGE: the options of unfreezing contradict each other, --freeze or --epochs. */
 tdm_status tdmi_freeze_check_unfreezing(const struct tdm_train_options *options,
                                         tdm_error *err) TDM_MUST_USE;
 
-/* The first node that is trained. base: all but the head is frozen; none: nothing is; a number: so
- * many layers with weights of their own, counted from the input, and the batch norms between them.
- * auto is not known here. TDM_E_USAGE: so many layers leave nothing to train. */
+/* The first trained node. base: all but the head is frozen; none: nothing is; a number: that many
+ * layers with weights, counted from the input, and the batch norms between them. auto must have
+ * been resolved before. TDM_E_USAGE: nothing would be left to train. */
 tdm_status tdmi_freeze_point(const tdmi_graph *graph, const char *word, int *first_trained,
                              tdm_error *err) TDM_MUST_USE;
 
@@ -36,7 +36,7 @@ struct tdmi_unfreeze {
 
 /* The first trained node during an epoch, counted from 0. */
 int tdmi_unfreeze_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph, int epoch);
-/* The same in the last of so many epochs; total_epochs 0: the options do not say how many. */
+/* The same during the last of total_epochs epochs; 0: the number is not known. */
 int tdmi_unfreeze_final_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph,
                               double total_epochs);
 /* The epoch, at most `epoch`, before which the freeze point moved to freeze_point; 0: it was there
@@ -46,11 +46,11 @@ int tdmi_unfreeze_began(const struct tdmi_unfreeze *schedule, const tdmi_graph *
 /* TDM_E_USAGE: --steps ends the training before the first move. */
 tdm_status tdmi_unfreeze_check_steps(const struct tdm_train_options *options,
                                      int64_t steps_per_epoch, tdm_error *err) TDM_MUST_USE;
-/* Layers between a node and the head, its own counted; 0 in the head. */
+/* Layers between a node and the head, including the node's own; 0 in the head. */
 int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node);
 
-/* Is all but the head frozen, where nodes before first_trained are? */
+/* Is all but the head frozen when nodes before first_trained are? */
 bool tdmi_freeze_has_base(const tdmi_graph *graph, int first_trained);
 
-/* Layers with weights from one node up to another, a batch norm counting with its layer. */
+/* Number of layers with weights in nodes [first, end); a batch norm counts with its layer. */
 int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end);

@@ -1,4 +1,4 @@
-/* Adding up, telling, and what would do instead. */
+/* Memory that training requires: sums, their description, and the search for a smaller choice. */
 #include "train/needs.h"
 #include "base/system/cgroup.h"
 #include "base/system/cpu.h"
@@ -22,7 +22,7 @@ void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text
 {
     snprintf(text, text_bytes,
              "%.0f MiB of memory (activations %.0f, gradients %.0f, weights and the optimizer's "
-             "state %.0f, judging %.0f, pictures read ahead %.0f, the process itself %.0f)",
+             "state %.0f, validation %.0f, images read ahead %.0f, the process itself %.0f)",
              mib(tdmi_needs_total(needs)), mib(needs->activations), mib(needs->gradients),
              mib(needs->weights), mib(needs->evaluating), mib(needs->pictures), mib(needs->others));
 }
@@ -36,13 +36,13 @@ struct tdmi_memory_limit tdmi_memory_limit(const char *root)
     return (struct tdmi_memory_limit){all, is_all ? "this machine has" : "this container allows"};
 }
 
-/* Pages that are there, and those of them that are of files. */
+/* Resident pages, and how many of them belong to files. */
 static bool resident_pages(long long *pages, long long *of_files)
 {
     char text[128], *end = NULL;
     if (tdmi_system_text("", "/proc/self/statm", text, sizeof text) <= 0)
         return false;
-    (void)strtoll(text, &end, 10); /* in all, there or not */
+    (void)strtoll(text, &end, 10); /* size of the address space */
     *pages = strtoll(end, &end, 10);
     *of_files = strtoll(end, NULL, 10);
     return *pages > 0 && *of_files >= 0 && *of_files <= *pages;
@@ -60,9 +60,9 @@ int64_t tdmi_memory_own(void)
     return resident_pages(&pages, &of_files) ? (pages - of_files) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* ---- what would do ------------------------------------------------------------------------- */
+/* ---- a choice that fits -------------------------------------------------------------------- */
 
-/* The most threads of it that stay inside. */
+/* The most threads, up to those of the choice, that stay within the limit. */
 static tdm_status find_threads(const struct tdmi_needs_measure *measure,
                                struct tdmi_needs_choice choice, int64_t limit_bytes,
                                struct tdmi_needs_choice *found, struct tdmi_needs *needs,

@@ -1,8 +1,7 @@
 /*
- * What a training holds in memory from its first step on. All of it follows from plans, so it is
- * known, told and compared with what there is before any of it is reserved: memory is given page by
- * page as it is written to, and who asks for too much is killed in the middle of a step, without a
- * sentence.
+ * Memory that training holds from its first step on. It follows from plans, so it is reported and
+ * compared with the limit before any of it is reserved: the kernel grants memory page by page as it
+ * is written to, and kills a process that exceeds the limit in the middle of a step.
  */
 #pragma once
 
@@ -16,16 +15,16 @@ struct tdmi_needs {
     int64_t weights;     /* and the optimiser's state, averages, the host's copies */
     int64_t activations; /* of the shards that run at once */
     int64_t gradients;
-    int64_t evaluating; /* and making rows of a frozen part */
-    int64_t pictures;   /* batches that are read ahead; caches take what is left */
-    int64_t others;     /* what the process held before */
+    int64_t evaluating; /* validation, and computing features of frozen layers */
+    int64_t pictures;   /* batches read ahead; caches take the rest */
+    int64_t others;     /* held by the process before */
 };
 
 int64_t tdmi_needs_total(const struct tdmi_needs *needs);
 /* "536 MiB of memory (activations 403, gradients 57, weights 42, …)" */
 void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text_bytes);
 
-/* More than this, memory and swap together, no process here can hold. */
+/* The most memory and swap together that a process can hold here. */
 struct tdmi_memory_limit {
     int64_t bytes;    /* 0: not known */
     const char *what; /* "this container allows" */
@@ -34,7 +33,7 @@ struct tdmi_memory_limit {
 struct tdmi_memory_limit tdmi_memory_limit(const char *root);
 /* Resident now; 0: not known. */
 int64_t tdmi_memory_resident(void);
-/* Of it, what is no file's and so cannot give way. */
+/* The resident bytes that belong to no file, which the kernel cannot drop. */
 int64_t tdmi_memory_own(void);
 
 struct tdmi_needs_choice {
@@ -46,7 +45,7 @@ struct tdmi_needs_measure {
     void *self;
     bool keeps_bits; /* only threads may change */
 };
-/* The nearest choice that stays inside the limit: fewer threads, which change no bit; else a
+/* The nearest choice within the limit: fewer threads, which do not change results; else a
  * smaller batch; else smaller shards. found->threads is 0 when there is none. */
 tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure, struct tdmi_needs_choice asked,
                            int64_t limit_bytes, struct tdmi_needs_choice *found,

@@ -6,7 +6,7 @@
 
 enum { least_epochs = 10, part_of_epochs = 4 };
 
-static bool goes_by_loss(const struct tdm_train_options *options)
+static bool monitors_loss(const struct tdm_train_options *options)
 {
     return options->monitor[0] == 'l';
 }
@@ -14,7 +14,7 @@ static bool goes_by_loss(const struct tdm_train_options *options)
 bool tdmi_stopping_is_better(const struct tdm_train_options *options, const tdm_score *score,
                              const tdm_score *than)
 {
-    if (goes_by_loss(options) && (score->loss < than->loss || score->loss > than->loss))
+    if (monitors_loss(options) && (score->loss < than->loss || score->loss > than->loss))
         return score->loss < than->loss;
     if (score->correct != than->correct)
         return score->correct > than->correct;
@@ -25,7 +25,7 @@ void tdmi_stopping_take(const struct tdm_train_options *options, const tdm_score
                         struct tdmi_progress *progress)
 {
     const bool is_first = progress->best_epoch == 0;
-    const bool is_improved = goes_by_loss(options)
+    const bool is_improved = monitors_loss(options)
                                  ? progress->mark_loss - score->loss > options->min_delta
                                  : (double)(score->correct - progress->mark_correct) >
                                        options->min_delta * (double)score->n;
@@ -44,7 +44,7 @@ int tdmi_stopping_patience(const struct tdm_train_options *options)
     int epochs = (options->epochs + part_of_epochs - 1) / part_of_epochs;
     if (epochs < least_epochs)
         epochs = least_epochs;
-    /* Rare validations: fewer of them, and two at least, since one is chance. */
+    /* With --eval-every patience counts validations: at least two, since one may be chance. */
     const int validations = (epochs + options->eval_every - 1) / options->eval_every;
     return validations > 2 ? validations : 2;
 }

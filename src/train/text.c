@@ -25,7 +25,7 @@ static void write_features(const struct tdm_features *features, tdm_json_writer 
 /* Counts are null where they are not known. */
 static void write_after_best(const struct tdm_after_best *after, tdm_json_writer *writer)
 {
-    static const char *const untold[] = {"n", "only_best", "only_last", "p"};
+    static const char *const unknown[] = {"n", "only_best", "only_last", "p"};
     tdm_json_object_begin(writer, "after_best");
     tdm_json_integer(writer, "epochs", after->epochs);
     tdm_json_number(writer, "seconds", after->seconds);
@@ -35,8 +35,8 @@ static void write_after_best(const struct tdm_after_best *after, tdm_json_writer
         tdm_json_integer(writer, "only_last", after->only_last);
         tdm_json_number(writer, "p", after->p);
     } else {
-        for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++)
-            tdm_json_null(writer, untold[i]);
+        for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+            tdm_json_null(writer, unknown[i]);
     }
     tdm_json_object_end(writer);
 }
@@ -132,7 +132,7 @@ static char *copy(const char *text)
     return made;
 }
 
-/* What the writer holds where status is TDM_OK, else what err says. */
+/* The answer is the writer's text where status is TDM_OK, else the sentences of err. */
 static tdm_status answer_with(tdm_status status, tdm_json_writer *writer, tdm_error *err,
                               char **answer)
 {
@@ -156,14 +156,14 @@ void tdm_text_free(char *text)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* A run that is gone on with keeps what it was begun with; only what is said now changes. */
+/* A resumed run keeps its recorded options, except those that are given now. */
 static tdm_status take_recorded(const tdm_json_value *object, struct tdm_train_options *options,
                                 tdm_json_document **words, tdm_error *err)
 {
     const char *run = options->run;
     if (!run || !*run)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "\"resume\" needs \"run\": which run is to be gone on with?");
+                        "\"resume\" requires \"run\", the folder of the run to resume");
     *options = tdm_train_options_default();
     const tdm_status status = tdm_train_options_recorded(run, options, words, err);
     return status == TDM_OK ? tdmi_options_from_json(object, options, err) : status;

@@ -4,6 +4,7 @@
  * checkpoint, and the result has the same bits.
  */
 #include "base/clock.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "tandem/event.h"
 #include "tandem/train.h"
@@ -15,64 +16,55 @@
 #include <string.h>
 
 /* The learning rate of a step, counted from 0. */
-static double rate_at(const struct tdmi_train_config *config, const struct tdmi_train_data *data,
-                      const struct tdmi_train_network *network,
-                      const struct tdmi_progress *progress, int64_t step)
+static double rate_at(const struct tdmi_session *session, int64_t step)
 {
-    struct tdmi_rates rates = config->rates;
-    if (config->unfrozen_rate > 0.0 && network->first_trained != network->unfreeze.first)
-        rates.learning_rate = config->unfrozen_rate;
-    return tdmi_rates_at(&rates, &config->options, step, data->steps_per_epoch, &progress->plateau);
+    struct tdmi_rates rates = session->config.rates;
+    if (session->config.unfrozen_rate > 0.0 &&
+        session->network.first_trained != session->network.unfreeze.first)
+        rates.learning_rate = session->config.unfrozen_rate;
+    return tdmi_rates_at(&rates, &session->config.options, step, session->data.steps_per_epoch,
+                         &session->progress.plateau);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
 
 /* Each segment of gradients is reduced over the ranks as soon as it is final. */
-static tdm_status run_segments(const struct tdmi_compute *compute,
-                               struct tdmi_train_network *network,
-                               const struct tdmi_trainer *trainer, tdm_error *err)
+static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
 {
-    float *sums = tdmi_step_sums(trainer->step);
-    for (int s = 0; s < network->train_plan->n_segments; s++) {
-        const struct tdmi_segment *segment = &network->train_plan->segments[s];
-        tdm_status status = tdmi_step_run(trainer->step, s, s, err);
+    float *sums = tdmi_step_sums(session->trainer.step);
+    for (int s = 0; s < session->network.train_plan->n_segments; s++) {
+        const struct tdmi_segment *segment = &session->network.train_plan->segments[s];
+        tdm_status status = tdmi_step_run(session->trainer.step, s, s, err);
         if (status == TDM_OK)
-            status = compute->transport->reduce(compute->comm, sums + segment->first_value,
-                                                segment->n_values, err);
+            status = session->compute.transport->reduce(
+                session->compute.comm, sums + segment->first_value, segment->n_values, err);
         if (status != TDM_OK)
             return status;
     }
-    return compute->transport->finish(compute->comm, err);
+    return session->compute.transport->finish(session->compute.comm, err);
 }
 
-static struct tdmi_update_rates rates_now(const struct tdmi_train_config *config,
-                                          const struct tdmi_train_data *data,
-                                          const struct tdmi_train_network *network,
-                                          const struct tdmi_progress *progress)
+static struct tdmi_update_rates rates_now(const struct tdmi_session *session)
 {
     return (struct tdmi_update_rates){
-        .learning_rate = (float)rate_at(config, data, network, progress, progress->step),
-        .momentum = (float)config->rates.momentum,
-        .weight_decay = (float)config->rates.weight_decay,
-        .step = progress->step + 1 - tdmi_trainer_began(data, network, progress),
-        .values = config->rates.optimizer.values,
-        .clip_norm = config->options.clip_norm,
-        .average = tdmi_rates_average(config->options.ema, progress->step)};
+        .learning_rate = (float)rate_at(session, session->progress.step),
+        .momentum = (float)session->config.rates.momentum,
+        .weight_decay = (float)session->config.rates.weight_decay,
+        .step = session->progress.step + 1 - tdmi_trainer_began(session),
+        .values = session->config.rates.optimizer.values,
+        .clip_norm = session->config.options.clip_norm,
+        .average = tdmi_rates_average(session->config.options.ema, session->progress.step)};
 }
 
-static tdm_status check_loss(const struct tdmi_train_config *config,
-                             const struct tdmi_train_data *data,
-                             const struct tdmi_train_network *network,
-                             const struct tdmi_progress *progress, const float *tail,
-                             tdm_error *err)
+static tdm_status check_loss(const struct tdmi_session *session, const float *tail, tdm_error *err)
 {
     if (isfinite(tail[TDMI_TAIL_LOSS]))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED,
                     "training diverged: the loss at step %lld is not a number with learning "
-                    "rate %g; a smaller --lr is wanted",
-                    (long long)progress->step + 1,
-                    rate_at(config, data, network, progress, progress->step));
+                    "rate %g; use a smaller --lr",
+                    (long long)session->progress.step + 1,
+                    rate_at(session, session->progress.step));
 }
 
 /* Gradients segment by segment, the loss, then the update. */
@@ -80,37 +72,32 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
 {
     const float *sums = tdmi_step_sums(session->trainer.step);
     const int64_t number = session->progress.step + 1;
-    TDM_TRY(run_segments(&session->compute, &session->network, &session->trainer, err), err,
-            "step %lld", (long long)number);
+    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)number);
     TDM_TRY(session->compute.backend->memory.download(
                 session->compute.stream, tail, sums + tdmi_graph_tail_at(session->network.graph),
                 sizeof(float) * TDMI_TAIL_VALUES, err),
             err, "fetching the loss");
     TDM_TRY(session->compute.backend->stream.wait(session->compute.stream, err), err,
             "fetching the loss");
-    const tdm_status status = check_loss(&session->config, &session->data, &session->network,
-                                         &session->progress, tail, err);
+    const tdm_status status = check_loss(session, tail, err);
     if (status != TDM_OK || !(tail[TDMI_TAIL_SAMPLES] > 0.0f))
         return status;
     return TDM_WRAP(err,
                     tdmi_update_run(session->trainer.update, sums, tail[TDMI_TAIL_SAMPLES],
-                                    rates_now(&session->config, &session->data, &session->network,
-                                              &session->progress),
-                                    err),
+                                    rates_now(session), err),
                     "step %lld", (long long)number);
 }
 
 /* Prefetches the next batch while the device computes, unless this one is the last. */
-static tdm_status look_ahead(const struct tdmi_train_config *config,
-                             const struct tdmi_train_data *data, const struct tdmi_trainer *trainer,
-                             const struct tdmi_progress *progress, const struct tdmi_batch *batch,
+static tdm_status look_ahead(const struct tdmi_session *session, const struct tdmi_batch *batch,
                              tdm_error *err)
 {
-    const struct tdm_train_options *options = &config->options;
-    if (progress->position + batch->n >= data->split.n_train || tdm_stop_is_requested() ||
-        (options->steps > 0 && progress->step + 1 >= options->steps))
+    const struct tdm_train_options *options = &session->config.options;
+    if (session->progress.position + batch->n >= session->data.split.n_train ||
+        tdm_stop_is_requested() ||
+        (options->steps > 0 && session->progress.step + 1 >= options->steps))
         return TDM_OK;
-    return tdmi_step_look_ahead(trainer->step, data->train_feed, err);
+    return tdmi_step_look_ahead(session->trainer.step, session->data.train_feed, err);
 }
 
 /* Queues the whole step, update included: the number of samples is known on the host. */
@@ -120,21 +107,16 @@ static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_b
     const int n = tdmi_step_images(session->trainer.step);
     const int64_t number = session->progress.step + 1;
     if (n > 0)
-        TDM_TRY(tdmi_update_begin(session->trainer.update, (float)n,
-                                  rates_now(&session->config, &session->data, &session->network,
-                                            &session->progress),
-                                  err),
-                err, "step %lld", (long long)number);
+        TDM_TRY(tdmi_update_begin(session->trainer.update, (float)n, rates_now(session), err), err,
+                "step %lld", (long long)number);
     const struct tdmi_step_next next = tdmi_update_next(session->trainer.update);
     TDM_TRY(tdmi_step_queue(session->trainer.step, n > 0 ? &next : NULL, err), err, "step %lld",
             (long long)number);
-    const tdm_status status = look_ahead(&session->config, &session->data, &session->trainer,
-                                         &session->progress, batch, err);
+    const tdm_status status = look_ahead(session, batch, err);
     TDM_TRY(tdmi_step_finish(session->trainer.step, tail, status == TDM_OK ? err : NULL), err,
             "step %lld", (long long)number);
-    TDM_TRY(status, err, "behind step %lld", (long long)number);
-    return check_loss(&session->config, &session->data, &session->network, &session->progress, tail,
-                      err);
+    TDM_TRY(status, err, "prefetching the batch after step %lld", (long long)number);
+    return check_loss(session, tail, err);
 }
 
 static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
@@ -147,11 +129,8 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
             (long long)progress->step + 1);
     tdmi_step_begin(session->trainer.step, tdmi_values_trained(&session->network), batch, &mixing);
     float tail[TDMI_TAIL_VALUES];
-    const tdm_status status = tdmi_compute_queues(&session->compute)
-                                  ? step_at_once(session, batch, tail, err)
-                                  : step_in_parts(session, tail, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_compute_queues(&session->compute) ? step_at_once(session, batch, tail, err)
+                                                    : step_in_parts(session, tail, err));
     progress->step++;
     progress->position += batch->n;
     progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];
@@ -167,20 +146,18 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
 static void report_progress(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
-    tdmi_track_event(
-        session->record.track,
-        &(tdm_event){
-            .kind = TDM_EVENT_PROGRESS,
-            .epoch = progress->epoch + 1,
-            .step = progress->step,
-            .done = progress->position,
-            .total = session->data.split.n_train,
-            .loss =
-                progress->epoch_loss / (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
-            .learning_rate = rate_at(&session->config, &session->data, &session->network,
-                                     &session->progress, progress->step - 1),
-            .seconds = tdmi_record_seconds(&session->record),
-        });
+    tdmi_track_event(session->record.track,
+                     &(tdm_event){
+                         .kind = TDM_EVENT_PROGRESS,
+                         .epoch = progress->epoch + 1,
+                         .step = progress->step,
+                         .done = progress->position,
+                         .total = session->data.split.n_train,
+                         .loss = progress->epoch_loss /
+                                 (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
+                         .learning_rate = rate_at(session, progress->step - 1),
+                         .seconds = tdmi_record_seconds(&session->record),
+                     });
 }
 
 static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
@@ -191,7 +168,7 @@ static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request after step %lld; a checkpoint is in %s, and "
-                    "--resume goes on from it",
+                    "--resume continues from it",
                     (long long)session->progress.step, tdmi_run_path(session->record.run));
 }
 
@@ -203,14 +180,13 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
     const double before = session->record.training_seconds;
     TDM_TRY(tdmi_feed_seek(session->data.train_feed, (uint32_t)progress->epoch, progress->position,
                            err),
-            err, "reading training pictures");
-    while (progress->position < session->data.split.n_train &&
-           !tdmi_limits_is_cut(&session->config, &session->record)) {
+            err, "reading training images");
+    while (progress->position < session->data.split.n_train && !tdmi_limits_is_cut(session)) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_feed_next(session->data.train_feed, &batch, err);
         if (status == TDM_E_STOPPED)
             return stop_here(session, err);
-        TDM_TRY(status, err, "reading training pictures");
+        TDM_TRY(status, err, "reading training images");
         if (!batch)
             break;
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
@@ -219,8 +195,7 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
         if (tdm_stop_is_requested())
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
-        if (tdmi_checkpoint_is_due_inside_epoch(&session->config, &session->record,
-                                                &session->progress) &&
+        if (tdmi_checkpoint_is_due_inside_epoch(session) &&
             progress->position < session->data.split.n_train)
             TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
                     progress->epoch + 1);
@@ -242,7 +217,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                          .total = session->data.split.n_train,
                                                          .text = title});
     tdm_status status = train_batches(session, err);
-    /* A prefetched batch may be unused: waits for its copies. */
+    /* A prefetched batch may be unused: wait for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
@@ -262,16 +237,14 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
     TDM_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
                                   "validating", &session->evaluation.outcomes, skipped, err),
             err, "validating");
-    TDM_TRY(tdmi_evaluation_count(&session->network, &session->evaluation, err), err, "validating");
+    TDM_TRY(tdmi_evaluation_count(session, err), err, "validating");
     *score = session->evaluation.metrics.score;
     if (!isfinite(score->loss))
         return TDM_FAIL(
             err, TDM_E_FAILED,
             "training diverged: the validation loss after step %lld is not a number with "
-            "learning rate %g; a smaller --lr is wanted",
-            (long long)session->progress.step,
-            rate_at(&session->config, &session->data, &session->network, &session->progress,
-                    session->progress.step - 1));
+            "learning rate %g; use a smaller --lr",
+            (long long)session->progress.step, rate_at(session, session->progress.step - 1));
     return TDM_OK;
 }
 
@@ -305,11 +278,9 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         .epoch = progress->epoch + 1,
         .step = progress->step,
         .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
-        .learning_rate = rate_at(&session->config, &session->data, &session->network,
-                                 &session->progress, progress->step - 1),
+        .learning_rate = rate_at(session, progress->step - 1),
     };
-    bool is_evaluated = tdmi_limits_is_done(&session->config, &session->record, &session->network,
-                                            progress->epoch + is_whole) ||
+    bool is_evaluated = tdmi_limits_is_done(session, progress->epoch + is_whole) ||
                         event.epoch % session->config.options.eval_every == 0;
     int64_t skipped = 0;
     if (is_evaluated)
@@ -334,10 +305,8 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
     }
     event.seconds = tdmi_record_seconds(&session->record);
     tdmi_track_event(session->record.track, &event);
-    return tdmi_checkpoint_is_due_after_epoch(&session->config, &session->record,
-                                              &session->progress)
-               ? tdmi_session_checkpoint(session, err)
-               : TDM_OK;
+    return tdmi_checkpoint_is_due_after_epoch(session) ? tdmi_session_checkpoint(session, err)
+                                                       : TDM_OK;
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -348,7 +317,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
     *result = (struct tdm_train_result){
         .epochs = progress->epoch,
         .best_epoch = progress->best_epoch,
-        .ended_by = tdmi_limits_ended_by(&session->config, &session->record, &session->network),
+        .ended_by = tdmi_limits_ended_by(session),
         .patience = tdmi_stopping_patience(&session->config.options),
         .steps = progress->step,
         .seconds = tdmi_record_seconds(&session->record),
@@ -371,102 +340,98 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
     snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->config.batch_reason);
 }
 
-static tdm_status record_result(struct tdmi_compute *compute, const struct tdmi_run_record *record,
-                                const struct tdmi_trainer *trainer,
-                                const struct tdm_train_result *result, tdm_error *err)
+static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,
+                                tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdmi_result_to_json(result, writer);
     tdm_json_object_end(writer);
-    tdm_status status = tdmi_record_set(record, "result", writer, err);
-    tdmi_trainer_note_recorded(compute, trainer);
+    tdm_status status = tdmi_record_set(&session->record, "result", writer, err);
+    tdmi_trainer_note_recorded(session);
     if (status == TDM_OK)
-        status = tdmi_record_machine(compute, record, err);
+        status = tdmi_record_machine(session, err);
     if (status == TDM_OK)
-        status = tdmi_run_save(record->run, TDMI_RUN_FINISHED, err);
+        status = tdmi_run_save(session->record.run, TDMI_RUN_FINISHED, err);
     return TDM_WRAP(err, status, "recording the result");
 }
 
 /* Reports options without effect that can be known only once the images are counted. */
-static void report_rates(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record, const struct tdmi_train_data *data)
+static void report_rates(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &config->options;
-    const double epochs = tdmi_rates_total_epochs(options, data->steps_per_epoch);
-    if (config->batch > data->split.n_train)
-        tdmi_record_note(record,
-                         "--batch %d is more than the %lld pictures that train: every step is over "
-                         "all of them",
-                         config->batch, (long long)data->split.n_train);
-    if (tdmi_rates_rest(&config->rates, options, data->steps_per_epoch))
-        tdmi_record_note(record,
-                         "--schedule %s changes nothing within %g epochs: the learning rate stays "
-                         "as it is",
+    const struct tdm_train_options *options = &session->config.options;
+    const double epochs = tdmi_rates_total_epochs(options, session->data.steps_per_epoch);
+    if (session->config.batch > session->data.split.n_train)
+        tdmi_record_note(&session->record,
+                         "--batch %d is more than the %lld training images: every step takes all "
+                         "of them",
+                         session->config.batch, (long long)session->data.split.n_train);
+    if (tdmi_rates_rest(&session->config.rates, options, session->data.steps_per_epoch))
+        tdmi_record_note(&session->record,
+                         "--schedule %s has no effect within %g epochs: the learning rate stays "
+                         "the same",
                          options->schedule, epochs);
-    if (epochs > 0.0 && config->rates.warmup_epochs > epochs)
-        tdmi_record_note(record,
+    if (epochs > 0.0 && session->config.rates.warmup_epochs > epochs)
+        tdmi_record_note(&session->record,
                          "training ends after %g epochs, within a warm-up of %g: the learning rate "
                          "never reaches %g (--warmup 0 begins with it)",
-                         epochs, config->rates.warmup_epochs, config->rates.learning_rate);
+                         epochs, session->config.rates.warmup_epochs,
+                         session->config.rates.learning_rate);
 }
 
 static void report_where(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
-    if (tdmi_limits_is_over(&session->config, &session->record, &session->network))
+    if (tdmi_limits_is_over(session))
         tdmi_record_note(&session->record, "nothing is left to train after step %lld (epoch %d)",
                          (long long)progress->step, progress->epoch + (progress->position > 0));
     else
-        tdmi_record_note(&session->record, "going on after step %lld (epoch %d), learning rate %g",
+        tdmi_record_note(&session->record, "resuming after step %lld (epoch %d), learning rate %g",
                          (long long)progress->step, progress->epoch + 1,
-                         rate_at(&session->config, &session->data, &session->network,
-                                 &session->progress, progress->step));
+                         rate_at(session, progress->step));
 }
 
 /* Names the reason where the number of images decided the rate. */
-static void report_begin(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record, const struct tdmi_train_data *data,
-                         const struct tdmi_train_network *network)
+static void report_begin(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &config->options;
+    const struct tdm_train_options *options = &session->config.options;
     char rates[200], reason[60] = "";
-    tdmi_rates_describe(&config->rates, options, rates, sizeof rates);
-    if (config->network_rate > 0.0 && config->rates.base_rate > 0.0 &&
-        tdmi_rates_are_the_networks(&config->rates, options))
-        snprintf(reason, sizeof reason, ", for a head on %lld pictures",
-                 (long long)data->split.n_train);
-    tdmi_record_note(record,
+    tdmi_rates_describe(&session->config.rates, options, rates, sizeof rates);
+    if (session->config.network_rate > 0.0 && session->config.rates.base_rate > 0.0 &&
+        tdmi_rates_are_the_networks(&session->config.rates, options))
+        snprintf(reason, sizeof reason, ", for a head on %lld images",
+                 (long long)session->data.split.n_train);
+    tdmi_record_note(&session->record,
                      "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
-                     network->definition.name, (long long)network->graph->parameters, config->batch,
-                     config->shard, (long long)data->steps_per_epoch,
-                     data->steps_per_epoch == 1 ? "" : "s", rates, reason);
+                     session->network.definition.name,
+                     (long long)session->network.graph->parameters, session->config.batch,
+                     session->config.shard, (long long)session->data.steps_per_epoch,
+                     session->data.steps_per_epoch == 1 ? "" : "s", rates, reason);
 }
 
 static void report_beginning(struct tdmi_session *session)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdmi_run_record *record = &session->record;
-    report_begin(config, record, &session->data, &session->network);
-    tdmi_memory_report(&session->compute, record);
-    tdmi_network_report_norms(config, record, &session->network);
-    report_rates(config, record, &session->data);
+    report_begin(session);
+    tdmi_memory_report(session);
+    tdmi_network_report_norms(session);
+    report_rates(session);
     if (config->storage != TDMI_DTYPE_F32)
         tdmi_record_note(record,
-                         "--precision %s: what judges here is stored so, too; evaluate and "
-                         "predict compute in f32",
+                         "--precision %s: validation during training stores activations so, too; "
+                         "evaluate and predict compute in f32",
                          config->options.precision);
     if (config->options.fast)
-        tdmi_record_note(record, "--fast: the card's libraries may add in any order, and bits "
-                                 "are others on every run");
-    tdmi_network_report_unfreezing(config, record, &session->data, &session->network);
+        tdmi_record_note(record, "--fast: the GPU's libraries may add in any order, and results "
+                                 "differ in bits from run to run");
+    tdmi_network_report_unfreezing(session);
 }
 
 static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
 {
     tdm_status status = TDM_OK;
-    while (status == TDM_OK &&
-           !tdmi_limits_is_over(&session->config, &session->record, &session->network)) {
+    while (status == TDM_OK && !tdmi_limits_is_over(session)) {
         status = tdmi_session_unfreeze(session, err);
         if (status == TDM_E_STOPPED)
             TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, NULL), err,
@@ -482,12 +447,11 @@ static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
 }
 
 /* The epochs after the best one, and the test. */
-static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
-                            tdm_error *err)
+static tdm_status measure_best(struct tdmi_session *session, struct tdm_train_result *result,
+                               tdm_error *err)
 {
-    TDM_TRY(tdmi_evaluation_after_best(&session->record, &session->evaluation, &result->after_best,
-                                       err),
-            err, "looking back at the epochs");
+    TDM_TRY(tdmi_evaluation_after_best(session, &result->after_best, err), err,
+            "comparing the last epoch with the best");
     if (!session->data.has_test)
         return TDM_OK;
     const tdm_status status = tdmi_session_test(session, result, err);
@@ -506,21 +470,20 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
     const struct tdmi_train_data *data = &session->data;
     const bool has_trained = session->evaluation.outcomes.n > 0;
     if (has_trained) {
-        tdmi_network_report_left(&session->config, record, &session->network);
-        tdmi_trainer_report_skipped(record, &session->trainer);
+        tdmi_network_report_left(session);
+        tdmi_trainer_report_skipped(session);
     }
     if (data->train_feed)
         tdmi_data_report_skipped(record, data->train_feed);
     tdmi_data_report_skipped(record, data->val_feed);
-    tdmi_data_clock_feed(record, data);
+    tdmi_data_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
     if (has_trained || !tdmi_record_recall_result(record, data->has_test, result))
-        TDM_TRY(look_back(session, result, err), err, "after the training");
+        TDM_TRY(measure_best(session, result, err), err, "after the training");
     if (!result->next.step)
         tdmi_session_advise(session, result);
-    TDM_TRY(record_result(&session->compute, record, &session->trainer, result, err), err,
-            "ending");
+    TDM_TRY(record_result(session, result, err), err, "ending");
     tdmi_session_report(session);
     return TDM_OK;
 }
@@ -550,8 +513,7 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
     const char *source = session->config.options.source;
     tdmi_run *run = session->record.run;
     if (status != TDM_E_STOPPED) {
-        tdm_status ignored = tdmi_checkpoint_write_best(&session->record, &session->network,
-                                                        &session->evaluation, NULL);
+        tdm_status ignored = tdmi_checkpoint_write_best(session, NULL);
         ignored = tdmi_run_save(run, TDMI_RUN_FAILED, NULL);
         (void)ignored;
     }
@@ -563,7 +525,7 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
     if (can_resume(session, status))
         return TDM_WRAP(err, status,
                         "training on %s ended early; %s keeps its newest checkpoint, and "
-                        "--resume goes on from it",
+                        "--resume continues from it",
                         source, tdmi_run_path(run));
     return TDM_WRAP(err, status, "training on %s ended early", source);
 }

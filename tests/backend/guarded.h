@@ -1,6 +1,6 @@
 /*
- * Memory as a card's is to the processor: nobody may touch it but who has opened it, as kernels and
- * copies do for their time. Whatever follows a pointer into it at another time ends by a signal.
+ * Host memory that behaves like a GPU's: only kernels and copies, which open it while they run, may
+ * access it. Code that follows a pointer into it at another time dies by a signal.
  */
 #pragma once
 

@@ -120,7 +120,7 @@ static const struct tdmi_kernel *own_kernel(const struct shape *shape)
     return shape->groups ? &tdmi_conv_by_depthwise : &tdmi_conv_by_gemm;
 }
 
-/* What a call in training has beside the convolution. */
+/* Fused work of a call in training. */
 static const struct variant {
     enum tdmi_act act;
     bool has_norm, has_gradient_form, adds, has_bias;

@@ -18,11 +18,11 @@ TEST(every_backend_is_found_by_its_name)
     int n = 0;
     for (const struct tdmi_backend *it; (it = tdmi_backend_at(n)) != NULL; n++) {
         const struct tdmi_backend *found = NULL;
-        int card = -1;
+        int number = -1;
         if (it->device.count() > 0) {
-            assert_int_equal(tdmi_backend_find(it->name, &found, &card, NULL), TDM_OK);
+            assert_int_equal(tdmi_backend_find(it->name, &found, &number, NULL), TDM_OK);
             assert_ptr_equal(found, it);
-            assert_int_equal(card, 0);
+            assert_int_equal(number, 0);
         }
         assert_true(strlen(it->summary) > 10);
     }
@@ -68,11 +68,11 @@ TEST(device_names_are_understood_or_refused_in_a_sentence)
         {"ref:0", TDM_OK, NULL},
         {"cpu:1", TDM_E_ABSENT, "has 1 of them"},
         {"ref:1023", TDM_E_ABSENT, "has 1 of them"},
-        {"cpu:", TDM_E_USAGE, "no card number"},
-        {"cpu:x", TDM_E_USAGE, "no card number"},
-        {"cpu:-1", TDM_E_USAGE, "no card number"},
-        {"cpu:0x", TDM_E_USAGE, "no card number"},
-        {"cpu:99999999999999999999", TDM_E_USAGE, "no card number"},
+        {"cpu:", TDM_E_USAGE, "no device number"},
+        {"cpu:x", TDM_E_USAGE, "no device number"},
+        {"cpu:-1", TDM_E_USAGE, "no device number"},
+        {"cpu:0x", TDM_E_USAGE, "no device number"},
+        {"cpu:99999999999999999999", TDM_E_USAGE, "no device number"},
         {"cpux", TDM_E_USAGE, "there is cpu, "},
         {"", TDM_E_USAGE, "there is cpu, "},
         {":0", TDM_E_USAGE, "there is cpu, "},
@@ -80,14 +80,15 @@ TEST(device_names_are_understood_or_refused_in_a_sentence)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_backend *backend = NULL;
-        int card = -1;
+        int number = -1;
         tdm_error err = {0};
-        assert_int_equal(tdmi_backend_find(cases[i].name, &backend, &card, &err), cases[i].status);
+        assert_int_equal(tdmi_backend_find(cases[i].name, &backend, &number, &err),
+                         cases[i].status);
         assert_int_equal(tdmi_backend_knows(cases[i].name), cases[i].status != TDM_E_USAGE);
         if (cases[i].status == TDM_OK) {
             assert_non_null(backend);
             assert_true(backend->device.is_host);
-            assert_int_equal(card, 0);
+            assert_int_equal(number, 0);
         } else {
             assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].says));
             assert_non_null(strstr(tdm_error_sentence(&err, 0), cases[i].name));
@@ -95,8 +96,8 @@ TEST(device_names_are_understood_or_refused_in_a_sentence)
     }
 }
 
-/* Of a backend that is opened when it is asked for, the name alone is looked at. */
-TEST(names_of_cards_are_known_on_machines_without_one)
+/* For a backend that is loaded on first use, only the name is checked. */
+TEST(names_of_gpus_are_known_on_machines_without_one)
 {
     static const char *const known[] = {"cuda", "cuda:0", "cuda:1023"};
     static const char *const others[] = {"cud", "cudax", "cuda1", "cuda:", "cuda:x", "cuda:1024"};
@@ -106,13 +107,13 @@ TEST(names_of_cards_are_known_on_machines_without_one)
         assert_false(tdmi_backend_knows(others[i]));
 }
 
-/* A build that has the backend asks the machine; one without says so. Neither has card 1023. */
-TEST(a_card_that_is_not_there_is_told_in_a_sentence)
+/* A build with the backend asks the machine; one without reports that. Neither has GPU 1023. */
+TEST(a_missing_gpu_is_reported_in_a_sentence)
 {
     const struct tdmi_backend *backend = NULL;
-    int card;
+    int number;
     tdm_error err = {0};
-    assert_int_equal(tdmi_backend_find("cuda:1023", &backend, &card, &err), TDM_E_ABSENT);
+    assert_int_equal(tdmi_backend_find("cuda:1023", &backend, &number, &err), TDM_E_ABSENT);
     assert_null(backend);
     assert_true(err.n_frames >= 1);
     assert_non_null(

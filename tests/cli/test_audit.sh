@@ -16,7 +16,7 @@ expect_same 15 "$(json_value images)" "every picture is counted"
 expect_same 3 "$(json_value classes)" "classes"
 expect_same 2 "$(json_value bad)" "what holds no complete picture is bad"
 expect_same 2 "$(json_value 'counts.duplicate across classes')" "copies in two classes"
-expect_same 1 "$(json_value others)" "other files are counted, not judged"
+expect_same 1 "$(json_value others)" "other files are counted, not decoded"
 expect_same 15 "$(tr '{' '\n' <"$out" | grep -c '"verdict"')" "a verdict per file"
 find pictures -type f -exec cksum {} + | sort >after
 expect_true "nothing was changed" cmp before after

@@ -127,7 +127,7 @@ expect_same 81 "$(json_value train.n)" "the split is kept"
 expect_same 9 "$(json_value val.n)" "the split is kept"
 
 # Where the source gives the parts, one sentence says that --split decides nothing.
-said='the source gives the training and validation images: --split decides nothing'
+said='the source gives the training and validation images: --split has no effect'
 expect_exit 0 "$TANDEM" prepare new/out -o given --size 16 --codec raw --split 0.5,0.5
 expect_stdout_matches '81 train, 9 val'
 expect_stderr_matches "^$said$"

@@ -53,7 +53,7 @@ record["clock"].update(epochs=2, steps=8)
 json.dump(record, open(sys.argv[1], "w"))
 END
 expect_exit 0 "$TANDEM" runs show killed --json
-expect_same "2 8" "$(json_value runs.0.epochs) $(json_value runs.0.steps)" "it is told where --resume goes on"
+expect_same "2 8" "$(json_value runs.0.epochs) $(json_value runs.0.steps)" "the step that --resume continues from"
 "$TANDEM" train pictures --model lenet5 --epochs 100000 --batch 16 --split 0.6,0.4 --threads 1 --quiet -o cut &
 pid=$!
 tries=0
@@ -74,7 +74,7 @@ while ! grep -q 'learning rate' "$err" && [ $tries -lt 600 ]; do
 done
 kill -TERM $pid
 wait $pid
-expect_stderr_matches "going on after step $steps \\(epoch $((epochs + 1))\\), learning rate [0-9.e-]+\$"
+expect_stderr_matches "resuming after step $steps \\(epoch $((epochs + 1))\\), learning rate [0-9.e-]+\$"
 cp -r runs/a ended
 expect_exit 0 "$TANDEM" train pictures --resume -o ended
 expect_stderr_matches 'nothing is left to train after step [0-9]+ \(epoch 3\)$'

@@ -1,4 +1,4 @@
-/* What the tests of every kind of source ask: does it open, what does it list, how does it refuse.
+/* Helpers for tests of every kind of source: does it open, what does it list, how does it refuse.
  */
 #pragma once
 

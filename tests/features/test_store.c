@@ -255,7 +255,7 @@ TEST(damaged_files_are_dropped_for_who_asks_for_it)
     assert_int_equal(store_has(store, 0, 10), 0);
     assert_int_equal(store_has(store, 10, 30), 20);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
-    /* Of an open store: it still has them, and nobody else will. */
+    /* The open store still has discarded rows, and no later one does. */
     const int64_t place = tdmi_store_find(store, store_row(10));
     assert_ok(tdmi_store_discard(store, place, &err), &err);
     assert_ok(tdmi_store_discard(store, place, &err), &err);

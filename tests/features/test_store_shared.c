@@ -281,7 +281,7 @@ TEST(a_key_that_a_process_has_open_does_not_give_way)
     assert_false(is_there(&tree, 'c'));
     assert_true(is_there(&tree, 'b'));
 
-    /* Of another process, too. */
+    /* The same for a store of another process. */
     int ready[2], over[2];
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(over), 0);
@@ -366,8 +366,8 @@ TEST(room_is_promised_once_and_given_back_by_the_dead)
     close(told[1]);
 }
 
-/* What is written is not promised any more: both would be counted. */
-TEST(a_promise_is_lowered_by_what_is_committed)
+/* Written rows are no longer reserved, or they would count twice. */
+TEST(committed_rows_lower_the_reservation)
 {
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);

@@ -45,7 +45,7 @@ static inline void fixture_word(struct fixture *fixture, const char *word, char 
             fail_msg("%s ends before '%s'", fixture->name, word);
     } while (found[0] == '#');
     if (strcmp(found, word) != 0)
-        fail_msg("%s: '%s' where '%s' is wanted", fixture->name, found, word);
+        fail_msg("%s: '%s' where '%s' is expected", fixture->name, found, word);
     if (text) {
         assert_int_equal(fscanf(fixture->file, "%63s", value), 1);
         snprintf(text, text_bytes, "%s", value);
@@ -58,7 +58,7 @@ static inline void fixture_numbers(struct fixture *fixture, const char *word, do
     fixture_word(fixture, word, NULL, 0);
     for (int i = 0; i < n; i++)
         if (fscanf(fixture->file, "%lf", &numbers[i]) != 1)
-            fail_msg("%s: '%s' has %d numbers, %d are wanted", fixture->name, word, i, n);
+            fail_msg("%s: '%s' has %d numbers, %d are expected", fixture->name, word, i, n);
 }
 
 static inline double fixture_number(struct fixture *fixture, const char *word)

@@ -18,7 +18,7 @@ enum { most_images = 3, n_classes = 5 };
 
 /* ---- a backend that fuses by composition -------------------------------------------------- */
 
-/* What its kernels refuse, changed from case to case. */
+/* Fusions that its kernels refuse, changed from case to case. */
 static struct {
     enum tdmi_op_kind kind; /* TDMI_OP_KINDS: nobody refuses */
     bool forms, sums, gradient_form, folding;
@@ -187,7 +187,7 @@ static void norm_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     free(scrap);
 }
 
-/* What an activation that it took lets through of its gradient; to be freed. */
+/* The gradient behind the mask of a fused activation; to be freed. */
 static float *masked(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
     const int64_t n = call->n * tdmi_shape_values(desc->out);

@@ -1,6 +1,7 @@
 /*
- * A network in two halves: the base gives rows, and what comes behind it begins with them. Together
- * they are the whole, in judging and in training, wherever it can be cut and on every backend.
+ * A network in two halves: the backbone computes feature rows, and the rest starts from them.
+ * Together they equal the whole, in evaluation and in training, at every possible cut and on every
+ * backend.
  */
 #include "graph/fusing.h"
 #include "unit.h"

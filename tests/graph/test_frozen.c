@@ -51,7 +51,7 @@ static tdmi_plan *plan_from(const tdmi_graph *graph, const struct tdmi_backend *
     return plan;
 }
 
-/* Of the parameters from first_node on; those before it get none. */
+/* Gradients of the parameters from first_node on; those before it get none. */
 static void gradients_are_those_of_differences(const tdmi_graph *graph, struct values values,
                                                const struct tdmi_backend *backend, int first_node,
                                                bool keeps)
@@ -172,7 +172,7 @@ TEST(what_is_frozen_runs_as_without_training)
     tdmi_graph_free(graph);
 }
 
-/* What is judged is what is trained: no statistics of the batch come between. */
+/* Training with kept statistics computes what evaluation does: no batch statistics are used. */
 TEST(kept_statistics_give_what_inference_gives)
 {
     tdmi_graph *graph = branches();

@@ -242,13 +242,13 @@ TEST(mistakes_are_told_in_a_sentence_that_names_the_node)
         const char *says, *names;
     } cases[] = {
         {empty, "must begin with an input", "tested"},
-        {no_input, "an earlier node is wanted", "'relu'"},
+        {no_input, "only earlier nodes can be read", "'relu'"},
         {input_that_reads, "reads no input", "'second'"},
-        {reads_a_later_node, "an earlier node is wanted", "'relu'"},
+        {reads_a_later_node, "only earlier nodes can be read", "'relu'"},
         {same_name_twice, "taken by node 1", "'relu'"},
         {no_reader, "read by no other", "'first'"},
         {no_softmax, "end with softmax", "tested"},
-        {softmax_of_a_picture, "picture of 8×8", "'softmax'"},
+        {softmax_of_a_picture, "image of 8×8", "'softmax'"},
         {window_too_large, "no room for a window of 11", "'conv'"},
         {window_of_nothing, "1 to 15", "'pool'"},
         {stride_of_nothing, "1 to 15", "'pool'"},

@@ -7,7 +7,7 @@
 #include "unit.h"
 
 /* A network whose norms have no statistics, but for the one at `kept`; as Keras counts variances,
- * so that those of a shard can be the running ones to the bit that rounding leaves. */
+ * so that the variances of a group can equal the running ones up to rounding. */
 static tdmi_graph *folded(struct values *values, int kept)
 {
     tdmi_graph *graph = branches();
@@ -43,7 +43,7 @@ static tdmi_plan *plan_of(const tdmi_graph *graph, const struct tdmi_backend *ba
     return plan;
 }
 
-/* Of the pictures that run() shows in its second shard. */
+/* Measure and restore statistics with the images of run()'s second group. */
 static void give_back(const tdmi_graph *graph, const struct tdmi_backend *backend, int first,
                       struct values values)
 {
@@ -111,7 +111,8 @@ TEST(a_network_gives_the_same_with_measured_statistics)
         }
 }
 
-/* Whatever kernels refuse: a training with measured statistics is the reference's. */
+/* Training with measured statistics gives the reference's results, whichever fusions are refused.
+ */
 TEST(training_with_measured_statistics_is_the_same_however_it_is_fused)
 {
     struct values values;

@@ -1,5 +1,5 @@
 /*
- * What the tests of the image room share: where their files are, the test pattern that
+ * Helpers that the tests of the image room share: where their files are, the test pattern that
  * tests/fixtures/make_images.py draws too, and digests of pixels.
  */
 #pragma once

@@ -206,12 +206,12 @@ TEST(refusals_say_what_was_found)
         const char *words;
     } cases[] = {
         {"", 0, "no bytes"},
-        {"II*\0....", 8, "bytes 49 49 2a 00 2e 2e 2e 2e, as a TIFF picture does; JPEG"},
+        {"II*\0....", 8, "bytes 49 49 2a 00 2e 2e 2e 2e, as a TIFF image does; JPEG"},
         {"\0\0\0\x18"
          "ftypheic",
-         12, "as a HEIC picture does"},
+         12, "as a HEIC image does"},
         {"<html>", 6, "as text in a markup language, such as a web page, does"},
-        {"hello", 5, "bytes 68 65 6c 6c 6f; JPEG, PNG, GIF, WebP, BMP and PPM pictures are read"},
+        {"hello", 5, "bytes 68 65 6c 6c 6f; JPEG, PNG, GIF, WebP, BMP and PPM images are read"},
         {"B", 1, "begins with the bytes 42"},
         {"P6 0 5 255\n", 11, "0 x 5 pixels"},
         {"P6 99999 99999 255\n", 19, "99999 x 99999 pixels"},

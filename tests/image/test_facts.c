@@ -1,7 +1,7 @@
 /*
- * What files say of themselves, without decoding: the expected facts are in
- * tests/fixtures/image/facts.txt (make_zoo.py, by Pillow); and a file cut short is told from a
- * damaged one, at every hundredth of every stored picture. All of it in every build.
+ * Facts of files without decoding; the expected ones are in tests/fixtures/image/facts.txt
+ * (make_zoo.py, by Pillow). A file cut short is distinguished from a damaged one, at every
+ * hundredth of every stored image. All of it in every build.
  */
 #include "image/pictures.h"
 #include "image/facts.h"

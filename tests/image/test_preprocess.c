@@ -349,7 +349,7 @@ TEST(longer_ones_are_refused_as_input)
     } cases[] = {
         {178956970, 1, TDMI_FIT_PAD, "a side has at most"},
         {178956970, 1, TDMI_FIT_STRETCH, "a side has at most"},
-        {16777216, 1, TDMI_FIT_PAD, "besides the pictures"},
+        {16777216, 1, TDMI_FIT_PAD, "besides the images"},
         {100000000, 1, TDMI_FIT_CROP, "22400000000 x 224; at most 2147483647"},
         {1, 100000000, TDMI_FIT_CROP, "224 x 22400000000; at most 2147483647"},
     };

@@ -53,7 +53,7 @@ TEST(networks_have_the_parameters_and_the_work_that_were_published)
         if (totals.parameters != cases[i].parameters || totals.states != cases[i].states ||
             fabs(millions - cases[i].millions) > cases[i].within * cases[i].millions)
             fail_msg("%s has %lld parameters, %lld states and %g million multiplications; %lld, "
-                     "%lld and %g are wanted",
+                     "%lld and %g are expected",
                      totals.name, (long long)totals.parameters, (long long)totals.states, millions,
                      (long long)cases[i].parameters, (long long)cases[i].states, cases[i].millions);
         assert_int_equal(totals.classes, cases[i].classes);

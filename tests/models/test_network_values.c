@@ -30,7 +30,7 @@ struct network_run {
     tdmi_executor *lane;
 };
 
-/* What init leaves at 0 or 1 is moved by at most a quarter: zeros would hide mistakes. */
+/* Move the values that init sets to 0 or 1 by at most a quarter: zeros would hide mistakes. */
 static void fill(struct network_run *it)
 {
     tdmi_graph_init_values(it->graph, it->seed, it->params, it->states);

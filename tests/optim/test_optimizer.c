@@ -1,4 +1,4 @@
-/* The list of optimisers, and that each step reaches the backend. */
+/* The table of optimizers, and steps that reach the backend. */
 #include "optim/optimizer.h"
 #include "unit.h"
 
@@ -14,15 +14,15 @@ TEST(sgd_keeps_one_slot_and_steps_on_the_backend)
     assert_int_equal(sgd->n_slots, 1);
     assert_string_equal(sgd->slot_names[0], "momentum");
     assert_true(strlen(sgd->summary) > 10);
-    sgd->step(&tdmi_backend_ref, NULL,
-              &(struct tdmi_update_call){.params = &param,
-                                         .gradient_sums = &sum,
-                                         .slots = {&slot},
-                                         .n = 1,
-                                         .gradient_scale = 0.5f,
-                                         .learning_rate = 0.1f,
-                                         .momentum = 0.9f,
-                                         .is_nesterov = true});
+    tdmi_optimizer_step(sgd, &tdmi_backend_ref, NULL,
+                        &(struct tdmi_update_call){.params = &param,
+                                                   .gradient_sums = &sum,
+                                                   .slots = {&slot},
+                                                   .n = 1,
+                                                   .gradient_scale = 0.5f,
+                                                   .learning_rate = 0.1f,
+                                                   .momentum = 0.9f,
+                                                   .is_nesterov = true});
     assert_true(slot == 2.0f);
     assert_true(fabs((double)param - (1.0 - 0.1 * (2.0 + 0.9 * 2.0))) < 1e-6);
 }
@@ -102,7 +102,7 @@ TEST(every_optimizer_says_what_it_is_and_takes)
     assert_null(tdmi_optimizer_at(-1));
 }
 
-/* Whoever goes on at step 50 has the coefficients of whoever was there all along. */
+/* A run that resumes at step 50 has the coefficients of an uninterrupted one. */
 TEST(nadam_makes_its_product_of_momenta_again)
 {
     struct tdmi_optimizer_choice nadam;

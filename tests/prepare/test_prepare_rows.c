@@ -1,6 +1,6 @@
 /*
- * What prepare puts into rows: every form reads back, bad pictures are counted and named, given
- * parts are kept.
+ * Rows that prepare writes: every form reads back, bad images are counted and named, given parts
+ * are kept.
  */
 #include "unit.h"
 #include "prepare/prepare_sets.h"

@@ -30,7 +30,7 @@ TEST(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even)
     assert_int_equal(tdmi_bf16_of_float(3.4e38f), 0x7f80); /* above the largest: infinity */
 }
 
-/* What was copied to the end of the room for floats becomes them there. */
+/* Values at the end of a buffer of floats are converted in place. */
 TEST(values_become_floats_in_their_own_room)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};

@@ -1,12 +1,9 @@
-/*
- * What a training tells, kept to be looked into.
- */
+/* Collects the notes of a training. */
 #pragma once
 
 #include "tandem/event.h"
 #include "unit.h"
 
-/* All that a training tells. */
 struct heard {
     char text[8000];
 };
@@ -19,8 +16,8 @@ static inline void hear(void *self, const tdm_event *event)
         snprintf(heard->text + n, sizeof heard->text - n, "%s\n", event->text);
 }
 
-static inline void assert_heard(const struct heard *heard, const char *words, bool is_wanted)
+static inline void assert_heard(const struct heard *heard, const char *words, bool is_expected)
 {
-    if ((strstr(heard->text, words) != NULL) != is_wanted)
-        fail_msg("'%s' is %s in: %s", words, is_wanted ? "not" : "", heard->text);
+    if ((strstr(heard->text, words) != NULL) != is_expected)
+        fail_msg("'%s' is %s in: %s", words, is_expected ? "not" : "", heard->text);
 }

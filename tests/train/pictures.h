@@ -105,7 +105,7 @@ static inline void must_train(const struct tdm_train_options *options, tdm_sink 
     fail_msg("%s", text);
 }
 
-/* The training ends with this status, and these words are in what it says. */
+/* The training ends with this status, and its message has these words. */
 static inline void fails_with(const struct tdm_train_options *options, tdm_status status,
                               const char *words)
 {
@@ -115,7 +115,7 @@ static inline void fails_with(const struct tdm_train_options *options, tdm_statu
     tdm_status found = tdm_train(options, (tdm_sink){0}, &result, &err);
     tdm_error_format(&err, text, sizeof text);
     if (found != status || !strstr(text, words))
-        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, words,
+        fail_msg("status %d, expected %d; expected '%s' in: %s", (int)found, (int)status, words,
                  text);
 }
 

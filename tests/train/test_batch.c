@@ -90,7 +90,7 @@ static int many(void **state)
     return 0;
 }
 
-/* What the run's record has under data. */
+/* The batch in the run's record. */
 static int64_t recorded_batch(const struct tree *tree, const char *run)
 {
     tdm_json_document *document = NULL;
@@ -150,7 +150,7 @@ TEST_WITH(what_is_chosen_is_the_training_of_that_batch_and_kept, many, end_with_
     assert_int_equal(result.batch, 96 - chosen);
     assert_int_equal(strncmp(result.batch_reason, "timed 32: ", 10), 0);
     options.batch = chosen;
-    fails_with(&options, TDM_E_USAGE, "but the run was begun with auto");
+    fails_with(&options, TDM_E_USAGE, "but the run was started with auto");
 }
 
 TEST_MAIN(NULL, NULL)

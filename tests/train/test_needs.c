@@ -1,4 +1,4 @@
-/* What a training needs, what there is, and which choice would do. */
+/* Memory that training requires, the limit, and the choice that fits. */
 #include "train/needs.h"
 
 #include "base/memory.h"
@@ -146,7 +146,7 @@ TEST(swap_counts_as_far_as_a_container_allows_it)
     check_limit(root, memory + 1000, "this container allows");
     put(root, "sys/fs/cgroup/jobs/memory.swap.max", "0\n");
     check_limit(root, memory, "this container allows");
-    /* Who may have all of the memory and none of the swap. */
+    /* All of the memory is allowed and none of the swap. */
     put(root, "sys/fs/cgroup/jobs/memory.max", "max\n");
     check_limit(root, 1000 * 1024, "this container allows");
     /* Version 1. */

@@ -1,6 +1,6 @@
 /*
- * A training that is stopped or killed anywhere and gone on with ends with the files of one that
- * was left alone, byte for byte.
+ * A training that is stopped or killed anywhere and resumed ends with files that are byte-identical
+ * to those of an uninterrupted one.
  */
 #include "train/pictures.h"
 #include "tandem/event.h"
@@ -155,7 +155,7 @@ TEST_WITH(a_training_stopped_before_its_first_step_is_recorded, set_up, end_with
         tdm_stop_clear();
         tdm_error_format(&err, text, sizeof text);
         assert_non_null(strstr(text, "was stopped on request"));
-        assert_non_null(strstr(text, "run keeps what was asked for, and --resume goes on"));
+        assert_non_null(strstr(text, "run keeps the options, and --resume continues"));
         assert_int_equal(tdmi_run_read(options.run, &status, &record, NULL), TDM_OK);
         assert_int_equal(status, TDMI_RUN_STOPPED);
         const tdm_json_value *asked = tdm_json_member(tdm_json_root(record), "options");
@@ -272,7 +272,7 @@ TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, e
     options.run = below(tree, "base");
     must_train(&options, nobody, &result);
     for (int unfreeze = 0; unfreeze < 2; unfreeze++) {
-        const char *name = unfreeze ? "thawing" : "head";
+        const char *name = unfreeze ? "unfreezing" : "head";
         options = with_frozen_base(tree, name);
         options.freeze = unfreeze ? "none" : "base";
         options.unfreeze = unfreeze;
@@ -403,12 +403,12 @@ TEST_WITH(other_options_or_pictures_are_refused, set_up, end_with_tree)
     options.resume = true;
     changed = options;
     changed.seed++;
-    fails_with(&changed, TDM_E_USAGE, "--seed is 6, but the run was begun with 5");
+    fails_with(&changed, TDM_E_USAGE, "--seed is 6, but the run was started with 5");
     changed = options;
     changed.epochs = 2;
-    fails_with(&changed, TDM_E_USAGE, "--epochs is 2, but the run was begun with 3");
+    fails_with(&changed, TDM_E_USAGE, "--epochs is 2, but the run was started with 3");
     assert_int_equal(remove(below(tree, "pictures/a/000.ppm")), 0);
-    fails_with(&options, TDM_E_INPUT, "not those the run was begun with");
+    fails_with(&options, TDM_E_INPUT, "are not those of the run");
 }
 
 /* On a processor both are the same bits. */

@@ -1,6 +1,6 @@
 /*
- * When a training ends, which weights it gives back, and what is told of the epochs after them; and
- * the part that is judged when all that is over.
+ * When a training ends, which weights it keeps, what it reports about the epochs after them, and
+ * the test at the end.
  */
 #include "train/stopping.h"
 #include "tandem/model.h"
@@ -120,7 +120,7 @@ TEST_WITH(training_stops_by_itself_and_zero_never_does, set_up, end_with_tree)
     assert_true(result.after_best.epochs == 30 - result.best_epoch);
 }
 
-/* What evaluate counts with the weights that were kept. */
+/* The score that evaluate counts with the kept weights. */
 static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_part part)
 {
     struct tdm_evaluation evaluation = {.struct_bytes = sizeof evaluation};
@@ -216,7 +216,7 @@ static struct tdm_train_options with_test(const struct tree *tree, const char *r
     return options;
 }
 
-TEST_WITH(a_test_is_judged_by_the_best_weights_and_found_again, set_up, end_with_tree)
+TEST_WITH(a_test_uses_the_best_weights_and_is_found_again, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "one");
@@ -235,7 +235,7 @@ TEST_WITH(a_test_is_judged_by_the_best_weights_and_found_again, set_up, end_with
     must_train(&options, nobody, &other);
     same_runs(tree, "one", "two");
     assert_memory_equal(&one.test, &other.test, sizeof one.test);
-    /* Without it the same pictures train and judge, and the test's are not used. */
+    /* Without it the training and validation images are the same, and the test's are not used. */
     options.run = below(tree, "without");
     options.test_fraction = 0.0;
     must_train(&options, nobody, &other);
@@ -279,10 +279,10 @@ TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, set_up, end_w
     assert_memory_equal(&whole.test, &result.test, sizeof whole.test);
     same_runs(tree, "whole", "stopped");
     must_train(&options, (tdm_sink){&stopper, stop_in_phase}, &result);
-    assert_int_equal(stopper.n_seen, 2); /* it is not judged a second time */
+    assert_int_equal(stopper.n_seen, 2); /* the test does not run a second time */
 }
 
-TEST_WITH(what_a_test_said_before_stays_beside_what_it_says_now, set_up, end_with_tree)
+TEST_WITH(earlier_counts_of_a_test_stay_beside_the_new_one, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");
@@ -302,7 +302,7 @@ TEST_WITH(what_a_test_said_before_stays_beside_what_it_says_now, set_up, end_wit
     assert_int_equal(second.tests_before[0].score.correct, first.test.correct);
     assert_true(fabs(second.tests_before[0].score.loss - first.test.loss) < 1e-12);
     assert_true(second.test.loss < first.test.loss);
-    must_train(&options, nobody, &again); /* nothing is judged, and nothing forgotten */
+    must_train(&options, nobody, &again); /* nothing is evaluated, and nothing forgotten */
     assert_int_equal(again.n_tests_before, 1);
     assert_int_equal(again.tests_before[0].score.correct, first.test.correct);
     assert_memory_equal(&second.test, &again.test, sizeof again.test);

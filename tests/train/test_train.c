@@ -70,7 +70,7 @@ struct heard {
     double last_loss;
 };
 
-/* Of every optimiser, one after the other: pictures so simple are learnt by all of them. */
+/* All optimizers learn images as simple as these. */
 TEST_WITH(every_optimizer_trains, set_up, end_with_tree)
 {
     struct tree *tree = *state;
@@ -95,9 +95,9 @@ static void average_of(const float *from, const float *by, int64_t n, double *sq
         *squares += ((double)from[i] - (double)by[i]) * ((double)from[i] - (double)by[i]);
 }
 
-/* Averages judge and are kept; what is trained stays beside them in the checkpoint, with the bits
- * of a training without averages. */
-TEST_WITH(averages_are_what_is_kept, set_up, end_with_tree)
+/* Averages are validated and kept; the checkpoint has the trained values beside them, bit-identical
+ * to those of a training without averages. */
+TEST_WITH(averages_are_validated_and_kept, set_up, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -199,8 +199,8 @@ TEST_WITH(options_that_change_nothing_here_are_told, set_up, end_with_tree)
     options.schedule = "step:every=50";
     options.batch = 500;
     must_train(&options, (tdm_sink){&idle, keep_note}, &result);
-    assert_non_null(strstr(idle.text, "--schedule step:every=50 changes nothing within 3 epochs"));
-    assert_non_null(strstr(idle.text, "--batch 500 is more than the 54 pictures that train"));
+    assert_non_null(strstr(idle.text, "--schedule step:every=50 has no effect within 3 epochs"));
+    assert_non_null(strstr(idle.text, "--batch 500 is more than the 54 training images"));
 }
 
 TEST_WITH(evaluate_counts_what_training_counted, set_up, end_with_tree)

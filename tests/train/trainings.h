@@ -30,7 +30,6 @@ struct way {
     enum tdmi_dtype storage;
     float loss_scale; /* to begin with; 0: none */
     int first_trained;
-    const struct tdmi_collective *collective; /* of queued steps */
 };
 
 /* And it is there when this returns. */
@@ -54,7 +53,7 @@ static inline float *placed_floats(const struct training *it, const float *from,
     return placed(it, from, sizeof *from * (size_t)n);
 }
 
-/* What depends on which nodes are frozen: made anew where that is another. */
+/* Opens everything that depends on the freeze point; again after the point has moved. */
 static inline void open_freeze_point(struct training *it, struct way way)
 {
     static const float weights[classes] = {0.5f, 2.0f, 1.25f};
@@ -63,8 +62,7 @@ static inline void open_freeze_point(struct training *it, struct way way)
     const struct tdmi_step_options options = {.max_batch = most_batch,
                                               .can_mix = true,
                                               .class_weights = way.has_weights ? weights : NULL,
-                                              .loss_scale = it->loss_scale,
-                                              .collective = way.collective};
+                                              .loss_scale = it->loss_scale};
     struct tdmi_plan_options request = {.max_images = way.shard,
                                         .is_training = true,
                                         .storage = way.storage,

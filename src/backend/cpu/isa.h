@@ -19,15 +19,16 @@ const char *tdmi_isa_name(enum tdmi_isa isa);
 #define TDMI_ISA_JOIN(name, isa) TDMI_ISA_JOIN_EXPANDED(name, isa)
 #define TDMI_ISA_JOIN_EXPANDED(name, isa) name##_##isa
 
-/* Addresses of the tables of one name, to be indexed by enum tdmi_isa up to tdmi_isa_best(). */
+/* Define a function, begun by `head`, that returns the table `name` of an instruction set up to
+ * tdmi_isa_best(). */
+#define TDMI_TABLE_OF(head, name)                                                       \
+    head(enum tdmi_isa isa)                                                             \
+    {                                                                                   \
+        static const __typeof__(&name##_scalar) tables[] = {TDMI_TABLES_PER_ISA(name)}; \
+        return tables[isa];                                                             \
+    }
 #if defined(__x86_64__)
-#define TDMI_PER_ISA(name)                           \
-    {                                                \
-        &name##_scalar, &name##_avx2, &name##_avx512 \
-    }
+#define TDMI_TABLES_PER_ISA(name) &name##_scalar, &name##_avx2, &name##_avx512
 #else
-#define TDMI_PER_ISA(name) \
-    {                      \
-        &name##_scalar     \
-    }
+#define TDMI_TABLES_PER_ISA(name) &name##_scalar
 #endif

@@ -144,7 +144,7 @@ LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
     *tap = _mm512_mask_mov_ps(*tap, wins, tap_b);
     return _mm512_mask_mov_ps(a, wins, b);
 }
-/* a where tap is wanted, else 0 */
+/* a where tap == wanted, else 0 */
 LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(tap, wanted, _CMP_EQ_OQ), a);

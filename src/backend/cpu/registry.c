@@ -13,18 +13,18 @@ static const struct tdmi_kernel *const convs[] = {
     &tdmi_conv_by_gemm,      &tdmi_ref_conv,     NULL,
 };
 
-const struct tdmi_kernel *const *tdmi_cpu_convs(void)
-{
-    return convs;
-}
-
-const struct tdmi_kernel *tdmi_cpu_dense_of_any_shape(void)
-{
+static const struct tdmi_kernel *const denses[] = {
+    &tdmi_dense_by_lanes,
 #if TDM_HAVE_ONEDNN
-    return &tdmi_dense_by_onednn;
-#else
-    return &tdmi_ref_dense;
+    &tdmi_dense_by_onednn,
 #endif
+    &tdmi_ref_dense,
+    NULL,
+};
+
+const struct tdmi_kernel *const *tdmi_cpu_kernels_of(enum tdmi_op_kind kind)
+{
+    return kind == TDMI_OP_CONV ? convs : denses;
 }
 
 void tdmi_cpu_write_libraries(char *text, size_t text_bytes)
@@ -44,9 +44,9 @@ const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
 #define X(name, NAME, inputs) [TDMI_OP_##NAME] = &tdmi_ref_##name,
 #include "backend/ops.def"
 #undef X
-    [TDMI_OP_CONV] = &tdmi_cpu_conv,         [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
-    [TDMI_OP_ADD] = &tdmi_cpu_add,           [TDMI_OP_RELU] = &tdmi_cpu_activation,
-    [TDMI_OP_RELU6] = &tdmi_cpu_activation,  [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
-    [TDMI_OP_MAX_POOL] = &tdmi_cpu_max_pool, [TDMI_OP_AVG_POOL] = &tdmi_cpu_avg_pool,
+    [TDMI_OP_CONV] = &tdmi_cpu_conv,        [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
+    [TDMI_OP_ADD] = &tdmi_cpu_add,          [TDMI_OP_RELU] = &tdmi_cpu_activation,
+    [TDMI_OP_RELU6] = &tdmi_cpu_activation, [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
+    [TDMI_OP_MAX_POOL] = &tdmi_cpu_pool,    [TDMI_OP_AVG_POOL] = &tdmi_cpu_pool,
     [TDMI_OP_DENSE] = &tdmi_cpu_dense,
 };

@@ -1,10 +1,9 @@
 /*
  * The reference backend: plain C on ordinary memory, one thread a call, in an order that no
- * compiler or vector width changes. It is always built and is the law the others are judged by.
+ * compiler or vector width changes. It is always built; tests compare the others with it.
  */
 #include "backend/ref/ref.h"
 #include "backend/host.h"
-#include "base/memory.h"
 
 #include <stdio.h>
 
@@ -12,18 +11,6 @@ static void device_describe(const tdmi_device *device, char *text, size_t text_b
 {
     (void)device;
     snprintf(text, text_bytes, "CPU, plain C");
-}
-
-static void *memory_alloc(tdmi_device *device, size_t bytes)
-{
-    (void)device;
-    return tdmi_alloc_aligned(bytes);
-}
-
-static void memory_free(tdmi_device *device, void *memory)
-{
-    (void)device;
-    tdmi_free(memory);
 }
 
 static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
@@ -34,16 +21,10 @@ static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
 
 const struct tdmi_backend tdmi_backend_ref = {
     .name = "ref",
-    .summary = "plain C on the CPU, the law the others are judged by",
+    .summary = "plain C on the CPU, the reference for the other backends",
     .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true, NULL},
-    .memory = {.alloc = memory_alloc,
-               .free = memory_free,
-               .upload = tdmi_host_copy,
-               .download = tdmi_host_copy,
-               .clear = tdmi_host_clear},
-    .stream = {.open = tdmi_host_stream_open,
-               .close = tdmi_host_stream_close,
-               .wait = tdmi_host_stream_wait},
+    .memory = TDMI_HOST_MEMORY,
+    .stream = TDMI_HOST_STREAM,
     .kernels = kernels,
     .update = &tdmi_ref_update,
 };

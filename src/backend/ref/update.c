@@ -1,6 +1,6 @@
 /*
- * What one step changes, and sums of gradients. Parameters follow PyTorch's definitions. Of all of
- * them g = sum / n + decay · w; then
+ * Optimizer steps, running statistics and sums of gradients. Parameters follow PyTorch's
+ * definitions. All rules begin with g = sum / n + decay · w; then
  *
  *     sgd      v = momentum · v + g;  w -= rate · (nesterov ? g + momentum · v : v)
  *     rmsprop  s = (1 - second) · s + second · g²;  v = momentum · v + g / (√s + epsilon)

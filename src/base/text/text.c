@@ -24,6 +24,11 @@ void tdmi_text_clear(tdmi_text *text)
         text->bytes[0] = '\0';
 }
 
+int tdmi_compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool tdmi_ends_with(const char *text, const char *ending)
 {
     const size_t n = strlen(text), n_ending = strlen(ending);

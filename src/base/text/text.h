@@ -28,6 +28,8 @@ tdm_status tdmi_text_status(const tdmi_text *text, tdm_error *err);
 bool tdmi_ends_with(const char *text, const char *ending);
 /* Is name one of these endings, in any case, with something before it? endings ends with NULL. */
 bool tdmi_has_ending(const char *name, const char *const *endings);
+/* For qsort and bsearch: strcmp of the strings that two elements point to. */
+int tdmi_compare_names(const void *a, const void *b);
 /* "" while nothing was added. */
 const char *tdmi_text_string(const tdmi_text *text);
 

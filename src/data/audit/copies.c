@@ -2,7 +2,7 @@
  * Equal bytes stand together once the files are sorted by hash.
  *
  * Near copies differ in at most NEAR bits of 64. Cut into NEAR + 1 bands, two such fingerprints
- * agree in at least one whole band: sorting by one band after the other brings every near pair
+ * agree in at least one whole band: sorting by one band after the other puts every near pair
  * together at least once, and only neighbours have to be compared. A pair is taken in the first
  * band that it agrees in, so it is found once.
  */

@@ -6,7 +6,7 @@
 #include "image/fingerprint.h"
 #include <stdio.h>
 
-/* Below NEAR_SIDE a fingerprint tells shirts from coats, not one shirt from another. */
+/* Below NEAR_SIDE a fingerprint separates shirts from coats, not one shirt from another. */
 enum { TINY_SIDE = 16, NEAR_SIDE = 32 };
 
 void tdmi_finding_scratch_release(struct tdmi_finding_scratch *scratch)
@@ -136,7 +136,7 @@ static const struct {
 #define X(name, word, is_bad, meaning) {word, meaning, is_bad},
 #include "tandem/verdict.def"
 #undef X
-    {"ok", "nothing to say", false},
+    {"ok", "nothing to report", false},
 };
 
 const char *tdm_verdict_word(enum tdm_verdict verdict)

@@ -1,7 +1,7 @@
 /*
  * Findings about one file: the facts of its header, whether it decodes, and the verdicts that
  * follow. audit collects them and looks for copies among them; prepare checks every image in the
- * same way before it stores it.
+ * same checks before it stores it.
  */
 #pragma once
 

@@ -113,11 +113,6 @@ static tdm_status add_line(void *self, int64_t line, const tdm_json_value *objec
     return TDM_OK;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
@@ -131,7 +126,7 @@ tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine, 
     TDM_TRY(tdmi_json_lines(path, bytes, length_bytes, add_line, made, err), err,
             "cannot use the quarantine list %s", path);
     if (made->n > 1)
-        qsort(made->paths, (size_t)made->n, sizeof *made->paths, compare_paths);
+        qsort(made->paths, (size_t)made->n, sizeof *made->paths, tdmi_compare_names);
     *quarantine = tdmi_take(&made);
     return TDM_OK;
 }
@@ -148,7 +143,7 @@ void tdmi_quarantine_free(tdmi_quarantine *quarantine)
 static bool is_listed(const tdmi_quarantine *quarantine, const char *path)
 {
     return quarantine->n > 0 && bsearch(&path, quarantine->paths, (size_t)quarantine->n,
-                                        sizeof *quarantine->paths, compare_paths) != NULL;
+                                        sizeof *quarantine->paths, tdmi_compare_names) != NULL;
 }
 
 /* A name that is not UTF-8 stands in the list as JSON spells it, with U+FFFD for what is none. */

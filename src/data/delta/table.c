@@ -43,7 +43,7 @@ static tdm_status check_protocol(const tdmi_delta_replay *replay, tdm_error *err
     int64_t version = replay->reader_version;
     if (version < 1 || version > LAST_VERSION)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the Delta table '%s' asks for readers of protocol version %lld; versions "
+                        "the Delta table '%s' requires readers of protocol version %lld; versions "
                         "1 to %d are read here",
                         replay->table, (long long)version, LAST_VERSION);
     for (size_t i = 0; version >= VERSION_WITH_FEATURES && i < replay->n_reader_features; i++)
@@ -58,11 +58,11 @@ static tdm_status check_protocol(const tdmi_delta_replay *replay, tdm_error *err
         return TDM_OK;
     for (int i = 0; i < N_SUPPORTED; i++)
         tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", supported[i]);
-    return TDM_FAIL(
-        err, TDM_E_INPUT,
-        "the Delta table '%s' asks its readers for %s, which is not read here (%s are): write its "
-        "rows to a table without that, or to plain Parquet files",
-        replay->table, tdmi_text_string(&unmet), tdmi_text_string(&known));
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "the Delta table '%s' requires its readers to know %s, which is not read here "
+                    "(%s are): write its "
+                    "rows to a table without that, or to plain Parquet files",
+                    replay->table, tdmi_text_string(&unmet), tdmi_text_string(&known));
 }
 
 /* ---- columns ------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static tdm_status fill(const tdmi_delta_replay *replay, struct tdmi_delta_table 
     TDMI_TRY(copy(table, &table->path, err));
     if (!replay->has_protocol || replay->metadata.origin == NULL)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the log of '%s' says up to version %lld nothing about its %s: an action "
+                        "the log of '%s' up to version %lld has no %s: an action "
                         "\"%s\" is missing",
                         table->path, (long long)table->version,
                         replay->has_protocol ? "columns" : "protocol",

@@ -290,7 +290,7 @@ static tdm_status read_rows(const struct tdmi_delta_table *table,
     const char *path = NULL;
     if (file->n_rows < 0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "a file with a deletion vector has to say its numRecords, and does not");
+                        "a file with a deletion vector must give its numRecords, and does not");
     if (vector->kind == 'i') {
         /* Padded to four bytes, so a few zeros may follow. */
         bool is_text = tdmi_delta_z85(vector->text, &bytes);

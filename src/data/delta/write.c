@@ -311,14 +311,9 @@ tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *
  * and the planned ones. The log itself is compared, so a call that was killed after its commit
  * finds no difference when it is repeated. */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool has_name(const char *const *sorted, int64_t n, const char *name)
 {
-    return n > 0 && bsearch(&name, sorted, (size_t)n, sizeof *sorted, compare_names) != NULL;
+    return n > 0 && bsearch(&name, sorted, (size_t)n, sizeof *sorted, tdmi_compare_names) != NULL;
 }
 
 static tdm_status check_ours(const char *folder, const struct tdmi_delta_table *table,
@@ -351,7 +346,7 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
         planned[p] = commit->parts[p].path;
     for (int64_t f = 0; f < table->n_files; f++)
         held[f] = table->files[f].path;
-    qsort(planned, (size_t)commit->n_parts, sizeof *planned, compare_names);
+    qsort(planned, (size_t)commit->n_parts, sizeof *planned, tdmi_compare_names);
     for (int64_t f = 0; f < table->n_files; f++)
         if (!has_name(planned, commit->n_parts, held[f]))
             removed[next.n_removed++] = held[f];

@@ -1,5 +1,5 @@
 /*
- * One lock guards who works on what; pixels are written outside it.
+ * One lock guards the assignment of work; pixels are written outside it.
  *
  *     position of the epoch   0 ......... held ......... claimed ............ n
  *                             consumed  │◄── depth slots of batch ──►│

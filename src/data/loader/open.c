@@ -193,7 +193,7 @@ static tdm_status open_memory_cache(tdmi_loader *loader, int64_t most_bytes,
     return TDM_OK;
 }
 
-/* Could a cache on disk tell the images apart? What holds for one holds for all that can be read.
+/* Could a cache on disk distinguish the images? The answer for one holds for all that can be read.
  */
 static bool has_names(const tdmi_loader *loader)
 {

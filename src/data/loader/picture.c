@@ -255,7 +255,7 @@ static tdm_status read_encoded(struct tdmi_picture_scratch *scratch,
     return TDM_OK;
 }
 
-/* Bring the decoded image to its shape: as preprocessing does, or the part that was drawn. */
+/* Resize the decoded image to its shape: as preprocessing does, or the part that was drawn. */
 static tdm_status fit(struct tdmi_picture_scratch *scratch, const tdmi_image *decoded,
                       struct tdmi_augment_key key, uint8_t *pixels, tdm_error *err)
 {
@@ -280,7 +280,7 @@ static tdm_status decode_freely(struct tdmi_picture_scratch *scratch, struct tdm
     if (pipeline->geometry.width > 0) {
         TDM_TRY(tdmi_preprocess_file(&pipeline->geometry, file->bytes, file->length_bytes, path,
                                      images, scratch->shown.pixels, err),
-                err, "cannot bring it to the size of its table");
+                err, "cannot resize it to the size of its table");
         return fit(scratch, &scratch->shown, key, pixels, err);
     }
     if (!pipeline->has_box)

@@ -24,7 +24,7 @@ struct tdmi_picture_pipeline {
     bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
     bool is_far;               /* batches leave the caches before they are read */
     struct tdmi_raw_shape raw; /* of those */
-    /* Images that the source keeps in their own size are brought to this one first; width 0: not
+    /* Images that the source keeps in their own size are resized to this one first; width 0: not
      * needed, or one pass of preprocess does both. */
     struct tdmi_preprocess geometry;
     float floats[256][TDMI_CHANNELS_MAX];    /* value of each byte, by channel */

@@ -6,8 +6,8 @@
  *     samples of a window          ──permute──►   one from 3, one from 5, one from 0, …
  *
  * Groups differ in size, so where a window begins depends on the epoch's row: a prefix table of G
- * sums, built by whoever first asks about an epoch and kept for the last two epochs (a run that
- * looks ahead asks about two). Whoever builds it gets the same table, so the order is still a pure
+ * sums, built by the first thread that needs an epoch and kept for the last two epochs (prefetching
+ * needs two). Every thread builds the same table, so the order is still a pure
  * function; positions then cost two binary searches and one permutation.
  *
  * Windows are cut, not slid: a sliding buffer holds a state that a resume would have to replay.

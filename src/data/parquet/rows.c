@@ -9,11 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* Name that Hive and Spark give to the folder of rows without a value. */
 #define NULL_PARTITION "__HIVE_DEFAULT_PARTITION__"
-enum { COLUMNS_AT_MOST = 8, LARGEST_PATH_BYTES = 16 * 1024 };
+enum { COLUMNS_AT_MOST = 8, LARGEST_PATH_BYTES = 16 * 1024, LARGEST_CLASSES = 1 << 20 };
 
 /* A small column of one file: a column of the stream, or one value for all rows. */
 struct small {
@@ -99,7 +98,12 @@ static tdm_status take_label(struct rows *rows, struct tdmi_arrow_cell row, int 
     bool is_unlabelled = opening->is_ours && value.n_bytes == 2 && memcmp(value.text, "-1", 2) == 0;
     if (value.text == NULL || is_unlabelled)
         return TDM_OK;
-    TDMI_TRY(tdmi_parquet_labels_add(opening->labels, value.text, value.n_bytes, label, err));
+    TDMI_TRY(tdmi_labels_number(opening->labels, value.text, value.n_bytes, label, err));
+    if (opening->labels->n > LARGEST_CLASSES)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the column of labels has more than %d different values, which cannot be "
+                        "classes: name another column",
+                        LARGEST_CLASSES);
     TDMI_TRY(value_of(rows, CLASS_NAME, row, &value, err));
     if (value.text != NULL)
         TDMI_TRY(tdmi_parquet_labels_name(opening->labels, *label, value.text, value.n_bytes, err));
@@ -109,23 +113,17 @@ static tdm_status take_label(struct rows *rows, struct tdmi_arrow_cell row, int 
 static tdm_status take_part(struct rows *rows, struct tdmi_arrow_cell row, enum tdmi_part *part,
                             tdm_error *err)
 {
-    static const struct {
-        const char *name;
-        enum tdmi_part part;
-    } known[] = {{"train", TDMI_PART_TRAIN},    {"val", TDMI_PART_VAL},   {"valid", TDMI_PART_VAL},
-                 {"validation", TDMI_PART_VAL}, {"test", TDMI_PART_TEST}, {"", TDMI_PART_NONE}};
+    char word[16] = "";
     struct value value;
     *part = TDMI_PART_NONE;
     TDMI_TRY(value_of(rows, SPLIT, row, &value, err));
-    if (value.text == NULL)
+    if (value.n_bytes == 0)
         return TDM_OK;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strlen(known[i].name) == value.n_bytes &&
-            strncasecmp(known[i].name, value.text, value.n_bytes) == 0) {
-            *part = known[i].part;
-            return TDM_OK;
-        }
-    rows->opening->n_unknown_splits++;
+    if (value.n_bytes < sizeof word)
+        memcpy(word, value.text, value.n_bytes);
+    if (strlen(word) == value.n_bytes)
+        *part = tdmi_part_named(word);
+    rows->opening->n_unknown_splits += *part == TDMI_PART_NONE;
     return TDM_OK;
 }
 

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { CACHE_BYTES = 256 * 1024 * 1024, FILES_KEPT_OPEN = 256, LARGEST_SIDE = 1 << 15 };
 
@@ -165,7 +164,7 @@ static tdm_status find_geometry(struct tdmi_parquet_table *table,
     struct tdmi_preprocess geometry = {0};
     if (metadata != NULL) {
         TDM_TRY(read_geometry(metadata, file->path, &geometry, err), err,
-                "cannot use what '%s' says about the size of its images", file->path);
+                "cannot use the image size in '%s'", file->path);
         if (geometry.channels != 3)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "'%s' says that its images are loaded in grey; 3 channels are needed",
@@ -175,7 +174,7 @@ static tdm_status find_geometry(struct tdmi_parquet_table *table,
         table->geometry = geometry;
     if (!is_same(&geometry, &table->geometry))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' wants its images brought to another size or form than '%s' before "
+                        "'%s' requires its images in another size or form than '%s' before "
                         "it; tables prepared alike can be read together",
                         file->path, table->files[0].path);
     return TDM_OK;
@@ -315,7 +314,7 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
             table->n_files++;
         TDM_TRY(status, err, "cannot open a table");
     }
-    TDM_TRY(tdmi_parquet_labels_finish(opening->labels, &table->listing, err), err,
+    TDM_TRY(tdmi_labels_finish(opening->labels, &table->listing, err), err,
             "cannot make classes of the labels");
     forget_single_part(&table->listing);
     warn(opening);
@@ -329,7 +328,7 @@ tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_m
                                    int64_t n_members, const struct tdm_source_options *options,
                                    tdmi_parquet_table *table, tdm_error *err)
 {
-    TDMI_AT_END(tdmi_parquet_labels_release) struct tdmi_parquet_labels labels = {0};
+    TDMI_AT_END(tdmi_labels_release) struct tdmi_labels labels = {0};
     struct tdmi_parquet_opening opening = {.table = table, .options = options, .labels = &labels};
     table->path = tdmi_arena_copy(&table->listing.arena, path);
     TDMI_CHECK_MEMORY(table->path, err);

@@ -94,7 +94,7 @@ static const char *rest_of(const char *path, size_t folder_bytes)
     return path + folder_bytes + (folder_bytes > 0);
 }
 
-/* Of equal paths keep the last, which unpacking would leave. */
+/* Keep the last of equal paths: unpacking would leave that one. */
 static void drop_copies(struct tdmi_tree *tree)
 {
     int64_t kept = 0;
@@ -200,15 +200,10 @@ static size_t folder_bytes_of(const struct tdmi_tree_entry *entry, size_t contai
     return rest[length] == '/' || entry->kind == TDMI_FILE_FOLDER ? length : 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int class_named(const struct tdmi_listing *listing, const char *name)
 {
     const char **found = bsearch(&name, listing->classes, (size_t)listing->n_classes,
-                                 sizeof *listing->classes, compare_names);
+                                 sizeof *listing->classes, tdmi_compare_names);
     return (int)(found - listing->classes);
 }
 
@@ -263,7 +258,8 @@ static void sort_classes(struct tdmi_listing *listing)
 {
     if (listing->n_classes == 0)
         return;
-    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes, compare_names);
+    qsort(listing->classes, (size_t)listing->n_classes, sizeof *listing->classes,
+          tdmi_compare_names);
     int kept = 1;
     for (int i = 1; i < listing->n_classes; i++)
         if (strcmp(listing->classes[i], listing->classes[kept - 1]) != 0)

@@ -9,7 +9,7 @@
 
 enum { WARNINGS = 5, SHOWN_BEGIN = 80, SHOWN_END = 60 };
 
-/* A folder on the way down to the one being read. */
+/* A folder above the one being read, or that one. */
 struct ancestor {
     const struct ancestor *above;
     uint64_t identity[2];

@@ -247,7 +247,7 @@ static tdm_status add_row(const struct csv *csv, tdmi_list_sink *sink, void *sel
                         csv->name);
     if (!tdmi_list_part(part, &row.part))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "line %lld of '%s' says '%.40s' for the part; train, val or test is "
+                        "line %lld of '%s' has '%.40s' for the part; train, val or test is "
                         "expected",
                         (long long)row.line, csv->name, part);
     return sink(self, &row, err);

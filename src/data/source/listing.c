@@ -6,6 +6,7 @@
 #include "io/storage/storage.h"
 #include "tandem/log.h"
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +163,7 @@ enum { FIRST_SLOTS = 64 };
 void tdmi_labels_release(struct tdmi_labels *labels)
 {
     tdmi_arena_release(&labels->arena);
-    tdmi_free(labels->words);
+    tdmi_free(labels->list);
     tdmi_free(labels->slots);
     *labels = (struct tdmi_labels){0};
 }
@@ -174,7 +175,7 @@ static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t l
         int *slot = &labels->slots[at & (uint64_t)(labels->n_slots - 1)];
         if (*slot == 0)
             return slot;
-        const char *known = labels->words[*slot - 1];
+        const char *known = labels->list[*slot - 1].word;
         if (strlen(known) == length_bytes && memcmp(known, word, length_bytes) == 0)
             return slot;
     }
@@ -183,24 +184,36 @@ static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t l
 /* At most half of the slots are taken. */
 static tdm_status grow(struct tdmi_labels *labels, tdm_error *err)
 {
-    if (labels->n_words > INT_MAX / 8)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
-    TDMI_TRY(TDMI_MAKE_ROOM(labels->words, labels->capacity, labels->n_words, err));
-    if (2 * (labels->n_words + 1) <= labels->n_slots)
+    if (labels->n > INT_MAX / 8)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n);
+    TDMI_TRY(TDMI_MAKE_ROOM(labels->list, labels->capacity, labels->n, err));
+    if (2 * (labels->n + 1) <= labels->n_slots)
         return TDM_OK;
     int n_slots = labels->n_slots == 0 ? FIRST_SLOTS : 2 * labels->n_slots, *slots;
     TDMI_TRY(TDMI_NEW(slots, n_slots, err));
     tdmi_free(labels->slots);
     labels->slots = slots;
     labels->n_slots = n_slots;
-    for (int i = 0; i < labels->n_words; i++)
-        *slot_of(labels, labels->words[i], strlen(labels->words[i])) = i + 1;
+    for (int i = 0; i < labels->n; i++)
+        *slot_of(labels, labels->list[i].word, strlen(labels->list[i].word)) = i + 1;
     return TDM_OK;
+}
+
+/* Is it a number in its usual form: no plus, no leading zero? */
+static bool is_whole_number(const char *word, int64_t *number)
+{
+    char usual[32];
+    errno = 0;
+    *number = strtoll(word, NULL, 10);
+    snprintf(usual, sizeof usual, "%lld", (long long)*number);
+    return errno == 0 && strcmp(usual, word) == 0;
 }
 
 tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size_t length_bytes,
                               int *number, tdm_error *err)
 {
+    if (memchr(word, '\0', length_bytes) != NULL)
+        return TDM_FAIL(err, TDM_E_INPUT, "a label holds a zero byte: labels are integers or text");
     TDM_TRY(grow(labels, err), err, "cannot take the label '%.*s'",
             length_bytes > 100 ? 100 : (int)length_bytes, word);
     int *slot = slot_of(labels, word, length_bytes);
@@ -208,8 +221,10 @@ tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size
         char *copy = tdmi_arena_alloc(&labels->arena, length_bytes + 1, 1);
         TDMI_CHECK_MEMORY(copy, err);
         memcpy(copy, word, length_bytes);
-        labels->words[labels->n_words++] = copy;
-        *slot = labels->n_words;
+        struct tdmi_label *label = &labels->list[labels->n++];
+        *label = (struct tdmi_label){.word = copy};
+        labels->has_texts = !is_whole_number(copy, &label->number) || labels->has_texts;
+        *slot = labels->n;
     }
     *number = *slot - 1;
     return TDM_OK;
@@ -226,56 +241,74 @@ bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word)
     return word->length_bytes > 0 && !word->is_broken;
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
-/* Is it a number in its usual form: no plus, no leading zero, few enough digits to compare? */
-static bool is_whole_number(const char *word)
+static int compare_labels(const void *left, const void *right)
 {
-    const char *digits = word[0] == '-' ? word + 1 : word;
-    size_t length = strspn(digits, "0123456789");
-    return length > 0 && length <= 18 && digits[length] == '\0' &&
-           (digits[0] != '0' || strcmp(word, "0") == 0);
+    const struct tdmi_label *a = *(struct tdmi_label *const *)left,
+                            *b = *(struct tdmi_label *const *)right;
+    const int order = (a->number > b->number) - (a->number < b->number);
+    return order != 0 ? order : strcmp(a->word, b->word);
 }
 
-struct word {
-    const char *text;
-    long long value; /* 0 unless all words are numbers */
-    int number;
-};
-
-static int compare_words(const void *left, const void *right)
+/* A label's number is the index of its name; -1: without label. */
+static tdm_status take_names(struct tdmi_labels *labels, struct tdmi_listing *listing,
+                             tdm_error *err)
 {
-    const struct word *a = left, *b = right;
-    const int order = (a->value > b->value) - (a->value < b->value);
-    return order != 0 ? order : strcmp(a->text, b->text);
+    for (int i = 0; i < labels->n; i++) {
+        struct tdmi_label *label = &labels->list[i];
+        if (labels->has_texts || label->number < -1 || label->number >= labels->n_names)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "label '%s' is none of the %d classes that the table names, which are "
+                            "numbered from 0",
+                            label->word, labels->n_names);
+        label->index = (int)label->number;
+    }
+    for (int i = 0; i < labels->n_names; i++)
+        TDMI_TRY(tdmi_listing_add_class(listing, labels->names[i], err));
+    return TDM_OK;
 }
 
-static void sort_words(const struct tdmi_labels *labels, struct word *words)
-{
-    bool are_numbers = true;
-    for (int i = 0; i < labels->n_words; i++)
-        are_numbers = are_numbers && is_whole_number(labels->words[i]);
-    for (int i = 0; i < labels->n_words; i++)
-        words[i] = (struct word){labels->words[i],
-                                 are_numbers ? strtoll(labels->words[i], NULL, 10) : 0, i};
-    if (labels->n_words > 0)
-        qsort(words, (size_t)labels->n_words, sizeof *words, compare_words);
-}
-
-tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
+static tdm_status sort_labels(struct tdmi_labels *labels, struct tdmi_listing *listing,
                               tdm_error *err)
 {
-    TDMI_AT_END(tdmi_free_at) struct word *words = NULL;
-    TDMI_AT_END(tdmi_free_at) int *index_of = NULL;
-    TDMI_TRY(TDMI_NEW(words, labels->n_words, err));
-    TDMI_TRY(TDMI_NEW(index_of, labels->n_words, err));
-    sort_words(labels, words);
-    for (int i = 0; i < labels->n_words; i++) {
-        index_of[words[i].number] = i;
-        TDMI_TRY(tdmi_listing_add_class(listing, words[i].text, err));
+    TDMI_AT_END(tdmi_free_at) struct tdmi_label **sorted = NULL;
+    TDMI_TRY(TDMI_NEW(sorted, labels->n, err));
+    for (int i = 0; i < labels->n; i++) {
+        sorted[i] = &labels->list[i];
+        if (labels->has_texts)
+            sorted[i]->number = 0; /* the order is that of the words */
     }
+    qsort(sorted, (size_t)labels->n, sizeof *sorted, compare_labels);
+    for (int i = 0; i < labels->n; i++) {
+        sorted[i]->index = i;
+        TDMI_TRY(tdmi_listing_add_class(
+            listing, sorted[i]->name != NULL ? sorted[i]->name : sorted[i]->word, err));
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_names(const struct tdmi_listing *listing, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) const char **sorted = NULL;
+    const size_t n = (size_t)listing->n_classes;
+    TDMI_TRY(TDMI_NEW(sorted, n, err));
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = listing->classes[i];
+    qsort(sorted, n, sizeof *sorted, tdmi_compare_names);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "two labels have the class name '%s'", sorted[i]);
+    return TDM_OK;
+}
+
+tdm_status tdmi_labels_finish(struct tdmi_labels *labels, struct tdmi_listing *listing,
+                              tdm_error *err)
+{
+    TDMI_TRY((labels->n_names > 0 ? take_names : sort_labels)(labels, listing, err));
+    TDMI_TRY(check_names(listing, err));
     for (int64_t i = 0; i < listing->n_items; i++)
         if (listing->items[i].label >= 0)
-            listing->items[i].label = index_of[listing->items[i].label];
+            listing->items[i].label = labels->list[listing->items[i].label].index;
     return TDM_OK;
 }

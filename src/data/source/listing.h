@@ -71,23 +71,34 @@ tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing,
 
 /* Lists, shards and tables give an image's class as a word. Every distinct word becomes a class.
  * Classes are in numeric order where all words are whole numbers, whatever the first one is, else
- * in byte order; the words stay the names, so the mapping is kept. */
+ * in byte order; the words stay the names, so the mapping is kept, unless the source has names. */
+struct tdmi_label {
+    const char *word; /* in the arena */
+    const char *name; /* of its class; NULL: the word */
+    int64_t number;   /* of a word that is a whole number */
+    int index;        /* of its class */
+};
+
 struct tdmi_labels { /* start from a zeroed object */
     tdmi_arena arena;
-    const char **words; /* in the order they came, in the arena */
+    struct tdmi_label *list; /* in the order they came */
     int64_t capacity;
-    int n_words;
-    int *slots; /* a hash table: index of a word + 1, or 0 */
+    int n;
+    int *slots; /* a hash table: index of a label + 1, or 0 */
     int n_slots;
+    bool has_texts;     /* some word is no whole number */
+    const char **names; /* of all classes by number, where the source has them */
+    int n_names;
 };
 
 void tdmi_labels_release(struct tdmi_labels *labels);
-/* A provisional number of the word: the same for equal words. */
+/* A provisional number of the word: the same for equal words. TDM_E_INPUT: a zero byte in it. */
 tdm_status tdmi_labels_number(struct tdmi_labels *labels, const char *word, size_t length_bytes,
                               int *number, tdm_error *err) TDM_MUST_USE;
 /* A string, or a whole number, as the word it is; false: neither, or empty. */
 bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word);
-/* Add the words as classes of the listing, in order, and replace the provisional numbers of its
- * items by the indices of the classes (-1 stays). The listing has no classes before. */
-tdm_status tdmi_labels_finish(const struct tdmi_labels *labels, struct tdmi_listing *listing,
+/* Add the classes to the listing, in order, and replace the provisional numbers of its items by the
+ * indices of the classes (-1 stays). The listing has no classes before. TDM_E_INPUT: two classes
+ * have one name, or labels->names has no name for a word. */
+tdm_status tdmi_labels_finish(struct tdmi_labels *labels, struct tdmi_listing *listing,
                               tdm_error *err) TDM_MUST_USE;

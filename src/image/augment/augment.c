@@ -68,35 +68,21 @@ bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_ke
 
 /* ---- draws of one image ---------------------------------------------------------------- */
 
-typedef void draw(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
-                  struct tdmi_augment_change *change);
-
-static void draw_crop(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
-                      struct tdmi_augment_change *change)
+static void draw_crop(const double *arguments, tdmi_rng *rng, struct tdmi_augment_change *change)
 {
     const int pixels = (int)arguments[0];
     const uint32_t range = 2 * (uint32_t)pixels + 1;
-    (void)shape;
     change->dy = (int)tdmi_rng_below(rng, range) - pixels;
     change->dx = (int)tdmi_rng_below(rng, range) - pixels;
     change->fill = (int)arguments[1];
 }
 
-static void draw_flip(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
-                      struct tdmi_augment_change *change)
-{
-    (void)shape;
-    change->is_flipped = (double)tdmi_rng_unit(rng) < arguments[0];
-}
-
 /* All draws are made, needed or not: each keeps its place. */
-static void draw_jitter(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
-                        struct tdmi_augment_change *change)
+static void draw_jitter(const double *arguments, tdmi_rng *rng, struct tdmi_augment_change *change)
 {
     int order[] = {TDMI_COLOUR_BRIGHTNESS, TDMI_COLOUR_CONTRAST, TDMI_COLOUR_SATURATION,
                    TDMI_COLOUR_HUE};
     double amounts[4];
-    (void)shape;
     for (int i = 3; i > 0; i--) {
         int j = (int)tdmi_rng_below(rng, (uint32_t)i + 1), kept = order[i];
         order[i] = order[j];
@@ -112,29 +98,25 @@ static void draw_jitter(const double *arguments, struct tdmi_augment_shape shape
     }
 }
 
-static int between(int value, int low, int high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 static void draw_cutout(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
                         struct tdmi_augment_change *change)
 {
     const int side = (int)arguments[0];
     const int top = (int)tdmi_rng_below(rng, (uint32_t)shape.height) - side / 2;
     const int left = (int)tdmi_rng_below(rng, (uint32_t)shape.width) - side / 2;
-    change->cut_top = between(top, 0, shape.height);
-    change->cut_left = between(left, 0, shape.width);
-    change->cut_bottom = between(top + side, 0, shape.height);
-    change->cut_right = between(left + side, 0, shape.width);
+    change->cut_top = tdmi_augment_between(top, 0, shape.height);
+    change->cut_left = tdmi_augment_between(left, 0, shape.width);
+    change->cut_bottom = tdmi_augment_between(top + side, 0, shape.height);
+    change->cut_right = tdmi_augment_between(left + side, 0, shape.width);
     change->cut_fill = (int)arguments[1];
 }
 
-static draw *const draws[TDMI_AUGMENTS] = {
-    [TDMI_AUGMENT_CROP] = draw_crop,
-    [TDMI_AUGMENT_FLIP] = draw_flip,
-    [TDMI_AUGMENT_JITTER] = draw_jitter,
-    [TDMI_AUGMENT_CUTOUT] = draw_cutout,
+/* Kinds that change pixels by tdmi_augment_change alone, or with draws of their own. */
+enum use { NO_PIXELS, BY_CHANGE, BY_OWN_DRAWS };
+static const enum use uses[TDMI_AUGMENTS] = {
+    [TDMI_AUGMENT_CROP] = BY_CHANGE,      [TDMI_AUGMENT_FLIP] = BY_CHANGE,
+    [TDMI_AUGMENT_ROTATE] = BY_OWN_DRAWS, [TDMI_AUGMENT_RANDAUGMENT] = BY_OWN_DRAWS,
+    [TDMI_AUGMENT_JITTER] = BY_CHANGE,    [TDMI_AUGMENT_CUTOUT] = BY_CHANGE,
 };
 
 void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,
@@ -142,52 +124,24 @@ void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key 
 {
     *change = (struct tdmi_augment_change){.is_flipped = false};
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
-        if (!rest->is_on[kind] || !draws[kind])
+        const double *arguments = rest->arguments[kind];
+        if (!rest->is_on[kind] || uses[kind] != BY_CHANGE)
             continue;
         tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
-        draws[kind](rest->arguments[kind], shape, &rng, change);
+        if (kind == TDMI_AUGMENT_FLIP)
+            change->is_flipped = (double)tdmi_rng_unit(&rng) < arguments[0];
+        else if (kind == TDMI_AUGMENT_CROP)
+            draw_crop(arguments, &rng, change);
+        else if (kind == TDMI_AUGMENT_JITTER)
+            draw_jitter(arguments, &rng, change);
+        else
+            draw_cutout(arguments, shape, &rng, change);
     }
 }
 
 /* ---- changes of one image -------------------------------------------------------------- */
 
-/* rng: NULL where its draws are in change. */
-typedef void change_pixels(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                           const struct tdmi_augment_change *change);
-
-static void crop(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                 const struct tdmi_augment_change *change)
-{
-    (void)arguments;
-    (void)rng;
-    tdmi_warp_shift(canvas, change->dx, change->dy, (uint8_t)change->fill);
-}
-
-static void flip(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                 const struct tdmi_augment_change *change)
-{
-    (void)arguments;
-    (void)rng;
-    if (change->is_flipped)
-        tdmi_warp_flip(canvas);
-}
-
-static void rotate(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                   const struct tdmi_augment_change *change)
-{
-    (void)change;
-    tdmi_warp_rotate(canvas, uniform(rng, -arguments[0], arguments[0]), (uint8_t)arguments[1]);
-}
-
-static void randaugment(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                        const struct tdmi_augment_change *change)
-{
-    (void)change;
-    tdmi_randaugment(canvas, (int)arguments[0], (int)arguments[1], rng);
-}
-
-static void jitter(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                   const struct tdmi_augment_change *change)
+static void jitter(struct tdmi_canvas *canvas, const struct tdmi_augment_change *change)
 {
     static void (*const colours[])(struct tdmi_canvas *, double) = {
         [TDMI_COLOUR_BRIGHTNESS] = tdmi_colour_brightness,
@@ -195,31 +149,36 @@ static void jitter(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng
         [TDMI_COLOUR_SATURATION] = tdmi_colour_saturation,
         [TDMI_COLOUR_HUE] = tdmi_colour_hue,
     };
-    (void)arguments;
-    (void)rng;
     for (int i = 0; i < change->n_colours; i++)
         colours[change->colours[i].kind](canvas, change->colours[i].amount);
 }
 
-static void cutout(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
-                   const struct tdmi_augment_change *change)
+static void cutout(struct tdmi_canvas *canvas, const struct tdmi_augment_change *change)
 {
     const size_t channels = (size_t)canvas->shape.channels;
     const size_t row_bytes = (size_t)canvas->shape.width * channels;
-    (void)arguments;
-    (void)rng;
     for (int y = change->cut_top; y < change->cut_bottom; y++)
         memset(canvas->pixels + row_bytes * (size_t)y + channels * (size_t)change->cut_left,
                change->cut_fill, channels * (size_t)(change->cut_right - change->cut_left));
 }
 
-/* Functions that change pixels, after their draws or with draws of their own; other kinds have no
- * entry. */
-static change_pixels *const changes[TDMI_AUGMENTS] = {
-    [TDMI_AUGMENT_CROP] = crop,     [TDMI_AUGMENT_FLIP] = flip,
-    [TDMI_AUGMENT_ROTATE] = rotate, [TDMI_AUGMENT_RANDAUGMENT] = randaugment,
-    [TDMI_AUGMENT_JITTER] = jitter, [TDMI_AUGMENT_CUTOUT] = cutout,
-};
+/* rng has the draws of kinds that have their own. */
+static void apply(enum tdmi_augment_kind kind, const double *arguments, tdmi_rng *rng,
+                  const struct tdmi_augment_change *change, struct tdmi_canvas *canvas)
+{
+    if (kind == TDMI_AUGMENT_CROP)
+        tdmi_warp_shift(canvas, change->dx, change->dy, (uint8_t)change->fill);
+    else if (kind == TDMI_AUGMENT_FLIP && change->is_flipped)
+        tdmi_warp_flip(canvas);
+    else if (kind == TDMI_AUGMENT_ROTATE)
+        tdmi_warp_rotate(canvas, uniform(rng, -arguments[0], arguments[0]), (uint8_t)arguments[1]);
+    else if (kind == TDMI_AUGMENT_RANDAUGMENT)
+        tdmi_randaugment(canvas, (int)arguments[0], (int)arguments[1], rng);
+    else if (kind == TDMI_AUGMENT_JITTER)
+        jitter(canvas, change);
+    else if (kind == TDMI_AUGMENT_CUTOUT)
+        cutout(canvas, change);
+}
 
 bool tdmi_augment_changes(const struct tdmi_augment *augment)
 {
@@ -232,7 +191,7 @@ bool tdmi_augment_changes(const struct tdmi_augment *augment)
 bool tdmi_augment_has_pixels(const struct tdmi_augment *augment)
 {
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
-        if (augment->is_on[kind] && changes[kind] != NULL)
+        if (augment->is_on[kind] && uses[kind] != NO_PIXELS)
             return true;
     return false;
 }
@@ -240,14 +199,14 @@ bool tdmi_augment_has_pixels(const struct tdmi_augment *augment)
 bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment *first,
                          struct tdmi_augment *rest)
 {
-    int last = -1; /* of those that have no draws alone */
+    int last = -1; /* kind with draws of its own */
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
-        if (augment->is_on[kind] && changes[kind] && !draws[kind])
+        if (augment->is_on[kind] && uses[kind] == BY_OWN_DRAWS)
             last = kind;
     *first = *rest = (struct tdmi_augment){.is_on = {false}};
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
         struct tdmi_augment *to = kind <= last ? first : rest;
-        if (!augment->is_on[kind] || !changes[kind])
+        if (!augment->is_on[kind] || uses[kind] == NO_PIXELS)
             continue;
         to->is_on[kind] = true;
         memcpy(to->arguments[kind], augment->arguments[kind], sizeof to->arguments[kind]);
@@ -262,14 +221,10 @@ void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augmen
     struct tdmi_augment_change change;
     tdmi_augment_draw(augment, key, shape, &change);
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
-        if (!augment->is_on[kind] || changes[kind] == NULL)
+        if (!augment->is_on[kind])
             continue;
-        if (draws[kind]) { /* made above */
-            changes[kind](&canvas, augment->arguments[kind], NULL, &change);
-            continue;
-        }
         tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
-        changes[kind](&canvas, augment->arguments[kind], &rng, &change);
+        apply((enum tdmi_augment_kind)kind, augment->arguments[kind], &rng, &change, &canvas);
     }
     if (canvas.pixels != pixels)
         memcpy(pixels, canvas.pixels,

@@ -1,6 +1,6 @@
 /*
  * Augmentation: how images are changed while training. Every change is a pure function of (seed,
- * epoch, sample, repeat), or of (seed, content, view) where the same changes are wanted again,
+ * epoch, sample, repeat), or of (seed, content, view) where the same changes must recur,
  * drawn from the counter generator: threads, ranks, restarts and the order of calls cannot change
  * it. Three stages, each optional:
  *
@@ -29,12 +29,12 @@ struct tdmi_augment {
     double arguments[TDMI_AUGMENTS][TDMI_AUGMENT_ARGUMENTS]; /* as in augments.def; 0 where off */
 };
 
-/* Whose draws. */
+/* The counter of the generator: one sample in one epoch. */
 struct tdmi_augment_key {
     uint64_t seed;
     uint32_t epoch;
     int64_t sample; /* below 2^40 */
-    int64_t repeat; /* tdmi_order_repeat: tells draws of the same sample apart; below 2^24 */
+    int64_t repeat; /* tdmi_order_repeat: separates draws of the same sample; below 2^24 */
     /* Not 0: hash of what the image holds, which decides with the seed and the number of the view
      * alone. sample and repeat say nothing then, so an image is changed alike wherever it lies. */
     uint64_t content;
@@ -85,9 +85,9 @@ enum tdmi_augment_colour {
     TDMI_COLOUR_HUE
 };
 
-/* What the draws of crop, flip, jitter and cutout make of one image: each of its pixels is one
- * pixel of the image before, changed by itself, so that whoever makes numbers of bytes can do it
- * in passing (backend/cuda/kernels/image/input.cu). In the order of the fields. */
+/* The draws of crop, flip, jitter and cutout for one image, applied in the order of the fields.
+ * Each output pixel depends on one input pixel, so a GPU applies them while it converts bytes to
+ * numbers (backend/cuda/kernels/image/input.cu). */
 struct tdmi_augment_change {
     int dx, dy, fill; /* content moves left by dx and up by dy; what comes in is fill */
     bool is_flipped;

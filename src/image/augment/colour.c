@@ -129,7 +129,7 @@ void tdmi_colour_sharpness(struct tdmi_canvas *canvas, double factor)
 
 /* ---- hue ----------------------------------------------------------------------------------- */
 
-/* The colour circle in six parts, red at 0, green at 2, blue at 4: where it is, turned, and back by
+/* The colour circle in six parts, red at 0, green at 2, blue at 4: position, rotated, and back by
  * value - chroma · clip(min(k, 4 - k)), k being how far the circle's point lies from the channel's
  * place. Grey has no chroma and stays. */
 static inline float at_channel(float value, float chroma, float k)

@@ -49,11 +49,6 @@ static void draw_mixup(struct tdmi_augment_key key, double alpha, struct tdmi_mi
     mix->weight = (float)mix->blend / 256;
 }
 
-static int between(int value, int low, int high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 static void draw_cutmix(struct tdmi_augment_key key, double alpha, struct tdmi_augment_shape shape,
                         struct tdmi_mix *mix)
 {
@@ -62,10 +57,10 @@ static void draw_cutmix(struct tdmi_augment_key key, double alpha, struct tdmi_a
     const int x = (int)tdmi_rng_below(&rng, (uint32_t)shape.width);
     const int y = (int)tdmi_rng_below(&rng, (uint32_t)shape.height);
     const int across = (int)(half * shape.width), down = (int)(half * shape.height);
-    mix->left = between(x - across, 0, shape.width);
-    mix->right = between(x + across, 0, shape.width);
-    mix->top = between(y - down, 0, shape.height);
-    mix->bottom = between(y + down, 0, shape.height);
+    mix->left = tdmi_augment_between(x - across, 0, shape.width);
+    mix->right = tdmi_augment_between(x + across, 0, shape.width);
+    mix->top = tdmi_augment_between(y - down, 0, shape.height);
+    mix->bottom = tdmi_augment_between(y + down, 0, shape.height);
     const double area = (double)(mix->right - mix->left) * (mix->bottom - mix->top);
     mix->weight = (float)(1 - area / ((double)shape.width * shape.height));
 }

@@ -10,6 +10,11 @@
 /* The draws of one augmentation for one sample. */
 tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind kind);
 
+static inline int tdmi_augment_between(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
 /* An image and a second one as large to work into. Operations that need it exchange the two. */
 struct tdmi_canvas {
     struct tdmi_augment_shape shape;

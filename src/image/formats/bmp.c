@@ -178,7 +178,7 @@ static tdm_status read_header(const struct tdmi_codec_source *source, struct hea
     TDMI_TRY(read_masks(source, header_bytes, header, &used, err));
     if (start < used || start > source->length_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "it is damaged or truncated: pixels are said to begin at byte %zu, between "
+                        "it is damaged or truncated: pixels begin at byte %zu, between "
                         "%zu and %zu are possible",
                         start, used, source->length_bytes);
     header->pixels = bytes + start;
@@ -260,11 +260,11 @@ static tdm_status check_rows(const struct header *header, size_t *stride, tdm_er
 {
     size_t row_bits = (size_t)header->width * header->bits;
     *stride = (row_bits + 31) / 32 * 4;
-    size_t wanted = *stride * ((size_t)header->height - 1) + (row_bits + 7) / 8;
-    if (header->pixel_bytes < wanted)
+    size_t needed = *stride * ((size_t)header->height - 1) + (row_bits + 7) / 8;
+    if (header->pixel_bytes < needed)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is truncated: %zu bytes of pixels follow its header, which says %zu",
-                        header->pixel_bytes, wanted);
+                        header->pixel_bytes, needed);
     return TDM_OK;
 }
 
@@ -345,25 +345,17 @@ tdm_status tdmi_bmp_decode(const struct tdmi_codec_source *source, tdmi_image *i
                            tdm_error *err)
 {
     struct header header = {0};
-    tdm_status status = read_header(source, &header, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(read_header(source, &header, err));
     const bool has_runs = header.compression == RLE8 || header.compression == RLE4;
     size_t stride = 0;
     /* Taken before the memory: a short file must not claim much of it. The multiplication inside
      * cannot overflow once the size was found acceptable. */
     if (header.width >= 1 && header.height >= 1 &&
-        header.width <= source->max_pixels / header.height && !has_runs) {
-        status = check_rows(&header, &stride, err);
-        if (status != TDM_OK)
-            return status;
-    }
-    status = tdmi_codec_shape(source, header.width, header.height, image, err);
-    if (status != TDM_OK)
-        return status;
-    if (has_runs)
-        return read_runs(&header, source, image, err);
-    return read_rows(&header, stride, source, image, err);
+        header.width <= source->max_pixels / header.height && !has_runs)
+        TDMI_TRY(check_rows(&header, &stride, err));
+    TDMI_TRY(tdmi_codec_shape(source, header.width, header.height, image, err));
+    return has_runs ? read_runs(&header, source, image, err)
+                    : read_rows(&header, stride, source, image, err);
 }
 
 /* ---- describe -------------------------------------------------------------------------------- */
@@ -421,12 +413,6 @@ tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
 
 /* ---- encode ---------------------------------------------------------------------------------- */
 
-static void put_32(uint8_t *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
 /* 24 bits, bottom-up, no palette: what every reader knows. */
 tdm_status tdmi_bmp_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
 {
@@ -437,14 +423,14 @@ tdm_status tdmi_bmp_encode(const tdmi_image *image, int quality, tdmi_text *out,
     if (pixel_bytes > UINT32_MAX - header_bytes)
         return TDM_FAIL(err, TDM_E_USAGE, "a BMP holds at most 4 GiB; PNG holds more");
     uint8_t header[FILE_HEADER_BYTES + 40] = {'B', 'M'};
-    put_32(header + 2, (uint32_t)(header_bytes + pixel_bytes));
-    put_32(header + 10, (uint32_t)header_bytes);
-    put_32(header + 14, 40);
-    put_32(header + 18, (uint32_t)width);
-    put_32(header + 22, (uint32_t)height);
+    tdmi_write_little(header + 2, header_bytes + pixel_bytes, 4);
+    tdmi_write_little(header + 10, header_bytes, 4);
+    tdmi_write_little(header + 14, 40, 4);
+    tdmi_write_little(header + 18, width, 4);
+    tdmi_write_little(header + 22, height, 4);
     header[26] = 1;
     header[28] = 24;
-    put_32(header + 34, (uint32_t)pixel_bytes);
+    tdmi_write_little(header + 34, pixel_bytes, 4);
     tdmi_text_add(out, header, sizeof header);
     for (size_t y = height; y-- > 0;) {
         const uint8_t *row = image->pixels + row_bytes * y;

@@ -38,20 +38,26 @@ struct tdmi_codec_source {
     bool by_library; /* JPEG: not by our own decoder, for tests that compare the two */
 };
 
+typedef tdm_status tdmi_codec_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                                     tdm_error *err);
+typedef tdm_status tdmi_codec_encode(const tdmi_image *image, int quality, tdmi_text *out,
+                                     tdm_error *err);
+/* Fills what facts.h asks for without decoding. */
+typedef tdm_status tdmi_codec_describe(const uint8_t *bytes, size_t length_bytes,
+                                       struct tdmi_image_facts *facts, tdm_error *err);
+/* The TIFF block of the file's EXIF data, NULL when there is none. */
+typedef const uint8_t *tdmi_codec_find_exif(const uint8_t *bytes, size_t length_bytes,
+                                            size_t *exif_bytes);
+/* Appends the decoder's name and version: "libwebp 1.2.4". */
+typedef void tdmi_codec_write_decoder(tdmi_text *text);
+
 struct tdmi_codec {
     const char *name;
-    bool (*sniff)(const uint8_t *bytes, size_t length_bytes);
-    /* NULL where the build cannot. */
-    tdm_status (*decode)(const struct tdmi_codec_source *source, tdmi_image *image, tdm_error *err);
-    tdm_status (*encode)(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err);
-    /* Fills what facts.h asks for without decoding; never NULL but for the unknown format. */
-    tdm_status (*describe)(const uint8_t *bytes, size_t length_bytes,
-                           struct tdmi_image_facts *facts, tdm_error *err);
-    /* The TIFF block of the file's EXIF data, NULL when there is none; NULL for formats without. */
-    const uint8_t *(*find_exif)(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
-    /* Append the decoder's name and version: "libwebp 1.2.4". NULL: the code is ours, and tandem's
-     * version identifies it. */
-    void (*write_decoder)(tdmi_text *text);
+    tdmi_codec_decode *decode;               /* NULL where the build cannot */
+    tdmi_codec_encode *encode;               /* NULL where the build cannot */
+    tdmi_codec_describe *describe;           /* never NULL but for the unknown format */
+    tdmi_codec_find_exif *find_exif;         /* NULL for formats without */
+    tdmi_codec_write_decoder *write_decoder; /* NULL: ours, which tandem's version identifies */
 };
 
 const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
@@ -85,51 +91,18 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
 /* At least this much memory behind image->pixels, whatever its size (room for a workspace). */
 tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err) TDM_MUST_USE;
 
-tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                            tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out,
-                            tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_png_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_bmp_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_bmp_encode(const tdmi_image *image, int quality, tdmi_text *out,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_ppm_encode(const tdmi_image *image, int quality, tdmi_text *out,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_gif_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                           tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                            tdm_error *err) TDM_MUST_USE;
+tdmi_codec_decode tdmi_jpeg_decode, tdmi_png_decode, tdmi_bmp_decode, tdmi_ppm_decode,
+    tdmi_gif_decode, tdmi_webp_decode;
+tdmi_codec_encode tdmi_jpeg_encode, tdmi_png_encode, tdmi_bmp_encode, tdmi_ppm_encode;
+tdmi_codec_describe tdmi_jpeg_describe, tdmi_png_describe, tdmi_gif_describe, tdmi_webp_describe,
+    tdmi_bmp_describe, tdmi_ppm_describe;
+/* The version linked at run time, not the one of the build. */
+tdmi_codec_write_decoder tdmi_jpeg_write_decoder, tdmi_png_write_decoder, tdmi_gif_write_decoder,
+    tdmi_webp_write_decoder;
+/* Always built: these only walk bytes. */
+tdmi_codec_find_exif tdmi_exif_in_webp, tdmi_exif_in_jpeg, tdmi_exif_in_png;
 
-tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
-                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-/* How many passes over the image the file announces; it walks the whole file. */
+/* How many passes over the image the JPEG file announces; it walks the whole file. */
 int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes);
-tdm_status tdmi_png_describe(const uint8_t *bytes, size_t length_bytes,
-                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_gif_describe(const uint8_t *bytes, size_t length_bytes,
-                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_webp_describe(const uint8_t *bytes, size_t length_bytes,
-                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
-                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_ppm_describe(const uint8_t *bytes, size_t length_bytes,
-                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
-
-/* The table's write_decoder: the version linked at run time, not the one of the build. */
-void tdmi_jpeg_write_decoder(tdmi_text *text);
-void tdmi_png_write_decoder(tdmi_text *text);
-void tdmi_gif_write_decoder(tdmi_text *text);
-void tdmi_webp_write_decoder(tdmi_text *text);
-
-/* Where files keep their EXIF data; always built, they only walk bytes. */
-const uint8_t *tdmi_exif_in_webp(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
-const uint8_t *tdmi_exif_in_jpeg(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
-const uint8_t *tdmi_exif_in_png(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
-/* The orientation tag of such a block; 1 when it has none or is damaged. */
+/* The orientation tag of a TIFF block; 1 when it has none or is damaged. */
 int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes);

@@ -11,7 +11,7 @@
 
 struct reader {
     const uint8_t *at, *end;
-    bool is_short; /* more was asked for than there is */
+    bool is_short; /* a read went beyond the end */
 };
 
 static int pass_bytes(GifFileType *gif, GifByteType *to, int wanted)
@@ -45,11 +45,11 @@ static tdm_status find_frame(GifFileType *gif, int *clear, tdm_error *err)
     for (;;) {
         GifRecordType kind;
         if (DGifGetRecordType(gif, &kind) != GIF_OK)
-            return refuse(reader, gif->Error, "the blocks before its picture", err);
+            return refuse(reader, gif->Error, "the blocks before its image", err);
         if (kind == IMAGE_DESC_RECORD_TYPE)
             break;
         if (kind == TERMINATE_RECORD_TYPE)
-            return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: it ends without a picture");
+            return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: it ends without an image");
         int label;
         GifByteType *block; /* a length and that many bytes */
         int code = DGifGetExtension(gif, &label, &block);
@@ -61,10 +61,10 @@ static tdm_status find_frame(GifFileType *gif, int *clear, tdm_error *err)
             code = DGifGetExtensionNext(gif, &block);
         }
         if (code != GIF_OK)
-            return refuse(reader, gif->Error, "the blocks before its picture", err);
+            return refuse(reader, gif->Error, "the blocks before its image", err);
     }
     if (DGifGetImageDesc(gif) != GIF_OK)
-        return refuse(reader, gif->Error, "the header of its picture", err);
+        return refuse(reader, gif->Error, "the header of its image", err);
     return TDM_OK;
 }
 
@@ -102,7 +102,7 @@ static tdm_status read_rows(GifFileType *gif, const struct tdmi_codec_source *so
             size_t row = (size_t)(frame->Top + y);
             uint8_t *pixels = image->pixels + 3 * (row * (size_t)image->width + left);
             if (DGifGetLine(gif, indices, frame->Width) != GIF_OK)
-                return refuse(gif->UserData, gif->Error, "the rows of its picture", err);
+                return refuse(gif->UserData, gif->Error, "the rows of its image", err);
             TDMI_TRY(tdmi_codec_check_time(source, err));
             for (size_t x = 0; x < width; x++)
                 memcpy(pixels + 3 * x, palette[indices[x]], 3);

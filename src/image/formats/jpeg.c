@@ -45,7 +45,7 @@ _Noreturn static void stop(j_common_ptr codec)
     longjmp(trap->escape, 1);
 }
 
-/* A pass of a progressive file that adds detail to coefficients an earlier one brought. */
+/* A pass of a progressive file that adds detail to coefficients of an earlier one. */
 static bool is_refining(j_common_ptr codec)
 {
     j_decompress_ptr decoder = (j_decompress_ptr)codec;
@@ -400,8 +400,7 @@ static void write_image(void *self)
 tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
 {
     if (quality < 1 || quality > 100)
-        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG quality of %d was asked for; 1 to 100 exist",
-                        quality);
+        return TDM_FAIL(err, TDM_E_USAGE, "the JPEG quality is %d; it must be 1 to 100", quality);
     if (image->width > JPEG_MAX_DIMENSION || image->height > JPEG_MAX_DIMENSION)
         return TDM_FAIL(err, TDM_E_USAGE, "a JPEG holds at most %ld pixels a side; PNG holds more",
                         JPEG_MAX_DIMENSION);

@@ -21,11 +21,11 @@ static tdm_status refuse(VP8StatusCode code, tdm_error *err)
         return TDM_FAIL(err, TDM_E_MEMORY, "libwebp ran out of memory");
     case VP8_STATUS_SUSPENDED:
     case VP8_STATUS_NOT_ENOUGH_DATA:
-        return TDM_FAIL(err, TDM_E_INPUT, "it is truncated: its picture's data ends too early");
+        return TDM_FAIL(err, TDM_E_INPUT, "it is truncated: its image's data ends too early");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return TDM_FAIL(err, TDM_E_INPUT, "it uses a feature that libwebp does not know");
     default:
-        return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: libwebp cannot read its picture's data");
+        return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: libwebp cannot read its image's data");
     }
 }
 

@@ -101,7 +101,7 @@ tdm_status tdmi_webp_walk(const uint8_t *bytes, size_t length_bytes,
     }
     const struct tdmi_webp_frame *first = &layout->first;
     if (first->bytes == NULL || layout->width == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "it is %s: %zu bytes hold no first picture",
+        return TDM_FAIL(err, TDM_E_INPUT, "it is %s: %zu bytes hold no first image",
                         layout->is_cut ? "truncated" : "damaged", length_bytes);
     if (first->left > layout->width - first->width || first->top > layout->height - first->height)
         return TDM_FAIL(err, TDM_E_INPUT,

@@ -1,6 +1,6 @@
 /*
- * What a WebP file consists of, found by walking its chunks and nothing else: always built, for
- * facts.h and, where libwebp is there, for the decoder.
+ * Layout of a WebP file, found by walking its chunks and nothing else. Always built: facts.h needs
+ * it, and the decoder where libwebp is there.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
 #include "image/jpeg/codes.h"
 #include <string.h>
 
-/* What a symbol asks for, or 0 for one that no file of 8 bits has: differences of means have up to
+/* Table entry of a symbol, or 0 for one that no file of 8 bits has: differences of means have up to
  * 11 bits, other coefficients 10. */
 static uint32_t entry_of(int kind, int symbol, int n_bits)
 {

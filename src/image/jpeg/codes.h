@@ -1,7 +1,7 @@
 /*
  * Huffman codes of a JPEG file as tables to look bits up in. One look-up of the next TDMI_JPEG_FAST
- * bits tells what most codes mean and how many bits they take together with the value that follows
- * them; the rest is found by comparing lengths.
+ * bits gives the meaning of most codes and how many bits they take together with the value that
+ * follows them; the rest is found by comparing lengths.
  */
 #pragma once
 
@@ -16,11 +16,11 @@ enum {
     TDMI_JPEG_END_STEP = 80, /* the step that ends a block: more than any other */
 };
 
-/* What the next TDMI_JPEG_PAIRED bits hold: one coefficient with its value, or two, or the last one
- * and the end of the block. In bits from the lowest: 8 of how many bits all take, 8 of the first
- * step, 16 of the first value, 8 of the second step, 8 of how many bits the first takes, 16 of the
- * second value. Without a second one its step is 0 and its value the first's. 0: look it up in
- * `fast`. */
+/* Content of the next TDMI_JPEG_PAIRED bits: one coefficient with its value, or two, or the last
+ * one and the end of the block. In bits from the lowest: 8 of how many bits all take, 8 of the
+ * first step, 16 of the first value, 8 of the second step, 8 of how many bits the first takes, 16
+ * of the second value. Without a second one its step is 0 and its value the first's. 0: look it up
+ * in `fast`. */
 enum {
     TDMI_JPEG_PAIRED = 10,
     TDMI_JPEG_STEP_1 = 8,

@@ -40,7 +40,7 @@ struct tdmi_jpeg_kernels {
     /* Makes codes->pairs of what else is in codes. */
     void (*pair)(struct tdmi_jpeg_codes *codes);
     /* MCUs first … first + n of a row, or of two rows, each from a stream of its own, which keeps a
-     * processor busy that would wait for one. false: the codes make no sense, or end too early. */
+     * CPU busy that would wait for one. false: the codes make no sense, or end too early. */
     bool (*decode)(struct tdmi_jpeg_stream *streams, int n_streams,
                    const struct tdmi_jpeg_band *bands, int n_components, int first, int n);
     /* n pairs -> 8 rows of 16 * n samples. divisors (8, 8). false: a sum is too large. */

@@ -7,8 +7,8 @@
  * each pixel row is made of two rows of theirs, the nearer one three parts, so the last pixel rows
  * have to wait for the next row of MCUs: planes then keep a few rows of the one before.
  *
- * Memory is the image's, behind its pixels or behind a strip of them, so that whoever decodes into
- * the same object again allocates nothing.
+ * Memory is the image's, behind its pixels or behind a strip of them, so that a caller which
+ * decodes into the same object again allocates nothing.
  */
 #include "image/jpeg/plain.h"
 #include "base/scope.h"

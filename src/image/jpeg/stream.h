@@ -6,7 +6,7 @@
  * entry. The value is taken out beside it, without a branch. Three entries of the table fit into
  * one refill; codes that it does not hold refill for themselves.
  *
- * Reading runs on behind a segment into the next one, so that nothing has to be asked for each bit;
+ * Reading runs on behind a segment into the next one, so that no check is needed for each bit;
  * what was read is counted at the end of each block and, exactly, at the end of the segment.
  */
 #pragma once

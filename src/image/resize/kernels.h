@@ -17,10 +17,10 @@ enum {
 
 struct tdmi_resize_kernels {
     const char *name;
-    /* Bring groups of four weights into the form this set multiplies with, in place. */
+    /* Convert groups of four weights to the form this set multiplies with, in place. */
     void (*pack)(int32_t *taps, size_t n_groups);
-    /* What horizontal wants to have ready besides: the size of its memory, and the work, after
-     * pack. Both NULL where there is nothing. */
+    /* Tables that horizontal needs besides: their size, and the function that fills them after
+     * pack. Both NULL where there are none. */
     size_t (*arranged_bytes)(int n_outputs, int max_groups);
     void (*arrange)(struct tdmi_resize_weights *weights);
     /* 4 * n_quads rows of RGB -> n_quads quads of 3 * n_outputs columns, stride_bytes apart. */

@@ -30,7 +30,7 @@ enum {
     QUAD = 4,                             /* rows */
     STRIP = QUAD * TDMI_RESIZE_MAX_QUADS, /* rows that one call of a kernel takes */
     STRETCH = 256,      /* bytes of a row that are woven at once where no horizontal pass does it */
-    MOST_SIDE = 1 << 24 /* up to it a box's floats tell every pixel from the next */
+    MOST_SIDE = 1 << 24 /* up to it a box's floats separate neighbouring pixels */
 };
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -46,23 +46,23 @@ static tdm_status check(int width, int height, const struct tdmi_resize *how, td
     const struct tdmi_box *box = &how->box;
     if (width < 1 || height < 1 || how->width < 1 || how->height < 1)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot resize a picture of %d x %d pixels to %d x %d: both sizes must be "
+                        "cannot resize an image of %d x %d pixels to %d x %d: both sizes must be "
                         "1 or more",
                         width, height, how->width, how->height);
     if (!(box->x >= 0 && box->y >= 0 && box->width > 0 && box->height > 0 &&
           box->x + box->width <= width && box->y + box->height <= height))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "cannot resize the box of %g x %g pixels at (%g, %g): it is not inside the "
-                        "picture of %d x %d",
+                        "image of %d x %d",
                         box->width, box->height, box->x, box->y, width, height);
     if (how->part_x < 0 || how->part_y < 0 || how->part_width < 1 || how->part_height < 1 ||
         how->part_width > how->width - how->part_x || how->part_height > how->height - how->part_y)
         return TDM_FAIL(
-            err, TDM_E_USAGE, "cannot take %d x %d pixels at (%d, %d) of a picture of %d x %d",
+            err, TDM_E_USAGE, "cannot take %d x %d pixels at (%d, %d) of an image of %d x %d",
             how->part_width, how->part_height, how->part_x, how->part_y, how->width, how->height);
     if (width > MOST_SIDE || height > MOST_SIDE)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "cannot resize a picture of %d x %d pixels: a side has at most %d", width,
+                        "cannot resize an image of %d x %d pixels: a side has at most %d", width,
                         height, MOST_SIDE);
     return TDM_OK;
 }
@@ -158,8 +158,8 @@ static tdm_status check_workspace(const struct tdmi_resampler *r, const struct t
     if (bytes <= most)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "resizing a picture of %d x %d pixels to %d x %d takes %zu bytes besides the "
-                    "pictures; at most %zu are set aside, so its sides must be more alike",
+                    "resizing an image of %d x %d pixels to %d x %d takes %zu bytes besides the "
+                    "images; at most %zu are set aside, so its sides must be more alike",
                     r->source_width, r->source_height, how->width, how->height, bytes, most);
 }
 

@@ -60,7 +60,7 @@ static const struct filter filters[] = {
 
 /* sin(pi x) up to its sign: x less the nearest integer, then the Taylor series, whose first term
  * left out is below 2e-18. The sign is that of the integer's lowest bit, which adding a large
- * number brings to the bottom of the sum. */
+ * number moves to the bottom of the sum. */
 static inline double sine_of_pi(double x)
 {
     const double integers = 6755399441055744.0; /* 1.5 * 2^52 */

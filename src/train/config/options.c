@@ -1,5 +1,6 @@
 /* Options are checked, recorded and compared; tandem/train.def lists them. */
 #include "train/config/options.h"
+#include "base/scope.h"
 #include "image/augment/augment.h"
 #include "train/freeze.h"
 #include "train/config/options_table.h"
@@ -47,13 +48,13 @@ static tdm_status check_views(const struct tdm_train_options *options,
 {
     if (options->views > 0 && !tdmi_augment_changes(augment))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: --views %d wants pictures that are changed, and --augment does "
-                        "not change them; --augment, or no --views, is accepted",
+                        "training: --views %d requires changed images, and --augment changes none; "
+                        "add --augment, or leave --views out",
                         options->views);
     if (options->views > 0 && tdmi_augment_has_mix(augment))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: --views %d keeps what becomes of single pictures, and mixup and "
-                        "cutmix mix them with others; one of the two is accepted",
+                        "training: --views %d keeps the features of single images, and mixup and "
+                        "cutmix mix images; one of the two is accepted",
                         options->views);
     return TDM_OK;
 }
@@ -61,12 +62,10 @@ static tdm_status check_views(const struct tdm_train_options *options,
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
 {
     if (!options->source || !*options->source)
-        return TDM_FAIL(err, TDM_E_USAGE, "training: no source of pictures was named");
+        return TDM_FAIL(err, TDM_E_USAGE, "training: no source of images is given");
     const struct tdmi_row *row;
     for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
-        const tdm_status status = check_row(row, options, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(check_row(row, options, err));
     }
     if (options->epochs == 0 && options->steps == 0 && !(options->minutes > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -75,7 +74,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     if (options->min_delta > 1.0 && strcmp(options->monitor, "accuracy") == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --min-delta is %g, and with --monitor accuracy it is a "
-                        "part of all that judge; 0 to 1 is accepted (0.01: one of 100)",
+                        "fraction of the validation images; 0 to 1 is accepted (0.01: one of 100)",
                         options->min_delta);
     if (options->min_delta > 0.0 && options->patience == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -182,31 +181,31 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                 continue;
             if (*before == '\0')
                 return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --%s is '%s', but the run was begun without it" KEEP_IT,
+                                "option --%s is '%s', but the run was started without it" KEEP_IT,
                                 row->name, tdmi_row_text(row, options));
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "option --%s is '%s', but the run was begun with '%s'" KEEP_IT,
+                            "option --%s is '%s', but the run was started with '%s'" KEEP_IT,
                             row->name, tdmi_row_text(row, options), before);
         }
         if (row->type == TDMI_ROW_SEED) {
             int64_t before = tdm_json_as_integer(value, 0);
             if (before != (int64_t)options->seed)
                 return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --seed is %lld, but the run was begun with %lld" KEEP_IT,
+                                "option --seed is %lld, but the run was started with %lld" KEEP_IT,
                                 (long long)options->seed, (long long)before);
             continue;
         }
         double before = tdm_json_as_number(value, tdmi_row_number(row, &defaults));
         double now = tdmi_row_number(row, options);
         if (row->effect == TDMI_ROW_LIMIT && has_shrunk(now, before))
-            return TDM_FAIL(err, TDM_E_USAGE,
-                            "option --%s is %s, but the run was begun with %s; as much or more is "
-                            "accepted",
-                            row->name, value_words(row, now, words[0]),
-                            value_words(row, before, words[1]));
+            return TDM_FAIL(
+                err, TDM_E_USAGE,
+                "option --%s is %s, but the run was started with %s; as much or more is "
+                "accepted",
+                row->name, value_words(row, now, words[0]), value_words(row, before, words[1]));
         if (row->effect == TDMI_ROW_OTHER_BITS && fabs(before - now) > 0.0)
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "option --%s is %s, but the run was begun with %s" KEEP_IT, row->name,
+                            "option --%s is %s, but the run was started with %s" KEEP_IT, row->name,
                             value_words(row, now, words[0]), value_words(row, before, words[1]));
     }
     return TDM_OK;

@@ -32,7 +32,7 @@ static tdm_status check_scaling(const struct tdm_train_options *options, struct 
     if (rates->scaling == TDMI_SCALING_NONE && options->reference_batch != usual.reference_batch)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --reference-batch is %d, but nothing is scaled from it: "
-                        "--lr-scaling linear or sqrt is wanted with it",
+                        "it requires --lr-scaling linear or sqrt",
                         options->reference_batch);
     return TDM_OK;
 }

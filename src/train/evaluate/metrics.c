@@ -1,7 +1,7 @@
 /*
- * One pass over the outcomes counts; what is left are quotients of counts. Pairs of classes are
- * counted by sorting one number a picture, so memory goes with pictures and not with the square of
- * classes.
+ * Metrics: one pass over the outcomes counts, the rest are quotients of counts. Pairs of classes
+ * are counted by sorting one number for each image, so memory grows with images and not with the
+ * square of classes.
  */
 #include "train/evaluate/metrics.h"
 #include "base/hash/hash.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is no number is no confidence. */
+/* A confidence that is not a number falls into the first bin. */
 static int bin_of(float confidence)
 {
     if (!(confidence > 0.0f))
@@ -123,10 +123,9 @@ void tdm_metrics_release(struct tdm_metrics *metrics)
     *metrics = (struct tdm_metrics){0};
 }
 
-/* ---- what is wrong most often: found in one walk, in arrays of the caller
- * ------------------------ */
+/* ---- the worst classes and confusions -------------------------------------------------------- */
 
-/* Less often right first; among equals more pictures first, then the order of the classes. */
+/* Order: lower accuracy first, then more images, then the order of the classes. */
 static bool class_is_worse(const struct tdm_class_score *a, const struct tdm_class_score *b)
 {
     const double left = (double)a->correct * (double)b->n,

@@ -1,4 +1,4 @@
-/* From what became of every picture to all that is said about it. */
+/* Metrics of an evaluation, computed from its outcomes. */
 #pragma once
 
 #include "tandem/metrics.h"

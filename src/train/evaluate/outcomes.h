@@ -19,7 +19,7 @@ typedef struct tdmi_outcomes { /* start from a zeroed object */
     int epoch;                  /* of the weights that were evaluated */
     int64_t step;
     int64_t n, capacity;
-    uint64_t *contents; /* hash of the picture; 0: unknown */
+    uint64_t *contents; /* hash of the image; 0: unknown */
     int32_t *labels;
     int32_t *predicted;
     int32_t *ranks;       /* number of classes more probable than the label: 0 is right */
@@ -29,18 +29,18 @@ typedef struct tdmi_outcomes { /* start from a zeroed object */
     tdmi_arena arena;
 } tdmi_outcomes;
 
-/* Room for so many pictures. */
+/* Reserves memory for `capacity` images. */
 tdm_status tdmi_outcomes_open(tdmi_outcomes *outcomes, int n_classes, int64_t capacity,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_outcomes_release(tdmi_outcomes *outcomes);
-/* `to` becomes the same; it is opened, as large, where it has no room yet. */
+/* Copies to `to`, which is opened with the same capacity where it is too small. */
 tdm_status tdmi_outcomes_copy(const tdmi_outcomes *from, tdmi_outcomes *to,
                               tdm_error *err) TDM_MUST_USE;
 
-/* One more; probabilities are the n_classes of it. There must be room. */
+/* Adds an image with its n_classes probabilities. There must be room. */
 void tdmi_outcomes_add(tdmi_outcomes *outcomes, uint64_t content, int label,
                        struct tdmi_judgement judgement, const float *probabilities);
-/* Of a batch all that have a label; hashes go by item of the source. */
+/* Adds the images of a batch that have a label; hashes are by item of the source. */
 void tdmi_outcomes_add_batch(tdmi_outcomes *outcomes, const struct tdmi_batch *batch,
                              const struct tdmi_judgement *judgements, const float *probabilities,
                              const uint64_t *hashes);
@@ -51,6 +51,6 @@ tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path,
 /* TDM_E_INPUT says what is missing or damaged. */
 tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes,
                               tdm_error *err) TDM_MUST_USE;
-/* The same of bytes; name is what messages call them. */
+/* The same from bytes; messages call them `name`. */
 tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
                               tdmi_outcomes *outcomes, tdm_error *err) TDM_MUST_USE;

@@ -1,6 +1,6 @@
 /*
- * Choosing samples, and their file. A file is believed only as far as it was checked: a page shows
- * its bytes to a browser.
+ * Choosing samples, and their file. Every value of a file is checked, because the report shows its
+ * bytes in a browser.
  */
 #include "train/evaluate/samples.h"
 #include "weights/safetensors/safetensors.h"
@@ -26,7 +26,7 @@ static bool is_shown(const tdmi_outcomes *outcomes, const tdmi_samples *samples,
     return false;
 }
 
-/* The first `most` of a kind, in order: an insertion, for there are few. */
+/* Chooses the first `most` of a kind, in order, by insertion. */
 static void choose_kind(const tdmi_outcomes *outcomes, bool is_mistake, int most,
                         tdmi_samples *samples)
 {
@@ -109,7 +109,7 @@ tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path, tdm_
     return TDM_WRAP(err, save(samples, path, err), "writing sample images to %s", path);
 }
 
-/* One picture's description; first is where its bytes begin among the n. */
+/* Reads the description of one image, whose bytes begin at `first` of n. */
 static tdm_status read_sample(const tdm_json_value *object, const tdmi_outcomes *outcomes,
                               const uint8_t *bytes, int64_t first, int64_t n, tdmi_samples *samples,
                               tdm_error *err)

@@ -1,7 +1,7 @@
 /*
- * A few of the pictures that judged a run, small, for people to look at: the surest mistakes, and
- * some that chance picked. They lie in the run folder, so that a report needs neither the source
- * nor the network; docs/reference/files.md has the form.
+ * A few small validation images of a run for its report: the most confident mistakes, and some
+ * random ones. They are kept in the run folder, so a report needs neither the source nor the
+ * network; docs/reference/files.md has the format.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ enum { TDMI_SAMPLES_MISTAKES = 12, TDMI_SAMPLES_DRAWN = 12, TDMI_SAMPLES_MOST = 
 
 struct tdmi_sample {
     int64_t entry;       /* of the outcomes */
-    bool is_mistake;     /* one of the surest mistakes; else drawn */
-    const char *name;    /* of the picture, as its source says it */
+    bool is_mistake;     /* a confident mistake; else drawn */
+    const char *name;    /* of the image in its source */
     const uint8_t *jpeg; /* the file's bytes */
     int64_t jpeg_bytes;
 };
@@ -27,18 +27,18 @@ typedef struct tdmi_samples { /* start from a zeroed object */
     tdmi_arena arena; /* names and bytes after load */
 } tdmi_samples;
 
-/* Fills in which entries, mistakes first; names and pictures are the caller's. A function of the
- * outcomes alone: of mistakes the surest, of the rest those with the smallest hashes, which nobody
- * chose; no content twice. */
+/* Chooses the entries, mistakes first; the caller adds names and images. Depends on the outcomes
+ * alone: the most confident mistakes, then the images with the smallest hashes; no content twice.
+ */
 void tdmi_samples_choose(const tdmi_outcomes *outcomes, tdmi_samples *samples);
 
 /* Atomically; equal samples are equal bytes. */
 tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path,
                              tdm_error *err) TDM_MUST_USE;
-/* Those of exactly these outcomes. TDM_E_INPUT says what is missing, damaged, or another's. */
+/* TDM_E_INPUT says what is missing or damaged, or that the samples belong to other outcomes. */
 tdm_status tdmi_samples_load(const char *path, const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err) TDM_MUST_USE;
-/* The same of bytes; name is what messages call them. */
+/* The same from bytes; messages call them `name`. */
 tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char *name,
                              const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err) TDM_MUST_USE;

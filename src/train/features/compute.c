@@ -5,7 +5,7 @@
  * epochs.
  */
 #include "base/file/file.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
 #include "tensor/half.h"
@@ -19,7 +19,7 @@ struct extractor {
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
     float *rows; /* of one batch, and one more */
-    struct tdmi_missing_rows wanted;
+    struct tdmi_missing_rows missing;
     /* Items and views of all entries, for loaders. */
     int64_t *items;
     uint32_t *views;
@@ -27,7 +27,7 @@ struct extractor {
     double seconds;
 };
 
-/* ---- making them ----------------------------------------------------------------------------- */
+/* ---- computing rows -------------------------------------------------------------------------- */
 
 /* A damaged row is computed again. A row that the system cannot read now may be right: it stays,
  * and the system's error is the failure. */
@@ -53,7 +53,7 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
         tdmi_store_find(store, tdmi_features_row(&session->data, entry.item, entry.view));
     const tdm_status status = tdmi_store_read(store, at, stored, err);
     note_damage(&session->cache, store, at, status);
-    TDM_TRY(status, err, "looking at stored features again");
+    TDM_TRY(status, err, "checking stored features");
     for (int i = 0; i < width; i++) {
         const float now = is_half ? tdmi_float_of_f16(tdmi_f16_of_float(row[i])) : row[i];
         const double difference = fabs((double)now - (double)stored[i]);
@@ -64,10 +64,9 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
         return TDM_OK;
     return TDM_FAIL(
         err, TDM_E_FAILED,
-        "the features stored of %s are not what is computed of it now: values differ by up to %g. "
-        "Weights, preprocessing, program, libraries and instruction set are the same, so they were "
-        "stored by a machine or a build that errs, or this one does; remove %s, and all are "
-        "computed again",
+        "the stored features of %s differ from those computed now by up to %g. Weights, "
+        "preprocessing, program, libraries and instruction set are the same, so the machine or "
+        "build that stored them is faulty, or this one is; remove %s, and all are computed again",
         tdmi_source_item(session->data.source, entry.item).path, worst, tdmi_store_folder(store));
 }
 
@@ -86,14 +85,11 @@ static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row
             session->cache.is_broken[entry.item] = true;
             continue;
         }
-        const tdm_status status =
-            entry.is_found
-                ? compare(it, entry, row, err)
-                : tdmi_store_fill_add(tdmi_features_store(&session->cache, entry.is_val),
-                                      tdmi_features_row(&session->data, entry.item, entry.view),
-                                      row, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(entry.is_found
+                     ? compare(it, entry, row, err)
+                     : tdmi_store_fill_add(
+                           tdmi_features_store(&session->cache, entry.is_val),
+                           tdmi_features_row(&session->data, entry.item, entry.view), row, err));
         it->n_checked += entry.is_found;
         it->n_computed += !entry.is_found;
     }
@@ -114,39 +110,39 @@ static tdm_status stop(struct extractor *it, tdm_error *err)
     TDM_TRY(commit(it, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request while features were computed: %lld of %lld "
-                    "are kept, and --resume goes on from there",
-                    (long long)it->n_computed, (long long)it->wanted.n);
+                    "are kept, and --resume continues from there",
+                    (long long)it->n_computed, (long long)it->missing.n);
 }
 
 static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
                                const struct tdmi_missing_row *entries, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading pictures");
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading images");
     for (;;) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_feed_next(feed, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
             return stop(it, err);
-        TDM_TRY(status, err, "reading pictures");
+        TDM_TRY(status, err, "reading images");
         if (!batch)
             return commit(it, err);
         TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, batch, NULL, it->rows, err), err,
-                "running the frozen part");
+                "running the frozen layers");
         status = keep_batch(it, entries, batch, err);
         if (status != TDM_OK)
             return status;
         tdmi_track_event(session->record.track,
                          &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                       .done = it->n_computed + it->n_checked,
-                                      .total = it->wanted.n,
+                                      .total = it->missing.n,
                                       .seconds = tdmi_record_seconds(&session->record)});
     }
 }
 
 /* Computes n entries from `first` on, with one loader: all changed or none. */
-static tdm_status sit(struct extractor *it, int64_t first, int64_t n, bool is_changed,
-                      tdm_error *err)
+static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, bool is_changed,
+                                tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     char text[TDMI_PROBLEM_BYTES];
@@ -175,9 +171,9 @@ static tdm_status sit(struct extractor *it, int64_t first, int64_t n, bool is_ch
     }
     if (n == 0)
         return TDM_OK;
-    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
-    TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading pictures");
-    tdm_status status = compute_rows(it, feed, it->wanted.entries + first, err);
+    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading images");
+    TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading images");
+    tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
     for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
         tdmi_record_note(&session->record, "skipped: %s", text);
@@ -195,31 +191,31 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
                                               .device = session->compute.device,
                                               .most_workspace = session->compute.most_workspace};
     TDM_TRY(tdmi_plan_make(features->base, session->compute.backend, &request, &it->plan, err), err,
-            "planning the frozen part");
+            "planning the frozen layers");
     features->extractor_bytes = tdmi_evaluator_needs(it->plan, TDMI_FEATURES_BATCH, 1);
     TDM_TRY(tdmi_evaluator_open(it->plan, session->compute.device, session->compute.pool,
                                 TDMI_FEATURES_BATCH, &it->evaluator, err),
-            err, "preparing the frozen part");
+            err, "preparing the frozen layers");
     /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
-            "preparing the frozen part");
+            "preparing the frozen layers");
     it->rows =
         tdmi_alloc((size_t)TDMI_FEATURES_BATCH + 1, (size_t)features->width * sizeof *it->rows);
-    it->items = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->items);
-    it->views = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->views);
+    it->items = tdmi_alloc((size_t)it->missing.n + 1, sizeof *it->items);
+    it->views = tdmi_alloc((size_t)it->missing.n + 1, sizeof *it->views);
     if (!it->rows || !it->items || !it->views)
         return TDM_FAIL(err, TDM_E_MEMORY, "computing %lld features: out of memory",
-                        (long long)it->wanted.n);
-    for (int64_t i = 0; i < it->wanted.n; i++) {
-        it->items[i] = it->wanted.entries[i].item;
-        it->views[i] = it->wanted.entries[i].view;
+                        (long long)it->missing.n);
+    for (int64_t i = 0; i < it->missing.n; i++) {
+        it->items[i] = it->missing.entries[i].item;
+        it->views[i] = it->missing.entries[i].view;
     }
     return TDM_OK;
 }
 
 static void close_extractor(struct extractor *it)
 {
-    tdmi_missing_rows_release(&it->wanted);
+    tdmi_missing_rows_release(&it->missing);
     tdmi_free(it->views);
     tdmi_free(it->items);
     tdmi_free(it->rows);
@@ -231,19 +227,19 @@ static void close_extractor(struct extractor *it)
 static tdm_status compute_all(struct extractor *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    int64_t n_plain = it->wanted.n;
-    if (it->wanted.n == 0)
+    int64_t n_plain = it->missing.n;
+    if (it->missing.n == 0)
         return TDM_OK;
-    for (n_plain = 0; n_plain < it->wanted.n; n_plain++)
-        if (session->config.views > 0 && !it->wanted.entries[n_plain].is_val)
+    for (n_plain = 0; n_plain < it->missing.n; n_plain++)
+        if (session->config.views > 0 && !it->missing.entries[n_plain].is_val)
             break;
     const double before = tdmi_record_seconds(&session->record);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                                         .total = it->wanted.n,
+                                                         .total = it->missing.n,
                                                          .text = "computing features"});
-    tdm_status status = sit(it, 0, n_plain, false, err);
+    tdm_status status = compute_range(it, 0, n_plain, false, err);
     if (status == TDM_OK)
-        status = sit(it, n_plain, it->wanted.n - n_plain, true, err);
+        status = compute_range(it, n_plain, it->missing.n - n_plain, true, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     it->seconds = tdmi_record_seconds(&session->record) - before;
     session->record.training_seconds += it->seconds;
@@ -264,36 +260,35 @@ static tdm_status compute_test_row(struct extractor *it, tdm_error *err)
 }
 
 /* Lists missing rows of validation, of the epoch unless training is over, and rows to check. */
-static tdm_status list_wanted(struct extractor *it, bool has_checks, tdm_error *err)
+static tdm_status list_missing_rows(struct extractor *it, bool has_checks, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    tdm_status status = tdmi_missing_rows_add_val(&it->wanted, err);
-    if (status == TDM_OK &&
-        !tdmi_limits_is_over(&session->config, &session->record, &session->network))
-        status = tdmi_missing_rows_add_epoch(&it->wanted, err);
+    tdm_status status = tdmi_missing_rows_add_val(&it->missing, err);
+    if (status == TDM_OK && !tdmi_limits_is_over(session))
+        status = tdmi_missing_rows_add_epoch(&it->missing, err);
     session->cache.count.checked = has_checks ? 0 : session->cache.count.checked;
     if (status == TDM_OK && has_checks)
-        status = tdmi_missing_rows_add_checks(&it->wanted, err);
+        status = tdmi_missing_rows_add_checks(&it->missing, err);
     if (status == TDM_OK)
-        tdmi_missing_rows_arrange(&it->wanted);
+        tdmi_missing_rows_arrange(&it->missing);
     return status;
 }
 
 static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_feature_cache *features = &session->cache;
-    struct extractor it = {.session = session, .wanted = {.session = session}};
-    tdm_status status = list_wanted(&it, true, err);
+    struct extractor it = {.session = session, .missing = {.session = session}};
+    tdm_status status = list_missing_rows(&it, true, err);
     if (status == TDM_OK)
         status = open_extractor(&it, err);
     if (status == TDM_OK)
         status = compute_test_row(&it, err);
     if (status == TDM_OK)
         status = compute_all(&it, err);
-    if (status == TDM_OK && it.wanted.n > 0)
+    if (status == TDM_OK && it.missing.n > 0)
         tdmi_record_note(&session->record,
                          "features: %lld computed in %.1f s, %lld found (%lld of them computed "
-                         "again, and equal); %d numbers a picture, in %s",
+                         "again, and equal); %d numbers an image, in %s",
                          (long long)it.n_computed, it.seconds, (long long)features->count.reused,
                          (long long)features->count.checked, features->width,
                          tdmi_store_folder(features->train));
@@ -304,9 +299,9 @@ static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
 /* The views of an epoch, or rows that are missing since the stores were opened again. */
 static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 {
-    struct extractor it = {.session = session, .wanted = {.session = session}};
-    tdm_status status = list_wanted(&it, false, err);
-    if (status == TDM_OK && it.wanted.n > 0) {
+    struct extractor it = {.session = session, .missing = {.session = session}};
+    tdm_status status = list_missing_rows(&it, false, err);
+    if (status == TDM_OK && it.missing.n > 0) {
         status = open_extractor(&it, err);
         if (status == TDM_OK)
             status = compute_all(&it, err);
@@ -318,8 +313,7 @@ static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
     return status;
 }
 
-/* ---- what is damaged or goes away ---------------------------------------------------------------
- */
+/* ---- repairing damaged or removed stores ----------------------------------------------------- */
 
 enum { most_repaired = 20 };
 
@@ -342,13 +336,12 @@ static tdm_status repair(struct tdmi_session *session, const tdm_error *why, tdm
     tdm_error_line(why, text, sizeof text);
     tdmi_store_drop_remedy(text);
     if (features->n_repaired++ == 0)
-        tdm_log(TDM_LOG_WARNING, "features are computed once more where they are missing now: %s",
-                text);
+        tdm_log(TDM_LOG_WARNING, "missing features are computed again: %s", text);
     if (features->damaged)
         TDM_TRY(tdmi_store_discard(features->damaged, features->damaged_at, err), err,
-                "mending features (%s)", text);
+                "repairing features (%s)", text);
     features->damaged = NULL;
-    return TDM_WRAP(err, tdmi_features_reopen(session, err), "mending features (%s)", text);
+    return TDM_WRAP(err, tdmi_features_reopen(session, err), "repairing features (%s)", text);
 }
 
 static tdm_status

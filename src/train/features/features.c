@@ -17,16 +17,15 @@ enum { most_values = 1 << 18, usual_views = 8 };
 
 /* A resumed run keeps its number of views; one of an older version has none. can_be_kept: features
  * of views would be cached. */
-static void choose_views(struct tdmi_train_config *config, const struct tdmi_run_record *record,
-                         bool can_be_kept)
+static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
-    const bool is_wanted = can_be_kept && tdmi_augment_changes(&config->augment);
-    if (tdmi_run_recorded(record->run, "data"))
-        config->views = (int)tdmi_record_integer(record, "views", 0);
-    else if (config->options.views >= 0)
-        config->views = config->options.views;
+    const bool has_views = can_be_kept && tdmi_augment_changes(&session->config.augment);
+    if (tdmi_run_recorded(session->record.run, "data"))
+        session->config.views = (int)tdmi_record_integer(&session->record, "views", 0);
+    else if (session->config.options.views >= 0)
+        session->config.views = session->config.options.views;
     else
-        config->views = is_wanted ? usual_views : 0;
+        session->config.views = has_views ? usual_views : 0;
 }
 
 int tdmi_features_images(int shard)
@@ -43,91 +42,85 @@ uint32_t tdmi_features_views(const struct tdmi_train_config *config)
     return (uint32_t)(epochs > 0 && epochs < views && !config->options.balance ? epochs : views);
 }
 
-static void report_views(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record)
+static void report_views(const struct tdmi_session *session)
 {
-    if (tdmi_record_is_new(record) && config->options.views < 0)
-        tdmi_record_note(record,
-                         "--augment: pictures have %d changed views each, computed in the epoch "
-                         "that first takes them and kept; --views 0 changes pictures anew and "
-                         "computes the frozen part in every epoch",
-                         config->views);
+    if (tdmi_record_is_new(&session->record) && session->config.options.views < 0)
+        tdmi_record_note(&session->record,
+                         "--augment: images have %d changed views each, computed in the epoch that "
+                         "first takes them and kept; --views 0 changes images anew and computes "
+                         "the frozen layers in every epoch",
+                         session->config.views);
 }
 
-/* ---- whether --------------------------------------------------------------------------------- */
+/* ---- whether features are cached ------------------------------------------------------------- */
 
 /* Reasons that do not depend on views. */
-static const char *reason_against(const struct tdmi_train_config *config,
-                                  const struct tdmi_train_data *data)
+static const char *reason_against(const struct tdmi_session *session)
 {
-    if (config->features == TDMI_FEATURES_NONE)
-        return "as --features none wants";
-    if (tdmi_augment_has_mix(&config->augment))
-        return "because mixup and cutmix mix pictures with each other (--augment)";
-    for (int64_t i = 0; i < data->split.n_train; i++)
-        if (tdmi_features_row(data, data->split.train[i], 0).content == 0)
-            return "because the source cannot say which pictures it holds";
+    if (session->config.features == TDMI_FEATURES_NONE)
+        return "because of --features none";
+    if (tdmi_augment_has_mix(&session->config.augment))
+        return "because mixup and cutmix mix images with each other (--augment)";
+    for (int64_t i = 0; i < session->data.split.n_train; i++)
+        if (tdmi_features_row(&session->data, session->data.split.train[i], 0).content == 0)
+            return "because the source cannot identify its images";
     return NULL;
 }
 
 /* Extracts the frozen layers as a network of their own. */
-static tdm_status take_base(const struct tdmi_train_network *network,
-                            struct tdmi_feature_cache *cache, const char **reason, tdm_error *err)
+static tdm_status take_base(struct tdmi_session *session, const char **reason, tdm_error *err)
 {
-    struct tdmi_feature_cache *features = cache;
-    if (tdmi_graph_base(network->graph, network->first_trained, &features->base, err) ==
-        TDM_E_USAGE) {
-        *reason = "because more than one tensor crosses the border of what is frozen";
+    struct tdmi_feature_cache *features = &session->cache;
+    if (tdmi_graph_base(session->network.graph, session->network.first_trained, &features->base,
+                        err) == TDM_E_USAGE) {
+        *reason = "because more than one tensor crosses the freeze point";
         return TDM_OK;
     }
     if (!features->base)
-        return TDM_FAIL(err, TDM_E_MEMORY, "taking the frozen part apart: out of memory");
-    /* Rows do not depend on how fast statistics go. What thaws later has quick ones already, and
-     * finds the rows of a base that stays frozen. */
+        return TDM_FAIL(err, TDM_E_MEMORY, "extracting the frozen layers: out of memory");
+    /* Rows do not depend on the momentum of batch norms. With --unfreeze it is raised already; the
+     * same key then finds the rows of runs whose base stays frozen. */
     (void)tdmi_norms_quicken(features->base, 0, TDMI_LEAST_MOMENTUM);
     const int64_t width = tdmi_shape_values(features->base->nodes[features->base->n_nodes - 1].out);
     if (width > most_values)
-        *reason = "because what it makes of a picture is larger than 1 MiB";
+        *reason = "because the features of an image are larger than 1 MiB";
     else
         features->width = (int)width;
     return TDM_OK;
 }
 
-/* Rows in f16 give other bits than the network itself, so --features f16 is refused where no
+/* Rows in f16 give other results than the network itself, so --features f16 is refused where no
  * features are cached. */
-static tdm_status do_without(const struct tdmi_train_config *config,
-                             const struct tdmi_run_record *record,
-                             const struct tdmi_train_network *network,
-                             struct tdmi_feature_cache *cache, const char *reason, tdm_error *err)
+static tdm_status do_without(struct tdmi_session *session, const char *reason, tdm_error *err)
 {
-    tdmi_features_close(cache);
-    if (config->features == TDMI_FEATURES_F16)
+    tdmi_features_close(&session->cache);
+    if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--features f16 wants features that are kept, and there are none, %s; "
+                        "--features f16 requires cached features, and there are none, %s; "
                         "--features f32 is accepted",
                         reason);
-    if (network->first_trained > 0)
-        tdmi_record_note(record, "the frozen part is computed in every epoch, %s", reason);
+    if (session->network.first_trained > 0)
+        tdmi_record_note(&session->record, "the frozen layers are computed in every epoch, %s",
+                         reason);
     return TDM_OK;
 }
 
 /* Training continues after a failure of the disk: slower, with the same result. */
-static tdm_status do_without_store(const struct tdmi_train_config *config,
-                                   const struct tdmi_run_record *record,
-                                   struct tdmi_feature_cache *cache, const tdm_error *why,
+static tdm_status do_without_store(struct tdmi_session *session, const tdm_error *why,
                                    tdm_error *err)
 {
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error_line(why, text, sizeof text);
-    tdmi_features_close(cache);
-    cache->is_unavailable = true;
-    if (config->features == TDMI_FEATURES_F16)
+    tdmi_features_close(&session->cache);
+    session->cache.is_unavailable = true;
+    if (session->config.features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_SYSTEM,
-                        "features cannot be kept as --features f16 wants (%s); another "
+                        "features cannot be kept, which --features f16 requires (%s); another "
                         "TANDEM_HOME, or --features f32, which can do without, is accepted",
                         text);
     tdmi_record_note(
-        record, "features cannot be kept, so the frozen part is computed in every epoch: %s", text);
+        &session->record,
+        "features cannot be kept, so the frozen layers are computed in every epoch: %s", text);
     return TDM_OK;
 }
 
@@ -139,45 +132,46 @@ tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_
 }
 
 /* Rows of training images that are in the store; found_val: of validation and test images. */
-static int64_t found_train(const struct tdmi_train_config *config,
-                           const struct tdmi_train_data *data,
-                           const struct tdmi_feature_cache *cache)
+static int64_t found_train(const struct tdmi_session *session)
 {
-    const tdmi_split *split = &data->split;
-    const uint32_t n_views = tdmi_features_views(config);
+    const tdmi_split *split = &session->data.split;
+    const uint32_t n_views = tdmi_features_views(&session->config);
     int64_t found = 0;
     for (int64_t i = 0; i < split->n_train; i++)
         for (uint32_t view = 0; view < n_views; view++)
-            found +=
-                tdmi_store_find(cache->train, tdmi_features_row(data, split->train[i], view)) >= 0;
+            found += tdmi_store_find(session->cache.train,
+                                     tdmi_features_row(&session->data, split->train[i], view)) >= 0;
     return found;
 }
 
-static int64_t found_val(const struct tdmi_train_data *data, const struct tdmi_feature_cache *cache)
+static int64_t found_val(const struct tdmi_session *session)
 {
     int64_t found = 0;
-    for (int64_t i = 0; i < data->n_evaluated; i++)
-        found += tdmi_store_find(cache->val, tdmi_features_row(data, data->evaluated[i], 0)) >= 0;
+    for (int64_t i = 0; i < session->data.n_evaluated; i++)
+        found +=
+            tdmi_store_find(session->cache.val,
+                            tdmi_features_row(&session->data, session->data.evaluated[i], 0)) >= 0;
     return found;
 }
 
 /* Reserves space for missing rows. */
-static tdm_status begin_filling(const struct tdmi_train_config *config,
-                                const struct tdmi_train_data *data,
-                                struct tdmi_feature_cache *cache, tdm_error *err)
+static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_feature_cache *features = cache;
-    const int64_t n_train = data->split.n_train * (int64_t)tdmi_features_views(config);
-    const int64_t train = found_train(config, data, cache), val = found_val(data, cache);
-    const bool is_half = config->features == TDMI_FEATURES_F16;
+    struct tdmi_feature_cache *features = &session->cache;
+    const int64_t n_train =
+        session->data.split.n_train * (int64_t)tdmi_features_views(&session->config);
+    const int64_t train = found_train(session), val = found_val(session);
+    const bool is_half = session->config.features == TDMI_FEATURES_F16;
     features->count.rows = train + val;
     if (features->train == features->val)
-        return tdmi_store_fill_begin(features->train, n_train - train + data->n_evaluated - val,
+        return tdmi_store_fill_begin(features->train,
+                                     n_train - train + session->data.n_evaluated - val,
                                      TDMI_DTYPE_F32, err);
     TDM_TRY(tdmi_store_fill_begin(features->train, n_train - train,
                                   is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32, err),
             err, "making room for features");
-    return tdmi_store_fill_begin(features->val, data->n_evaluated - val, TDMI_DTYPE_F32, err);
+    return tdmi_store_fill_begin(features->val, session->data.n_evaluated - val, TDMI_DTYPE_F32,
+                                 err);
 }
 
 /* Validation rows are of unchanged images and in f32, so validation counts what predict would. */
@@ -191,7 +185,7 @@ static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(tdmi_features_open_store(session, session->config.options.features,
                                          session->config.views > 0, &features->train, err),
                 err, "opening the feature store");
-    return begin_filling(&session->config, &session->data, &session->cache, err);
+    return begin_filling(session, err);
 }
 
 static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
@@ -202,7 +196,7 @@ static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
     features->test_row =
         tdmi_arena_alloc(&session->arena, (size_t)features->width, sizeof *features->test_row);
     if (!features->is_broken || !features->test_row)
-        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld images: out of memory",
                         (long long)n);
     TDM_TRY(open_stores(session, err), err, "finding features");
     features->count.reused = features->count.rows;
@@ -220,47 +214,43 @@ static void close_stores(struct tdmi_feature_cache *features)
 tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_feature_cache *features = &session->cache;
-    const int64_t before = found_train(&session->config, &session->data, &session->cache) +
-                           found_val(&session->data, &session->cache);
+    const int64_t before = found_train(session) + found_val(session);
     close_stores(features);
     TDM_TRY(open_stores(session, err), err, "opening the feature store again");
     features->count.remade += before - features->count.rows;
     return TDM_OK;
 }
 
-/* ---- together -------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
 {
     const char *reason = NULL;
-    /* Nothing is left to train; or it has thawed since: what it makes of a picture is another thing
-     * from phase to phase. */
-    if (tdmi_limits_is_over(&session->config, &session->record, &session->network) ||
+    /* Nothing is left to train; or layers were unfrozen since, so features would change from one
+     * phase to the next. */
+    if (tdmi_limits_is_over(session) ||
         session->network.first_trained != session->network.unfreeze.first) {
-        choose_views(&session->config, &session->record, false);
+        choose_views(session, false);
         return TDM_OK;
     }
     if (session->network.first_trained == 0 && session->config.options.views > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--views keeps what a frozen part makes of changed pictures, and nothing "
-                        "is frozen; leave it out, or give --freeze base");
+                        "--views keeps the features that frozen layers make of changed images, and "
+                        "nothing is frozen; leave it out, or give --freeze base");
     if (session->network.first_trained > 0) {
-        reason = reason_against(&session->config, &session->data);
+        reason = reason_against(session);
         if (!reason)
-            TDM_TRY(take_base(&session->network, &session->cache, &reason, err), err,
-                    "preparing features");
+            TDM_TRY(take_base(session, &reason, err), err, "preparing features");
     }
-    choose_views(&session->config, &session->record, session->network.first_trained > 0 && !reason);
+    choose_views(session, session->network.first_trained > 0 && !reason);
     if (session->network.first_trained == 0)
-        return do_without(&session->config, &session->record, &session->network, &session->cache,
-                          "because nothing is frozen", err);
+        return do_without(session, "because nothing is frozen", err);
     if (!reason && session->config.views == 0 && tdmi_augment_changes(&session->config.augment))
-        reason = "because pictures are changed anew in each (--augment, --views 0)";
+        reason = "because images are changed anew in each (--augment, --views 0)";
     if (reason)
-        return do_without(&session->config, &session->record, &session->network, &session->cache,
-                          reason, err);
+        return do_without(session, reason, err);
     if (session->config.views > 0)
-        report_views(&session->config, &session->record);
+        report_views(session);
     session->cache.is_used = true;
     return TDM_OK;
 }
@@ -272,7 +262,7 @@ tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err)
         return TDM_OK;
     const tdm_status status = begin_features(session, &why);
     if (status == TDM_E_SYSTEM)
-        return do_without_store(&session->config, &session->record, &session->cache, &why, err);
+        return do_without_store(session, &why, err);
     if (status != TDM_OK && err)
         *err = why;
     return status;

@@ -1,6 +1,6 @@
 /*
- * Cached features: what the frozen layers make of an image never changes, so it is computed once,
- * stored on disk for every later run (features/store.h), and the head is trained on it.
+ * Cached features: the output of the frozen layers for an image never changes, so it is computed
+ * once, stored on disk for later runs (features/store.h), and the head is trained on it.
  * features.c decides whether and opens the stores, key.c names what a feature row depends on,
  * missing.c lists the rows to compute, compute.c computes and repairs them, on_device.c keeps them
  * in GPU memory.
@@ -34,14 +34,14 @@ struct tdmi_feature_cache {
 /* Images whose rows are computed at once. */
 enum { TDMI_FEATURES_BATCH = 64 };
 
-/* Of those, as many as go through the frozen layers together. */
+/* Images that go through the frozen layers together. */
 int tdmi_features_images(int shard);
 
 /* ---- stages of opening ----------------------------------------------------------------------- */
 
 /* Decides whether cached features are used. */
 tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Once the group size is known: opens the stores; does without where the disk fails. */
+/* Once the group size is known: opens the stores; if the disk fails, no features are cached. */
 tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Computes the rows of validation and test and of the epoch at hand where they are missing, and
  * checks some of those that were found by computing them again. */

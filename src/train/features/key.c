@@ -11,11 +11,10 @@
 
 enum { rows_version = 1 };
 
-static void write_values(const struct tdmi_train_network *network,
-                         const struct tdmi_feature_cache *cache, tdm_json_writer *writer)
+static void write_values(const struct tdmi_session *session, tdm_json_writer *writer)
 {
-    const tdmi_graph *base = cache->base;
-    const struct tdmi_model_file *host = &network->host;
+    const tdmi_graph *base = session->cache.base;
+    const struct tdmi_model_file *host = &session->network.host;
     char values[40];
     snprintf(values, sizeof values, "%016llx%016llx",
              (unsigned long long)tdmi_xxh64_of(host->params,
@@ -64,7 +63,7 @@ static void write_key(const struct tdmi_session *session, const char *precision,
     if (session->config.storage != TDMI_DTYPE_F32) /* storage of activations */
         tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->config.storage));
     tdm_json_integer(writer, "shard", tdmi_features_images(session->config.shard));
-    write_values(&session->network, &session->cache, writer);
+    write_values(session, writer);
     if (is_changed)
         write_changes(&session->config, writer);
     if (tdmi_source_geometry(session->data.source, &geometry))

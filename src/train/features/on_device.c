@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* The rest is for recordings of steps, libraries that load later, and other programs. */
+/* Part of the free memory that rows may take. The rest is for recordings of steps, libraries that
+ * load later, and other programs. */
 static const double part_of_memory = 0.9;
 
 struct room {
@@ -16,30 +17,26 @@ struct room {
     int64_t bytes; /* of the device, for rows */
 };
 
-/* Memory for computing rows is needed again and again: views, repairs. */
-static struct room room_now(const struct tdmi_compute *compute,
-                            const struct tdmi_feature_cache *cache)
+/* Memory for computing rows is left free: views and repairs need it again. */
+static struct room room_now(const struct tdmi_session *session)
 {
-    const struct tdmi_device_table *device = &compute->backend->device;
+    const struct tdmi_device_table *device = &session->compute.backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
-    struct room room = {.is_known = device->memory &&
-                                    device->memory(compute->device, &free_bytes, &total_bytes)};
-    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - cache->extractor_bytes;
+    struct room room = {.is_known = device->memory && device->memory(session->compute.device,
+                                                                     &free_bytes, &total_bytes)};
+    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - session->cache.extractor_bytes;
     return room;
 }
 
-static struct tdmi_feature_table_options options_of(const struct tdmi_train_config *config,
-                                                    const struct tdmi_compute *compute,
-                                                    const struct tdmi_train_data *data,
-                                                    const struct tdmi_feature_cache *cache,
+static struct tdmi_feature_table_options options_of(const struct tdmi_session *session,
                                                     int64_t n_rows)
 {
-    return (struct tdmi_feature_table_options){.backend = compute->backend,
-                                               .device = compute->device,
-                                               .storage = config->storage,
-                                               .width = cache->width,
+    return (struct tdmi_feature_table_options){.backend = session->compute.backend,
+                                               .device = session->compute.device,
+                                               .storage = session->config.storage,
+                                               .width = session->cache.width,
                                                .n_rows = n_rows,
-                                               .at_once = data->max_batch};
+                                               .at_once = session->data.max_batch};
 }
 
 static double mib(int64_t bytes)
@@ -51,8 +48,7 @@ static double mib(int64_t bytes)
 static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
                        struct room *room, tdmi_feature_table **there, tdm_error *err)
 {
-    const struct tdmi_feature_table_options options =
-        options_of(&session->config, &session->compute, &session->data, &session->cache, n_rows);
+    const struct tdmi_feature_table_options options = options_of(session, n_rows);
     const int64_t bytes = tdmi_feature_table_bytes(&options);
     tdm_error why = {0};
     if (n_rows == 0 || (room->is_known && bytes > room->bytes))
@@ -70,40 +66,30 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
     return tdmi_feed_keep(feed, *there, err);
 }
 
-static void say_room(const struct room *room, int64_t bytes, char *text, size_t text_bytes)
-{
-    if (room->is_known && bytes > room->bytes)
-        snprintf(text, text_bytes, ", and beside the training there is room for %.1f MiB",
-                 mib(room->bytes > 0 ? room->bytes : 0));
-    else
-        snprintf(text, text_bytes, ", which the card refused");
-}
-
-static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
+static void report(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_feature_cache *features = &session->cache;
-    const struct tdmi_feature_table_options train = options_of(&session->config, &session->compute,
-                                                               &session->data, &session->cache,
-                                                               n_train),
-                                            val = options_of(&session->config, &session->compute,
-                                                             &session->data, &session->cache,
-                                                             session->data.split.n_val);
+    const struct tdmi_feature_table_options train = options_of(session, n_train),
+                                            val = options_of(session, session->data.split.n_val);
     const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
                           (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
-    char room_text[80];
+    char room_text[80] = ", which the GPU refused";
     if (features->train_there)
-        tdmi_record_note(&session->record, "features that train%s stay on the card: %.1f MiB",
-                         features->val_there ? ", and those that validate," : "",
+        tdmi_record_note(&session->record, "training %sfeatures stay on the GPU: %.1f MiB",
+                         features->val_there ? "and validation " : "",
                          mib(session->compute.device_feature_bytes));
     if (features->train_there && features->val_there)
         return;
-    say_room(room, bytes, room_text, sizeof room_text);
+    if (room->is_known && bytes > room->bytes)
+        snprintf(room_text, sizeof room_text,
+                 ", and beside the training there is room for %.1f MiB",
+                 mib(room->bytes > 0 ? room->bytes : 0));
     tdmi_record_note(&session->record,
-                     "features that %s do not fit on the card and are copied batch by batch: "
+                     "%s features do not fit on the GPU and are copied batch by batch: "
                      "they take %.1f MiB%s",
-                     features->train_there ? "validate"
-                     : features->val_there ? "train"
-                                           : "train, and those that validate,",
+                     features->train_there ? "validation"
+                     : features->val_there ? "training"
+                                           : "training and validation",
                      mib(bytes), room_text);
 }
 
@@ -113,18 +99,17 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
     const int64_t n_train =
         session->data.split.n_train * (int64_t)tdmi_features_views(&session->config);
     if (!features->is_used || session->compute.backend->device.is_host ||
-        !session->compute.backend->memory.gather ||
-        tdmi_limits_is_over(&session->config, &session->record, &session->network))
+        !session->compute.backend->memory.gather || tdmi_limits_is_over(session))
         return TDM_OK;
-    struct room room = room_now(&session->compute, &session->cache);
+    struct room room = room_now(session);
     TDM_TRY(keep(session, n_train, session->data.train_feed, &room, &features->train_there, err),
-            err, "keeping features on the card");
+            err, "keeping features on the GPU");
     TDM_TRY(keep(session, session->data.split.n_val, session->data.val_feed, &room,
                  &features->val_there, err),
-            err, "keeping features on the card");
+            err, "keeping features on the GPU");
     tdmi_step_keep(session->trainer.step, features->train_there);
     tdmi_evaluator_keep(session->evaluation.evaluator, features->val_there);
-    tell(session, &room, n_train);
+    report(session, &room, n_train);
     return TDM_OK;
 }
 

@@ -1,7 +1,7 @@
 /*
- * A model or checkpoint as one .safetensors file (form: docs/reference/files.md). What makes a
- * model is always in it: network, classes, preprocessing, weights, which pictures it was trained
- * and judged on, and a self-test. A checkpoint adds where training stands.
+ * A model or checkpoint as one .safetensors file (docs/reference/files.md). It always holds the
+ * network, classes, preprocessing, weights, the hashes of training and validation images, and a
+ * self-test. A checkpoint adds the state of training.
  */
 #pragma once
 
@@ -14,53 +14,53 @@
 
 #define TDMI_MODEL_FORMAT_VERSION 1
 
-/* Where training stands: enough to go on with the same bits, and O(1) to return to. No time is in
- * it, so that an interrupted run ends with the same file as an uninterrupted one. */
+/* The state of training: enough to resume with bit-identical results, in constant time. It has no
+ * times, so an interrupted run ends with the same file as an uninterrupted one. */
 struct tdmi_progress {
-    int64_t step;                   /* optimiser steps taken */
+    int64_t step;                   /* optimizer steps taken */
     int epoch;                      /* epochs completed */
     int64_t position;               /* samples of the running epoch already used */
     int64_t epoch_n, epoch_correct; /* counted in the running epoch */
     double epoch_loss;              /* sum over them */
-    int64_t epoch_skipped;          /* pictures of it that could not be read */
+    int64_t epoch_skipped;          /* its images that could not be read */
     int64_t images;                 /* trained on, repeats counted */
-    int best_epoch;                 /* 0: none judged yet */
+    int best_epoch;                 /* 0: none evaluated yet */
     int64_t best_step;
-    int epochs_since_best; /* validations since it was improved on, see stopping.h */
-    int64_t mark_correct;  /* what the next improvement is measured from */
+    int epochs_since_best; /* validations since the last improvement, see stopping.h */
+    int64_t mark_correct;  /* counts of the last improvement */
     double mark_loss;
     int64_t evaluated_step;             /* at the last validation */
     int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
     tdm_score best_train, best_val;
-    struct tdmi_plateau plateau;       /* of a schedule that follows the loss; zeroed otherwise */
+    struct tdmi_plateau plateau;       /* of the schedule plateau; zeroed otherwise */
     struct tdmi_loss_scale loss_scale; /* of --precision f16; zeroed otherwise */
 };
 
-/* Strings and arrays are lent to save, and belong to the arena after load. */
+/* Strings and arrays: lent by the caller of save; in the arena after load. */
 struct tdmi_model_file {
     const char *network; /* "convnet7" */
     tdmi_graph *graph;   /* after load: owned, see release */
     int shard;
-    bool shares_statistics; /* batch norms saw whole batches: --bn batch */
-    bool keeps_statistics;  /* … or ran with statistics that stay: --bn frozen */
+    bool shares_statistics; /* --bn batch */
+    bool keeps_statistics;  /* --bn frozen */
     int n_classes;
     const char **classes;
-    bool is_unnamed; /* weights of another program that name no class: they are "class 0", … */
-    struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
-    float *params, *states;      /* laid out like the graph; averages where such are kept */
-    uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */
-    uint64_t *test_hashes;               /* likewise; kept apart for the end, where there are any */
+    bool is_unnamed; /* weights of another program without class names: "class 0", … */
+    struct tdmi_lineage lineage; /* of the weights that it started from; file NULL: from scratch */
+    float *params, *states;      /* laid out like the graph; averages where they are kept */
+    uint64_t *train_hashes, *val_hashes; /* content of the images, ascending */
+    uint64_t *test_hashes;               /* likewise */
     int64_t n_train_hashes, n_val_hashes, n_test_hashes;
     struct tdmi_progress progress;
-    /* The self-test: one preprocessed picture and its logits. */
+    /* The self-test: one preprocessed image and its logits. */
     uint8_t *test_pixels;
     float *test_logits; /* n_classes */
-    /* Of a checkpoint; 0 slots otherwise. */
+    /* In a checkpoint; 0 slots otherwise. */
     const char *optimizer;
     int n_slots;
     const char *slot_names[TDMI_OPTIMIZER_SLOTS];
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* laid out like the parameters */
-    /* Of a checkpoint of a training that keeps averages: what it trains; else NULL. */
+    /* In a checkpoint with averages: the trained values; else NULL. */
     float *raw_params, *raw_states;
     bool is_averaged; /* after load */
     tdmi_arena arena;
@@ -73,5 +73,5 @@ tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model,
                                 tdm_error *err) TDM_MUST_USE;
 void tdmi_model_file_release(struct tdmi_model_file *model);
 
-/* accuracy, low, high and mean loss from counts. */
+/* Accuracy, interval and mean loss from counts. */
 tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum);

@@ -1,19 +1,16 @@
-/*
- * Weights of another program as a model file of ours: what evaluate and predict open when a file is
- * none of ours.
- */
+/* Weights of other programs, opened as a model by evaluate and predict. */
 #pragma once
 
 #include "tandem/model.h"
 #include "train/model/model_file.h"
 
-/* By the first bytes; a damaged model of ours is one too. */
+/* Is it a model written by tandem? Decided by the first bytes, so a damaged one counts. */
 bool tdmi_model_is_ours(const char *file);
-/* A TensorFlow.js model. */
+/* Is the folder a TensorFlow.js model? */
 bool tdmi_model_is_foreign_folder(const char *folder);
-/* A model of ours says everything itself: TDM_E_USAGE names an option that says it again. */
+/* TDM_E_USAGE: an option was given that a model written by tandem does not accept. */
 tdm_status tdmi_model_check_ours(const struct tdm_model_options *options,
                                  tdm_error *err) TDM_MUST_USE;
-/* model has no self-test and remembers no pictures. What was taken for granted is a message. */
+/* The model has no self-test and no hashes of images. Assumptions are logged. */
 tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *options,
                              struct tdmi_model_file *model, tdm_error *err) TDM_MUST_USE;

@@ -1,4 +1,4 @@
-/* What an opened model is made of, for the files that ask it: model.c, evaluate.c, predict.c. */
+/* An opened model, as model.c, evaluate.c and predict.c see it. */
 #pragma once
 
 #include "tandem/model.h"
@@ -21,6 +21,6 @@ struct tdm_model {
     tdmi_arena arena;
 };
 
-/* Gives back what decoding worked in, of threads that have grown beyond so many bytes: one large
- * picture must not cost its memory for ever. 0: all of it. */
+/* Frees the decoding buffers of threads where they are larger than kept_bytes (0: all of them), so
+ * that one large image does not hold its memory for ever. */
 void tdmi_model_trim(tdm_model *model, size_t kept_bytes);

@@ -90,12 +90,12 @@ static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
 }
 
 /* The loss of equal probabilities for all classes, or for yes and no of each. */
-static double guess_loss(const struct tdmi_train_config *config, const struct tdmi_train_data *data)
+static double guess_loss(const struct tdmi_session *session)
 {
-    const int n_classes = tdmi_source_classes(data->source);
+    const int n_classes = tdmi_source_classes(session->data.source);
     if (n_classes < 2)
         return 0.0;
-    return config->is_logistic ? n_classes * log(2.0) : log((double)n_classes);
+    return session->config.is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
 static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
@@ -118,7 +118,7 @@ static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_adv
         facts->last_loss = last_loss(epochs, n);
     } else {
         tdm_error_line(&err, text, sizeof text);
-        tdmi_record_note(record, "what to do next is told without the epochs: %s", text);
+        tdmi_record_note(record, "the next step is advised without the epochs: %s", text);
     }
     tdmi_arena_release(&arena);
 }
@@ -161,7 +161,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .rate = options->lr_scaling && *options->lr_scaling && session->config.rates.base_rate > 0.0
                     ? session->config.rates.base_rate
                     : session->config.rates.learning_rate,
-        .guess_loss = guess_loss(&session->config, &session->data),
+        .guess_loss = guess_loss(session),
         .ended_by = result->ended_by,
         .patience = result->patience,
         .minutes = options->minutes,

@@ -19,43 +19,41 @@ static const int64_t times_recorded = 2;
 
 /* ---- the batch size -------------------------------------------------------------------------- */
 
-int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
-                     const struct tdmi_train_network *network, int batch)
+int tdmi_batch_shard(const struct tdmi_session *session, int batch)
 {
-    const int asked = config->options.shard;
-    const int shard = asked                              ? asked
-                      : compute->backend->device.is_host ? network->definition.shard
-                                                         : batch; /* fastest on a GPU */
+    const int asked = session->config.options.shard;
+    const int shard = asked                                      ? asked
+                      : session->compute.backend->device.is_host ? session->network.definition.shard
+                                                                 : batch; /* fastest on a GPU */
     return shard < batch ? shard : batch;
 }
 
-static void set_batch(struct tdmi_train_config *config, struct tdmi_train_data *data, int batch)
+static void set_batch(struct tdmi_session *session, int batch)
 {
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
-    if (data->has_test && split->n_test > most)
+    if (session->data.has_test && split->n_test > most)
         most = split->n_test;
-    config->batch = batch;
-    data->steps_per_epoch = (split->n_train + batch - 1) / batch;
-    data->max_batch = batch < most ? batch : (int)most;
+    session->config.batch = batch;
+    session->data.steps_per_epoch = (split->n_train + batch - 1) / batch;
+    session->data.max_batch = batch < most ? batch : (int)most;
 }
 
 /* By --batch or the record; 0: not known yet. */
-static int known_batch(const struct tdmi_train_config *config, const struct tdmi_run_record *record)
+static int known_batch(const struct tdmi_session *session)
 {
-    const int64_t recorded = tdmi_record_integer(record, "batch", 0);
-    if (config->options.batch > 0)
-        return config->options.batch;
+    const int64_t recorded = tdmi_record_integer(&session->record, "batch", 0);
+    if (session->config.options.batch > 0)
+        return session->config.options.batch;
     return recorded > 0 && recorded <= TDMI_BATCH_MOST ? (int)recorded : 0;
 }
 
-void tdmi_batch_begin(struct tdmi_train_config *config, const struct tdmi_run_record *record,
-                      struct tdmi_train_data *data)
+void tdmi_batch_begin(struct tdmi_session *session)
 {
-    const int known = known_batch(config, record);
-    set_batch(config, data, known > 0 ? known : tdmi_batch_most(data->split.n_train));
-    snprintf(config->batch_reason, sizeof config->batch_reason, "%s",
-             tdmi_record_string(record, "batch_reason"));
+    const int known = known_batch(session);
+    set_batch(session, known > 0 ? known : tdmi_batch_most(session->data.split.n_train));
+    snprintf(session->config.batch_reason, sizeof session->config.batch_reason, "%s",
+             tdmi_record_string(&session->record, "batch_reason"));
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -71,7 +69,7 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
 {
     const struct tdmi_needs_choice choice = {
         .batch = batch < session->data.max_batch ? batch : session->data.max_batch,
-        .shard = tdmi_batch_shard(&session->config, &session->compute, &session->network, batch),
+        .shard = tdmi_batch_shard(session, batch),
         .threads =
             session->compute.backend->device.is_host ? tdmi_pool_threads(session->compute.pool) : 1,
     };
@@ -88,8 +86,7 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
 static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
                                tdm_error *err)
 {
-    const struct tdmi_memory_limit limit =
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     const int64_t beside = times_recorded * session->compute.recorded_bytes;
     const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes) - beside;
     size_t most_workspace = 0;
@@ -139,10 +136,8 @@ static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const struct tdmi_plan_options request = tdmi_plans_options(
-        &session->config, &session->compute, &session->network, &session->cache,
-        session->compute.device,
-        tdmi_network_final_freeze_point(&session->config, &session->data, &session->network),
-        tdmi_batch_shard(&session->config, &session->compute, &session->network, batch));
+        session, session->compute.device, tdmi_network_final_freeze_point(session),
+        tdmi_batch_shard(session, batch));
     return tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan,
                           err);
 }
@@ -150,8 +145,7 @@ static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    struct tdmi_step_options step =
-        tdmi_trainer_step_options(&session->config, &session->data, &session->trainer);
+    struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
     TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
     TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
@@ -171,7 +165,7 @@ static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
     it->labels = tdmi_alloc((size_t)batch, sizeof *it->labels);
     it->items = tdmi_alloc((size_t)batch, sizeof *it->items);
     if (!it->pixels || !it->labels || !it->items)
-        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d pictures: out of memory", batch);
+        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d images: out of memory", batch);
     it->batch = (struct tdmi_batch){.n = batch,
                                     .values = it->pixels,
                                     .pixels = it->pixels,
@@ -211,7 +205,7 @@ static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
     *seconds = 0.0;
     for (int i = 0; i < n_first + n_timed; i++) {
         const int64_t began = tdmi_clock_ns();
-        TDM_TRY(take_step(it, err), err, "timing steps of %d pictures", it->batch.n);
+        TDM_TRY(take_step(it, err), err, "timing steps of %d images", it->batch.n);
         const double taken = tdmi_clock_seconds_since(began);
         if (i < n_first && (!is_host || taken < is_very_long))
             continue;
@@ -269,10 +263,8 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
                                                           : 8.0 * seconds;
     }
     if (status == TDM_OK)
-        status = tdmi_trainer_upload(&session->compute, &session->network, &session->trainer, err);
-    return status == TDM_OK ? tdmi_trainer_open_scale(&session->config, &session->compute,
-                                                      &session->trainer, &session->progress, err)
-                            : status;
+        status = tdmi_trainer_upload(session, err);
+    return status == TDM_OK ? tdmi_trainer_open_scale(session, err) : status;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -287,8 +279,7 @@ static void add_words(struct tdmi_train_config *config, const char *words)
 static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
                     const struct refused refused[2])
 {
-    const struct tdmi_memory_limit limit =
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     const int chosen = session->config.batch;
     char text[160];
     session->config.batch_reason[0] = '\0';
@@ -298,7 +289,7 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
         add_words(&session->config, text);
     }
     if (rates->n > 0)
-        add_words(&session->config, " pictures/s; ");
+        add_words(&session->config, " images/s; ");
     if (refused[1].batch > 0)
         snprintf(text, sizeof text,
                  "with what recording steps takes %d take %lld MiB, %s %lld, and a tenth is left "
@@ -306,7 +297,7 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
                  refused[1].batch, (long long)(refused[1].bytes >> 20) + 1, limit.what,
                  (long long)(limit.bytes >> 20));
     else if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
-        snprintf(text, sizeof text, "twice as many bring less than a tenth");
+        snprintf(text, sizeof text, "twice the batch is less than a tenth faster");
     else if (chosen < fitting && rates->refused > 0)
         snprintf(text, sizeof text, "steps of %d found no room in memory", rates->refused);
     else if (chosen < fitting)
@@ -318,7 +309,8 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
     else if (chosen == TDMI_BATCH_MOST)
         snprintf(text, sizeof text, "more is known to cost accuracy");
     else
-        snprintf(text, sizeof text, "of more, %lld pictures are fewer than 100 steps an epoch",
+        snprintf(text, sizeof text,
+                 "a larger batch leaves fewer than 100 steps an epoch of %lld images",
                  (long long)session->data.split.n_train);
     add_words(&session->config, text);
 }
@@ -330,7 +322,7 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
     int fitting = session->config.batch;
     struct refused refused[2] = {{0}};
     struct rates rates = {.n = 0};
-    if (known_batch(&session->config, &session->record) > 0)
+    if (known_batch(session) > 0)
         return TDM_OK;
     TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
     int chosen = fitting;
@@ -339,12 +331,11 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
         chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
         TDM_TRY(find_largest(session, &chosen, &refused[1], err), err, "choosing a batch");
     }
-    set_batch(&session->config, &session->data, chosen);
+    set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
-    tdmi_record_note(&session->record, "--batch auto: %d pictures a step (%s)",
-                     session->config.batch, session->config.batch_reason);
-    tdmi_memory_report_workspace(
-        &session->record, session->compute.most_workspace,
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer));
+    tdmi_record_note(&session->record, "--batch auto: %d images a step (%s)", session->config.batch,
+                     session->config.batch_reason);
+    tdmi_memory_report_workspace(&session->record, session->compute.most_workspace,
+                                 tdmi_memory_limit_of(session));
     return tdmi_unfreeze_check_steps(&session->config.options, session->data.steps_per_epoch, err);
 }

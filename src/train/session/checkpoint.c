@@ -82,7 +82,7 @@ tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *aren
         record->is_fallen_back = true; /* the next checkpoint replaces it */
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
-                "step %lld) is gone on with: %s",
+                "step %lld) is resumed: %s",
                 previous_name, (long long)stored->progress.step, text);
         return TDM_OK;
     }
@@ -93,27 +93,25 @@ tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *aren
 
 /* ---- saving ----------------------------------------------------------------------------- */
 
-static tdm_status download(const struct tdmi_compute *compute, struct tdmi_train_network *network,
-                           const struct tdmi_trainer *trainer, struct tdmi_progress *progress,
-                           bool is_checkpoint, tdm_error *err)
+static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
 {
-    struct tdmi_model_file *host = &network->host;
-    const struct tdmi_memory_table *memory = &compute->backend->memory;
-    const size_t params = sizeof(float) * (size_t)network->graph->param_values;
-    tdm_status status = tdmi_values_download(compute, network, tdmi_values_evaluated(network),
+    struct tdmi_model_file *host = &session->network.host;
+    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
+    const size_t params = sizeof(float) * (size_t)session->network.graph->param_values;
+    tdm_status status = tdmi_values_download(session, tdmi_values_evaluated(&session->network),
                                              host->params, host->states, err);
-    if (status == TDM_OK && is_checkpoint && network->mean_params)
-        status = tdmi_values_download(compute, network, tdmi_values_trained(network),
+    if (status == TDM_OK && is_checkpoint && session->network.mean_params)
+        status = tdmi_values_download(session, tdmi_values_trained(&session->network),
                                       host->raw_params, host->raw_states, err);
     if (status != TDM_OK)
         return status;
-    host->n_slots = is_checkpoint ? trainer->optimizer->n_slots : 0;
+    host->n_slots = is_checkpoint ? session->trainer.optimizer->n_slots : 0;
     for (int i = 0; i < host->n_slots; i++)
-        TDM_TRY(memory->download(compute->stream, host->slots[i], trainer->slots[i], params, err),
+        TDM_TRY(memory->download(session->compute.stream, host->slots[i], session->trainer.slots[i],
+                                 params, err),
                 err, "fetching the optimizer's state");
-    TDM_TRY(tdmi_trainer_fetch_scale(compute, trainer, progress, err), err,
-            "fetching where training stands");
-    return compute->backend->stream.wait(compute->stream, err);
+    TDM_TRY(tdmi_trainer_fetch_scale(session, err), err, "fetching where training stands");
+    return session->compute.backend->stream.wait(session->compute.stream, err);
 }
 
 /* Fills the host's copy: weights, the self-test's logits and the progress; for a checkpoint the
@@ -134,8 +132,7 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
     tdmi_evaluator *evaluator = session->evaluation.test_evaluator
                                     ? session->evaluation.test_evaluator
                                     : session->evaluation.evaluator;
-    tdm_status status = download(&session->compute, &session->network, &session->trainer,
-                                 &session->progress, is_checkpoint, err);
+    tdm_status status = download(session, is_checkpoint, err);
     if (status == TDM_OK)
         status = tdmi_evaluator_take(evaluator, tdmi_values_evaluated(&session->network), err);
     if (status == TDM_OK)
@@ -152,23 +149,20 @@ tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_e
     session->evaluation.outcomes.step = session->progress.step;
     TDM_TRY(
         tdmi_outcomes_copy(&session->evaluation.outcomes, &session->evaluation.best_outcomes, err),
-        err, "keeping what became of the pictures");
-    TDM_TRY(tdmi_evaluation_record(&session->record, &session->evaluation, err), err,
-            "keeping what was counted");
+        err, "keeping the outcomes of validation images");
+    TDM_TRY(tdmi_evaluation_record(session, err), err, "keeping what was counted");
     TDM_TRY(take(session, false, err), err, "keeping the best weights");
     session->record.is_best_unwritten = true;
     return TDM_OK;
 }
 
-tdm_status tdmi_checkpoint_write_best(struct tdmi_run_record *record,
-                                      const struct tdmi_train_network *network,
-                                      const struct tdmi_evaluation *evaluation, tdm_error *err)
+tdm_status tdmi_checkpoint_write_best(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_arena scratch;
-    const char *folder = tdmi_run_path(record->run);
-    if (!record->is_best_unwritten)
+    const char *folder = tdmi_run_path(session->record.run);
+    if (!session->record.is_best_unwritten)
         return TDM_OK;
-    TDM_TRY(tdmi_run_check(record->run, err), err, "keeping the best weights");
+    TDM_TRY(tdmi_run_check(session->record.run, err), err, "keeping the best weights");
     tdmi_arena_init(&scratch, 4096);
     const char *outcomes = tdmi_path_join(&scratch, folder, TDMI_OUTCOMES_NAME);
     const char *best = tdmi_path_join(&scratch, folder, best_name);
@@ -176,12 +170,12 @@ tdm_status tdmi_checkpoint_write_best(struct tdmi_run_record *record,
     if (!outcomes || !best)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
     if (status == TDM_OK)
-        status = tdmi_outcomes_save(&evaluation->best_outcomes, outcomes, err);
+        status = tdmi_outcomes_save(&session->evaluation.best_outcomes, outcomes, err);
     if (status == TDM_OK)
-        status = tdmi_model_file_save(&network->host, best, err);
+        status = tdmi_model_file_save(&session->network.host, best, err);
     tdmi_arena_release(&scratch);
     if (status == TDM_OK)
-        record->is_best_unwritten = false;
+        session->record.is_best_unwritten = false;
     return TDM_WRAP(err, status, "keeping the best weights");
 }
 
@@ -245,9 +239,9 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
     return TDM_OK;
 }
 
-static bool is_unsaved(const struct tdmi_run_record *record, const struct tdmi_progress *progress)
+static bool is_unsaved(const struct tdmi_session *session)
 {
-    const struct tdmi_progress *now = progress, *saved = &record->saved;
+    const struct tdmi_progress *now = &session->progress, *saved = &session->record.saved;
     return saved->best_epoch < 0 || now->step != saved->step || now->epoch != saved->epoch ||
            now->position != saved->position || now->evaluated_step != saved->evaluated_step;
 }
@@ -255,10 +249,8 @@ static bool is_unsaved(const struct tdmi_run_record *record, const struct tdmi_p
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_arena scratch;
-    TDM_TRY(
-        tdmi_checkpoint_write_best(&session->record, &session->network, &session->evaluation, err),
-        err, "writing a checkpoint");
-    if (!is_unsaved(&session->record, &session->progress))
+    TDM_TRY(tdmi_checkpoint_write_best(session, err), err, "writing a checkpoint");
+    if (!is_unsaved(session))
         return TDM_OK;
     tdmi_arena_init(&scratch, 4096);
     const char *folder = tdmi_run_path(session->record.run);
@@ -288,28 +280,25 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 /* An epoch of a head takes milliseconds; syncing five files takes many times that. */
 static const double apart_seconds = 1.0;
 
-static bool is_asked_for(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record, const struct tdmi_progress *progress)
+static bool is_asked_for(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &config->options;
-    return (options->checkpoint_every > 0 && progress->step % options->checkpoint_every == 0) ||
+    const struct tdm_train_options *options = &session->config.options;
+    return (options->checkpoint_every > 0 &&
+            session->progress.step % options->checkpoint_every == 0) ||
            (options->checkpoint_minutes > 0.0 &&
-            tdmi_clock_seconds_since(record->saved_ns) >= 60.0 * options->checkpoint_minutes);
+            tdmi_clock_seconds_since(session->record.saved_ns) >=
+                60.0 * options->checkpoint_minutes);
 }
 
-bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_train_config *config,
-                                        const struct tdmi_run_record *record,
-                                        const struct tdmi_progress *progress)
+bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_session *session)
 {
-    return record->saved.best_epoch < 0 || is_asked_for(config, record, progress) ||
-           tdmi_clock_seconds_since(record->saved_ns) >= apart_seconds;
+    return session->record.saved.best_epoch < 0 || is_asked_for(session) ||
+           tdmi_clock_seconds_since(session->record.saved_ns) >= apart_seconds;
 }
 
-bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_train_config *config,
-                                         const struct tdmi_run_record *record,
-                                         const struct tdmi_progress *progress)
+bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_session *session)
 {
-    const bool is_owed = record->saved.epoch < progress->epoch;
-    return is_asked_for(config, record, progress) ||
-           (is_owed && tdmi_clock_seconds_since(record->saved_ns) >= 2.0 * apart_seconds);
+    const bool is_owed = session->record.saved.epoch < session->progress.epoch;
+    return is_asked_for(session) ||
+           (is_owed && tdmi_clock_seconds_since(session->record.saved_ns) >= 2.0 * apart_seconds);
 }

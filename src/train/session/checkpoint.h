@@ -18,21 +18,14 @@ tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *aren
 struct tdmi_lines_end tdmi_checkpoint_lines_end(const struct tdmi_progress *progress);
 
 /* Writes best.safetensors and outcomes.safetensors, if they are not written yet. */
-tdm_status tdmi_checkpoint_write_best(struct tdmi_run_record *record,
-                                      const struct tdmi_train_network *network,
-                                      const struct tdmi_evaluation *evaluation,
-                                      tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_checkpoint_write_best(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Sets the section "clock" of the record; not saved yet. */
 tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
                                         const struct tdmi_progress *progress,
                                         tdm_error *err) TDM_MUST_USE;
 
 /* At the end of an epoch: there is none yet, or the newest is a second old. */
-bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_train_config *config,
-                                        const struct tdmi_run_record *record,
-                                        const struct tdmi_progress *progress);
+bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_session *session);
 /* Inside an epoch: as --checkpoint-every and --checkpoint-minutes ask, and soon after an epoch
  * whose end wrote none. */
-bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_train_config *config,
-                                         const struct tdmi_run_record *record,
-                                         const struct tdmi_progress *progress);
+bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_session *session);

@@ -1,5 +1,6 @@
 /* Opening the device, and the decoder that images are decoded with. */
-#include "train/session/compute.h"
+#include "train/session/session.h"
+#include "base/scope.h"
 #include "base/file/file.h"
 
 #include <string.h>
@@ -10,14 +11,14 @@ static tdm_status check_precision(const struct tdmi_train_config *config,
     if (!tdmi_backend_stores(backend, config->storage))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --precision %s: on --device %s everything is computed and stored "
-                        "as f32; auto or f32 is wanted",
+                        "as f32; auto and f32 are accepted",
                         config->options.precision, config->options.device);
     if (config->options.fast && backend->device.is_host)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --fast lets the libraries of a card add in any order; on --device "
-                        "%s there is one order, which any number of threads keeps at full speed, "
-                        "and it would change nothing; leave it out",
-                        config->options.device);
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "option --fast lets libraries of a GPU add in any order; --device %s has one order at "
+            "full speed on any number of threads, so the option would change nothing; leave it out",
+            config->options.device);
     return TDM_OK;
 }
 
@@ -29,11 +30,11 @@ static tdm_status open_decoder(const struct tdmi_train_config *config, struct td
         return TDM_OK;
     if (!pictures)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --decode card: --device %s decodes no pictures; --device cuda with "
+                        "option --decode card: --device %s decodes no images; --device cuda with "
                         "it, or --decode cpu, is accepted",
                         config->options.device);
     return TDM_WRAP(err, pictures->open(compute->backend, compute->device, &compute->decoder, err),
-                    "option --decode card: --device %s cannot decode pictures here; --decode cpu "
+                    "option --decode card: --device %s cannot decode images here; --decode cpu "
                     "is accepted",
                     config->options.device);
 }
@@ -43,9 +44,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
 {
     const struct tdm_train_options *options = &config->options;
     int index;
-    tdm_status status = tdmi_backend_find(options->device, &compute->backend, &index, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_backend_find(options->device, &compute->backend, &index, err));
     const struct tdmi_backend *backend = compute->backend;
     TDM_TRY(tdmi_comm_find("self", &compute->transport, err), err, "one process");
     TDM_TRY(compute->transport->open(&compute->comm, err), err, "one process");
@@ -56,7 +55,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &compute->pool, err), err,
             "starting threads");
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
-    return TDM_WRAP(err, open_decoder(config, compute, err), "choosing who decodes pictures");
+    return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
 
 void tdmi_compute_close(struct tdmi_compute *compute)
@@ -73,12 +72,12 @@ void tdmi_compute_close(struct tdmi_compute *compute)
         compute->transport->close(compute->comm);
 }
 
-void tdmi_compute_keep_choices(const struct tdmi_compute *compute,
-                               const struct tdmi_run_record *record, tdmi_arena *arena)
+void tdmi_compute_keep_choices(struct tdmi_session *session)
 {
-    const char *folder = tdmi_path_join(arena, tdmi_run_path(record->run), TDMI_RUN_KERNELS);
-    if (compute->backend->device.keep && folder)
-        compute->backend->device.keep(compute->device, folder);
+    const char *folder =
+        tdmi_path_join(&session->arena, tdmi_run_path(session->record.run), TDMI_RUN_KERNELS);
+    if (session->compute.backend->device.keep && folder)
+        session->compute.backend->device.keep(session->compute.device, folder);
 }
 
 bool tdmi_compute_queues(const struct tdmi_compute *compute)
@@ -94,27 +93,24 @@ const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute)
     return compute->decoder ? compute->decoder->name : "cpu";
 }
 
-void tdmi_compute_report_decoder(const struct tdmi_train_config *config,
-                                 const struct tdmi_compute *compute,
-                                 const struct tdmi_run_record *record)
+void tdmi_compute_report_decoder(const struct tdmi_session *session)
 {
-    if (compute->decoder && tdmi_record_is_new(record))
-        tdmi_record_note(record,
+    if (session->compute.decoder && tdmi_record_is_new(&session->record))
+        tdmi_record_note(&session->record,
                          "decode card: JPEG files that %s takes are decoded on %s, to pixels that "
-                         "are near the processor's; evaluate and predict decode on the processor",
-                         compute->decoder->name, config->options.device);
+                         "are close to the CPU's; evaluate and predict decode on the CPU",
+                         session->compute.decoder->name, session->config.options.device);
 }
 
-tdm_status tdmi_compute_match_decoder(const struct tdmi_compute *compute,
-                                      const struct tdmi_run_record *record, tdm_error *err)
+tdm_status tdmi_compute_match_decoder(const struct tdmi_session *session, tdm_error *err)
 {
-    const char *name = tdmi_compute_decoder_name(compute);
-    const char *before = tdmi_record_string(record, "decoder");
+    const char *name = tdmi_compute_decoder_name(&session->compute);
+    const char *before = tdmi_record_string(&session->record, "decoder");
     if (*before == '\0' || strcmp(before, name) == 0)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "the run's pictures were decoded by %s, and here is %s, which may make other "
-                    "pixels of them; that one, or another -o, is wanted",
+                    "the run's images were decoded by %s, and here is %s, which may give other "
+                    "pixels; use that decoder, or another -o",
                     before, name);
 }
 

@@ -9,6 +9,8 @@
 #include "train/needs.h"
 #include "train/session/record.h"
 
+struct tdmi_session;
+
 struct tdmi_compute {
     const struct tdmi_backend *backend;
     tdmi_device *device;
@@ -30,20 +32,16 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
                              tdm_error *err) TDM_MUST_USE;
 void tdmi_compute_close(struct tdmi_compute *compute);
 /* Keeps the choices of kernels in the run folder, for the sessions that follow. */
-void tdmi_compute_keep_choices(const struct tdmi_compute *compute,
-                               const struct tdmi_run_record *record, tdmi_arena *arena);
+void tdmi_compute_keep_choices(struct tdmi_session *session);
 
 /* Is a step queued as a whole, its update included? One process, on a device that queues work. */
 bool tdmi_compute_queues(const struct tdmi_compute *compute);
 
 /* The decoder's name; "cpu" without one. */
 const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute);
-void tdmi_compute_report_decoder(const struct tdmi_train_config *config,
-                                 const struct tdmi_compute *compute,
-                                 const struct tdmi_run_record *record);
+void tdmi_compute_report_decoder(const struct tdmi_session *session);
 /* TDM_E_ABSENT: the run was started with another decoder, which may give other pixels. */
-tdm_status tdmi_compute_match_decoder(const struct tdmi_compute *compute,
-                                      const struct tdmi_run_record *record,
+tdm_status tdmi_compute_match_decoder(const struct tdmi_session *session,
                                       tdm_error *err) TDM_MUST_USE;
 
 /* For a loader: pinned memory, from which batches are copied to the device; zeroed where the

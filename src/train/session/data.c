@@ -20,26 +20,29 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
 }
 
 /* Lists validation and test images together, and sorts the hashes of the parts. */
-static tdm_status list_evaluated(const struct tdmi_train_config *config,
-                                 struct tdmi_train_data *data, tdmi_arena *arena, tdm_error *err)
+static tdm_status list_evaluated(struct tdmi_session *session, tdm_error *err)
 {
-    const tdmi_split *split = &data->split;
-    data->has_test = config->options.test_fraction > 0.0;
-    const int64_t n_test = data->has_test ? split->n_test : 0;
-    data->evaluated =
-        tdmi_arena_alloc(arena, (size_t)(split->n_val + n_test), sizeof *data->evaluated);
-    if (!data->evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing the pictures that judge: out of memory");
+    const tdmi_split *split = &session->data.split;
+    session->data.has_test = session->config.options.test_fraction > 0.0;
+    const int64_t n_test = session->data.has_test ? split->n_test : 0;
+    session->data.evaluated = tdmi_arena_alloc(&session->arena, (size_t)(split->n_val + n_test),
+                                               sizeof *session->data.evaluated);
+    if (!session->data.evaluated)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing validation and test images: out of memory");
     for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
         const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
-        data->evaluated[data->n_evaluated++] = is_val ? split->val[v++] : split->test[t++];
+        session->data.evaluated[session->data.n_evaluated++] =
+            is_val ? split->val[v++] : split->test[t++];
     }
-    data->train_hashes = sorted_hashes(arena, data->contents.hashes, split->train, split->n_train);
-    data->val_hashes = sorted_hashes(arena, data->contents.hashes, split->val, split->n_val);
-    data->test_hashes = sorted_hashes(arena, data->contents.hashes, split->test, n_test);
-    if (!data->train_hashes || !data->val_hashes || !data->test_hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
-                        (long long)data->contents.n_items);
+    session->data.train_hashes =
+        sorted_hashes(&session->arena, session->data.contents.hashes, split->train, split->n_train);
+    session->data.val_hashes =
+        sorted_hashes(&session->arena, session->data.contents.hashes, split->val, split->n_val);
+    session->data.test_hashes =
+        sorted_hashes(&session->arena, session->data.contents.hashes, split->test, n_test);
+    if (!session->data.train_hashes || !session->data.val_hashes || !session->data.test_hashes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "storing the hashes of %lld images: out of memory",
+                        (long long)session->data.contents.n_items);
     return TDM_OK;
 }
 
@@ -65,80 +68,77 @@ tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_tr
     if (how.cache_bytes == 0)
         how.cache_bytes = options->memory / 4;
     TDM_TRY(tdmi_source_open(options->source, &how, &data->source, err), err,
-            "opening the pictures to train on");
+            "opening the training images");
     if (tdmi_source_classes(data->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has %s class of pictures; at least two are wanted: class folders, or a "
+                        "%s has %s class of images; at least two are required: class folders, or a "
                         "list or table with a column of labels",
                         options->source, tdmi_source_classes(data->source) ? "one" : "no");
     for (int c = 0; c < tdmi_source_classes(data->source); c++)
         if (!is_utf8(tdmi_source_class(data->source, c)))
-            return TDM_FAIL(
-                err, TDM_E_INPUT,
-                "the name of class %d, '%s', is not UTF-8; a folder renamed in UTF-8 is "
-                "wanted",
-                c, tdmi_source_class(data->source, c));
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "the name of class %d, '%s', is not UTF-8; rename the folder in UTF-8",
+                            c, tdmi_source_class(data->source, c));
     return TDM_OK;
 }
 
-static void report_copies(const struct tdmi_run_record *record, const struct tdmi_train_data *data)
+static void report_copies(const struct tdmi_session *session)
 {
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     if (split->n_torn > 0)
-        tdmi_record_note(record, "%lld %s under more than one class (tandem audit names them)",
-                         (long long)split->n_torn,
-                         split->n_torn == 1 ? "picture stands" : "pictures stand");
+        tdmi_record_note(&session->record,
+                         "%lld %s in more than one class (tandem audit names them)",
+                         (long long)split->n_torn, split->n_torn == 1 ? "image is" : "images are");
     if (split->n_copies > 0)
-        tdmi_record_note(record,
+        tdmi_record_note(&session->record,
                          "%lld %s of another of the same class; copies stay on one side of the "
                          "split",
                          (long long)split->n_copies,
-                         split->n_copies == 1 ? "picture is a copy" : "pictures are copies");
+                         split->n_copies == 1 ? "image is a copy" : "images are copies");
 }
 
-static tdm_status report_unvalidated(const struct tdmi_run_record *record,
-                                     const struct tdmi_train_data *data, tdmi_arena *arena,
-                                     tdm_error *err)
+static tdm_status report_unvalidated(struct tdmi_session *session, tdm_error *err)
 {
-    const int n_classes = tdmi_source_classes(data->source);
-    const tdmi_split *split = &data->split;
+    const int n_classes = tdmi_source_classes(session->data.source);
+    const tdmi_split *split = &session->data.split;
     int n_without = n_classes;
-    bool *is_evaluated = tdmi_arena_alloc(arena, (size_t)n_classes, sizeof *is_evaluated);
+    bool *is_evaluated = tdmi_arena_alloc(&session->arena, (size_t)n_classes, sizeof *is_evaluated);
     if (!is_evaluated)
-        return TDM_FAIL(err, TDM_E_MEMORY, "counting the pictures of %d classes: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "counting the images of %d classes: out of memory",
                         n_classes);
     for (int64_t i = 0; i < split->n_val; i++) {
-        bool *has_image = &is_evaluated[tdmi_source_item(data->source, split->val[i]).label];
+        bool *has_image =
+            &is_evaluated[tdmi_source_item(session->data.source, split->val[i]).label];
         n_without -= !*has_image;
         *has_image = true;
     }
     if (n_without > 0)
-        tdmi_record_note(record,
-                         "%d of %d classes %s no picture that judges: whether %s learnt is not "
-                         "measured",
-                         n_without, n_classes, n_without == 1 ? "has" : "have",
-                         n_without == 1 ? "it is" : "they are");
+        tdmi_record_note(
+            &session->record,
+            "%d of %d classes %s no validation image: whether %s learned is not measured",
+            n_without, n_classes, n_without == 1 ? "has" : "have",
+            n_without == 1 ? "it is" : "they are");
     return TDM_OK;
 }
 
-static tdm_status report_split(const struct tdm_train_options *options,
-                               const struct tdmi_run_record *record,
-                               const struct tdmi_train_data *data, tdmi_arena *arena,
-                               tdm_error *err)
+static tdm_status report_split(struct tdmi_session *session,
+                               const struct tdm_train_options *options, tdm_error *err)
 {
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
     char test[60] = "";
-    if (data->has_test)
-        snprintf(test, sizeof test, ", %lld test", (long long)split->n_test);
-    tdmi_record_note(record, "%lld pictures of %d classes train, %lld judge%s%s%s",
-                     (long long)split->n_train, tdmi_source_classes(data->source),
-                     (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
-                     !is_idle         ? ""
-                     : data->has_test ? ": --split decides only that its test is taken at the end"
-                                      : ": --split decides nothing");
-    report_copies(record, data);
-    return report_unvalidated(record, data, arena, err);
+    if (session->data.has_test)
+        snprintf(test, sizeof test, ", %lld for the test", (long long)split->n_test);
+    tdmi_record_note(
+        &session->record, "%lld images of %d classes: %lld for training, %lld for validation%s%s%s",
+        (long long)(split->n_train + session->data.n_evaluated),
+        tdmi_source_classes(session->data.source), (long long)split->n_train,
+        (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
+        !is_idle                 ? ""
+        : session->data.has_test ? ": of --split only the test at the end has an effect"
+                                 : ": --split has no effect");
+    report_copies(session);
+    return report_unvalidated(session, err);
 }
 
 static tdm_status report_unreadable(const struct tdm_train_options *options,
@@ -147,11 +147,11 @@ static tdm_status report_unreadable(const struct tdm_train_options *options,
     if (n > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
-            "%lld picture%s of %s cannot be read, and --strict is on; the warnings above name %s",
+            "%lld image%s of %s cannot be read, and --strict is on; the warnings above name %s",
             (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
     if (n > 0)
         tdmi_record_note(record, "%lld %s could not be read and %s left out", (long long)n,
-                         n == 1 ? "picture" : "pictures", n == 1 ? "is" : "are");
+                         n == 1 ? "image" : "images", n == 1 ? "is" : "are");
     return TDM_OK;
 }
 
@@ -162,7 +162,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
     TDM_TRY(tdmi_contents_read(data->source, session->compute.pool,
-                               "reading every picture once to split by content",
+                               "reading every image once to split by content",
                                tdmi_track_as_sink(record->track), &data->contents, err),
             err, "splitting %s", options->source);
     TDM_TRY(tdmi_split_make(data->source, &data->contents,
@@ -182,25 +182,23 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
                                                        .n_test = stored->n_test_hashes},
                             &data->split, err),
             err, "splitting %s", options->source);
-    TDM_TRY(list_evaluated(&session->config, data, &session->arena, err), err, "splitting %s",
-            options->source);
-    tdmi_batch_begin(&session->config, record, data);
+    TDM_TRY(list_evaluated(session, err), err, "splitting %s", options->source);
+    tdmi_batch_begin(session);
     if (tdmi_record_is_new(record)) {
         TDM_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err), err,
-                "deciding when layers thaw");
-        TDM_TRY(report_split(options, record, data, &session->arena, err), err, "splitting %s",
-                options->source);
+                "planning when layers are unfrozen");
+        TDM_TRY(report_split(session, options, err), err, "splitting %s", options->source);
     }
     return report_unreadable(options, record, data->contents.n_unreadable, err);
 }
 
-void tdmi_data_clock_feed(struct tdmi_run_record *record, const struct tdmi_train_data *data)
+void tdmi_data_clock_feed(struct tdmi_session *session)
 {
-    if (!data->train_feed)
+    if (!session->data.train_feed)
         return;
-    const struct tdmi_feed_clock clock = tdmi_feed_clock(data->train_feed);
-    record->fed_seconds += clock.seconds;
-    record->waited_seconds += clock.waits;
+    const struct tdmi_feed_clock clock = tdmi_feed_clock(session->data.train_feed);
+    session->record.fed_seconds += clock.seconds;
+    session->record.waited_seconds += clock.waits;
 }
 
 tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
@@ -208,7 +206,7 @@ tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
 {
     for (int p = 0; config->options.strict && p < batch->n; p++)
         if (batch->problems && batch->problems[p][0])
-            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+            return TDM_FAIL(err, TDM_E_INPUT, "an image cannot be used, and --strict is on: %s",
                             batch->problems[p]);
     return TDM_OK;
 }

@@ -9,6 +9,8 @@
 #include "train/session/compute.h"
 #include "train/step/feed.h"
 
+struct tdmi_session;
+
 struct tdmi_train_data {
     tdmi_source *source;
     tdmi_contents contents; /* of the source */
@@ -29,7 +31,7 @@ tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_tr
 void tdmi_data_close(struct tdmi_train_data *data);
 void tdmi_data_close_feeds(struct tdmi_train_data *data);
 /* Adds the time that the training feed was waited for to the record, before it is closed. */
-void tdmi_data_clock_feed(struct tdmi_run_record *record, const struct tdmi_train_data *data);
+void tdmi_data_clock_feed(struct tdmi_session *session);
 /* Names the images that a feed skipped. */
 void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed);
 /* TDM_E_INPUT: with --strict, the batch has an image that cannot be read. */

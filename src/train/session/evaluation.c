@@ -7,22 +7,21 @@
 #include "train/evaluate/metrics.h"
 #include "train/session/session.h"
 
-tdm_status tdmi_evaluation_open(const struct tdmi_train_data *data,
-                                const struct tdmi_train_network *network,
-                                struct tdmi_evaluation *evaluation, tdmi_arena *arena,
-                                tdm_error *err)
+tdm_status tdmi_evaluation_open(struct tdmi_session *session, tdm_error *err)
 {
-    const int n_classes = network->host.n_classes;
-    evaluation->probabilities = tdmi_arena_alloc(arena, (size_t)data->max_batch * (size_t)n_classes,
-                                                 sizeof *evaluation->probabilities);
-    evaluation->judgements =
-        tdmi_arena_alloc(arena, (size_t)data->max_batch, sizeof *evaluation->judgements);
-    if (!evaluation->probabilities || !evaluation->judgements)
+    const int n_classes = session->network.host.n_classes;
+    session->evaluation.probabilities =
+        tdmi_arena_alloc(&session->arena, (size_t)session->data.max_batch * (size_t)n_classes,
+                         sizeof *session->evaluation.probabilities);
+    session->evaluation.judgements = tdmi_arena_alloc(
+        &session->arena, (size_t)session->data.max_batch, sizeof *session->evaluation.judgements);
+    if (!session->evaluation.probabilities || !session->evaluation.judgements)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to validate: out of memory");
-    TDM_TRY(tdmi_outcomes_open(&evaluation->outcomes, n_classes, data->split.n_val, err), err,
-            "preparing to validate");
-    evaluation->outcomes.classes = network->host.classes;
-    evaluation->outcomes.network = network->host.network;
+    TDM_TRY(tdmi_outcomes_open(&session->evaluation.outcomes, n_classes, session->data.split.n_val,
+                               err),
+            err, "preparing to validate");
+    session->evaluation.outcomes.classes = session->network.host.classes;
+    session->evaluation.outcomes.network = session->network.host.network;
     return TDM_OK;
 }
 
@@ -33,11 +32,11 @@ void tdmi_evaluation_close(struct tdmi_evaluation *evaluation)
     tdmi_outcomes_release(&evaluation->outcomes);
 }
 
-tdm_status tdmi_evaluation_count(const struct tdmi_train_network *network,
-                                 struct tdmi_evaluation *evaluation, tdm_error *err)
+tdm_status tdmi_evaluation_count(struct tdmi_session *session, tdm_error *err)
 {
-    tdm_metrics_release(&evaluation->metrics);
-    return tdmi_metrics_of(&evaluation->outcomes, network->host.classes, &evaluation->metrics, err);
+    tdm_metrics_release(&session->evaluation.metrics);
+    return tdmi_metrics_of(&session->evaluation.outcomes, session->network.host.classes,
+                           &session->evaluation.metrics, err);
 }
 
 static tdm_status evaluate_batches(struct tdmi_session *session, tdmi_feed *feed, int64_t n_items,
@@ -55,8 +54,8 @@ static tdm_status evaluate_batches(struct tdmi_session *session, tdmi_feed *feed
         TDM_TRY(tdmi_evaluator_feed(session->evaluation.evaluator, feed, batch,
                                     session->evaluation.judgements,
                                     session->evaluation.probabilities, err),
-                err, "judging");
-        TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "judging");
+                err, "evaluating");
+        TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "evaluating");
         tdmi_outcomes_add_batch(outcomes, batch, session->evaluation.judgements,
                                 session->evaluation.probabilities, session->data.contents.hashes);
         for (int64_t i = before; i < outcomes->n; i++)
@@ -79,7 +78,7 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
 {
     int64_t seen = 0;
     outcomes->n = 0;
-    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading the pictures that judge");
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading validation images");
     tdmi_track_event(session->record.track,
                      &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = n_items, .text = what});
     tdm_status status = evaluate_batches(session, feed, n_items, outcomes, &seen, err);
@@ -88,21 +87,20 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
     status = status == TDM_OK ? settled : status;
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     *skipped = seen - outcomes->n;
-    return TDM_WRAP(err, status, "reading the pictures that judge");
+    return TDM_WRAP(err, status, "reading validation images");
 }
 
-tdm_status tdmi_evaluation_record(const struct tdmi_run_record *record,
-                                  const struct tdmi_evaluation *evaluation, tdm_error *err)
+tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_integer(writer, "epoch", evaluation->outcomes.epoch);
-    tdm_metrics_to_json(&evaluation->metrics, writer);
+    tdm_json_integer(writer, "epoch", session->evaluation.outcomes.epoch);
+    tdm_metrics_to_json(&session->evaluation.metrics, writer);
     tdm_json_object_end(writer);
-    return tdmi_record_set(record, "validation", writer, err);
+    return tdmi_record_set(&session->record, "validation", writer, err);
 }
 
-/* ---- the epochs after the best one: their time, and which images they changed ---------------- */
+/* ---- the epochs after the best one -------------------------------------------------------- */
 
 /* Both validations list the same images in the same order, unless some could be read only once. */
 static void pair_up(const tdmi_outcomes *best, const tdmi_outcomes *last,
@@ -123,38 +121,37 @@ static void pair_up(const tdmi_outcomes *best, const tdmi_outcomes *last,
     *after = paired;
 }
 
-static tdm_status compare_with_best(const struct tdmi_run_record *record,
-                                    const struct tdmi_evaluation *evaluation,
+static tdm_status compare_with_best(const struct tdmi_session *session,
                                     struct tdm_after_best *after, tdm_error *err)
 {
     tdmi_outcomes best = {0};
     tdmi_arena scratch;
     tdmi_arena_init(&scratch, 4096);
-    const char *path = tdmi_path_join(&scratch, tdmi_run_path(record->run), TDMI_OUTCOMES_NAME);
+    const char *path =
+        tdmi_path_join(&scratch, tdmi_run_path(session->record.run), TDMI_OUTCOMES_NAME);
     tdm_status status = TDM_OK;
     if (!path)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming outcomes: out of memory");
     else if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
         status = tdmi_outcomes_load(path, &best, err);
     if (status == TDM_OK)
-        pair_up(&best, &evaluation->outcomes, after);
+        pair_up(&best, &session->evaluation.outcomes, after);
     tdmi_outcomes_release(&best);
     tdmi_arena_release(&scratch);
     return status;
 }
 
-tdm_status tdmi_evaluation_after_best(const struct tdmi_run_record *record,
-                                      const struct tdmi_evaluation *evaluation,
+tdm_status tdmi_evaluation_after_best(const struct tdmi_session *session,
                                       struct tdm_after_best *after, tdm_error *err)
 {
-    const struct tdmi_progress *progress = record->progress;
+    const struct tdmi_progress *progress = session->record.progress;
     *after = (struct tdm_after_best){.p = 1.0};
     if (progress->evaluated_step == progress->best_step)
         return TDM_OK;
     after->epochs = progress->epoch - progress->best_epoch;
     if (progress->position > 0) /* a last epoch that a limit cut short */
         after->epochs++;
-    if (record->best_seconds > 0.0)
-        after->seconds = tdmi_record_seconds(record) - record->best_seconds;
-    return after->epochs > 0 ? compare_with_best(record, evaluation, after, err) : TDM_OK;
+    if (session->record.best_seconds > 0.0)
+        after->seconds = tdmi_record_seconds(&session->record) - session->record.best_seconds;
+    return after->epochs > 0 ? compare_with_best(session, after, err) : TDM_OK;
 }

@@ -18,19 +18,12 @@ struct tdmi_evaluation {
     struct tdm_metrics metrics;        /* of the newest validation */
 };
 
-tdm_status tdmi_evaluation_open(const struct tdmi_train_data *data,
-                                const struct tdmi_train_network *network,
-                                struct tdmi_evaluation *evaluation, tdmi_arena *arena,
-                                tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_evaluation_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_evaluation_close(struct tdmi_evaluation *evaluation);
 /* Computes the metrics of the outcomes. */
-tdm_status tdmi_evaluation_count(const struct tdmi_train_network *network,
-                                 struct tdmi_evaluation *evaluation, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_evaluation_count(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Sets the section "validation" of the record; not saved yet. */
-tdm_status tdmi_evaluation_record(const struct tdmi_run_record *record,
-                                  const struct tdmi_evaluation *evaluation,
-                                  tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The epochs after the best one: how many, how long, and which images changed sides in them. */
-tdm_status tdmi_evaluation_after_best(const struct tdmi_run_record *record,
-                                      const struct tdmi_evaluation *evaluation,
+tdm_status tdmi_evaluation_after_best(const struct tdmi_session *session,
                                       struct tdm_after_best *after, tdm_error *err) TDM_MUST_USE;

@@ -8,78 +8,76 @@
 
 #include <string.h>
 
-static tdm_status open_balanced(const struct tdmi_train_config *config,
-                                struct tdmi_train_data *data, tdm_error *err)
+static tdm_status open_balanced(struct tdmi_session *session, tdm_error *err)
 {
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     int *labels = tdmi_alloc((size_t)split->n_train, sizeof *labels);
     if (!labels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld images: out of memory",
                         (long long)split->n_train);
     for (int64_t i = 0; i < split->n_train; i++)
-        labels[i] = tdmi_source_item(data->source, split->train[i]).label;
+        labels[i] = tdmi_source_item(session->data.source, split->train[i]).label;
     tdm_status status = tdmi_order_init_balanced(
-        &data->order,
-        &(struct tdmi_order_balanced){.seed = config->options.seed,
+        &session->data.order,
+        &(struct tdmi_order_balanced){.seed = session->config.options.seed,
                                       .labels = labels,
                                       .n_samples = split->n_train,
-                                      .n_classes = tdmi_source_classes(data->source)},
+                                      .n_classes = tdmi_source_classes(session->data.source)},
         err);
     tdmi_free(labels);
     return status;
 }
 
 /* A resumed run keeps its recorded order. */
-static tdm_status open_order(const struct tdmi_train_config *config,
-                             const struct tdmi_run_record *record, struct tdmi_train_data *data,
-                             tdm_error *err)
+static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
 {
-    const char *recorded = tdmi_record_string(record, "order");
-    bool has_groups = tdmi_order_has_groups(data->source);
+    const char *recorded = tdmi_record_string(&session->record, "order");
+    bool has_groups = tdmi_order_has_groups(session->data.source);
     bool is_grouped = *recorded ? strcmp(recorded, "grouped") == 0 : has_groups;
-    data->order =
-        (tdmi_order){.seed = config->options.seed, .n = data->split.n_train, .is_shuffled = true};
-    if (config->options.balance)
-        return TDM_WRAP(err, open_balanced(config, data, err), "showing every class equally often");
+    session->data.order = (tdmi_order){.seed = session->config.options.seed,
+                                       .n = session->data.split.n_train,
+                                       .is_shuffled = true};
+    if (session->config.options.balance)
+        return TDM_WRAP(err, open_balanced(session, err), "showing every class equally often");
     if (!is_grouped)
         return TDM_OK;
     if (!has_groups)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the run was begun on a source whose pictures stand in groups, and %s has "
-                        "none; the same source, or a new run, is wanted",
-                        tdmi_source_path(data->source));
+                        "the run was started on a source whose images stand in groups, and %s "
+                        "has none; use the same source, or start a new run",
+                        tdmi_source_path(session->data.source));
     double quality = 0.0;
-    TDM_TRY(tdmi_order_init_source(&data->order, data->source, data->split.train,
-                                   data->split.n_train, config->options.seed, err),
-            err, "ordering the pictures of %s", tdmi_source_path(data->source));
-    TDM_TRY(tdmi_order_quality(&data->order, 0, data->max_batch, &quality, err), err,
-            "ordering the pictures of %s", tdmi_source_path(data->source));
-    tdmi_record_note(record,
-                     "pictures are read group by group (%lld groups): %.3f of a full shuffle",
-                     (long long)tdmi_source_groups(data->source), quality);
+    TDM_TRY(tdmi_order_init_source(&session->data.order, session->data.source,
+                                   session->data.split.train, session->data.split.n_train,
+                                   session->config.options.seed, err),
+            err, "ordering the images of %s", tdmi_source_path(session->data.source));
+    TDM_TRY(tdmi_order_quality(&session->data.order, 0, session->data.max_batch, &quality, err),
+            err, "ordering the images of %s", tdmi_source_path(session->data.source));
+    tdmi_record_note(&session->record,
+                     "images are read group by group (%lld groups): %.3f of a full shuffle",
+                     (long long)tdmi_source_groups(session->data.source), quality);
     return TDM_OK;
 }
 
 /* The self-test uses the first readable validation image. */
-static tdm_status take_test_picture(const struct tdmi_train_data *data,
-                                    const struct tdmi_train_network *network, tdmi_loader *loader,
+static tdm_status take_test_picture(const struct tdmi_session *session, tdmi_loader *loader,
                                     tdm_error *err)
 {
     const struct tdmi_batch *batch;
     char first[TDMI_PROBLEM_BYTES] = "";
-    size_t bytes = (size_t)tdmi_shape_values(network->graph->nodes[0].out);
-    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation pictures");
+    size_t bytes = (size_t)tdmi_shape_values(session->network.graph->nodes[0].out);
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation images");
     for (;;) {
-        TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation pictures");
+        TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation images");
         if (!batch) {
             (void)tdmi_loader_skip_at(loader, 0, first, sizeof first);
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "none of the %lld validation pictures can be read; the first: %s",
-                            (long long)data->split.n_val, first);
+                            "none of the %lld validation images can be read; the first: %s",
+                            (long long)session->data.split.n_val, first);
         }
         for (int p = 0; p < batch->n; p++)
             if (batch->labels[p] >= 0) {
-                memcpy(network->host.test_pixels, batch->pixels + (size_t)p * bytes, bytes);
+                memcpy(session->network.host.test_pixels, batch->pixels + (size_t)p * bytes, bytes);
                 return TDM_OK;
             }
     }
@@ -91,55 +89,51 @@ enum part { TRAIN, VALIDATION, TEST };
  * quarter, and so does the test loader, once training is over. Loader threads and the pool share
  * the CPUs: a loader adds a thread only while training waits for images, and the pool is idle then.
  */
-static tdm_status open_loader(const struct tdmi_train_config *config, struct tdmi_compute *compute,
-                              struct tdmi_train_data *data,
-                              const struct tdmi_train_network *network, enum part part,
-                              tdmi_loader **loader, tdm_error *err)
+static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi_loader **loader,
+                              tdm_error *err)
 {
     static const char *const names[] = {"training", "validation", "test"};
-    const tdmi_split *split = &data->split;
+    const tdmi_split *split = &session->data.split;
     const int64_t *const items[] = {split->train, split->val, split->test};
     const int64_t n_items[] = {split->n_train, split->n_val, split->n_test};
     const bool is_training = part == TRAIN;
-    const struct tdmi_needs *needs = &compute->needs;
+    const struct tdmi_needs *needs = &session->compute.needs;
     struct tdmi_loader_options options = {
-        .source = data->source,
-        .preprocess = *tdmi_graph_preprocess(network->graph),
+        .source = session->data.source,
+        .preprocess = *tdmi_graph_preprocess(session->network.graph),
         .items = items[part],
         .n_items = n_items[part],
-        .order = is_training ? &data->order : NULL,
-        .is_strict = config->options.strict,
-        .batch = data->max_batch,
-        .threads = tdmi_pool_threads(compute->pool),
+        .order = is_training ? &session->data.order : NULL,
+        .is_strict = session->config.options.strict,
+        .batch = session->data.max_batch,
+        .threads = tdmi_pool_threads(session->compute.pool),
         .is_tuned = true,
-        .augment_seed = config->options.seed,
-        .memory_bytes =
-            is_training ? (config->options.memory + 1) / 2 : (config->options.memory + 3) / 4,
+        .augment_seed = session->config.options.seed,
+        .memory_bytes = is_training ? (session->config.options.memory + 1) / 2
+                                    : (session->config.options.memory + 3) / 4,
         .memory_parts = 4, /* checks the half that trains as if all four were one */
         .spoken_for_bytes = needs->activations + needs->gradients + needs->evaluating,
-        .contents = data->contents.hashes,
-        .cache = {.kind = config->cache, .hashes = data->contents.hashes},
-        .allocator = tdmi_compute_allocator(compute),
-        .decoder = compute->decoder,
+        .contents = session->data.contents.hashes,
+        .cache = {.kind = session->config.cache, .hashes = session->data.contents.hashes},
+        .allocator = tdmi_compute_allocator(&session->compute),
+        .decoder = session->compute.decoder,
     };
     if (is_training) {
-        options.augment = config->augment;
-        options.leaves_rest = compute->backend->changes != NULL;
+        options.augment = session->config.augment;
+        options.leaves_rest = session->compute.backend->changes != NULL;
         /* Fixed views serve cached features; once more layers train, images are changed anew. */
-        if (network->first_trained == network->unfreeze.first)
-            options.views.n = (uint32_t)config->views;
+        if (session->network.first_trained == session->network.unfreeze.first)
+            options.views.n = (uint32_t)session->config.views;
     }
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
-                    "preparing to read %s pictures (they get a %s of --memory)", names[part],
+                    "preparing to read %s images (they get a %s of --memory)", names[part],
                     is_training ? "half" : "quarter");
 }
 
 static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
-    TDM_TRY(open_loader(&session->config, &session->compute, &session->data, &session->network,
-                        TRAIN, &loader, err),
-            err, "feeding the training");
+    TDM_TRY(open_loader(session, TRAIN, &loader, err), err, "feeding the training");
     tdmi_record_note(&session->record, "%s", tdmi_loader_cache_note(loader));
     return tdmi_feed_open_pictures(loader, &session->data.train_feed, err);
 }
@@ -168,9 +162,7 @@ tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed
         validation_rows(session, session->data.split.test, session->data.split.n_test);
     if (session->cache.is_used)
         return tdmi_feed_open_rows(&rows, feed, err);
-    TDM_TRY(open_loader(&session->config, &session->compute, &session->data, &session->network,
-                        TEST, &loader, err),
-            err, "feeding the test");
+    TDM_TRY(open_loader(session, TEST, &loader, err), err, "feeding the test");
     return tdmi_feed_open_pictures(loader, feed, err);
 }
 
@@ -204,20 +196,15 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
-    tdmi_compute_report_decoder(&session->config, &session->compute, &session->record);
-    TDM_TRY(open_order(&session->config, &session->record, &session->data, err), err,
-            "preparing to read training pictures");
-    TDM_TRY(open_loader(&session->config, &session->compute, &session->data, &session->network,
-                        VALIDATION, &loader, err),
-            err, "feeding the validation");
-    tdm_status status = take_test_picture(&session->data, &session->network, loader, err);
+    tdmi_compute_report_decoder(session);
+    TDM_TRY(open_order(session, err), err, "preparing to read training images");
+    TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
+    tdm_status status = take_test_picture(session, loader, err);
     if (status != TDM_OK || session->cache.is_used) {
         tdmi_loader_close(loader);
         return status == TDM_OK ? feed_rows(session, err) : status;
     }
     TDM_TRY(tdmi_feed_open_pictures(loader, &session->data.val_feed, err), err,
             "feeding the validation");
-    return tdmi_limits_is_over(&session->config, &session->record, &session->network)
-               ? TDM_OK
-               : feed_pictures(session, err);
+    return tdmi_limits_is_over(session) ? TDM_OK : feed_pictures(session, err);
 }

@@ -14,60 +14,56 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- plans for a freeze point and a group size ----------------------------------------------- */
+/* ---- plans -------------------------------------------------------------------------------- */
 
-struct tdmi_plan_options tdmi_plans_options(const struct tdmi_train_config *config,
-                                            const struct tdmi_compute *compute,
-                                            const struct tdmi_train_network *network,
-                                            const struct tdmi_feature_cache *cache,
-                                            tdmi_device *device, int freeze_point, int shard)
+struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session, tdmi_device *device,
+                                            int freeze_point, int shard)
 {
-    const bool reads_rows = cache->is_used && freeze_point == network->first_trained;
+    const bool reads_rows =
+        session->cache.is_used && freeze_point == session->network.first_trained;
     return (struct tdmi_plan_options){
         .max_images = shard,
         .is_training = true,
         .device = device,
         .first_trained = freeze_point,
-        .storage = config->storage,
-        .allows_tf32 = config->allows_tf32,
-        .may_vary = config->options.fast,
-        .most_workspace = compute->most_workspace,
-        .keeps_statistics = config->keeps_statistics,
+        .storage = session->config.storage,
+        .allows_tf32 = session->config.allows_tf32,
+        .may_vary = session->config.options.fast,
+        .most_workspace = session->compute.most_workspace,
+        .keeps_statistics = session->config.keeps_statistics,
         .first_node = reads_rows ? freeze_point : 0,
     };
 }
 
-tdm_status tdmi_plans_make(const struct tdmi_train_config *config,
-                           const struct tdmi_compute *compute,
-                           const struct tdmi_train_network *network,
-                           const struct tdmi_feature_cache *cache,
+tdm_status tdmi_plans_make(const struct tdmi_session *session,
                            const struct tdmi_plans_request *plans, tdmi_plan **train_plan,
                            tdmi_plan **evaluation_plan, tdm_error *err)
 {
-    struct tdmi_plan_options request = tdmi_plans_options(
-        config, compute, network, cache, plans->device, plans->freeze_point, plans->shard);
+    struct tdmi_plan_options request =
+        tdmi_plans_options(session, plans->device, plans->freeze_point, plans->shard);
     request.most_workspace = plans->most_workspace;
-    TDM_TRY(tdmi_plan_make(network->graph, compute->backend, &request, train_plan, err), err,
-            "planning training");
+    TDM_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, train_plan, err),
+        err, "planning training");
     request.is_training = false; /* in f32 evaluation computes what predict and evaluate compute */
     request.allows_tf32 = request.may_vary = false;
-    return TDM_WRAP(
-        err, tdmi_plan_make(network->graph, compute->backend, &request, evaluation_plan, err),
-        "planning validation");
+    return TDM_WRAP(err,
+                    tdmi_plan_make(session->network.graph, session->compute.backend, &request,
+                                   evaluation_plan, err),
+                    "planning validation");
 }
 
-tdm_status tdmi_plans_make_test(const struct tdmi_train_config *config,
-                                const struct tdmi_compute *compute,
-                                const struct tdmi_train_network *network, tdmi_device *device,
+tdm_status tdmi_plans_make_test(const struct tdmi_session *session, tdmi_device *device,
                                 size_t most_workspace, tdmi_plan **plan, tdm_error *err)
 {
     const struct tdmi_plan_options request = {
         .max_images = 1, .device = device, .most_workspace = most_workspace};
     *plan = NULL;
-    if (config->storage == TDMI_DTYPE_F32)
+    if (session->config.storage == TDMI_DTYPE_F32)
         return TDM_OK;
-    return TDM_WRAP(err, tdmi_plan_make(network->graph, compute->backend, &request, plan, err),
-                    "planning the model's self-test");
+    return TDM_WRAP(
+        err, tdmi_plan_make(session->network.graph, session->compute.backend, &request, plan, err),
+        "planning the model's self-test");
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -88,13 +84,12 @@ static int64_t weights_bytes(const struct tdmi_session *session)
 }
 
 /* The part of it that is reserved already. */
-static int64_t reserved_bytes(const struct tdmi_train_network *network,
-                              const struct tdmi_trainer *trainer)
+static int64_t reserved_bytes(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = network->graph;
-    const int averages = network->mean_params != NULL;
+    const tdmi_graph *graph = session->network.graph;
+    const int averages = session->network.mean_params != NULL;
     return (int64_t)sizeof(float) * ((1 + averages) * (graph->param_values + graph->state_values) +
-                                     trainer->optimizer->n_slots * graph->param_values);
+                                     session->trainer.optimizer->n_slots * graph->param_values);
 }
 
 /* Plans of one group size and freeze point. base is NULL where no features are computed. */
@@ -110,26 +105,25 @@ struct plans {
 
 /* Slots of the training and validation loaders, and of the one that reads images for features; and
  * the decoding buffers of both loaders, each of which may use all threads. */
-static int64_t pictures_bytes(const struct tdmi_train_config *config,
-                              const struct tdmi_train_network *network, const struct phase *plans,
+static int64_t pictures_bytes(const struct tdmi_session *session, const struct phase *plans,
                               int batch, int threads)
 {
     enum { slots = 3 };
-    const struct tdmi_preprocess *target = tdmi_graph_preprocess(network->graph);
+    const struct tdmi_preprocess *target = tdmi_graph_preprocess(session->network.graph);
     int64_t bytes = 2 * slots * batch * (int64_t)tdmi_plan_sample_bytes(plans->train);
     if (plans->base)
         bytes += slots * TDMI_FEATURES_BATCH * (int64_t)tdmi_plan_sample_bytes(plans->base);
     bytes += 2 * threads * tdmi_loader_scratch_bytes(target->width, target->height);
-    return config->options.memory > 0 && config->options.memory < bytes ? config->options.memory
-                                                                        : bytes;
+    return session->config.options.memory > 0 && session->config.options.memory < bytes
+               ? session->config.options.memory
+               : bytes;
 }
 
 static struct tdmi_needs phase_needs(const struct tdmi_session *session, const struct phase *plans,
                                      int batch, int threads)
 {
     const bool is_host = session->compute.backend->device.is_host;
-    struct tdmi_step_options options =
-        tdmi_trainer_step_options(&session->config, &session->data, &session->trainer);
+    struct tdmi_step_options options = tdmi_trainer_step_options(session);
     options.max_batch = batch;
     const struct tdmi_step_needs step = tdmi_step_needs(plans->train, &options, threads);
     int64_t evaluating = tdmi_evaluator_needs(plans->evaluator, batch, threads);
@@ -140,14 +134,13 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
         .activations = step.activations,
         .gradients = step.gradients,
         .evaluating = evaluating,
-        .pictures = is_host
-                        ? pictures_bytes(&session->config, &session->network, plans, batch, threads)
-                        : 0,
+        .pictures = is_host ? pictures_bytes(session, plans, batch, threads) : 0,
         .others = is_host ? session->compute.resident_before : 0,
     };
 }
 
-/* Of the phase that takes more: unfreezing that will not fit is refused before the head trains. */
+/* Needs of the phase that takes more memory: unfreezing that will not fit is refused before the
+ * head trains. */
 static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
                                   int batch, int threads)
 {
@@ -170,23 +163,19 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
                                            .device = plans->request.device,
                                            .most_workspace = plans->request.most_workspace};
     struct tdmi_plans_request last = plans->request;
-    last.freeze_point =
-        tdmi_network_final_freeze_point(&session->config, &session->data, &session->network);
-    TDM_TRY(tdmi_plans_make_test(&session->config, &session->compute, &session->network,
-                                 plans->request.device, plans->request.most_workspace, &plans->test,
-                                 err),
-            err, "planning one picture");
+    last.freeze_point = tdmi_network_final_freeze_point(session);
+    TDM_TRY(tdmi_plans_make_test(session, plans->request.device, plans->request.most_workspace,
+                                 &plans->test, err),
+            err, "planning one image");
     if (session->cache.is_used)
         TDM_TRY(tdmi_plan_make(session->cache.base, session->compute.backend, &base,
                                &plans->now.base, err),
                 err, "planning the frozen part");
     if (last.freeze_point >= session->network.first_trained)
         return TDM_OK;
-    return TDM_WRAP(err,
-                    tdmi_plans_make(&session->config, &session->compute, &session->network,
-                                    &session->cache, &last, &plans->last.train,
-                                    &plans->last.evaluator, err),
-                    "planning what thaws");
+    return TDM_WRAP(
+        err, tdmi_plans_make(session, &last, &plans->last.train, &plans->last.evaluator, err),
+        "planning the layers to unfreeze");
 }
 
 static void forget_others(struct plans *plans)
@@ -226,8 +215,7 @@ static tdm_status plan_anew(struct planner *it, struct tdmi_plans_request reques
         return TDM_OK;
     forget_plans(it);
     const struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_plans_make(&session->config, &session->compute, &session->network, &session->cache,
-                            &request, &it->plans.now.train, &it->plans.now.evaluator, err),
+    TDM_TRY(tdmi_plans_make(session, &request, &it->plans.now.train, &it->plans.now.evaluator, err),
             err, "planning anew");
     it->plans.request = request;
     return TDM_WRAP(err, plan_others(session, &it->plans, err), "planning anew");
@@ -279,10 +267,11 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
 {
     text[0] = '\0';
     if (found.threads == 0) {
-        snprintf(text, text_bytes,
-                 keeps_bits ? "even one thread takes more; more memory is wanted"
-                            : "even one picture at a time takes more; a smaller --size or --model "
-                              "is wanted");
+        snprintf(
+            text, text_bytes,
+            keeps_bits
+                ? "even one thread takes more; more memory is required"
+                : "even one image at a time takes more; a smaller --size or --model is required");
         return;
     }
     add_option(text, text_bytes, "batch", asked.batch, found.batch);
@@ -296,18 +285,16 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
 }
 
 /* A GPU has one executor, whatever the number of threads. */
-static struct tdmi_needs_choice asked_of(const struct tdmi_train_config *config,
-                                         const struct tdmi_compute *compute,
-                                         const struct tdmi_train_data *data)
+static struct tdmi_needs_choice asked_of(const struct tdmi_session *session)
 {
-    const bool is_host = compute->backend->device.is_host;
-    return (struct tdmi_needs_choice){data->max_batch, config->shard,
-                                      is_host ? tdmi_pool_threads(compute->pool) : 1};
+    const bool is_host = session->compute.backend->device.is_host;
+    return (struct tdmi_needs_choice){session->data.max_batch, session->config.shard,
+                                      is_host ? tdmi_pool_threads(session->compute.pool) : 1};
 }
 
-static bool has_begun(const struct tdmi_run_record *record, const struct tdmi_progress *progress)
+static bool has_begun(const struct tdmi_session *session)
 {
-    return !tdmi_record_is_new(record) || progress->step > 0;
+    return !tdmi_record_is_new(&session->record) || session->progress.step > 0;
 }
 
 struct found {
@@ -319,14 +306,12 @@ struct found {
 static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
                        struct found *found, tdm_error *err)
 {
-    struct planner planner = {.session = session,
-                              .limit_bytes = limit.bytes,
-                              .keeps_bits = has_begun(&session->record, &session->progress)};
+    struct planner planner = {
+        .session = session, .limit_bytes = limit.bytes, .keeps_bits = has_begun(session)};
     const struct tdmi_needs_measure how = {
         .run = measure, .self = &planner, .keeps_bits = planner.keeps_bits};
     const tdm_status status =
-        tdmi_needs_find(&how, asked_of(&session->config, &session->compute, &session->data),
-                        limit.bytes, &found->choice, &found->needs, err);
+        tdmi_needs_find(&how, asked_of(session), limit.bytes, &found->choice, &found->needs, err);
     found->most_workspace = planner.most_workspace;
     forget_plans(&planner);
     return TDM_WRAP(err, status, "looking for what would do");
@@ -343,18 +328,17 @@ void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t m
                          (long long)(limit.bytes >> 20));
 }
 
-static void report_found(const struct tdmi_train_config *config, struct tdmi_compute *compute,
-                         const struct tdmi_run_record *record, const struct tdmi_train_data *data,
-                         struct tdmi_memory_limit limit, const struct found *found)
+static void report_found(struct tdmi_session *session, struct tdmi_memory_limit limit,
+                         const struct found *found)
 {
-    const long long wanted = (long long)(tdmi_needs_total(&compute->needs) >> 20) + 1;
-    if (found->choice.shard != config->shard)
-        tdmi_record_note(record,
-                         "batch %d is computed in parts of %d pictures, each with batch norm "
+    const long long wanted = (long long)(tdmi_needs_total(&session->compute.needs) >> 20) + 1;
+    if (found->choice.shard != session->config.shard)
+        tdmi_record_note(&session->record,
+                         "batch %d is computed in groups of %d images, each with batch norm "
                          "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
-                         data->max_batch, found->choice.shard, wanted, limit.what,
+                         session->data.max_batch, found->choice.shard, wanted, limit.what,
                          (long long)(limit.bytes >> 20));
-    tdmi_memory_report_workspace(record, found->most_workspace, limit);
+    tdmi_memory_report_workspace(&session->record, found->most_workspace, limit);
 }
 
 static void forget_session_plans(struct tdmi_train_network *network)
@@ -366,57 +350,48 @@ static void forget_session_plans(struct tdmi_train_network *network)
 
 /* On a GPU that is short of memory: less workspace, and a batch in several groups whose gradients
  * are added. */
-static tdm_status take_found(struct tdmi_train_config *config, struct tdmi_compute *compute,
-                             struct tdmi_train_network *network,
-                             const struct tdmi_feature_cache *cache, const struct found *found,
+static tdm_status take_found(struct tdmi_session *session, const struct found *found,
                              tdm_error *err)
 {
-    const struct tdmi_plans_request request = {compute->device, network->first_trained,
-                                               found->choice.shard, found->most_workspace};
-    forget_session_plans(network);
-    config->shard = network->host.shard = found->choice.shard;
-    compute->most_workspace = found->most_workspace;
-    compute->needs = found->needs;
-    return tdmi_plans_make(config, compute, network, cache, &request, &network->train_plan,
-                           &network->evaluation_plan, err);
+    const struct tdmi_plans_request request = {session->compute.device,
+                                               session->network.first_trained, found->choice.shard,
+                                               found->most_workspace};
+    forget_session_plans(&session->network);
+    session->config.shard = session->network.host.shard = found->choice.shard;
+    session->compute.most_workspace = found->most_workspace;
+    session->compute.needs = found->needs;
+    return tdmi_plans_make(session, &request, &session->network.train_plan,
+                           &session->network.evaluation_plan, err);
 }
 
 static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit limit,
                          tdm_error *err)
 {
-    const struct tdmi_needs_choice asked =
-        asked_of(&session->config, &session->compute, &session->data);
+    const struct tdmi_needs_choice asked = asked_of(session);
     struct found found = {.most_workspace = 0};
     char text[300], advice[200];
     TDM_TRY(find(session, limit, &found, err), err, "comparing with what there is");
-    if (!session->compute.backend->device.is_host &&
-        !has_begun(&session->record, &session->progress) && found.choice.threads > 0 &&
-        found.choice.batch == session->data.max_batch &&
+    if (!session->compute.backend->device.is_host && !has_begun(session) &&
+        found.choice.threads > 0 && found.choice.batch == session->data.max_batch &&
         (session->config.options.shard == 0 || found.choice.shard == session->config.shard)) {
-        report_found(&session->config, &session->compute, &session->record, &session->data, limit,
-                     &found);
-        return take_found(&session->config, &session->compute, &session->network, &session->cache,
-                          &found, err);
+        report_found(session, limit, &found);
+        return take_found(session, &found, err);
     }
     tdmi_needs_describe(&session->compute.needs, text, sizeof text);
-    advise(asked, found.choice, &found.needs, has_begun(&session->record, &session->progress),
-           advice, sizeof advice);
+    advise(asked, found.choice, &found.needs, has_begun(session), advice, sizeof advice);
     return TDM_FAIL(err, TDM_E_MEMORY, "training takes %s, and %s %lld MiB; %s", text, limit.what,
                     (long long)(limit.bytes >> 20), advice);
 }
 
-struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_compute *compute,
-                                              const struct tdmi_train_network *network,
-                                              const struct tdmi_trainer *trainer)
+struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session)
 {
-    const struct tdmi_device_table *device = &compute->backend->device;
+    const struct tdmi_device_table *device = &session->compute.backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
     if (device->is_host)
         return tdmi_memory_limit("");
-    if (!device->memory || !device->memory(compute->device, &free_bytes, &total_bytes))
+    if (!device->memory || !device->memory(session->compute.device, &free_bytes, &total_bytes))
         return (struct tdmi_memory_limit){0, NULL};
-    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(network, trainer),
-                                      "free on the card are"};
+    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the GPU are"};
 }
 
 /* Makes the plans and counts their memory. device NULL: without the libraries' workspace. */
@@ -425,8 +400,7 @@ static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, td
     struct plans plans = {.request = {device, session->network.first_trained, session->config.shard,
                                       session->compute.most_workspace}};
     forget_session_plans(&session->network);
-    TDM_TRY(tdmi_plans_make(&session->config, &session->compute, &session->network, &session->cache,
-                            &plans.request, &session->network.train_plan,
+    TDM_TRY(tdmi_plans_make(session, &plans.request, &session->network.train_plan,
                             &session->network.evaluation_plan, err),
             err, "planning the network");
     plans.now.train = session->network.train_plan;
@@ -448,23 +422,21 @@ tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err
 {
     const bool is_host = session->compute.backend->device.is_host;
     TDM_TRY(plan_all(session, is_host ? session->compute.device : NULL, err), err, "planning");
-    struct tdmi_memory_limit limit =
-        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    struct tdmi_memory_limit limit = tdmi_memory_limit_of(session);
     if (!is_host && is_inside(&session->compute, limit)) {
-        TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the card");
-        limit = tdmi_memory_limit_of(&session->compute, &session->network,
-                                     &session->trainer); /* libraries have loaded by now */
+        TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the GPU");
+        limit = tdmi_memory_limit_of(session); /* libraries have loaded by now */
     }
     return is_inside(&session->compute, limit) ? TDM_OK : refuse(session, limit, err);
 }
 
-void tdmi_memory_report(const struct tdmi_compute *compute, const struct tdmi_run_record *record)
+void tdmi_memory_report(const struct tdmi_session *session)
 {
     char text[300];
-    tdmi_needs_describe(&compute->needs, text, sizeof text);
-    tdmi_record_note(record,
-                     compute->backend->device.is_host
-                         ? "it takes %s; caches of pictures take what is left"
-                         : "on the card it takes %s",
+    tdmi_needs_describe(&session->compute.needs, text, sizeof text);
+    tdmi_record_note(&session->record,
+                     session->compute.backend->device.is_host
+                         ? "it takes %s; caches of images take what is left"
+                         : "on the GPU it takes %s",
                      text);
 }

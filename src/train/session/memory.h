@@ -1,6 +1,5 @@
 /*
- * What the training will hold in memory, planned before anything of it is reserved; and the batch
- * size of --batch auto.
+ * Memory of a training, planned before any of it is reserved, and the plans of its network.
  */
 #pragma once
 
@@ -11,35 +10,25 @@
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
                                 int64_t limit_bytes, struct tdmi_needs *needs,
                                 size_t *most_workspace, tdm_error *err) TDM_MUST_USE;
-/* Memory that there is for training where it computes. */
-struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_compute *compute,
-                                              const struct tdmi_train_network *network,
-                                              const struct tdmi_trainer *trainer);
+/* Memory for training on the device that computes. */
+struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session);
 /* Reports that kernels get less workspace than they ask for, where they do. */
 void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t most_workspace,
                                   struct tdmi_memory_limit limit);
 
 /* How training is planned with a freeze point and a group size. */
-struct tdmi_plan_options tdmi_plans_options(const struct tdmi_train_config *config,
-                                            const struct tdmi_compute *compute,
-                                            const struct tdmi_train_network *network,
-                                            const struct tdmi_feature_cache *cache,
-                                            tdmi_device *device, int freeze_point, int shard);
+struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session, tdmi_device *device,
+                                            int freeze_point, int shard);
 struct tdmi_plans_request {
-    tdmi_device *device; /* NULL: libraries of the GPU are not asked what they need */
+    tdmi_device *device; /* NULL: without the workspace that the GPU's libraries need */
     int freeze_point, shard;
     size_t most_workspace;
 };
-tdm_status tdmi_plans_make(const struct tdmi_train_config *config,
-                           const struct tdmi_compute *compute,
-                           const struct tdmi_train_network *network,
-                           const struct tdmi_feature_cache *cache,
+tdm_status tdmi_plans_make(const struct tdmi_session *session,
                            const struct tdmi_plans_request *plans, tdmi_plan **train_plan,
                            tdmi_plan **evaluation_plan, tdm_error *err) TDM_MUST_USE;
 /* The whole network in f32 for one image, the model's self-test; NULL where the plan of evaluation
  * stores f32. */
-tdm_status tdmi_plans_make_test(const struct tdmi_train_config *config,
-                                const struct tdmi_compute *compute,
-                                const struct tdmi_train_network *network, tdmi_device *device,
+tdm_status tdmi_plans_make_test(const struct tdmi_session *session, tdmi_device *device,
                                 size_t most_workspace, tdmi_plan **plan,
                                 tdm_error *err) TDM_MUST_USE;

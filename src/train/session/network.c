@@ -20,62 +20,57 @@ struct tdmi_import_input tdmi_network_input(const struct tdmi_train_config *conf
                                       .size = options->size};
 }
 
-struct tdmi_head tdmi_network_head(const struct tdmi_train_config *config,
-                                   const struct tdmi_train_data *data)
+struct tdmi_head tdmi_network_head(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &config->options;
-    return (struct tdmi_head){.classes = tdmi_source_classes(data->source),
+    const struct tdm_train_options *options = &session->config.options;
+    return (struct tdmi_head){.classes = tdmi_source_classes(session->data.source),
                               .hidden = options->hidden,
                               .dropout = options->dropout,
                               .label_smoothing = options->label_smoothing,
-                              .is_logistic = config->is_logistic};
+                              .is_logistic = session->config.is_logistic};
 }
 
-static tdm_status build(const struct tdmi_train_config *config, const struct tdmi_train_data *data,
-                        struct tdmi_train_network *network, tdm_error *err)
+static tdm_status build(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_import_input input = tdmi_network_input(config);
-    struct tdmi_build what =
-        tdmi_network_defaults(&network->definition, tdmi_source_classes(data->source));
-    if (network->graph)
+    const struct tdmi_import_input input = tdmi_network_input(&session->config);
+    struct tdmi_build what = tdmi_network_defaults(&session->network.definition,
+                                                   tdmi_source_classes(session->data.source));
+    if (session->network.graph)
         return TDM_OK;
-    what.head = tdmi_network_head(config, data);
+    what.head = tdmi_network_head(session);
     TDM_TRY(tdmi_import_input_apply(&input, &what.preprocess, err), err, "its input");
     TDM_TRY(tdmi_import_take_padding(input.padding, &what.padding, err), err, "its input");
-    return tdmi_network_make(&network->definition, &what, &network->graph, err);
+    return tdmi_network_make(&session->network.definition, &what, &session->network.graph, err);
 }
 
-static tdm_status name_classes(const struct tdmi_train_data *data,
-                               struct tdmi_train_network *network, tdmi_arena *arena,
-                               tdm_error *err)
+static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_model_file *host = &network->host;
-    const int classes = tdmi_source_classes(data->source);
+    struct tdmi_model_file *host = &session->network.host;
+    const int classes = tdmi_source_classes(session->data.source);
     host->n_classes = classes;
-    host->classes = tdmi_arena_alloc(arena, (size_t)classes, sizeof *host->classes);
+    host->classes = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *host->classes);
     if (!host->classes)
         return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", classes);
     for (int i = 0; i < classes; i++)
-        host->classes[i] = tdmi_source_class(data->source, i);
+        host->classes[i] = tdmi_source_class(session->data.source, i);
     return TDM_OK;
 }
 
-static void describe(const struct tdmi_train_config *config, const struct tdmi_train_data *data,
-                     struct tdmi_train_network *network, const struct tdmi_trainer *trainer)
+static void describe(struct tdmi_session *session)
 {
-    struct tdmi_model_file *host = &network->host;
-    host->network = network->definition.name;
-    host->graph = network->graph;
-    host->shard = config->shard;
-    host->shares_statistics = config->shares_statistics;
-    host->keeps_statistics = config->keeps_statistics;
-    host->optimizer = trainer->optimizer->name;
-    host->train_hashes = data->train_hashes;
-    host->n_train_hashes = data->split.n_train;
-    host->val_hashes = data->val_hashes;
-    host->n_val_hashes = data->split.n_val;
-    host->test_hashes = data->test_hashes;
-    host->n_test_hashes = data->has_test ? data->split.n_test : 0;
+    struct tdmi_model_file *host = &session->network.host;
+    host->network = session->network.definition.name;
+    host->graph = session->network.graph;
+    host->shard = session->config.shard;
+    host->shares_statistics = session->config.shares_statistics;
+    host->keeps_statistics = session->config.keeps_statistics;
+    host->optimizer = session->trainer.optimizer->name;
+    host->train_hashes = session->data.train_hashes;
+    host->n_train_hashes = session->data.split.n_train;
+    host->val_hashes = session->data.val_hashes;
+    host->n_val_hashes = session->data.split.n_val;
+    host->test_hashes = session->data.test_hashes;
+    host->n_test_hashes = session->data.has_test ? session->data.split.n_test : 0;
 }
 
 /* ---- a resumed run --------------------------------------------------------------------------- */
@@ -97,13 +92,13 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
                      host->n_val_hashes) ||
         !same_hashes(stored->test_hashes, stored->n_test_hashes, host->test_hashes,
                      host->n_test_hashes))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the pictures in %s are not those the run was begun with (%lld train and "
-                        "%lld judge now, %lld and %lld then); the same pictures, or a new run, are "
-                        "wanted",
-                        session->config.options.source, (long long)host->n_train_hashes,
-                        (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
-                        (long long)stored->n_val_hashes);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "the images in %s are not those of the run (now %lld for training and %lld for "
+            "validation, then %lld and %lld); use the same images, or start a new run",
+            session->config.options.source, (long long)host->n_train_hashes,
+            (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
+            (long long)stored->n_val_hashes);
     const bool is_another = /* NULL: take_network took it over */
         stored->graph && (stored->graph->param_values != graph->param_values ||
                           stored->graph->state_values != graph->state_values);
@@ -123,13 +118,12 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
     return TDM_OK;
 }
 
-static void take_weights(const struct tdmi_pretrained *pretrained,
-                         const struct tdmi_train_network *network)
+static void take_weights(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = network->graph;
-    memcpy(network->host.params, pretrained->import.params,
+    const tdmi_graph *graph = session->network.graph;
+    memcpy(session->network.host.params, session->pretrained.import.params,
            sizeof(float) * (size_t)graph->param_values);
-    memcpy(network->host.states, pretrained->import.states,
+    memcpy(session->network.host.states, session->pretrained.import.states,
            sizeof(float) * (size_t)graph->state_values);
 }
 
@@ -141,32 +135,30 @@ static tdm_status fill(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(adopt(session, session->resumed, err), err, "resuming the run %s",
                 tdmi_run_path(session->record.run));
     else if (session->pretrained.path)
-        take_weights(&session->pretrained, &session->network);
+        take_weights(session);
     else
         tdmi_graph_init_values(session->network.graph, session->config.options.seed,
                                session->network.host.params, session->network.host.states);
-    return tdmi_trainer_upload(&session->compute, &session->network, &session->trainer, err);
+    return tdmi_trainer_upload(session, err);
 }
 
 /* Frozen layers without weights stay as the seed drew them. */
-static void report_random_base(const struct tdmi_train_config *config,
-                               const struct tdmi_pretrained *pretrained,
-                               const struct tdmi_run_record *record,
-                               const struct tdmi_train_network *network)
+static void report_random_base(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = network->graph;
-    if (network->first_trained == 0 || pretrained->path || !tdmi_record_is_new(record))
+    const tdmi_graph *graph = session->network.graph;
+    if (session->network.first_trained == 0 || session->pretrained.path ||
+        !tdmi_record_is_new(&session->record))
         return;
-    if (config->options.unfreeze > 0)
-        tdmi_record_note(record,
-                         "--unfreeze without weights: the head is trained alone first on what the "
-                         "seed drew; --weights brings a base that is worth it");
+    if (session->config.options.unfreeze > 0)
+        tdmi_record_note(&session->record,
+                         "--unfreeze without weights: the head is first trained alone on random "
+                         "layers; --weights gives a pretrained base worth it");
     else
-        tdmi_record_note(
-            record,
-            "--freeze %s without weights: %d of %d nodes stay as the seed drew them and "
-            "learn nothing; --weights brings a base that is worth freezing",
-            config->options.freeze, network->first_trained, graph->n_nodes);
+        tdmi_record_note(&session->record,
+                         "--freeze %s without weights: %d of %d nodes keep their random values and "
+                         "learn nothing; --weights gives a pretrained base worth freezing",
+                         session->config.options.freeze, session->network.first_trained,
+                         graph->n_nodes);
 }
 
 static void *alloc_values(const struct tdmi_compute *compute, int64_t n)
@@ -204,37 +196,34 @@ static tdm_status reserve_values(struct tdmi_session *session, tdm_error *err)
 }
 
 /* Between two epochs the freeze point of the next one, unless the run is over. */
-static int freeze_point_now(const struct tdmi_train_config *config,
-                            const struct tdmi_run_record *record,
-                            struct tdmi_train_network *network)
+static int freeze_point_now(struct tdmi_session *session)
 {
-    const struct tdmi_progress *progress = record->progress;
+    const struct tdmi_progress *progress = session->record.progress;
     const int before = progress->epoch > 0 ? progress->epoch - 1 : 0;
     if (progress->position > 0)
-        return tdmi_unfreeze_point(&network->unfreeze, network->graph, progress->epoch);
-    network->first_trained = tdmi_unfreeze_point(&network->unfreeze, network->graph, before);
-    return tdmi_limits_is_over(config, record, network)
-               ? network->first_trained
-               : tdmi_unfreeze_point(&network->unfreeze, network->graph, progress->epoch);
+        return tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph,
+                                   progress->epoch);
+    session->network.first_trained =
+        tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph, before);
+    return tdmi_limits_is_over(session)
+               ? session->network.first_trained
+               : tdmi_unfreeze_point(&session->network.unfreeze, session->network.graph,
+                                     progress->epoch);
 }
 
 tdm_status tdmi_session_open_values(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(build(&session->config, &session->data, &session->network, err), err,
-            "preparing the model");
+    TDM_TRY(build(session, err), err, "preparing the model");
     TDM_TRY(tdmi_session_find_freeze_point(session, err), err, "preparing the model");
-    report_random_base(&session->config, &session->pretrained, &session->record, &session->network);
-    TDM_TRY(name_classes(&session->data, &session->network, &session->arena, err), err,
-            "preparing the model");
+    report_random_base(session);
+    TDM_TRY(name_classes(session, err), err, "preparing the model");
     TDM_TRY(reserve_values(session, err), err, "preparing the model");
-    describe(&session->config, &session->data, &session->network, &session->trainer);
+    describe(session);
     const tdm_status status = fill(session, err);
-    session->network.first_trained =
-        freeze_point_now(&session->config, &session->record, &session->network);
+    session->network.first_trained = freeze_point_now(session);
     if (status != TDM_OK)
         return status;
-    return tdmi_trainer_open_scale(&session->config, &session->compute, &session->trainer,
-                                   &session->progress, err);
+    return tdmi_trainer_open_scale(session, err);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -251,69 +240,65 @@ struct tdmi_values tdmi_values_trained(const struct tdmi_train_network *network)
     return (struct tdmi_values){network->params, network->states};
 }
 
-tdm_status tdmi_values_upload(const struct tdmi_compute *compute,
-                              const struct tdmi_train_network *network, bool to_averages,
+tdm_status tdmi_values_upload(const struct tdmi_session *session, bool to_averages,
                               const float *params, const float *states, tdm_error *err)
 {
-    const struct tdmi_memory_table *memory = &compute->backend->memory;
-    const tdmi_graph *graph = network->graph;
-    float *to_params = to_averages ? network->mean_params : network->params;
-    float *to_states = to_averages ? network->mean_states : network->states;
-    TDM_TRY(memory->upload(compute->stream, to_params, params,
+    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
+    const tdmi_graph *graph = session->network.graph;
+    float *to_params = to_averages ? session->network.mean_params : session->network.params;
+    float *to_states = to_averages ? session->network.mean_states : session->network.states;
+    TDM_TRY(memory->upload(session->compute.stream, to_params, params,
                            sizeof(float) * (size_t)graph->param_values, err),
             err, "placing weights");
-    TDM_TRY(memory->upload(compute->stream, to_states, states,
+    TDM_TRY(memory->upload(session->compute.stream, to_states, states,
                            sizeof(float) * (size_t)graph->state_values, err),
             err, "placing running statistics");
-    return compute->backend->stream.wait(compute->stream, err);
+    return session->compute.backend->stream.wait(session->compute.stream, err);
 }
 
-tdm_status tdmi_values_download(const struct tdmi_compute *compute,
-                                const struct tdmi_train_network *network, struct tdmi_values from,
+tdm_status tdmi_values_download(const struct tdmi_session *session, struct tdmi_values from,
                                 float *params, float *states, tdm_error *err)
 {
-    const struct tdmi_memory_table *memory = &compute->backend->memory;
-    const tdmi_graph *graph = network->graph;
-    TDM_TRY(memory->download(compute->stream, params, from.params,
+    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
+    const tdmi_graph *graph = session->network.graph;
+    TDM_TRY(memory->download(session->compute.stream, params, from.params,
                              sizeof(float) * (size_t)graph->param_values, err),
             err, "fetching weights");
     return TDM_WRAP(err,
-                    memory->download(compute->stream, states, from.states,
+                    memory->download(session->compute.stream, states, from.states,
                                      sizeof(float) * (size_t)graph->state_values, err),
                     "fetching running statistics");
 }
 
-void tdmi_network_release(const struct tdmi_compute *compute, struct tdmi_train_network *network)
+void tdmi_network_release(struct tdmi_session *session)
 {
-    float *const values[] = {network->mean_states, network->mean_params, network->states,
-                             network->params};
+    float *const values[] = {session->network.mean_states, session->network.mean_params,
+                             session->network.states, session->network.params};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i])
-            compute->backend->memory.free(compute->device, values[i]);
-    tdmi_graph_free(network->graph);
+            session->compute.backend->memory.free(session->compute.device, values[i]);
+    tdmi_graph_free(session->network.graph);
 }
 
 /* ---- batch norms ----------------------------------------------------------------------------- */
 
-void tdmi_network_report_norms(const struct tdmi_train_config *config,
-                               const struct tdmi_run_record *record,
-                               const struct tdmi_train_network *network)
+void tdmi_network_report_norms(const struct tdmi_session *session)
 {
-    const int all = tdmi_norms_count(network->graph, 0);
-    const int trained = tdmi_norms_count(network->graph, network->first_trained);
+    const int all = tdmi_norms_count(session->network.graph, 0);
+    const int trained = tdmi_norms_count(session->network.graph, session->network.first_trained);
     char frozen[100] = "", how[200] = "";
     if (all == 0)
         return;
     if (trained < all)
         snprintf(frozen, sizeof frozen, "%d frozen, which keep statistics, scale and shift%s",
                  all - trained, trained > 0 ? "; " : "");
-    if (trained > 0 && config->keeps_statistics)
+    if (trained > 0 && session->config.keeps_statistics)
         snprintf(how, sizeof how, "%d keep their statistics, scale and shift are trained", trained);
     else if (trained > 0)
-        snprintf(how, sizeof how,
-                 "%d trained with the statistics of each %s (%d pictures), which the running ones "
-                 "follow",
-                 trained, config->shares_statistics ? "batch" : "shard",
-                 config->shares_statistics ? config->batch : config->shard);
-    tdmi_record_note(record, "batch norms: %s%s", frozen, how);
+        snprintf(
+            how, sizeof how,
+            "%d trained with the statistics of each %s (%d images), which the running ones follow",
+            trained, session->config.shares_statistics ? "batch" : "shard",
+            session->config.shares_statistics ? session->config.batch : session->config.shard);
+    tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
 }

@@ -3,6 +3,7 @@
  * refused as early as it is known, before long work begins.
  */
 #include "base/clock.h"
+#include "base/scope.h"
 #include "base/file/file.h"
 #include "base/text/shell.h"
 #include "train/config/options.h"
@@ -17,23 +18,21 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_train_config *config = &session->config;
     const struct tdm_train_options *options = &config->options;
     const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
-    tdm_status status = tdmi_pretrained_find(&session->config, &session->pretrained,
-                                             &session->network, &session->arena, err);
+    tdm_status status = tdmi_pretrained_find(session, err);
     if (status == TDM_OK)
         status = tdmi_compute_open(config, &session->compute, err);
     if (status != TDM_OK)
         return status;
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --schedule %s must know where training ends; --epochs or --steps, "
-                        "or --schedule constant, is wanted",
+                        "option --schedule %s must know where training ends; add --epochs or "
+                        "--steps, or use --schedule constant",
                         schedule->name);
     session->trainer.optimizer = config->rates.optimizer.optimizer;
     if (config->keeps_statistics && !session->pretrained.path)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn frozen keeps the statistics of the weights that are begun "
-                        "with, and from scratch there are none; --weights, or --bn shard, is "
-                        "wanted");
+                        "option --bn frozen keeps the statistics of pretrained weights, and from "
+                        "scratch there are none; add --weights, or use --bn shard");
     return TDM_OK;
 }
 
@@ -67,15 +66,13 @@ static const char *name_run(tdmi_arena *arena, const char *network)
 }
 
 /* On the CPU --precision auto and f32 give the same bits: a resumed run keeps its word. */
-static void keep_precision_word(struct tdmi_train_config *config,
-                                const struct tdmi_compute *compute,
-                                const struct tdmi_run_record *record)
+static void keep_precision_word(struct tdmi_session *session)
 {
-    const tdm_json_value *recorded = tdmi_run_recorded(record->run, "options");
+    const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "options");
     const char *before = tdm_json_as_string(tdm_json_member(recorded, "precision"), "auto");
-    if (compute->backend->device.is_host && config->storage == TDMI_DTYPE_F32 &&
+    if (session->compute.backend->device.is_host && session->config.storage == TDMI_DTYPE_F32 &&
         (strcmp(before, "auto") == 0 || strcmp(before, "f32") == 0))
-        config->options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
+        session->config.options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
 }
 
 /* The options must be those that the run was started with, but for limits and speed. */
@@ -83,11 +80,11 @@ static tdm_status match_run(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_run_record *record = &session->record;
     const tdm_json_value *clock = tdmi_run_recorded(record->run, "clock");
-    keep_precision_word(&session->config, &session->compute, record);
+    keep_precision_word(session);
     tdm_status status = tdmi_options_match(&session->config.options,
                                            tdmi_run_recorded(record->run, "options"), err);
     if (status == TDM_OK)
-        status = tdmi_compute_match_decoder(&session->compute, record, err);
+        status = tdmi_compute_match_decoder(session, err);
     record->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
     record->training_seconds = tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
     record->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);
@@ -106,13 +103,11 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(
         tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run, err),
         err, "opening the run %s", path);
-    const tdm_status status = tdmi_record_is_new(record) ? TDM_OK : match_run(session, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_record_is_new(record) ? TDM_OK : match_run(session, err));
     TDM_TRY(tdmi_track_new(record->run, record->sink, &record->track, err), err,
             "opening the run %s", path);
     if (options->resume && tdmi_record_is_new(record))
-        tdmi_record_note(record, "--resume: there is no run in %s yet, and one is begun", path);
+        tdmi_record_note(record, "--resume: there is no run in %s yet; starting one", path);
     return TDM_OK;
 }
 
@@ -122,10 +117,8 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
     struct tdmi_run_record *record = &session->record;
     const char *path = tdmi_run_path(record->run);
     char word[TDMI_SHELL_WORD_BYTES];
-    const tdm_status status = tdmi_checkpoint_finish_rename(record, &session->arena, err);
-    if (status != TDM_OK)
-        return status;
-    tdmi_compute_keep_choices(&session->compute, record, &session->arena);
+    TDMI_TRY(tdmi_checkpoint_finish_rename(record, &session->arena, err));
+    tdmi_compute_keep_choices(session);
     if (tdmi_checkpoint_exists(&session->arena, path)) {
         TDM_TRY(tdmi_checkpoint_load(record, &session->arena, &session->stored, err), err,
                 "resuming the run %s", path);
@@ -145,67 +138,63 @@ static tdm_status take_network(struct tdmi_session *session, tdm_error *err)
         return TDM_OK;
     if (!session->resumed)
         return tdmi_session_read_weights(session, err);
-    return tdmi_network_take_stored(&session->record, &session->network, &session->arena,
-                                    &session->stored, err);
+    return tdmi_network_take_stored(session, &session->stored, err);
 }
 
 /* ---- group size, rates, batch size ----------------------------------------------------------- */
 
-static void settle_rates(struct tdmi_train_config *config, const struct tdmi_train_data *data,
-                         struct tdmi_train_network *network)
+static void settle_rates(struct tdmi_session *session)
 {
-    struct tdm_train_options options = config->options;
-    const int64_t n_train = data->split.n_train;
-    options.batch = config->batch;
-    if (config->network_rate > 0.0)
-        network->definition.learning_rate = tdmi_rates_of_head(n_train);
-    tdmi_rates_settle(&config->rates, &options, n_train, network->definition.learning_rate,
-                      config->rate_fraction > 0.0 ? config->rate_fraction : 1.0);
-    struct tdmi_rates unfrozen = config->rates;
-    tdmi_rates_settle(&unfrozen, &options, n_train, config->network_rate,
+    struct tdm_train_options options = session->config.options;
+    const int64_t n_train = session->data.split.n_train;
+    options.batch = session->config.batch;
+    if (session->config.network_rate > 0.0)
+        session->network.definition.learning_rate = tdmi_rates_of_head(n_train);
+    tdmi_rates_settle(&session->config.rates, &options, n_train,
+                      session->network.definition.learning_rate,
+                      session->config.rate_fraction > 0.0 ? session->config.rate_fraction : 1.0);
+    struct tdmi_rates unfrozen = session->config.rates;
+    tdmi_rates_settle(&unfrozen, &options, n_train, session->config.network_rate,
                       tdmi_rates_part(&options));
-    if (options.unfreeze > 0 && config->network_rate > 0.0)
-        config->unfrozen_rate = unfrozen.learning_rate;
+    if (options.unfreeze > 0 && session->config.network_rate > 0.0)
+        session->config.unfrozen_rate = unfrozen.learning_rate;
 }
 
-/* What depends on the network and on the number of training images. A resumed run keeps its
- * recorded rates, although a default may have changed since. */
+/* Settle group size, batch and rates, which depend on the network and the number of training
+ * images. A resumed run keeps its recorded rates, although a default may have changed since. */
 static void settle(struct tdmi_session *session)
 {
     struct tdmi_train_config *config = &session->config;
     const struct tdmi_run_record *record = &session->record;
-    config->shard = tdmi_batch_shard(config, &session->compute, &session->network, config->batch);
+    config->shard = tdmi_batch_shard(session, config->batch);
     if (!tdmi_record_is_new(record)) {
         config->rates.learning_rate = tdmi_record_number(record, "learning_rate");
         config->unfrozen_rate = tdmi_record_number(record, "thawed_rate");
     }
     if (config->options.learning_rate > 0.0 || !(config->rates.learning_rate > 0.0))
-        settle_rates(config, &session->data, &session->network);
+        settle_rates(session);
 }
 
 /* A resumed run keeps its group size, which GPU memory may have decided, also where it was killed
  * before its first checkpoint. */
-static void recall_shard(struct tdmi_train_config *config, const struct tdmi_compute *compute,
-                         const struct tdmi_run_record *record, int stored)
+static void recall_shard(struct tdmi_session *session, int stored)
 {
-    const int64_t recorded = stored > 0 ? stored : tdmi_record_integer(record, "shard", 0);
-    if (config->options.shard == 0 && !compute->backend->device.is_host && recorded > 0 &&
-        recorded < config->shard)
-        config->shard = (int)recorded;
+    const int64_t recorded =
+        stored > 0 ? stored : tdmi_record_integer(&session->record, "shard", 0);
+    if (session->config.options.shard == 0 && !session->compute.backend->device.is_host &&
+        recorded > 0 && recorded < session->config.shard)
+        session->config.shard = (int)recorded;
 }
 
 static tdm_status settle_first(struct tdmi_session *session, tdm_error *err)
 {
     (void)err;
     settle(session);
-    recall_shard(&session->config, &session->compute, &session->record,
-                 session->resumed ? session->stored.shard : 0);
+    recall_shard(session, session->resumed ? session->stored.shard : 0);
     if (tdmi_record_is_new(&session->record))
-        tdmi_pretrained_report(&session->pretrained, &session->record, &session->data,
-                               &session->network);
+        tdmi_pretrained_report(session);
     if (!session->resumed)
-        tdmi_pretrained_raise_momentum(&session->config, &session->pretrained, &session->record,
-                                       &session->network);
+        tdmi_pretrained_raise_momentum(session);
     return TDM_OK;
 }
 
@@ -213,7 +202,7 @@ static tdm_status settle_first(struct tdmi_session *session, tdm_error *err)
 static tdm_status choose_batch(struct tdmi_session *session, tdm_error *err)
 {
     const int before = session->config.batch;
-    tdmi_batch_begin(&session->config, &session->record, &session->data);
+    tdmi_batch_begin(session);
     TDM_TRY(tdmi_session_choose_batch(session, err), err, "--batch auto");
     if (session->config.batch == before)
         return TDM_OK;
@@ -233,8 +222,7 @@ static tdm_status choose_batch_again(struct tdmi_session *session, tdm_error *er
 
 static tdm_status open_evaluation(struct tdmi_session *session, tdm_error *err)
 {
-    return tdmi_evaluation_open(&session->data, &session->network, &session->evaluation,
-                                &session->arena, err);
+    return tdmi_evaluation_open(session, err);
 }
 
 static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
@@ -310,7 +298,7 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     tdmi_model_file_release(&session->stored);
     session->resumed = NULL;
     if (status == TDM_E_STOPPED && session->record.run)
-        status = tdmi_record_stop(&session->config, &session->record, err);
+        status = tdmi_record_stop(session, err);
     if (status != TDM_OK)
         tdmi_session_release(session);
     return status;
@@ -318,8 +306,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 
 tdm_status tdmi_session_open_again(struct tdmi_session *session, tdm_error *err)
 {
-    tdmi_trainer_note_recorded(&session->compute, &session->trainer);
-    tdmi_data_clock_feed(&session->record, &session->data);
+    tdmi_trainer_note_recorded(session);
+    tdmi_data_clock_feed(session);
     const struct tdm_features count = session->cache.count;
     tdmi_session_close_trained(session);
     session->cache.count = count;
@@ -351,8 +339,8 @@ void tdmi_session_release(struct tdmi_session *session)
 {
     tdmi_evaluation_close(&session->evaluation);
     tdmi_session_close_trained(session);
-    tdmi_trainer_release(&session->compute, &session->trainer);
-    tdmi_network_release(&session->compute, &session->network);
+    tdmi_trainer_release(session);
+    tdmi_network_release(session);
     tdmi_import_release(&session->pretrained.import);
     tdmi_data_close(&session->data);
     tdmi_track_free(session->record.track);

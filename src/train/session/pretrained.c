@@ -22,11 +22,9 @@ static const char *file_of(tdmi_arena *arena, const char *path)
 }
 
 /* A name of the catalogue whose file is on this machine. */
-static tdm_status find_published(const struct tdmi_train_config *config,
-                                 struct tdmi_pretrained *pretrained, tdmi_arena *arena,
-                                 tdm_error *err)
+static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
 {
-    const char *name = config->options.weights;
+    const char *name = session->config.options.weights;
     const struct tdm_weights_known *known = NULL;
     char path[1024];
     bool is_here = false;
@@ -41,11 +39,12 @@ static tdm_status find_published(const struct tdmi_train_config *config,
                         "the weights %s are not at hand: tandem weights fetch %s brings them "
                         "(%.0f MB, %s/%s), or put that file at %s",
                         name, name, known->megabytes, known->folder, known->file, path);
-    pretrained->published = known;
-    pretrained->path = tdmi_arena_copy(arena, path);
-    if (!pretrained->network)
-        pretrained->network = known->network;
-    return pretrained->path ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
+    session->pretrained.published = known;
+    session->pretrained.path = tdmi_arena_copy(&session->arena, path);
+    if (!session->pretrained.network)
+        session->pretrained.network = known->network;
+    return session->pretrained.path ? TDM_OK
+                                    : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
 }
 
 /* Names a network that only the file knows by the file, without its extension. */
@@ -74,7 +73,7 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
     if (options->resume && options->run) {
         struct tdm_train_options recorded = *options;
         TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
-                "looking what the run was begun with");
+                "reading the options of the run");
         if (words && recorded.model)
             options->model = tdmi_arena_copy(arena, recorded.model);
         if (words && recorded.weights)
@@ -95,29 +94,28 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
     return TDM_OK;
 }
 
-tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
-                                struct tdmi_pretrained *pretrained,
-                                struct tdmi_train_network *network, tdmi_arena *arena,
-                                tdm_error *err)
+tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdm_train_options *options = &config->options;
+    struct tdm_train_options *options = &session->config.options;
     options->weights = options->weights && *options->weights ? options->weights : NULL;
-    pretrained->is_by_default = !options->model && !options->weights;
-    if (pretrained->is_by_default)
-        TDM_TRY(choose_by_default(config, arena, err), err, "choosing what to begin with");
-    pretrained->network = options->model;
-    pretrained->is_resuming = seems_begun(config, arena); /* the file is then not needed */
-    if (options->weights &&
-        (pretrained->is_resuming || tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
-        pretrained->path = file_of(arena, options->weights);
+    session->pretrained.is_by_default = !options->model && !options->weights;
+    if (session->pretrained.is_by_default)
+        TDM_TRY(choose_by_default(&session->config, &session->arena, err), err,
+                "choosing what to begin with");
+    session->pretrained.network = options->model;
+    session->pretrained.is_resuming =
+        seems_begun(&session->config, &session->arena); /* the file is then not needed */
+    if (options->weights && (session->pretrained.is_resuming ||
+                             tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
+        session->pretrained.path = file_of(&session->arena, options->weights);
     else if (options->weights)
-        TDM_TRY(find_published(config, pretrained, arena, err), err, "beginning with --weights");
-    if (pretrained->is_by_default && !options->weights)
+        TDM_TRY(find_published(session, err), err, "beginning with --weights");
+    if (session->pretrained.is_by_default && !options->weights)
         options->model = "convnet7";
-    if (options->model || pretrained->network)
-        return tdmi_network_find(options->model ? options->model : pretrained->network,
-                                 &network->definition, err);
-    name_by_file(&network->definition, options->weights);
+    if (options->model || session->pretrained.network)
+        return tdmi_network_find(options->model ? options->model : session->pretrained.network,
+                                 &session->network.definition, err);
+    name_by_file(&session->network.definition, options->weights);
     return TDM_OK;
 }
 
@@ -144,32 +142,31 @@ static tdm_status look_for_ours(struct tdmi_pretrained *pretrained, tdmi_arena *
     pretrained->hashes =
         tdmi_arena_alloc(arena, (size_t)trained->n_values + 1, sizeof *pretrained->hashes);
     if (!pretrained->hashes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering the model's pictures: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "storing the hashes of the model's images: out of memory");
     memcpy(pretrained->hashes, trained->data, trained->bytes);
     pretrained->n_hashes = trained->n_values;
     tdmi_hashes_sort(pretrained->hashes, pretrained->n_hashes);
     return TDM_OK;
 }
 
-static tdm_status import(const struct tdmi_train_config *config, struct tdmi_pretrained *pretrained,
-                         const struct tdmi_train_data *data, tdmi_arena *arena,
-                         const tdmi_weights *weights, tdm_error *err)
+static tdm_status import(struct tdmi_session *session, const tdmi_weights *weights, tdm_error *err)
 {
-    const struct tdm_train_options *options = &config->options;
-    const int n = tdmi_source_classes(data->source);
-    const char **classes = tdmi_arena_alloc(arena, (size_t)n, sizeof *classes);
+    const struct tdm_train_options *options = &session->config.options;
+    const int n = tdmi_source_classes(session->data.source);
+    const char **classes = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof *classes);
     if (!classes)
         return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", n);
     for (int i = 0; i < n; i++)
-        classes[i] = tdmi_source_class(data->source, i);
-    const struct tdmi_import_request request = {.network = pretrained->network,
-                                                .head = tdmi_network_head(config, data),
+        classes[i] = tdmi_source_class(session->data.source, i);
+    const struct tdmi_import_request request = {.network = session->pretrained.network,
+                                                .head = tdmi_network_head(session),
                                                 .seed = options->seed,
                                                 .classes = classes,
                                                 .n_classes = n,
-                                                .input = tdmi_network_input(config),
+                                                .input = tdmi_network_input(&session->config),
                                                 .wants_hash = true};
-    return tdmi_import(weights, &request, &pretrained->import, err);
+    return tdmi_import(weights, &request, &session->pretrained.import, err);
 }
 
 tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
@@ -182,8 +179,7 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
             "beginning with --weights");
     tdm_status status = look_for_ours(&session->pretrained, &session->arena, weights, err);
     if (status == TDM_OK)
-        status = import(&session->config, &session->pretrained, &session->data, &session->arena,
-                        weights, err);
+        status = import(session, weights, err);
     tdmi_weights_close(weights);
     if (status != TDM_OK)
         return TDM_WRAP(err, status, "beginning with the weights of %s", session->pretrained.path);
@@ -205,77 +201,70 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
 
 /* ---- for people ------------------------------------------------------------------------- */
 
-static void report_what_is_missed(const struct tdmi_run_record *record,
-                                  const struct tdmi_train_network *network)
+static void report_what_is_missed(const struct tdmi_session *session)
 {
-    tdmi_record_note(record,
-                     "no pretrained weights are at hand, so %s is trained from scratch; what is "
-                     "missed is transfer learning: tandem weights fetch mobilenetv2-notop (9 MB) "
-                     "brings some, and the same command then begins with them",
-                     network->definition.name);
+    tdmi_record_note(&session->record,
+                     "no pretrained weights are at hand, so %s is trained from scratch, without "
+                     "transfer learning; after tandem weights fetch mobilenetv2-notop (9 MB) the "
+                     "same command starts with them",
+                     session->network.definition.name);
 }
 
 /* Validation images that trained the weights make the accuracy optimistic. */
-static void report_known_pictures(const struct tdmi_pretrained *pretrained,
-                                  const struct tdmi_run_record *record,
-                                  const struct tdmi_train_data *data)
+static void report_known_pictures(const struct tdmi_session *session)
 {
     int64_t n_known = 0;
-    for (int64_t i = 0; i < data->split.n_val; i++)
-        n_known += tdmi_hashes_have(pretrained->hashes, pretrained->n_hashes, data->val_hashes[i]);
+    for (int64_t i = 0; i < session->data.split.n_val; i++)
+        n_known += tdmi_hashes_have(session->pretrained.hashes, session->pretrained.n_hashes,
+                                    session->data.val_hashes[i]);
     if (n_known > 0)
-        tdmi_record_note(record,
-                         "%lld of the %lld pictures that judge trained the weights that are begun "
-                         "with: the accuracy on them is no measure for new pictures (the same "
+        tdmi_record_note(&session->record,
+                         "%lld of the %lld validation images trained the weights that this run "
+                         "starts with: the accuracy on them is no measure for new images (the same "
                          "--split and --seed as then keep them apart)",
-                         (long long)n_known, (long long)data->split.n_val);
+                         (long long)n_known, (long long)session->data.split.n_val);
 }
 
-void tdmi_pretrained_report(const struct tdmi_pretrained *pretrained,
-                            const struct tdmi_run_record *record,
-                            const struct tdmi_train_data *data,
-                            const struct tdmi_train_network *network)
+void tdmi_pretrained_report(const struct tdmi_session *session)
 {
-    const struct tdmi_import *base = &pretrained->import;
-    if (pretrained->is_by_default && !pretrained->path)
-        report_what_is_missed(record, network);
+    const struct tdmi_import *base = &session->pretrained.import;
+    if (session->pretrained.is_by_default && !session->pretrained.path)
+        report_what_is_missed(session);
     for (int i = 0; i < base->n_notes; i++)
-        tdmi_record_note(record, "%s", base->notes[i]);
-    if (pretrained->path)
-        tdmi_record_note(record, "%s begins with %s of %s%s", network->definition.name,
+        tdmi_record_note(&session->record, "%s", base->notes[i]);
+    if (session->pretrained.path)
+        tdmi_record_note(&session->record, "%s starts with %s of %s%s",
+                         session->network.definition.name,
                          base->has_new_head ? "all but the head" : "the weights",
                          base->lineage.file, base->has_new_head ? "" : ", the last layer included");
-    report_known_pictures(pretrained, record, data);
+    report_known_pictures(session);
 }
 
-void tdmi_pretrained_raise_momentum(const struct tdmi_train_config *config,
-                                    const struct tdmi_pretrained *pretrained,
-                                    const struct tdmi_run_record *record,
-                                    const struct tdmi_train_network *network)
+void tdmi_pretrained_raise_momentum(const struct tdmi_session *session)
 {
-    if (!pretrained->path || config->keeps_statistics)
+    if (!session->pretrained.path || session->config.keeps_statistics)
         return;
-    const int n = tdmi_norms_quicken(network->graph, network->unfreeze.last, TDMI_LEAST_MOMENTUM);
-    if (n > 0 && tdmi_record_is_new(record))
-        tdmi_record_note(record,
-                         "running statistics of %d batch norms go %g of the way in a step; as slow "
-                         "as the weights say, they would not follow what is trained",
+    const int n = tdmi_norms_quicken(session->network.graph, session->network.unfreeze.last,
+                                     TDMI_LEAST_MOMENTUM);
+    if (n > 0 && tdmi_record_is_new(&session->record))
+        tdmi_record_note(&session->record,
+                         "the momentum of %d batch norms is raised to %g (PyTorch's sense): with "
+                         "that of the file, running statistics would not follow the training",
                          n, TDMI_LEAST_MOMENTUM);
 }
 
-tdm_status tdmi_network_take_stored(const struct tdmi_run_record *record,
-                                    struct tdmi_train_network *network, tdmi_arena *arena,
-                                    struct tdmi_model_file *stored, tdm_error *err)
+tdm_status tdmi_network_take_stored(struct tdmi_session *session, struct tdmi_model_file *stored,
+                                    tdm_error *err)
 {
-    if (!(tdmi_record_number(record, "learning_rate") > 0.0))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "resuming the run %s: its record does not say the learning rate",
-                        tdmi_run_path(record->run));
-    TDM_TRY(tdmi_lineage_copy(&stored->lineage, arena, &network->host.lineage, err), err,
-            "resuming the run %s", tdmi_run_path(record->run));
-    tdmi_graph_free(network->graph);
-    network->graph = stored->graph;
+    if (!(tdmi_record_number(&session->record, "learning_rate") > 0.0))
+        return TDM_FAIL(err, TDM_E_INPUT, "resuming the run %s: its record has no learning rate",
+                        tdmi_run_path(session->record.run));
+    TDM_TRY(
+        tdmi_lineage_copy(&stored->lineage, &session->arena, &session->network.host.lineage, err),
+        err, "resuming the run %s", tdmi_run_path(session->record.run));
+    tdmi_graph_free(session->network.graph);
+    session->network.graph = stored->graph;
     stored->graph = NULL;
-    take_network(network, stored->network, stored->shard, 0.0);
+    take_network(&session->network, stored->network, stored->shard, 0.0);
     return TDM_OK;
 }

@@ -21,16 +21,7 @@ struct tdmi_pretrained {
 
 /* Which file --weights means, and of which network it is where --model does not say; without both,
  * what the resumed run was started with, else published weights that are on this machine. */
-tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
-                                struct tdmi_pretrained *pretrained,
-                                struct tdmi_train_network *network, tdmi_arena *arena,
-                                tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Raises the momentum of batch norms that are trained to TDMI_LEAST_MOMENTUM at least. */
-void tdmi_pretrained_raise_momentum(const struct tdmi_train_config *config,
-                                    const struct tdmi_pretrained *pretrained,
-                                    const struct tdmi_run_record *record,
-                                    const struct tdmi_train_network *network);
-void tdmi_pretrained_report(const struct tdmi_pretrained *pretrained,
-                            const struct tdmi_run_record *record,
-                            const struct tdmi_train_data *data,
-                            const struct tdmi_train_network *network);
+void tdmi_pretrained_raise_momentum(const struct tdmi_session *session);
+void tdmi_pretrained_report(const struct tdmi_session *session);

@@ -70,24 +70,24 @@ tdm_status tdmi_record_set(const struct tdmi_run_record *record, const char *sec
     return TDM_WRAP(err, status, "recording the run's %s", section);
 }
 
-static tdm_status record_options(const struct tdmi_train_config *config,
-                                 const struct tdmi_run_record *record, tdm_error *err)
+static tdm_status record_options(const struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
-    tdmi_options_to_json(&config->options, writer, NULL);
-    TDM_TRY(tdmi_record_set(record, "options", writer, err), err, "recording what was asked for");
+    tdmi_options_to_json(&session->config.options, writer, NULL);
+    TDM_TRY(tdmi_record_set(&session->record, "options", writer, err), err,
+            "recording the options");
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_string(writer, "source", config->options.source);
+    tdm_json_string(writer, "source", session->config.options.source);
     tdm_json_object_end(writer);
-    return tdmi_record_set(record, "asked", writer, err);
+    return tdmi_record_set(&session->record, "asked", writer, err);
 }
 
-tdm_status tdmi_record_begin(const struct tdmi_train_config *config,
-                             const struct tdmi_run_record *record, tdm_error *err)
+tdm_status tdmi_record_begin(const struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(record_options(config, record, err), err, "beginning the record");
-    return TDM_WRAP(err, tdmi_run_save(record->run, TDMI_RUN_RUNNING, err), "beginning the record");
+    TDM_TRY(record_options(session, err), err, "beginning the record");
+    return TDM_WRAP(err, tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err),
+                    "beginning the record");
 }
 
 void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status)
@@ -98,28 +98,27 @@ void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status)
     (void)ignored;
 }
 
-tdm_status tdmi_record_machine(const struct tdmi_compute *compute,
-                               const struct tdmi_run_record *record, tdm_error *err)
+tdm_status tdmi_record_machine(const struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
     char device[400];
-    compute->backend->device.describe(compute->device, device, sizeof device);
+    session->compute.backend->device.describe(session->compute.device, device, sizeof device);
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "cpu", cpu.model);
     tdm_json_string(writer, "isa", cpu.isa);
-    tdm_json_string(writer, "backend", compute->backend->name);
+    tdm_json_string(writer, "backend", session->compute.backend->name);
     tdm_json_string(writer, "device", device);
-    tdm_json_integer(writer, "threads", tdmi_pool_threads(compute->pool));
-    tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&compute->needs));
-    if (!compute->backend->device.is_host) {
-        tdm_json_integer(writer, "recorded_bytes", compute->recorded_bytes);
-        tdm_json_integer(writer, "kept_rows_bytes", compute->device_feature_bytes);
+    tdm_json_integer(writer, "threads", tdmi_pool_threads(session->compute.pool));
+    tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&session->compute.needs));
+    if (!session->compute.backend->device.is_host) {
+        tdm_json_integer(writer, "recorded_bytes", session->compute.recorded_bytes);
+        tdm_json_integer(writer, "kept_rows_bytes", session->compute.device_feature_bytes);
     }
-    tdm_json_integer(writer, "world", compute->transport->world(compute->comm));
+    tdm_json_integer(writer, "world", session->compute.transport->world(session->compute.comm));
     tdm_json_object_end(writer);
-    return tdmi_record_set(record, "machine", writer, err);
+    return tdmi_record_set(&session->record, "machine", writer, err);
 }
 
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
@@ -128,8 +127,8 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_train_data *data = &session->data;
     const struct tdmi_train_network *network = &session->network;
     const struct tdmi_run_record *record = &session->record;
-    TDM_TRY(record_options(config, record, err), err, "beginning the record");
-    TDM_TRY(tdmi_record_machine(&session->compute, record, err), err, "beginning the record");
+    TDM_TRY(record_options(session, err), err, "beginning the record");
+    TDM_TRY(tdmi_record_machine(session, err), err, "beginning the record");
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", tdmi_source_path(data->source));
@@ -164,16 +163,15 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
 
 /* Reading all images may take long: a run that is stopped meanwhile is recorded, and a finished one
  * stays finished. */
-tdm_status tdmi_record_stop(const struct tdmi_train_config *config,
-                            const struct tdmi_run_record *record, tdm_error *err)
+tdm_status tdmi_record_stop(const struct tdmi_session *session, tdm_error *err)
 {
-    if (tdmi_run_found(record->run) == TDMI_RUN_FINISHED)
+    if (tdmi_run_found(session->record.run) == TDMI_RUN_FINISHED)
         return TDM_E_STOPPED;
-    if (record_options(config, record, NULL) == TDM_OK)
-        tdmi_record_end(record, TDM_E_STOPPED);
+    if (record_options(session, NULL) == TDM_OK)
+        tdmi_record_end(&session->record, TDM_E_STOPPED);
     return TDM_WRAP(err, TDM_E_STOPPED,
-                    "before its first step; %s keeps what was asked for, and --resume goes on",
-                    tdmi_run_path(record->run));
+                    "before its first step; %s keeps the options, and --resume continues",
+                    tdmi_run_path(session->record.run));
 }
 
 /* ---- the result of a finished run ------------------------------------------------------------ */

@@ -7,6 +7,8 @@
 #include "train/model/model_file.h"
 #include "train/session/config.h"
 
+struct tdmi_session;
+
 struct tdmi_run_record {
     tdmi_run *run;
     tdmi_track *track;
@@ -43,13 +45,11 @@ tdm_status tdmi_record_set(const struct tdmi_run_record *record, const char *sec
                            tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;
 /* Before long work: saves the options, so that a run that is stopped or killed resumes with them.
  */
-tdm_status tdmi_record_begin(const struct tdmi_train_config *config,
-                             const struct tdmi_run_record *record, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_record_begin(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* When that work failed. */
 void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status);
 /* Saves a run that was stopped while it was opened. TDM_E_STOPPED, with what to do. */
-tdm_status tdmi_record_stop(const struct tdmi_train_config *config,
-                            const struct tdmi_run_record *record, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_record_stop(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* Tests that the run recorded before. */
 void tdmi_record_recall_tests(const struct tdmi_run_record *record,

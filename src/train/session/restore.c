@@ -5,7 +5,7 @@
  * added in a fixed order, so any number of threads gives the same bits.
  */
 #include "base/hash/hash.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "dist/tree.h"
 #include "graph/norms.h"
 #include "graph/packed.h"
@@ -75,7 +75,7 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
     it->items = tdmi_alloc((size_t)it->n_items, sizeof *it->items);
     if (!all || !it->items) {
         tdmi_free(all);
-        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld pictures: out of memory",
+        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld images: out of memory",
                         (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
 static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
 {
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
-    TDM_TRY(tdmi_data_check_batch(&it->session->config, batch, err), err, "reading pictures");
+    TDM_TRY(tdmi_data_check_batch(&it->session->config, batch, err), err, "reading images");
     it->n = 0;
     for (int p = 0; p < batch->n; p++)
         if (batch->labels[p] >= 0)
@@ -160,14 +160,12 @@ static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, t
 static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *batch,
                                 tdm_error *err)
 {
-    const tdm_status status = gather(it, batch, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(gather(it, batch, err));
     const int shards = n_shards(it, it->n);
     if (shards == 0)
         return TDM_OK;
     TDM_TRY(tdmi_pool_run(it->session->compute.pool, shards, shard_task, it, err), err,
-            "measuring pictures");
+            "measuring images");
     tdmi_tree_sum_rows(it->rows, shards, it->width);
     for (int64_t i = 0; i < it->width; i++)
         it->totals[i] += it->rows[i];
@@ -184,20 +182,20 @@ static tdm_status stop(const struct measuring *it, tdm_error *err)
         snprintf(where, sizeof where, "epoch %d", session->progress.epoch + 1);
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request before %s, while batch norms were measured; "
-                    "--resume measures them again and goes on in %s",
+                    "--resume measures them again and continues in %s",
                     where, tdmi_run_path(session->record.run));
 }
 
 static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading pictures");
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading images");
     for (;;) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_loader_next(loader, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
             return stop(it, err);
-        TDM_TRY(status, err, "reading pictures");
+        TDM_TRY(status, err, "reading images");
         if (!batch)
             break;
         TDM_TRY(measure_batch(it, batch, err), err, "measuring batch norms");
@@ -208,7 +206,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
                                       .seconds = tdmi_record_seconds(&session->record)});
     }
     if (it->n_images == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld pictures can be read",
+        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld images can be read",
                         (long long)it->n_items);
     return TDM_OK;
 }
@@ -232,14 +230,14 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
         .cache = {.hashes = session->data.contents.hashes},
         .decoder = session->compute.decoder,
     };
-    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
+    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading images");
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                          .total = it->n_items,
                                                          .text = "measuring batch norms"});
     const tdm_status status = measure_all(it, loader, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
-        tdmi_record_note(&session->record, "batch norms are measured without a picture: %s",
+        tdmi_record_note(&session->record, "batch norms are measured without an image: %s",
                          skipped);
     tdmi_loader_close(loader);
     return status;
@@ -250,20 +248,16 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 /* On the device, through the host's arrays. */
 static tdm_status restore(const struct measuring *it, bool of_averages, tdm_error *err)
 {
-    const struct tdmi_compute *compute = &it->session->compute;
-    struct tdmi_train_network *network = &it->session->network;
+    struct tdmi_session *session = it->session;
+    struct tdmi_train_network *network = &session->network;
     struct tdmi_model_file *host = &network->host;
     const struct tdmi_values values =
         of_averages ? tdmi_values_evaluated(network) : tdmi_values_trained(network);
-    tdm_status status =
-        tdmi_values_download(compute, network, values, host->params, host->states, err);
-    if (status == TDM_OK)
-        status = compute->backend->stream.wait(compute->stream, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(tdmi_values_download(session, values, host->params, host->states, err));
+    TDMI_TRY(session->compute.backend->stream.wait(session->compute.stream, err));
     tdmi_norms_restore(network->graph, it->first, it->totals, it->n_images, host->params,
                        host->states);
-    return tdmi_values_upload(compute, network, of_averages, host->params, host->states, err);
+    return tdmi_values_upload(session, of_averages, host->params, host->states, err);
 }
 
 static tdm_status restore_all(struct measuring *it, tdm_error *err)
@@ -376,12 +370,13 @@ static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
         status = record(it, n_norms, seconds, err);
     session->record.training_seconds += seconds;
     if (status == TDM_OK)
-        tdmi_record_note(&session->record,
-                         "%d batch norms had been folded into the convolutions: means and "
-                         "variances are measured again over %lld pictures that train, in %.1f s, "
-                         "scales and shifts so that the network gives the same (logits moved by "
-                         "at most %.1g of the largest)",
-                         n_norms, (long long)it->n_images, seconds, it->moved);
+        tdmi_record_note(
+            &session->record,
+            "%d batch norms had been folded into the convolutions: means and "
+            "variances are measured again over %lld training images, in %.1f s, and scales and "
+            "shifts changed so that the network gives the same (logits moved by "
+            "at most %.1g of the largest)",
+            n_norms, (long long)it->n_images, seconds, it->moved);
     return status;
 }
 
@@ -400,8 +395,7 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
                         "the convolutions, and the backend %s cannot measure their statistics "
                         "yet; --freeze base uses them as they are",
                         session->pretrained.path, n_norms, session->compute.backend->name);
-    TDM_TRY(tdmi_record_begin(&session->config, &session->record, err), err,
-            "giving batch norms their statistics back");
+    TDM_TRY(tdmi_record_begin(session, err), err, "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
     release(&it);
     if (status != TDM_OK)

@@ -47,7 +47,7 @@ static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uin
     uint8_t *copy =
         status == TDM_OK ? tdmi_arena_alloc(&samples->arena, bytes.length_bytes, 1) : NULL;
     if (status == TDM_OK && !copy)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping a picture: out of memory");
+        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping an image: out of memory");
     if (status == TDM_OK) {
         memcpy(copy, bytes.bytes, bytes.length_bytes);
         sample->jpeg = copy;
@@ -59,24 +59,21 @@ static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uin
 }
 
 /* Reads the samples' images; an unreadable one leaves its sample without. */
-static tdm_status read_pictures(const struct tdmi_train_config *config,
-                                const struct tdmi_compute *compute,
-                                const struct tdmi_train_data *data,
-                                const struct tdmi_train_network *network, const int64_t *items,
+static tdm_status read_pictures(const struct tdmi_session *session, const int64_t *items,
                                 tdmi_samples *samples, tdm_error *err)
 {
     const struct tdmi_batch *batch;
     tdmi_loader *loader = NULL;
     const struct tdmi_loader_options options = {
-        .source = data->source,
-        .preprocess = small(network),
+        .source = session->data.source,
+        .preprocess = small(&session->network),
         .items = items,
         .n_items = samples->n,
         .batch = samples->n,
-        .threads = tdmi_pool_threads(compute->pool),
+        .threads = tdmi_pool_threads(session->compute.pool),
         .depth = 1,
         /* A cache on disk saves reading a remote source again. */
-        .cache = {.kind = config->cache, .hashes = data->contents.hashes},
+        .cache = {.kind = session->config.cache, .hashes = session->data.contents.hashes},
     };
     const size_t picture_bytes =
         (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;
@@ -102,27 +99,24 @@ static void drop_unread(tdmi_samples *samples)
     samples->n = n;
 }
 
-static tdm_status gather(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
-                         const struct tdmi_train_data *data,
-                         const struct tdmi_train_network *network, const tdmi_outcomes *outcomes,
+static tdm_status gather(const struct tdmi_session *session, const tdmi_outcomes *outcomes,
                          tdmi_samples *samples, tdm_error *err)
 {
     int64_t items[TDMI_SAMPLES_MOST];
     int n = 0;
     tdmi_samples_choose(outcomes, samples);
     for (int i = 0; i < samples->n; i++) {
-        items[n] = find_item(data, outcomes->contents[samples->samples[i].entry]);
+        items[n] = find_item(&session->data, outcomes->contents[samples->samples[i].entry]);
         if (items[n] < 0)
             continue;
         samples->samples[n] = samples->samples[i];
-        samples->samples[n].name = tdmi_source_item(data->source, items[n]).path;
+        samples->samples[n].name = tdmi_source_item(session->data.source, items[n]).path;
         n++;
     }
     samples->n = n;
     if (n == 0)
         return TDM_OK;
-    TDM_TRY(read_pictures(config, compute, data, network, items, samples, err), err,
-            "reading %d pictures again", n);
+    TDM_TRY(read_pictures(session, items, samples, err), err, "reading %d images again", n);
     drop_unread(samples);
     return TDM_OK;
 }
@@ -135,11 +129,10 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
     tdmi_outcomes outcomes;
     tdmi_samples samples = {0};
     if (!outcomes_path || !path)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample pictures: out of memory");
-    TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample pictures");
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample images: out of memory");
+    TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample images");
     tdmi_arena_init(&samples.arena, 0);
-    tdm_status status = gather(&session->config, &session->compute, &session->data,
-                               &session->network, &outcomes, &samples, err);
+    tdm_status status = gather(session, &outcomes, &samples, err);
     if (status == TDM_OK)
         status = tdmi_run_check(session->record.run, err);
     if (status == TDM_OK)
@@ -180,7 +173,7 @@ static void try_to(struct tdmi_session *session,
 
 void tdmi_session_keep_samples(struct tdmi_session *session)
 {
-    try_to(session, keep, "no sample pictures are kept for the report");
+    try_to(session, keep, "no sample images are kept for the report");
 }
 
 void tdmi_session_report(struct tdmi_session *session)

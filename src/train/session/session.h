@@ -1,7 +1,7 @@
 /*
  * A training run: a few objects with one subject each. open.c opens them top to bottom; the loop
- * (train.c) works on them. Functions take the objects that they need; those declared here need most
- * of them.
+ * (train.c) works on them. A function that needs one or two of them takes these; one that needs
+ * more takes the session.
  */
 #pragma once
 
@@ -53,18 +53,16 @@ tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session,
 tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* --batch auto: the batch size, or the largest that may be chosen, once the split is known; then
  * the choice, by memory and time. A known batch size stays. batch.c */
-void tdmi_batch_begin(struct tdmi_train_config *config, const struct tdmi_run_record *record,
-                      struct tdmi_train_data *data);
+void tdmi_batch_begin(struct tdmi_session *session);
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Images per batch-norm group of such batches. */
-int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
-                     const struct tdmi_train_network *network, int batch);
+int tdmi_batch_shard(const struct tdmi_session *session, int batch);
 /* Weights of the classes, --class-weights. trainer.c */
 tdm_status tdmi_session_weigh_classes(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Makes the plans, with smaller groups and less workspace where GPU memory is short. TDM_E_MEMORY:
  * training does not fit, also once all layers are unfrozen. memory.c */
 tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-void tdmi_memory_report(const struct tdmi_compute *compute, const struct tdmi_run_record *record);
+void tdmi_memory_report(const struct tdmi_session *session);
 /* Measures statistics of trained batch norms that were folded into convolutions. restore.c */
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Step, evaluators and optimizer, for the plans. trainer.c */
@@ -75,33 +73,23 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_open_average(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Records what the run starts with; not saved yet. record.c */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Of it the machine and its memory, which are known better at the end. */
-tdm_status tdmi_record_machine(const struct tdmi_compute *compute,
-                               const struct tdmi_run_record *record, tdm_error *err) TDM_MUST_USE;
+/* Record the machine and its memory, again at the end, when they are known better. */
+tdm_status tdmi_record_machine(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Before an epoch: moves the freeze point if it is time. unfreeze.c */
 tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* At the end: reports layers that were never unfrozen. unfreeze.c */
-void tdmi_network_report_left(const struct tdmi_train_config *config,
-                              const struct tdmi_run_record *record,
-                              const struct tdmi_train_network *network);
+void tdmi_network_report_left(const struct tdmi_session *session);
 
 /* limits.c: is a limit reached inside an epoch? Any limit, after so many complete epochs? */
-bool tdmi_limits_is_cut(const struct tdmi_train_config *config,
-                        const struct tdmi_run_record *record);
-bool tdmi_limits_is_done(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record,
-                         const struct tdmi_train_network *network, int epochs);
+bool tdmi_limits_is_cut(const struct tdmi_session *session);
+bool tdmi_limits_is_done(const struct tdmi_session *session, int epochs);
 /* Is nothing left to train or to validate? */
-bool tdmi_limits_is_over(const struct tdmi_train_config *config,
-                         const struct tdmi_run_record *record,
-                         const struct tdmi_train_network *network);
+bool tdmi_limits_is_over(const struct tdmi_session *session);
 /* The limit that ended the training; the first, where several were reached at once. */
-const char *tdmi_limits_ended_by(const struct tdmi_train_config *config,
-                                 const struct tdmi_run_record *record,
-                                 const struct tdmi_train_network *network);
+const char *tdmi_limits_ended_by(const struct tdmi_session *session);
 
 /* One pass over a part of the split, with the weights that the evaluator holds: fills outcomes, and
  * skipped with the number of unreadable images. A requested stop ends it early. evaluation.c */
@@ -124,7 +112,7 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
 /* The feed of that part. input.c */
 tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed,
                                   tdm_error *err) TDM_MUST_USE;
-/* What to do next. advice.c */
+/* Advise the next step. advice.c */
 void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result);
 /* Writes samples.safetensors, and report.html once the result is recorded. A failure is reported
  * and ends nothing. samples.c */

@@ -28,8 +28,8 @@ static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
         best.graph->state_values != graph->state_values)
         status = TDM_FAIL(err, TDM_E_INPUT, "%s holds another network than the run's", path);
     else
-        status = tdmi_values_upload(&session->compute, network, network->mean_params != NULL,
-                                    best.params, best.states, err);
+        status = tdmi_values_upload(session, network->mean_params != NULL, best.params, best.states,
+                                    err);
     tdmi_model_file_release(&best);
     return TDM_WRAP(err, status, "placing the best weights");
 }
@@ -48,8 +48,8 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
             err, "testing");
     if (tdm_stop_is_requested())
         return TDM_FAIL(err, TDM_E_STOPPED,
-                        "training was over, and the test was stopped on request; --resume judges "
-                        "it and ends");
+                        "training was over, and the test was stopped on request; --resume runs the "
+                        "test and ends");
     tdmi_data_report_skipped(&session->record, feed);
     TDM_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err), err,
             "testing");
@@ -64,9 +64,9 @@ static void keep_before(const struct tdmi_run_record *record, tdm_score before, 
                         struct tdm_train_result *result)
 {
     tdmi_record_note(record,
-                     "the test was judged before, after epoch %d, and now other weights are "
-                     "the best: choosing between the two numbers makes the better one "
-                     "optimistic, so the result keeps both",
+                     "the test was evaluated before, after epoch %d, and now other weights are the "
+                     "best: choosing between the two numbers makes the better one optimistic, so "
+                     "the result keeps both",
                      best_before);
     if (result->n_tests_before < TDM_TESTS_BEFORE)
         result->tests_before[result->n_tests_before++] =

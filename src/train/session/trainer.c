@@ -4,6 +4,7 @@
  * scaled.
  */
 #include "train/session/trainer.h"
+#include "base/scope.h"
 #include "train/session/memory.h"
 #include "train/session/session.h"
 
@@ -15,45 +16,42 @@ static const struct tdmi_loss_scale first_scale = {.scale = 65536.0f};
 
 /* ---- the loss scale -------------------------------------------------------------------------- */
 
-tdm_status tdmi_trainer_open_scale(const struct tdmi_train_config *config,
-                                   const struct tdmi_compute *compute, struct tdmi_trainer *trainer,
-                                   struct tdmi_progress *progress, tdm_error *err)
+tdm_status tdmi_trainer_open_scale(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_memory_table *memory = &compute->backend->memory;
-    struct tdmi_loss_scale *scale = &progress->loss_scale;
-    if (config->storage != TDMI_DTYPE_F16)
+    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
+    struct tdmi_loss_scale *scale = &session->progress.loss_scale;
+    if (session->config.storage != TDMI_DTYPE_F16)
         return TDM_OK;
     if (!(scale->scale > 0.0f))
         *scale = first_scale;
-    if (!trainer->loss_scale)
-        trainer->loss_scale = memory->alloc(compute->device, sizeof *scale);
-    if (!trainer->loss_scale)
+    if (!session->trainer.loss_scale)
+        session->trainer.loss_scale = memory->alloc(session->compute.device, sizeof *scale);
+    if (!session->trainer.loss_scale)
         return TDM_FAIL(err, TDM_E_MEMORY, "the scale of gradients: out of the device's memory");
-    TDM_TRY(memory->upload(compute->stream, trainer->loss_scale, scale, sizeof *scale, err), err,
-            "placing the scale of gradients");
-    return compute->backend->stream.wait(compute->stream, err);
+    TDM_TRY(memory->upload(session->compute.stream, session->trainer.loss_scale, scale,
+                           sizeof *scale, err),
+            err, "placing the scale of gradients");
+    return session->compute.backend->stream.wait(session->compute.stream, err);
 }
 
-tdm_status tdmi_trainer_fetch_scale(const struct tdmi_compute *compute,
-                                    const struct tdmi_trainer *trainer,
-                                    struct tdmi_progress *progress, tdm_error *err)
+tdm_status tdmi_trainer_fetch_scale(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_loss_scale *scale = &progress->loss_scale;
-    if (!trainer->loss_scale)
+    struct tdmi_loss_scale *scale = &session->progress.loss_scale;
+    if (!session->trainer.loss_scale)
         return TDM_OK;
     return TDM_WRAP(err,
-                    compute->backend->memory.download(compute->stream, scale, trainer->loss_scale,
-                                                      sizeof *scale, err),
+                    session->compute.backend->memory.download(session->compute.stream, scale,
+                                                              session->trainer.loss_scale,
+                                                              sizeof *scale, err),
                     "fetching the scale of gradients");
 }
 
-void tdmi_trainer_report_skipped(const struct tdmi_run_record *record,
-                                 const struct tdmi_trainer *trainer)
+void tdmi_trainer_report_skipped(const struct tdmi_session *session)
 {
-    const struct tdmi_progress *progress = record->progress;
+    const struct tdmi_progress *progress = session->record.progress;
     const struct tdmi_loss_scale *scale = &progress->loss_scale;
-    if (trainer->loss_scale && scale->n_left_out > 0)
-        tdmi_record_note(record,
+    if (session->trainer.loss_scale && scale->n_left_out > 0)
+        tdmi_record_note(&session->record,
                          "--precision f16: %lld of %lld steps were left out, their gradients were "
                          "not finite (the last scale is %g)",
                          (long long)scale->n_left_out, (long long)progress->step,
@@ -62,33 +60,29 @@ void tdmi_trainer_report_skipped(const struct tdmi_run_record *record,
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
-int64_t tdmi_trainer_began(const struct tdmi_train_data *data,
-                           const struct tdmi_train_network *network,
-                           const struct tdmi_progress *progress)
+int64_t tdmi_trainer_began(const struct tdmi_session *session)
 {
-    return data->steps_per_epoch * tdmi_unfreeze_began(&network->unfreeze, network->graph,
-                                                       progress->epoch, network->first_trained);
+    return session->data.steps_per_epoch *
+           tdmi_unfreeze_began(&session->network.unfreeze, session->network.graph,
+                               session->progress.epoch, session->network.first_trained);
 }
 
-tdm_status tdmi_trainer_upload(const struct tdmi_compute *compute,
-                               const struct tdmi_train_network *network,
-                               const struct tdmi_trainer *trainer, tdm_error *err)
+tdm_status tdmi_trainer_upload(const struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_model_file *host = &network->host;
-    const size_t bytes = sizeof(float) * (size_t)network->graph->param_values;
-    for (int i = 0; i < trainer->optimizer->n_slots; i++)
-        TDM_TRY(compute->backend->memory.upload(compute->stream, trainer->slots[i], host->slots[i],
-                                                bytes, err),
+    const struct tdmi_model_file *host = &session->network.host;
+    const size_t bytes = sizeof(float) * (size_t)session->network.graph->param_values;
+    for (int i = 0; i < session->trainer.optimizer->n_slots; i++)
+        TDM_TRY(session->compute.backend->memory.upload(
+                    session->compute.stream, session->trainer.slots[i], host->slots[i], bytes, err),
                 err, "placing the optimizer's state");
-    return tdmi_values_upload(compute, network, false, host->params, host->states, err);
+    return tdmi_values_upload(session, false, host->params, host->states, err);
 }
 
 tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     const size_t bytes = sizeof(float) * (size_t)session->network.graph->param_values;
-    if (progress->step == 0 ||
-        tdmi_trainer_began(&session->data, &session->network, progress) != progress->step)
+    if (progress->step == 0 || tdmi_trainer_began(session) != progress->step)
         return TDM_OK;
     progress->epochs_since_best = 0; /* of other weights */
     for (int i = 0; i < session->trainer.optimizer->n_slots; i++) {
@@ -102,47 +96,44 @@ tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error 
 }
 
 /* --layer-decay: the rate falls with the depth below the head. */
-static tdm_status scale_rates(const struct tdmi_train_config *config,
-                              const struct tdmi_train_network *network,
-                              struct tdmi_trainer *trainer, tdmi_arena *arena, tdm_error *err)
+static tdm_status scale_rates(struct tdmi_session *session, tdm_error *err)
 {
-    const tdmi_graph *graph = network->graph;
-    const double decay = config->options.layer_decay;
+    const tdmi_graph *graph = session->network.graph;
+    const double decay = session->config.options.layer_decay;
     if (!(decay < 1.0))
         return TDM_OK;
-    if (!trainer->rate_parts)
-        trainer->rate_parts =
-            tdmi_arena_alloc(arena, (size_t)graph->n_params, sizeof *trainer->rate_parts);
-    if (!trainer->rate_parts)
+    if (!session->trainer.rate_parts)
+        session->trainer.rate_parts = tdmi_arena_alloc(&session->arena, (size_t)graph->n_params,
+                                                       sizeof *session->trainer.rate_parts);
+    if (!session->trainer.rate_parts)
         return TDM_FAIL(err, TDM_E_MEMORY, "rates of %d tensors: out of memory", graph->n_params);
     for (int i = 0; i < graph->n_nodes; i++)
         for (int j = 0; j < graph->nodes[i].n_params; j++)
-            trainer->rate_parts[graph->nodes[i].first_param + j] =
-                (float)pow(decay, tdmi_freeze_depth(graph, network->head, i));
-    tdmi_update_scale(trainer->update, trainer->rate_parts);
+            session->trainer.rate_parts[graph->nodes[i].first_param + j] =
+                (float)pow(decay, tdmi_freeze_depth(graph, session->network.head, i));
+    tdmi_update_scale(session->trainer.update, session->trainer.rate_parts);
     return TDM_OK;
 }
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
-struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_train_config *config,
-                                                   const struct tdmi_train_data *data,
-                                                   const struct tdmi_trainer *trainer)
+struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_session *session)
 {
     return (struct tdmi_step_options){
-        .max_batch = data->max_batch,
-        .class_weights = trainer->class_weights,
-        .can_mix = tdmi_augment_has_mix(&config->augment),
-        .shares_statistics = config->shares_statistics,
-        .loss_scale = trainer->loss_scale,
+        .max_batch = session->data.max_batch,
+        .class_weights = session->trainer.class_weights,
+        .can_mix = tdmi_augment_has_mix(&session->config.augment),
+        .shares_statistics = session->config.shares_statistics,
+        .loss_scale = session->trainer.loss_scale,
     };
 }
 
-void tdmi_trainer_note_recorded(struct tdmi_compute *compute, const struct tdmi_trainer *trainer)
+void tdmi_trainer_note_recorded(struct tdmi_session *session)
 {
-    const int64_t bytes = trainer->step ? tdmi_step_recorded_bytes(trainer->step) : 0;
-    if (bytes > compute->recorded_bytes)
-        compute->recorded_bytes = bytes;
+    const int64_t bytes =
+        session->trainer.step ? tdmi_step_recorded_bytes(session->trainer.step) : 0;
+    if (bytes > session->compute.recorded_bytes)
+        session->compute.recorded_bytes = bytes;
 }
 
 /* Balanced weights: images / (classes · images of the class). */
@@ -174,8 +165,8 @@ static tdm_status open_evaluators(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_evaluator_open(network->evaluation_plan, compute->device, compute->pool,
                                 session->data.max_batch, &evaluation->evaluator, err),
             err, "preparing validation");
-    TDM_TRY(tdmi_plans_make_test(&session->config, compute, network, compute->device,
-                                 compute->most_workspace, &network->test_plan, err),
+    TDM_TRY(tdmi_plans_make_test(session, compute->device, compute->most_workspace,
+                                 &network->test_plan, err),
             err, "preparing the model's self-test");
     if (network->test_plan)
         TDM_TRY(tdmi_evaluator_open(network->test_plan, compute->device, compute->pool, 1,
@@ -189,14 +180,11 @@ tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *er
     const struct tdmi_compute *compute = &session->compute;
     const struct tdmi_train_network *network = &session->network;
     struct tdmi_trainer *trainer = &session->trainer;
-    const struct tdmi_step_options step =
-        tdmi_trainer_step_options(&session->config, &session->data, trainer);
+    const struct tdmi_step_options step = tdmi_trainer_step_options(session);
     TDM_TRY(tdmi_step_open(network->train_plan, compute->device, compute->pool, &step,
                            &trainer->step, err),
             err, "preparing training");
-    const tdm_status status = open_evaluators(session, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(open_evaluators(session, err));
     TDM_TRY(tdmi_update_open(network->graph, network->first_trained, compute->backend,
                              compute->device, trainer->optimizer, compute->pool, network->params,
                              network->states, trainer->slots, &trainer->update, err),
@@ -207,36 +195,35 @@ tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *er
         tdmi_update_loss_scale(trainer->update, trainer->loss_scale);
     if (tdmi_compute_queues(compute))
         tdmi_update_use_stream(trainer->update, tdmi_step_stream(trainer->step));
-    return scale_rates(&session->config, network, trainer, &session->arena, err);
+    return scale_rates(session, err);
 }
 
-void tdmi_trainer_release(const struct tdmi_compute *compute, struct tdmi_trainer *trainer)
+void tdmi_trainer_release(struct tdmi_session *session)
 {
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
-        if (trainer->slots[i])
-            compute->backend->memory.free(compute->device, trainer->slots[i]);
-    if (trainer->loss_scale)
-        compute->backend->memory.free(compute->device, trainer->loss_scale);
+        if (session->trainer.slots[i])
+            session->compute.backend->memory.free(session->compute.device,
+                                                  session->trainer.slots[i]);
+    if (session->trainer.loss_scale)
+        session->compute.backend->memory.free(session->compute.device, session->trainer.loss_scale);
 }
 
-/* ---- averages of weights --------------------------------------------------------------------- */
+/* ---- averages of weights (--ema) ---------------------------------------------------------- */
 
-/* --ema: averages of weights and running statistics, updated after every step. They are evaluated
- * and kept, so a model file holds them as its weights; a checkpoint holds the trained values too.
- */
-static tdm_status reserve_averages(const struct tdmi_compute *compute,
-                                   struct tdmi_train_network *network, tdmi_arena *arena,
-                                   tdm_error *err)
+/* Updated after every step, evaluated and kept, so a model file holds them as its weights; a
+ * checkpoint holds the trained values too. */
+static tdm_status reserve_averages(struct tdmi_session *session, tdm_error *err)
 {
-    const size_t params = (size_t)network->graph->param_values;
-    const size_t states = (size_t)network->graph->state_values + 1;
-    const struct tdmi_memory_table *memory = &compute->backend->memory;
-    struct tdmi_model_file *host = &network->host;
-    network->mean_params = memory->alloc(compute->device, sizeof(float) * params);
-    network->mean_states = memory->alloc(compute->device, sizeof(float) * states);
-    host->raw_params = tdmi_arena_alloc(arena, params, sizeof(float));
-    host->raw_states = tdmi_arena_alloc(arena, states, sizeof(float));
-    if (!network->mean_params || !network->mean_states || !host->raw_params || !host->raw_states)
+    const size_t params = (size_t)session->network.graph->param_values;
+    const size_t states = (size_t)session->network.graph->state_values + 1;
+    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
+    struct tdmi_model_file *host = &session->network.host;
+    session->network.mean_params = memory->alloc(session->compute.device, sizeof(float) * params);
+    session->network.mean_states = memory->alloc(session->compute.device, sizeof(float) * states);
+    host->raw_params = tdmi_arena_alloc(&session->arena, params, sizeof(float));
+    host->raw_states = tdmi_arena_alloc(&session->arena, states, sizeof(float));
+    if (!session->network.mean_params || !session->network.mean_states || !host->raw_params ||
+        !host->raw_states)
         return TDM_FAIL(err, TDM_E_MEMORY, "reserving averages of %zu parameters: out of memory",
                         params);
     return TDM_OK;
@@ -245,20 +232,17 @@ static tdm_status reserve_averages(const struct tdmi_compute *compute,
 /* The averages start as the values on the host: the first weights, or a checkpoint's averages. */
 static tdm_status fill_averages(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_compute *compute = &session->compute;
-    struct tdmi_train_network *network = &session->network;
-    const struct tdmi_model_file *host = &network->host, *resumed = session->resumed;
+    const struct tdmi_model_file *host = &session->network.host, *resumed = session->resumed;
     if (resumed && !resumed->raw_params)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "the checkpoint of %s has no averages of weights, which --ema goes on with",
+                        "the checkpoint of %s has no averages of weights, which --ema continues",
                         tdmi_run_path(session->record.run));
-    TDM_TRY(reserve_averages(compute, network, &session->arena, err), err, "preparing averages");
-    TDM_TRY(tdmi_values_upload(compute, network, true, host->params, host->states, err), err,
+    TDM_TRY(reserve_averages(session, err), err, "preparing averages");
+    TDM_TRY(tdmi_values_upload(session, true, host->params, host->states, err), err,
             "preparing averages");
     if (resumed)
-        TDM_TRY(tdmi_values_upload(compute, network, false, resumed->raw_params,
-                                   resumed->raw_states, err),
-                err, "going on beside averages");
+        TDM_TRY(tdmi_values_upload(session, false, resumed->raw_params, resumed->raw_states, err),
+                err, "resuming the weights beside the averages");
     return TDM_OK;
 }
 

@@ -1,5 +1,6 @@
 /*
- * What changes the weights: the step, the optimizer and its state, rates of layers, the loss scale.
+ * All that changes the weights: the step, the optimizer and its state, rates of layers, the loss
+ * scale.
  */
 #pragma once
 
@@ -17,31 +18,20 @@ struct tdmi_trainer {
     float *class_weights; /* by class; NULL: 1 */
 };
 
-void tdmi_trainer_release(const struct tdmi_compute *compute, struct tdmi_trainer *trainer);
+void tdmi_trainer_release(struct tdmi_session *session);
 
-struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_train_config *config,
-                                                   const struct tdmi_train_data *data,
-                                                   const struct tdmi_trainer *trainer);
+struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_session *session);
 /* The step that the optimizer was last reset before; 0: never. */
-int64_t tdmi_trainer_began(const struct tdmi_train_data *data,
-                           const struct tdmi_train_network *network,
-                           const struct tdmi_progress *progress);
+int64_t tdmi_trainer_began(const struct tdmi_session *session);
 
 /* Copies the host's weights and optimizer state to the device. */
-tdm_status tdmi_trainer_upload(const struct tdmi_compute *compute,
-                               const struct tdmi_train_network *network,
-                               const struct tdmi_trainer *trainer, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_trainer_upload(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* The loss scale of f16: sets it as progress says, fetches it for a checkpoint, reports the steps
  * whose gradients were not finite. */
-tdm_status tdmi_trainer_open_scale(const struct tdmi_train_config *config,
-                                   const struct tdmi_compute *compute, struct tdmi_trainer *trainer,
-                                   struct tdmi_progress *progress, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_trainer_fetch_scale(const struct tdmi_compute *compute,
-                                    const struct tdmi_trainer *trainer,
-                                    struct tdmi_progress *progress, tdm_error *err) TDM_MUST_USE;
-void tdmi_trainer_report_skipped(const struct tdmi_run_record *record,
-                                 const struct tdmi_trainer *trainer);
+tdm_status tdmi_trainer_open_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_trainer_fetch_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_trainer_report_skipped(const struct tdmi_session *session);
 
 /* Notes how much GPU memory recordings of the step have taken. */
-void tdmi_trainer_note_recorded(struct tdmi_compute *compute, const struct tdmi_trainer *trainer);
+void tdmi_trainer_note_recorded(struct tdmi_session *session);

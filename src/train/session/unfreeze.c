@@ -9,42 +9,43 @@
 /* ---- where it is ----------------------------------------------------------------------------- */
 
 /* A checkpoint's graph does not name the head, so the record does. */
-static void take_recorded_freeze_point(const struct tdmi_train_config *config,
-                                       const struct tdmi_run_record *record,
-                                       struct tdmi_train_network *network)
+static void take_recorded_freeze_point(struct tdmi_session *session)
 {
-    const int n = network->graph->n_nodes;
-    const int64_t first = tdmi_record_integer(record, "first_trained", 0);
-    const int64_t last = tdmi_record_integer(record, "thaws_to", first);
-    const int64_t head = tdmi_record_integer(record, "head", 0);
-    network->unfreeze.first = first > 0 && first < n ? (int)first : 0;
-    network->unfreeze.last = last > 0 && last < network->unfreeze.first ? (int)last : 0;
-    if (config->options.unfreeze == 0)
-        network->unfreeze.last = network->unfreeze.first;
-    network->head = head > 0 && head < n ? (int)head : tdmi_freeze_head(network->graph);
+    const int n = session->network.graph->n_nodes;
+    const int64_t first = tdmi_record_integer(&session->record, "first_trained", 0);
+    const int64_t last = tdmi_record_integer(&session->record, "thaws_to", first);
+    const int64_t head = tdmi_record_integer(&session->record, "head", 0);
+    session->network.unfreeze.first = first > 0 && first < n ? (int)first : 0;
+    session->network.unfreeze.last =
+        last > 0 && last < session->network.unfreeze.first ? (int)last : 0;
+    if (session->config.options.unfreeze == 0)
+        session->network.unfreeze.last = session->network.unfreeze.first;
+    session->network.head =
+        head > 0 && head < n ? (int)head : tdmi_freeze_head(session->network.graph);
 }
 
 /* Refuses options about trained layers before the head where there are none. */
-static tdm_status check_idle(const struct tdmi_train_config *config,
-                             const struct tdmi_train_network *network, tdm_error *err)
+static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdm_train_options *options = &config->options;
-    const int n_norms = tdmi_norms_count(network->graph, 0);
-    if (config->keeps_statistics && tdmi_norms_count(network->graph, network->unfreeze.last) == 0)
+    const struct tdm_train_options *options = &session->config.options;
+    const int n_norms = tdmi_norms_count(session->network.graph, 0);
+    if (session->config.keeps_statistics &&
+        tdmi_norms_count(session->network.graph, session->network.unfreeze.last) == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --bn frozen is about batch norms that are trained, and of the %d "
                         "of %s none is (--freeze %s); leave it out, or freeze less",
-                        n_norms, network->definition.name, options->freeze);
-    if (config->shares_statistics && n_norms == 0)
+                        n_norms, session->network.definition.name, options->freeze);
+    if (session->config.shares_statistics && n_norms == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --bn batch is about batch norms, and %s has none; leave it out",
-                        network->definition.name);
-    if (config->shares_statistics && tdmi_norms_count(network->graph, network->unfreeze.last) == 0)
+                        session->network.definition.name);
+    if (session->config.shares_statistics &&
+        tdmi_norms_count(session->network.graph, session->network.unfreeze.last) == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --bn batch is about batch norms that are trained, and of the %d of "
                         "%s none is (--freeze %s); leave it out, or freeze less",
-                        n_norms, network->definition.name, options->freeze);
-    if (options->layer_decay < 1.0 && network->unfreeze.last >= network->head)
+                        n_norms, session->network.definition.name, options->freeze);
+    if (options->layer_decay < 1.0 && session->network.unfreeze.last >= session->network.head)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --layer-decay is %g, but no layer before the head is trained "
                         "(--freeze %s); leave it out, or freeze less",
@@ -52,47 +53,46 @@ static tdm_status check_idle(const struct tdmi_train_config *config,
     return TDM_OK;
 }
 
-static tdm_status choose_freeze_point(const struct tdmi_train_config *config,
-                                      const struct tdmi_pretrained *pretrained,
-                                      struct tdmi_train_network *network, tdm_error *err)
+static tdm_status choose_freeze_point(struct tdmi_session *session, tdm_error *err)
 {
-    const char *word = config->options.freeze;
-    const bool unfreezes = config->options.unfreeze > 0;
-    if (config->is_freeze_auto)
-        word = pretrained->path && pretrained->import.has_new_head && !unfreezes ? "base" : "none";
-    TDM_TRY(tdmi_freeze_point(network->graph, word, &network->unfreeze.last, err), err,
-            "option --freeze");
-    network->head = tdmi_freeze_head(network->graph);
-    network->unfreeze.first = unfreezes ? network->head : network->unfreeze.last;
-    if (unfreezes && network->unfreeze.last >= network->unfreeze.first)
+    const char *word = session->config.options.freeze;
+    const bool unfreezes = session->config.options.unfreeze > 0;
+    if (session->config.is_freeze_auto)
+        word = session->pretrained.path && session->pretrained.import.has_new_head && !unfreezes
+                   ? "base"
+                   : "none";
+    TDM_TRY(tdmi_freeze_point(session->network.graph, word, &session->network.unfreeze.last, err),
+            err, "option --freeze");
+    session->network.head = tdmi_freeze_head(session->network.graph);
+    session->network.unfreeze.first =
+        unfreezes ? session->network.head : session->network.unfreeze.last;
+    if (unfreezes && session->network.unfreeze.last >= session->network.unfreeze.first)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
-                        config->options.freeze);
+                        "option --unfreeze: --freeze %s leaves nothing before the head to unfreeze",
+                        session->config.options.freeze);
     return TDM_OK;
 }
 
 /* Without a checkpoint the graph is built again, and another version of tandem may number its nodes
  * differently: the recorded freeze point would then be another layer. */
-static tdm_status check_recorded_freeze_point(const struct tdmi_train_config *config,
-                                              const struct tdmi_run_record *record,
-                                              const struct tdmi_train_network *network,
-                                              tdm_error *err)
+static tdm_status check_recorded_freeze_point(const struct tdmi_session *session, tdm_error *err)
 {
-    const int64_t first = tdmi_record_integer(record, "first_trained", 0);
-    const int64_t last = tdmi_record_integer(record, "thaws_to", first);
-    const int64_t head = tdmi_record_integer(record, "head", network->head);
-    if (first == network->unfreeze.first && head == network->head &&
-        (config->options.unfreeze == 0 || last == network->unfreeze.last))
+    const int64_t first = tdmi_record_integer(&session->record, "first_trained", 0);
+    const int64_t last = tdmi_record_integer(&session->record, "thaws_to", first);
+    const int64_t head = tdmi_record_integer(&session->record, "head", session->network.head);
+    if (first == session->network.unfreeze.first && head == session->network.head &&
+        (session->config.options.unfreeze == 0 || last == session->network.unfreeze.last))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_INPUT,
                     "resuming the run %s: tandem %s began it with node %lld as the first that is "
                     "trained (in the end %lld, head %lld), and this tandem %s would with %d (%d, "
                     "%d); there is no checkpoint in it yet, so nothing is lost: another -o begins "
                     "anew",
-                    tdmi_run_path(record->run),
-                    tdm_json_as_string(tdmi_run_recorded(record->run, "tandem"), "?"),
+                    tdmi_run_path(session->record.run),
+                    tdm_json_as_string(tdmi_run_recorded(session->record.run, "tandem"), "?"),
                     (long long)first, (long long)last, (long long)head, tdm_version(),
-                    network->unfreeze.first, network->unfreeze.last, network->head);
+                    session->network.unfreeze.first, session->network.unfreeze.last,
+                    session->network.head);
 }
 
 tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session, tdm_error *err)
@@ -108,26 +108,24 @@ tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session, tdm_erro
     network->unfreeze.every = config->options.unfreeze;
     network->unfreeze.layers = config->options.unfreeze_layers;
     if (has_checkpoint)
-        take_recorded_freeze_point(config, record, network);
+        take_recorded_freeze_point(session);
     else
-        status = choose_freeze_point(config, &session->pretrained, network, err);
+        status = choose_freeze_point(session, err);
     if (status == TDM_OK && is_recorded && !has_checkpoint)
-        status = check_recorded_freeze_point(config, record, network, err);
+        status = check_recorded_freeze_point(session, err);
     else if (status == TDM_OK && !is_recorded)
-        status = check_idle(config, network, err);
+        status = check_idle(session, err);
     network->first_trained = network->unfreeze.first;
     return status;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-int tdmi_network_final_freeze_point(const struct tdmi_train_config *config,
-                                    const struct tdmi_train_data *data,
-                                    const struct tdmi_train_network *network)
+int tdmi_network_final_freeze_point(const struct tdmi_session *session)
 {
     return tdmi_unfreeze_final_point(
-        &network->unfreeze, network->graph,
-        tdmi_rates_total_epochs(&config->options, data->steps_per_epoch));
+        &session->network.unfreeze, session->network.graph,
+        tdmi_rates_total_epochs(&session->config.options, session->data.steps_per_epoch));
 }
 
 int tdmi_network_layers_left(const struct tdmi_train_network *network)
@@ -135,41 +133,40 @@ int tdmi_network_layers_left(const struct tdmi_train_network *network)
     return tdmi_freeze_layers(network->graph, network->unfreeze.last, network->first_trained);
 }
 
-void tdmi_network_report_unfreezing(const struct tdmi_train_config *config,
-                                    const struct tdmi_run_record *record,
-                                    const struct tdmi_train_data *data,
-                                    const struct tdmi_train_network *network)
+void tdmi_network_report_unfreezing(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &config->options;
-    const double total = tdmi_rates_total_epochs(options, data->steps_per_epoch);
+    const struct tdm_train_options *options = &session->config.options;
+    const double total = tdmi_rates_total_epochs(options, session->data.steps_per_epoch);
     if (options->unfreeze == 0 || !(total > 0.0))
         return;
-    const int freeze_point = tdmi_network_final_freeze_point(config, data, network);
-    const int n_left = tdmi_freeze_layers(network->graph, network->unfreeze.last, freeze_point);
+    const int freeze_point = tdmi_network_final_freeze_point(session);
+    const int n_left =
+        tdmi_freeze_layers(session->network.graph, session->network.unfreeze.last, freeze_point);
     if (n_left > 0)
-        tdmi_record_note(
-            record,
-            "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs%s",
-            options->unfreeze_layers,
-            tdmi_freeze_layers(network->graph, network->unfreeze.last, network->unfreeze.first),
-            tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
-            tdmi_stopping_patience(options) > 0
-                ? "; --patience counts from the last move, so it ends nothing"
-                : "");
+        tdmi_record_note(&session->record,
+                         "--unfreeze-layers %d: of %d layers before the head %d are unfrozen "
+                         "within these epochs%s",
+                         options->unfreeze_layers,
+                         tdmi_freeze_layers(session->network.graph, session->network.unfreeze.last,
+                                            session->network.unfreeze.first),
+                         tdmi_freeze_layers(session->network.graph, freeze_point,
+                                            session->network.unfreeze.first),
+                         tdmi_stopping_patience(options) > 0
+                             ? "; --patience counts from the last move, so it has no effect"
+                             : "");
 }
 
-void tdmi_network_report_left(const struct tdmi_train_config *config,
-                              const struct tdmi_run_record *record,
-                              const struct tdmi_train_network *network)
+void tdmi_network_report_left(const struct tdmi_session *session)
 {
-    const struct tdmi_progress *progress = record->progress;
-    const int n_left = tdmi_network_layers_left(network);
+    const struct tdmi_progress *progress = session->record.progress;
+    const int n_left = tdmi_network_layers_left(&session->network);
     if (n_left > 0)
-        tdmi_record_note(record,
+        tdmi_record_note(&session->record,
                          "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
-                         "head never thawed",
-                         config->options.unfreeze, progress->epoch + (progress->position > 0),
-                         tdmi_limits_ended_by(config, record, network), n_left);
+                         "head were never unfrozen",
+                         session->config.options.unfreeze,
+                         progress->epoch + (progress->position > 0), tdmi_limits_ended_by(session),
+                         n_left);
 }
 
 tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
@@ -182,9 +179,9 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
     if (freeze_point == network->first_trained || progress->position > 0)
         return TDM_OK;
     /* Opening again may take long, and overwrites the host's copy of the best weights. */
-    TDM_TRY(tdmi_session_checkpoint(session, err), err, "before thawing");
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "before unfreezing");
     network->first_trained = freeze_point;
-    TDM_TRY(tdmi_session_open_again(session, err), err, "thawing before epoch %d",
+    TDM_TRY(tdmi_session_open_again(session, err), err, "unfreezing before epoch %d",
             progress->epoch + 1);
     tdmi_record_note(&session->record,
                      "%d layers before the head are trained from here on, learning rate %g before "
@@ -192,7 +189,7 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
                      tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
                      config->unfrozen_rate > 0.0 ? config->unfrozen_rate
                                                  : config->rates.learning_rate,
-                     freeze_point > 0 ? "; the frozen part is computed in every epoch" : "");
-    tdmi_network_report_norms(config, &session->record, network);
+                     freeze_point > 0 ? "; the frozen layers are computed in every epoch" : "");
+    tdmi_network_report_norms(session);
     return TDM_OK;
 }

@@ -1,20 +1,18 @@
-/*
- * Two ways to the same batches.
- */
+/* Batches from a loader or from stored feature rows. */
 #include "train/step/feed.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <string.h>
 
-/* A batch that was asked for and not handed out yet, or why there is none. */
+/* A batch that was requested and not returned yet, or the error. */
 struct ahead {
-    bool is_asked;
+    bool is_requested;
     tdm_status status;
     const struct tdmi_batch *batch;
     tdm_error why;
 };
 
-/* What the batch before it points to, but for pictures. */
+/* Copies of the arrays of the current batch, except images: its slot is reused meanwhile. */
 struct kept {
     int room; /* positions */
     int32_t *labels;
@@ -24,20 +22,20 @@ struct kept {
 
 struct tdmi_feed {
     tdmi_loader *loader;        /* NULL: rows */
-    struct tdmi_batch shown[2]; /* the last one, and the one ahead of it */
-    int last;
+    struct tdmi_batch shown[2]; /* the current batch and the next one */
+    int last;                   /* index of the one returned last */
     struct ahead ahead;
     struct kept kept;
     struct tdmi_feed_rows rows;
     uint32_t epoch;
     int64_t position;
-    struct tdmi_batch batch; /* of rows; its arrays hold rows.batch samples */
+    struct tdmi_batch batch; /* of rows; arrays have room for rows.batch samples */
     float *values;
     int32_t *labels;
     int64_t *items;
-    tdmi_feature_table *there; /* NULL: rows are not kept on a device */
-    int64_t *numbers; /* in it, by place in the subset and view; -1: it was not asked for yet */
-    int64_t *named;   /* of the batch */
+    tdmi_feature_table *table; /* NULL: rows are not kept on a device */
+    int64_t *numbers; /* of rows in the table, by index in the subset and view; -1: not added yet */
+    int64_t *named;   /* numbers of the batch's rows */
 };
 
 static void release(struct kept *kept)
@@ -49,37 +47,27 @@ static void release(struct kept *kept)
     *kept = (struct kept){0};
 }
 
-static tdm_status refuse(tdmi_feed *feed, tdm_error *err)
-{
-    tdmi_feed_close(feed);
-    return TDM_FAIL(err, TDM_E_MEMORY, "preparing to feed the training: out of memory");
-}
+TDMI_POINTER_RELEASE(tdmi_feed, tdmi_feed_close)
 
 tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed, tdm_error *err)
 {
-    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
-    if (!made) {
+    const tdm_status status = TDMI_NEW(*feed, 1, err);
+    if (status == TDM_OK)
+        (*feed)->loader = loader;
+    else
         tdmi_loader_close(loader);
-        return refuse(made, err);
-    }
-    made->loader = loader;
-    *feed = made;
-    return TDM_OK;
+    return status;
 }
 
 tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed, tdm_error *err)
 {
-    const size_t batch = (size_t)rows->batch, width = (size_t)rows->width;
-    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return refuse(made, err);
+    TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->rows = *rows;
-    made->values = tdmi_alloc(batch * width, sizeof *made->values);
-    made->labels = tdmi_alloc(batch, sizeof *made->labels);
-    made->items = tdmi_alloc(batch, sizeof *made->items);
-    if (!made->values || !made->labels || !made->items)
-        return refuse(made, err);
-    *feed = made;
+    TDMI_TRY(TDMI_NEW(made->values, (size_t)rows->batch * (size_t)rows->width, err));
+    TDMI_TRY(TDMI_NEW(made->labels, rows->batch, err));
+    TDMI_TRY(TDMI_NEW(made->items, rows->batch, err));
+    *feed = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -106,19 +94,17 @@ tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_feature_table *kept, tdm_error *
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
     const int64_t n = rows->n_items * views_of(rows);
-    feed->numbers = tdmi_alloc((size_t)n, sizeof *feed->numbers);
-    feed->named = tdmi_alloc((size_t)rows->batch, sizeof *feed->named);
-    if (!feed->numbers || !feed->named)
-        return TDM_FAIL(err, TDM_E_MEMORY, "numbering %lld rows: out of memory", (long long)n);
+    TDMI_TRY(TDMI_NEW(feed->numbers, n, err));
+    TDMI_TRY(TDMI_NEW(feed->named, rows->batch, err));
     for (int64_t i = 0; i < n; i++)
         feed->numbers[i] = -1;
-    feed->there = kept;
+    feed->table = kept;
     return TDM_OK;
 }
 
 tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm_error *err)
 {
-    feed->ahead.is_asked = false;
+    feed->ahead.is_requested = false;
     if (feed->loader)
         return tdmi_loader_seek(feed->loader, epoch, position, err);
     feed->epoch = epoch;
@@ -126,7 +112,7 @@ tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm
     return TDM_OK;
 }
 
-/* Why it could not be read is asked only here: an error is large, and rows are many. */
+/* The error is requested only here: it is large, and rows are many. */
 static tdm_status repair(const tdmi_feed *feed, int64_t at, float *values, tdm_error *err)
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
@@ -136,7 +122,7 @@ static tdm_status repair(const tdmi_feed *feed, int64_t at, float *values, tdm_e
     return rows->repair(rows->self, *rows->store, at, &why, err);
 }
 
-/* The row into place p of the batch; its label is -1 where there is none. */
+/* Reads the row into place p of the batch; the label is -1 where there is no row. */
 static tdm_status read_row(tdmi_feed *feed, int p, struct tdmi_store_row row, tdm_error *err)
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
@@ -146,12 +132,12 @@ static tdm_status read_row(tdmi_feed *feed, int p, struct tdmi_store_row row, td
         feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, feed->items[p]).label;
         if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
             return TDM_OK;
-        TDM_TRY(repair(feed, at, values, err), err, "making a feature anew");
+        TDM_TRY(repair(feed, at, values, err), err, "repairing a feature row");
     }
 }
 
-/* Its number, where it was put before. A sample without a row, which nobody looks at, has that of
- * another. */
+/* Sets the row's number, and adds it to the table on first use. A sample without a row, which is
+ * ignored, gets the number of another. */
 static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_store_row row,
                            tdm_error *err)
 {
@@ -161,14 +147,14 @@ static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_stor
     if (*number < 0)
         TDM_TRY(read_row(feed, p, row, err), err, "keeping a feature");
     if (*number < 0 && feed->labels[p] >= 0)
-        TDM_TRY(tdmi_feature_table_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
+        TDM_TRY(tdmi_feature_table_put(feed->table, feed->values + (size_t)p * (size_t)rows->width,
                                        number, err),
                 err, "keeping a feature");
     feed->named[p] = *number < 0 ? 0 : *number;
     return TDM_OK;
 }
 
-/* The sample at a position, into place p of the batch. */
+/* Reads the sample at a position into place p of the batch. */
 static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
@@ -181,18 +167,18 @@ static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
                     ? tdmi_order_view(rows->order, feed->epoch, position, rows->n_views)
                     : 0};
     feed->items[p] = item;
-    return feed->there ? name_row(feed, p, nth, row, err) : read_row(feed, p, row, err);
+    return feed->table ? name_row(feed, p, nth, row, err) : read_row(feed, p, row, err);
 }
 
-/* What was put is brought, though the batch should fail: its numbers are given out. */
+/* Rows that were added are uploaded even if the batch fails, because their numbers are in use. */
 static tdm_status take_all(tdmi_feed *feed, int n, tdm_error *err)
 {
     tdm_status status = TDM_OK;
     for (int p = 0; p < n && status == TDM_OK; p++)
         status = take(feed, p, err);
-    if (!feed->there)
+    if (!feed->table)
         return status;
-    const tdm_status flushed = tdmi_feature_table_flush(feed->there, status == TDM_OK ? err : NULL);
+    const tdm_status flushed = tdmi_feature_table_flush(feed->table, status == TDM_OK ? err : NULL);
     return status == TDM_OK ? flushed : status;
 }
 
@@ -209,15 +195,15 @@ static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, td
                                       .pixels = (const uint8_t *)feed->values,
                                       .labels = feed->labels,
                                       .items = feed->items,
-                                      .rows = feed->there ? feed->named : NULL};
+                                      .rows = feed->table ? feed->named : NULL};
     TDM_TRY(take_all(feed, feed->batch.n, err), err, "reading features");
     feed->position += feed->batch.n;
     *batch = &feed->batch;
     return TDM_OK;
 }
 
-/* A loader shows all batches in one place. */
-static tdm_status ask(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+/* Copies the batch header, which a loader reuses. */
+static tdm_status request(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
 {
     const tdm_status status =
         feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
@@ -229,31 +215,28 @@ static tdm_status ask(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_erro
     return TDM_OK;
 }
 
-/* false: no memory for it. */
-static bool has_room(struct kept *kept, int n)
+static tdm_status make_room(struct kept *kept, int n)
 {
     if (n <= kept->room)
-        return true;
+        return TDM_OK;
     release(kept);
-    kept->labels = tdmi_alloc((size_t)n, sizeof *kept->labels);
-    kept->items = tdmi_alloc((size_t)n, sizeof *kept->items);
-    kept->rows = tdmi_alloc((size_t)n, sizeof *kept->rows);
-    kept->problems = tdmi_alloc((size_t)n, sizeof *kept->problems);
-    if (!kept->labels || !kept->items || !kept->rows || !kept->problems)
-        return false;
+    TDMI_TRY(TDMI_NEW(kept->labels, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->items, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->rows, n, NULL));
+    TDMI_TRY(TDMI_NEW(kept->problems, n, NULL));
     kept->room = n;
-    return true;
+    return TDM_OK;
 }
 
-/* The last batch goes on pointing to what it says, whoever fills its slot. */
-static bool keep(tdmi_feed *feed)
+/* Copies the arrays of the current batch before its slot is reused; false: no memory. */
+static bool keep_current(tdmi_feed *feed)
 {
     struct tdmi_batch *batch = &feed->shown[feed->last];
     struct kept *kept = &feed->kept;
     const size_t n = (size_t)batch->n;
     if (n == 0)
         return true;
-    if (!has_room(kept, batch->n))
+    if (make_room(kept, batch->n) != TDM_OK)
         return false;
     memcpy(kept->labels, batch->labels, n * sizeof *kept->labels);
     memcpy(kept->items, batch->items, n * sizeof *kept->items);
@@ -265,20 +248,20 @@ static bool keep(tdmi_feed *feed)
         memcpy(kept->problems, batch->problems, n * sizeof *kept->problems);
         batch->problems = (const char(*)[TDMI_PROBLEM_BYTES])kept->problems;
     }
-    batch->keys = NULL; /* nobody asks for them any more */
+    batch->keys = NULL; /* not used any more */
     return true;
 }
 
 const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed)
 {
     struct ahead *ahead = &feed->ahead;
-    if (!ahead->is_asked) {
-        if (!keep(feed))
-            return NULL; /* it is asked for in its turn */
+    if (!ahead->is_requested) {
+        if (!keep_current(feed))
+            return NULL; /* tdmi_feed_next requests it */
         tdm_error_clear(&ahead->why);
         ahead->batch = NULL;
-        ahead->status = ask(feed, &ahead->batch, &ahead->why);
-        ahead->is_asked = true;
+        ahead->status = request(feed, &ahead->batch, &ahead->why);
+        ahead->is_requested = true;
     }
     return ahead->status == TDM_OK ? ahead->batch : NULL;
 }
@@ -286,9 +269,9 @@ const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed)
 tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
 {
     struct ahead *ahead = &feed->ahead;
-    if (!ahead->is_asked)
-        return ask(feed, batch, err);
-    ahead->is_asked = false;
+    if (!ahead->is_requested)
+        return request(feed, batch, err);
+    ahead->is_requested = false;
     *batch = ahead->batch;
     if (ahead->status != TDM_OK && err)
         *err = ahead->why;

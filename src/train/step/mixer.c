@@ -1,6 +1,7 @@
-/* Pairs are drawn by position in the shard; the bytes are mixed here, or the numbers written. */
+/* Pairs are drawn by position in the shard. Images are mixed here, or the changes are written as
+ * numbers for the device. */
 #include "train/step/mixer.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <string.h>
 
@@ -8,8 +9,8 @@ struct tdmi_mixer {
     const tdmi_plan *plan;
     struct tdmi_augment_shape shape;
     size_t image_bytes;
-    char *changes;   /* as the device reads them; NULL: it changes no pictures */
-    uint8_t *pixels; /* a copy of the shard's pictures, and one to spare; NULL: the device mixes */
+    char *changes;   /* as the device reads them; NULL: it cannot change images */
+    uint8_t *pixels; /* a copy of the shard's images, and one more; NULL: the device mixes */
     const uint8_t **pictures;
     struct tdmi_augment_key *keys;
     struct tdmi_mix *mixes;
@@ -29,31 +30,26 @@ int64_t tdmi_mixer_bytes(const tdmi_plan *plan)
                : (plan->max_images + 1) * tdmi_shape_values(plan->graph->nodes[0].out);
 }
 
+TDMI_POINTER_RELEASE(tdmi_mixer, tdmi_mixer_close)
+
 tdm_status tdmi_mixer_open(const tdmi_plan *plan, tdmi_mixer **mixer, tdm_error *err)
 {
     const struct tdmi_change_table *table = plan->backend->changes;
     const size_t shard = (size_t)plan->max_images;
-    tdmi_mixer *made = tdmi_alloc(1, sizeof *made);
-    if (made) {
-        made->plan = plan;
-        made->shape = shape_of(plan);
-        made->image_bytes = (size_t)tdmi_shape_values(plan->graph->nodes[0].out);
-        made->keys = tdmi_alloc(shard, sizeof *made->keys);
-        made->mixes = tdmi_alloc(shard, sizeof *made->mixes);
-        made->labels = tdmi_alloc(shard, sizeof *made->labels);
-        made->pictures = tdmi_alloc(shard, sizeof *made->pictures);
-        if (table)
-            made->changes = tdmi_alloc(shard, table->bytes);
-        else
-            made->pixels = tdmi_alloc(shard + 1, made->image_bytes);
-    }
-    if (!made || !made->keys || !made->mixes || !made->labels || !made->pictures ||
-        (!made->changes && !made->pixels)) {
-        tdmi_mixer_close(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix shards of %zu images: out of memory",
-                        shard);
-    }
-    *mixer = made;
+    TDMI_AT_END(tdmi_mixer_close_at) tdmi_mixer *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->plan = plan;
+    made->shape = shape_of(plan);
+    made->image_bytes = (size_t)tdmi_shape_values(plan->graph->nodes[0].out);
+    TDMI_TRY(TDMI_NEW(made->keys, shard, err));
+    TDMI_TRY(TDMI_NEW(made->mixes, shard, err));
+    TDMI_TRY(TDMI_NEW(made->labels, shard, err));
+    TDMI_TRY(TDMI_NEW(made->pictures, shard, err));
+    if (table)
+        TDMI_TRY(TDMI_NEW(made->changes, shard * table->bytes, err));
+    else
+        TDMI_TRY(TDMI_NEW(made->pixels, (shard + 1) * made->image_bytes, err));
+    *mixer = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -70,7 +66,7 @@ void tdmi_mixer_close(tdmi_mixer *mixer)
     tdmi_free(mixer);
 }
 
-/* Who is mixed with whom, and what labels become of it. */
+/* Draws the partner of each image, and sets the mixed labels. */
 static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
 {
     for (int i = 0; i < shard->n; i++)
@@ -84,7 +80,7 @@ static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct t
     shard->mixed = mixer->labels;
 }
 
-/* The pictures, as they were paired. */
+/* Mixes the pixels of the pairs. */
 static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
 {
     const size_t bytes = mixer->image_bytes;
@@ -95,10 +91,10 @@ static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
     tdmi_augment_mix(mixer->mixes, shard->n, mixer->shape, mixer->pixels,
                      mixer->pixels + (size_t)mixer->plan->max_images * bytes);
     shard->pixels = mixer->pictures;
-    shard->prefetched = NULL; /* others than those */
+    shard->prefetched = NULL; /* these images are not mixed */
 }
 
-/* All that the device is to do. */
+/* Writes the changes that the device applies. */
 static void list_changes(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
                          struct tdmi_shard *shard)
 {

@@ -1,126 +1,124 @@
-/* A step in parts that can be recorded: forward, segments, sums, what follows. */
-#include "train/step/queued.h"
+/*
+ * A step queued on a device with memory of its own: shards one after another on one stream, each
+ * uploaded before it runs, their sums added there, and the update. Parts of it are recorded and
+ * replayed (recorder.h); a batch of one shard is one recording, which costs one launch:
+ *
+ *     several shards   [shard 0]  [shard 1] +  [shard 2]  [shard 3 ─ sums ─ update]
+ *     one              [shard 0 ─ update]
+ */
+#include "train/step/step_internal.h"
+#include "base/scope.h"
 
-/* Of the shard at hand. */
+/* The recorded part of one shard. */
 struct part {
-    const struct tdmi_queued *of;
+    const tdmi_step *step;
+    const struct tdmi_step_next *next; /* work that follows; NULL: none */
     float *sums;
-    int n;              /* pictures */
-    bool packs;         /* weights, before it */
-    bool is_last_shard; /* sums of its segments are those of the batch */
-    bool ends;          /* what follows the step is part of it */
+    int n;        /* images */
+    bool packs;   /* it packs weights first */
+    bool is_last; /* the sums of the batch are complete after it */
 };
 
-static float *sums_of_batch(const struct tdmi_queued *of)
-{
-    return tdmi_sums_of(of->sums, 0);
-}
-
-static tdm_status begin_collective(const struct tdmi_queued *of, int segment, tdm_error *err)
-{
-    const struct tdmi_segment *range = &of->plan->segments[segment];
-    const struct tdmi_collective *collective = of->collective;
-    return TDM_WRAP(err,
-                    collective->begin(collective->self, tdmi_executor_stream(of->lane),
-                                      sums_of_batch(of) + range->first_value, range->n_values, err),
-                    "handing over segment %d of %d", segment + 1, of->plan->n_segments);
-}
-
-static tdm_status finish_collective(const struct tdmi_queued *of, tdm_error *err)
-{
-    const struct tdmi_collective *collective = of->collective;
-    return TDM_WRAP(err, collective->finish(collective->self, tdmi_executor_stream(of->lane), err),
-                    "taking over the sums of all ranks");
-}
-
-static tdm_status queue_segment(const struct part *part, int segment, tdm_error *err)
-{
-    const struct tdmi_queued *of = part->of;
-    const struct tdmi_segment *range = &of->plan->segments[segment];
-    if (part->n > 0)
-        tdmi_executor_backward(of->lane, of->values, segment, part->sums);
-    if (!part->is_last_shard)
-        return TDM_OK;
-    tdmi_sums_add(of->sums, range->first_value, range->n_values);
-    return of->collective ? begin_collective(of, segment, err) : TDM_OK;
-}
-
-static tdm_status queue_part(void *self, tdm_error *err)
+static void queue_part(void *self)
 {
     const struct part *part = self;
-    const struct tdmi_queued *of = part->of;
+    const tdmi_step *step = part->step;
+    const tdmi_plan *plan = step->plan;
+    tdmi_executor *executor = step->executors[0];
     if (part->packs)
-        tdmi_packed_queue(of->packed, tdmi_executor_stream(of->lane), of->values, of->packed_from);
+        tdmi_packed_queue(step->packed, tdmi_executor_stream(executor), step->values,
+                          step->has_packed ? plan->first_trained : 0);
     if (part->n > 0)
-        tdmi_executor_forward_part(of->lane, of->values, 0, of->plan->graph->n_nodes - 1,
-                                   part->sums);
-    for (int segment = 0; segment < of->plan->n_segments; segment++)
-        TDM_TRY(queue_segment(part, segment, err), err, "backward");
-    if (part->ends && of->collective)
-        TDM_TRY(finish_collective(of, err), err, "backward");
-    if (part->ends && of->next)
-        of->next->queue(of->next->self, sums_of_batch(of));
+        tdmi_executor_forward_part(executor, step->values, 0, plan->graph->n_nodes - 1, part->sums);
+    for (int s = 0; s < plan->n_segments; s++) {
+        if (part->n > 0)
+            tdmi_executor_backward(executor, step->values, s, part->sums);
+        if (part->is_last)
+            tdmi_sums_add(step->sums, plan->segments[s].first_value, plan->segments[s].n_values);
+    }
+    if (part->next)
+        part->next->queue(part->next->self, tdmi_sums_of(step->sums, 0));
+}
+
+/* A part without images is not recorded: there is little to replay, and its sums are cleared
+ * outside. */
+static tdm_status run_part(struct part *part, tdm_error *err)
+{
+    const tdmi_step *step = part->step;
+    const struct tdmi_recorder_key key = {.n = part->n,
+                                          .is_mixed = step->mixing.augment != NULL,
+                                          .is_changed = step->has_rest,
+                                          .is_kept = step->is_kept,
+                                          .params = step->values.params,
+                                          .sums = part->sums,
+                                          .part = 2 * part->packs + part->is_last,
+                                          .next = part->next ? part->next->key : 0};
+    if (part->n > 0)
+        return tdmi_recorder_run(step->recorder, key, queue_part, part, err);
+    queue_part(part);
     return TDM_OK;
 }
 
-/* What a part is, beside what the key says in words of its own. */
-static int64_t number_of(const struct part *part)
-{
-    return 4 * part->packs + 2 * part->is_last_shard + part->ends;
-}
-
-/* Where there are no pictures, little is left to record, and clearing belongs to it. */
-static tdm_status run_part(struct part *part, tdm_error *err)
-{
-    const struct tdmi_queued *of = part->of;
-    const struct tdmi_recorder_key key = {.n = part->n,
-                                          .is_mixed = of->is_mixed,
-                                          .is_changed = of->is_changed,
-                                          .is_kept = of->is_kept,
-                                          .params = of->values.params,
-                                          .sums = part->sums,
-                                          .part = number_of(part),
-                                          .next = part->ends && of->next ? of->next->key : 0};
-    return part->n > 0 ? tdmi_recorder_run(of->recorder, key, queue_part, part, err)
-                       : queue_part(part, err);
-}
-
-/* Of a shard in all its segments; is_packed: a shard before it has packed weights. */
-static struct part begin_shard(const struct tdmi_queued *of, int s, bool *is_packed)
-{
-    struct part part = {.of = of};
-    const int shard = tdmi_sums_take(of->sums, s);
-    part.sums = tdmi_sums_of(of->sums, shard);
-    part.n = of->bring(of->self, shard);
-    part.is_last_shard = s == of->n_shards - 1;
-    part.packs = part.n > 0 && !*is_packed;
-    *is_packed = *is_packed || part.packs;
-    return part;
-}
-
 /* Sums are added outside of recordings: how many differs from shard to shard. */
-static tdm_status run_early(const struct tdmi_queued *of, int s, bool *is_packed, tdm_error *err)
+static tdm_status run_shard(tdmi_step *step, struct part *part, int s, tdm_error *err)
 {
-    struct part whole = begin_shard(of, s, is_packed);
-    TDM_TRY(run_part(&whole, err), err, "queueing it");
-    tdmi_sums_give(of->sums, s);
-    return of->plan->backend->stream.wait(tdmi_executor_stream(of->lane), err);
+    if (part->is_last) {
+        tdmi_sums_settle(step->sums);
+        return run_part(part, err);
+    }
+    TDM_TRY(run_part(part, err), err, "queueing");
+    tdmi_sums_give(step->sums, s);
+    return step->plan->backend->stream.wait(tdmi_step_stream(step), err);
 }
 
-static tdm_status run_last(const struct tdmi_queued *of, bool *is_packed, tdm_error *err)
-{
-    struct part part = begin_shard(of, of->n_shards - 1, is_packed);
-    tdmi_sums_settle(of->sums);
-    part.ends = true;
-    return run_part(&part, err);
-}
-
-tdm_status tdmi_queued_run(const struct tdmi_queued *queued, tdm_error *err)
+tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, tdm_error *err)
 {
     bool is_packed = false;
-    for (int s = 0; s + 1 < queued->n_shards; s++)
-        TDM_TRY(run_early(queued, s, &is_packed, err), err, "shard %d of %d", s + 1,
-                queued->n_shards);
-    return TDM_WRAP(err, run_last(queued, &is_packed, err), "shard %d of %d", queued->n_shards,
-                    queued->n_shards);
+    for (int s = 0; s < step->n_shards; s++) {
+        const int shard = tdmi_sums_take(step->sums, s);
+        const bool is_last = s == step->n_shards - 1;
+        struct part part = {.step = step,
+                            .next = is_last ? next : NULL,
+                            .sums = tdmi_sums_of(step->sums, shard),
+                            .n = tdmi_step_give(step, 0, shard),
+                            .is_last = is_last};
+        part.packs = part.n > 0 && !is_packed;
+        is_packed = is_packed || part.packs;
+        TDM_TRY(run_shard(step, &part, s, err), err, "queueing shard %d of %d of a step", s + 1,
+                step->n_shards);
+    }
+    step->has_packed = step->has_packed || is_packed;
+    return TDM_OK;
+}
+
+tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES], tdm_error *err)
+{
+    const struct tdmi_backend *backend = step->plan->backend;
+    const float *sums = tdmi_sums_of(step->sums, 0) + tdmi_graph_tail_at(step->plan->graph);
+    TDM_TRY(backend->memory.download(tdmi_step_stream(step), tail, sums,
+                                     sizeof(float) * TDMI_TAIL_VALUES, err),
+            err, "downloading the loss");
+    return TDM_WRAP(err, backend->stream.wait(tdmi_step_stream(step), err), "running a step");
+}
+
+tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
+                                float tail[TDMI_TAIL_VALUES], tdm_error *err)
+{
+    TDMI_TRY(tdmi_step_queue(step, next, err));
+    return tdmi_step_finish(step, tail, err);
+}
+
+tdmi_stream *tdmi_step_stream(const tdmi_step *step)
+{
+    return tdmi_executor_stream(step->executors[0]);
+}
+
+int64_t tdmi_step_replays(const tdmi_step *step)
+{
+    return step->recorder ? tdmi_recorder_replays(step->recorder) : 0;
+}
+
+int64_t tdmi_step_recorded_bytes(const tdmi_step *step)
+{
+    return step->recorder ? tdmi_recorder_bytes(step->recorder) : 0;
 }

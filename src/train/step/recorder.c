@@ -1,12 +1,12 @@
-/* A few recordings, found by their keys. */
+/* Recordings of queued work, found by their keys. */
 #include "train/step/recorder.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "tandem/log.h"
 
 struct entry {
     struct tdmi_recorder_key key;
-    tdmi_recording *recording; /* that was replayed; NULL: met once, or refused */
-    bool is_refused;           /* by the device: queued as it is each time */
+    tdmi_recording *recording; /* replayed at least once; NULL: seen once, or refused */
+    bool is_refused;           /* the device cannot record it: it is queued each time */
 };
 
 struct tdmi_recorder {
@@ -16,25 +16,23 @@ struct tdmi_recorder {
     struct entry *entries;
     int n, most;
     int64_t replays, bytes;
-    bool has_told;
+    bool has_warned;
 };
+
+TDMI_POINTER_RELEASE(tdmi_recorder, tdmi_recorder_close)
 
 tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_device *device,
                               tdmi_stream *stream, int most, tdmi_recorder **recorder,
                               tdm_error *err)
 {
-    tdmi_recorder *made = tdmi_alloc(1, sizeof *made);
-    if (made)
-        made->entries = tdmi_alloc((size_t)most, sizeof *made->entries);
-    if (!made || !made->entries) {
-        tdmi_free(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to record steps: out of memory");
-    }
+    TDMI_AT_END(tdmi_recorder_close_at) tdmi_recorder *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(TDMI_NEW(made->entries, most, err));
     made->backend = backend;
     made->device = device;
     made->stream = stream;
     made->most = most;
-    *recorder = made;
+    *recorder = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -64,7 +62,7 @@ static struct entry *find(tdmi_recorder *recorder, const struct tdmi_recorder_ke
     return NULL;
 }
 
-/* 0: the device does not say. */
+/* Free memory of the device; 0: unknown. */
 static int64_t free_bytes(const tdmi_recorder *recorder)
 {
     const struct tdmi_device_table *table = &recorder->backend->device;
@@ -72,38 +70,36 @@ static int64_t free_bytes(const tdmi_recorder *recorder)
     return table->memory && table->memory(recorder->device, &free_now, &total) ? free_now : 0;
 }
 
-/* Nothing of what was to be recorded has run. */
+/* Records the work without running any of it. */
 static tdm_status record(tdmi_recorder *recorder, tdmi_recording **recording,
-                         tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                         tdm_error *err)
+                         void (*queue)(void *self), void *self, tdm_error *err)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     const int64_t before = free_bytes(recorder);
     TDM_TRY(table->capture_begin(recorder->stream, err), err, "recording");
-    const tdm_status queued = queue(self, err);
-    const tdm_status ended = table->capture_end(recorder->stream, recording, queued ? NULL : err);
+    queue(self);
+    TDM_TRY(table->capture_end(recorder->stream, recording, err), err, "recording");
     const int64_t after = free_bytes(recorder);
-    if (!queued && !ended && after > 0 && after < before) /* else others gave some back meanwhile */
+    if (after > 0 && after < before) /* else other programs freed some */
         recorder->bytes += before - after;
-    return TDM_WRAP(err, queued ? queued : ended, "recording");
+    return TDM_OK;
 }
 
-/* Recording saves time and changes no bits, so training goes on without. */
+/* Recording saves time and does not change results, so training continues without. */
 static void refuse(tdmi_recorder *recorder, struct entry *entry, const tdm_error *why)
 {
     char text[TDM_ERROR_TEXT_BYTES];
     entry->is_refused = true;
-    if (recorder->has_told)
+    if (recorder->has_warned)
         return;
-    recorder->has_told = true;
+    recorder->has_warned = true;
     tdm_error_line(why, text, sizeof text);
     tdm_log(TDM_LOG_WARNING, "steps that cannot be recorded are queued one by one: %s", text);
 }
 
-/* Of what was met before. A device that fails to begin a replay has begun none of it. */
-static tdm_status record_and_replay(tdmi_recorder *recorder, struct entry *entry,
-                                    tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                                    tdm_error *err)
+/* Work that was queued once before. A device that fails to begin a replay has begun none of it. */
+static void record_and_replay(tdmi_recorder *recorder, struct entry *entry,
+                              void (*queue)(void *self), void *self)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     tdmi_recording *recording = NULL;
@@ -115,28 +111,29 @@ static tdm_status record_and_replay(tdmi_recorder *recorder, struct entry *entry
     if (status == TDM_OK) {
         entry->recording = recording;
         recorder->replays++;
-        return TDM_OK;
+        return;
     }
     if (recording)
         table->recording_close(recording);
     refuse(recorder, entry, &why);
-    return queue(self, err); /* what failed in it before fails again */
+    queue(self);
 }
 
 tdm_status tdmi_recorder_run(tdmi_recorder *recorder, struct tdmi_recorder_key key,
-                             tdm_status (*queue)(void *self, tdm_error *err), void *self,
-                             tdm_error *err)
+                             void (*queue)(void *self), void *self, tdm_error *err)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
     struct entry *entry = find(recorder, &key);
     if (!entry || entry->is_refused || !table->capture_begin) {
         if (!entry && recorder->n < recorder->most)
             recorder->entries[recorder->n++].key = key;
-        /* what is made when it is first used is made now, outside a recording */
-        return queue(self, err);
+        queue(self); /* libraries that allocate on first use do it now, outside a recording */
+        return TDM_OK;
     }
-    if (!entry->recording)
-        return record_and_replay(recorder, entry, queue, self, err);
+    if (!entry->recording) {
+        record_and_replay(recorder, entry, queue, self);
+        return TDM_OK;
+    }
     recorder->replays++;
     return TDM_WRAP(err, table->replay(recorder->stream, entry->recording, err), "replaying");
 }

@@ -1,47 +1,10 @@
-/*
- * Shards on threads, sums in the tree.
- */
-#include "train/step/step.h"
-#include "base/memory.h"
+/* Runs the shards of a batch on threads, and adds their sums in the tree. */
+#include "train/step/step_internal.h"
+#include "base/scope.h"
 #include "dist/tree.h"
-#include "train/step/gathered.h"
 
 #include <assert.h>
 #include <string.h>
-
-struct tdmi_step {
-    const tdmi_plan *plan;
-    tdmi_pool *pool;
-    int max_shards, n_lanes;
-    tdmi_executor **lanes;
-    tdmi_sums *sums;
-    int *wave;                          /* shards of the last wave, by lane */
-    struct tdmi_gathered *shards, room; /* and what they point into */
-    tdmi_device *device;
-    tdmi_packed *packed;
-    bool has_packed;         /* weights of frozen nodes, which stay */
-    tdmi_recorder *recorder; /* NULL where memory is the host's */
-    const struct tdmi_collective *collective;
-    const float *class_weights;
-    const struct tdmi_loss_scale *loss_scale;
-    double *exchange;      /* one row of a batch norm's sums a shard; NULL: shards keep their own */
-    tdmi_mixer **mixers;   /* one a lane; NULL: pictures are never changed */
-    const uint8_t *coming; /* the first picture of a shard that were brought ahead; NULL: none */
-
-    /* of the batch at hand */
-    struct tdmi_values values;
-    struct tdmi_mixing mixing; /* augment NULL: none */
-    bool has_rest;             /* of changes, left to the device */
-    struct tdmi_augment rest;
-    bool is_kept;         /* it names rows by number */
-    const uint8_t *batch; /* its pictures, side by side */
-    int n;
-    struct tdmi_draw_key draws;
-    int n_shards, n_early;     /* shards that run before the last wave */
-    int segment;               /* that the tasks of the moment run */
-    int first_node, last_node; /* … and part of it, where statistics are shared */
-    int n_images;              /* that are not left out */
-};
 
 /* ---- reserving ----------------------------------------------------------------------------- */
 
@@ -50,21 +13,22 @@ static int shards_of(const tdmi_plan *plan, const struct tdmi_step_options *opti
     return (options->max_batch + plan->max_images - 1) / plan->max_images;
 }
 
-/* A shard that shares its statistics keeps its activations until all have passed. */
-static int lanes_of(const tdmi_plan *plan, const struct tdmi_step_options *options, int n_threads)
+/* Shards that share statistics need an executor each: they keep their activations. */
+static int executors_of(const tdmi_plan *plan, const struct tdmi_step_options *options,
+                        int n_threads)
 {
     const int shards = shards_of(plan, options);
     if (!plan->backend->device.is_host)
-        return 1; /* which is queued on by one thread */
+        return 1; /* one thread queues */
     return options->shares_statistics || n_threads > shards ? shards : n_threads;
 }
 
 static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
-                                        const struct tdmi_step_options *options, int n_lanes)
+                                        const struct tdmi_step_options *options, int n_executors)
 {
     return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
                                       .max_shards = shards_of(plan, options),
-                                      .n_threads = n_lanes,
+                                      .n_threads = n_executors,
                                       .runs_together = options->shares_statistics,
                                       .is_queued = !plan->backend->device.is_host};
 }
@@ -72,10 +36,9 @@ static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
                                        const struct tdmi_step_options *options, int n_threads)
 {
-    const int lanes = lanes_of(plan, options, n_threads);
+    const int lanes = executors_of(plan, options, n_threads);
     const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
-    const int64_t first =
-        plan->segments[plan->n_segments - 1].first_value; /* of what is not frozen */
+    const int64_t first = plan->segments[plan->n_segments - 1].first_value; /* that is not frozen */
     const int64_t mixer = options->can_mix ? tdmi_mixer_bytes(plan) : 0;
     return (struct tdmi_step_needs){
         .activations = lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
@@ -85,12 +48,10 @@ struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
 
 static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
 {
-    step->mixers = tdmi_alloc((size_t)step->n_lanes, sizeof *step->mixers);
-    if (!step->mixers)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix images: out of memory");
-    for (int i = 0; i < step->n_lanes; i++)
+    TDMI_TRY(TDMI_NEW(step->mixers, step->n_executors, err));
+    for (int i = 0; i < step->n_executors; i++)
         TDM_TRY(tdmi_mixer_open(step->plan, &step->mixers[i], err), err,
-                "preparing thread %d of %d for training", i + 1, step->n_lanes);
+                "preparing thread %d of %d for training", i + 1, step->n_executors);
     return TDM_OK;
 }
 
@@ -104,76 +65,66 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
             widest = graph->nodes[i].out.c;
     if (!step->plan->backend->device.is_host)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "sharing batch norm statistics over a batch (--bn batch) on the backend "
-                        "%s: it is not built for cards yet; --bn shard is accepted",
+                        "sharing batch norm statistics over a batch (--bn batch) is not available "
+                        "on the backend %s; --bn shard is accepted",
                         step->plan->backend->name);
-    step->exchange =
-        tdmi_alloc((size_t)step->max_shards, 2 * (size_t)widest * sizeof *step->exchange);
-    if (!step->exchange)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to share statistics: out of memory");
-    return TDM_OK;
+    return TDMI_NEW(step->exchange, 2 * (size_t)step->max_shards * (size_t)widest, err);
 }
 
-/* Whole and ragged shards, for each array that shards write to, and some with pictures left out. */
+/* Whole and ragged shards, for each array of sums, and some with images left out. */
 enum { most_recordings = 32 };
+
+static tdm_status reserve_samples(tdmi_step *step, int max_batch, tdm_error *err)
+{
+    TDMI_TRY(TDMI_NEW(step->shard_images, step->max_shards, err));
+    TDMI_TRY(TDMI_NEW(step->pixels, max_batch, err));
+    TDMI_TRY(TDMI_NEW(step->rows, max_batch, err));
+    TDMI_TRY(TDMI_NEW(step->labels, max_batch, err));
+    TDMI_TRY(TDMI_NEW(step->items, max_batch, err));
+    TDMI_TRY(TDMI_NEW(step->keys, max_batch, err));
+    return TDMI_NEW(step->judgements, max_batch, err);
+}
 
 static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
 {
-    const int max_batch = options->max_batch;
-    const size_t shards = (size_t)step->max_shards;
-    step->lanes = tdmi_alloc((size_t)step->n_lanes, sizeof *step->lanes);
-    step->wave = tdmi_alloc((size_t)step->n_lanes, sizeof *step->wave);
-    step->shards = tdmi_alloc(shards, sizeof *step->shards);
-    if (!step->lanes || !step->wave || !step->shards)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
-                        max_batch);
-    TDM_TRY(tdmi_gathered_open(&step->room, max_batch, err), err, "preparing steps of %d images",
-            max_batch);
-    TDM_TRY(tdmi_packed_open(step->plan, step->device, &step->packed, err), err,
-            "preparing steps of %d images", max_batch);
-    for (int i = 0; i < step->n_lanes; i++) {
-        TDM_TRY(tdmi_executor_open(step->plan, step->device, &step->lanes[i], err), err,
-                "preparing thread %d of %d for training", i + 1, step->n_lanes);
-        tdmi_executor_use(step->lanes[i], tdmi_packed_memory(step->packed));
+    const tdmi_plan *plan = step->plan;
+    struct tdmi_sums_options sums = sums_of(plan, options, step->n_executors);
+    TDMI_TRY(TDMI_NEW(step->executors, step->n_executors, err));
+    TDMI_TRY(TDMI_NEW(step->wave, step->n_executors, err));
+    TDMI_TRY(reserve_samples(step, options->max_batch, err));
+    TDMI_TRY(tdmi_packed_open(plan, step->device, &step->packed, err));
+    for (int i = 0; i < step->n_executors; i++) {
+        TDM_TRY(tdmi_executor_open(plan, step->device, &step->executors[i], err), err,
+                "preparing thread %d of %d for training", i + 1, step->n_executors);
+        tdmi_executor_use(step->executors[i], tdmi_packed_memory(step->packed));
     }
-    struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
-    if (!step->plan->backend->device.is_host) {
-        sums.stream = tdmi_executor_stream(step->lanes[0]);
-        TDM_TRY(tdmi_recorder_open(step->plan->backend, step->device, sums.stream, most_recordings,
-                                   &step->recorder, err),
-                err, "preparing steps of %d images", max_batch);
+    if (!plan->backend->device.is_host) {
+        sums.stream = tdmi_step_stream(step);
+        TDMI_TRY(tdmi_recorder_open(plan->backend, step->device, sums.stream, most_recordings,
+                                    &step->recorder, err));
     }
-    TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,
-            "preparing steps of %d images", max_batch);
-    return TDM_OK;
+    TDMI_TRY(tdmi_sums_open(plan->backend, step->device, &sums, &step->sums, err));
+    return options->can_mix || plan->backend->changes ? reserve_mixers(step, err) : TDM_OK;
 }
+
+TDMI_POINTER_RELEASE(tdmi_step, tdmi_step_close)
 
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                           const struct tdmi_step_options *options, tdmi_step **step, tdm_error *err)
 {
-    const int max_batch = options->max_batch;
-    tdmi_step *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
-                        max_batch);
+    TDMI_AT_END(tdmi_step_close_at) tdmi_step *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->plan = plan;
     made->device = device;
     made->pool = pool;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
-    made->collective = options->collective;
     made->max_shards = shards_of(plan, options);
-    made->n_lanes = lanes_of(plan, options, tdmi_pool_threads(pool));
-    tdm_status status = reserve(made, options, err);
-    if (status == TDM_OK && (options->can_mix || plan->backend->changes))
-        status = reserve_mixers(made, err);
-    if (status == TDM_OK && options->shares_statistics)
-        status = reserve_exchange(made, err);
-    if (status != TDM_OK) {
-        tdmi_step_close(made);
-        return status;
-    }
-    *step = made;
+    made->n_executors = executors_of(plan, options, tdmi_pool_threads(pool));
+    TDM_TRY(reserve(made, options, err), err, "preparing steps of %d images", options->max_batch);
+    if (options->shares_statistics)
+        TDMI_TRY(reserve_exchange(made, err));
+    *step = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -182,47 +133,52 @@ void tdmi_step_close(tdmi_step *step)
     if (!step)
         return;
     tdmi_recorder_close(step->recorder);
-    for (int i = 0; step->lanes && i < step->n_lanes; i++)
-        tdmi_executor_close(step->lanes[i]);
+    for (int i = 0; step->executors && i < step->n_executors; i++)
+        tdmi_executor_close(step->executors[i]);
     tdmi_packed_close(step->packed);
     tdmi_sums_close(step->sums);
-    for (int i = 0; step->mixers && i < step->n_lanes; i++)
+    for (int i = 0; step->mixers && i < step->n_executors; i++)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
     tdmi_free(step->exchange);
-    tdmi_gathered_release(&step->room);
-    tdmi_free(step->lanes);
+    tdmi_free(step->shard_images);
+    tdmi_free(step->pixels);
+    tdmi_free(step->rows);
+    tdmi_free(step->labels);
+    tdmi_free(step->items);
+    tdmi_free(step->keys);
+    tdmi_free(step->judgements);
+    tdmi_free(step->executors);
     tdmi_free(step->wave);
-    tdmi_free(step->shards);
     tdmi_free(step);
 }
 
 void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept)
 {
-    for (int i = 0; i < step->n_lanes; i++)
-        tdmi_executor_keep(step->lanes[i], kept);
+    for (int i = 0; i < step->n_executors; i++)
+        tdmi_executor_keep(step->executors[i], kept);
 }
 
-/* Where the pictures of a shard begin. */
+/* First image of a shard. */
 static const uint8_t *shard_at(const tdmi_step *step, const uint8_t *batch, int s)
 {
     return batch + (size_t)(s * step->plan->max_images) * tdmi_plan_sample_bytes(step->plan);
 }
 
-/* Of n positions, those of one shard. */
+/* Prefetches shard s of a batch of n images. */
 static tdm_status prefetch_shard(tdmi_step *step, const uint8_t *batch, int n, int s,
                                  tdm_error *err)
 {
     const int size = step->plan->max_images, left = n - s * size;
-    if (!tdmi_executor_can_prefetch(step->lanes[0]))
+    if (!tdmi_executor_can_prefetch(step->executors[0]))
         return TDM_OK;
     const uint8_t *from = shard_at(step, batch, s);
-    step->coming = NULL;
+    step->prefetched = NULL;
     if (left <= 0)
         return TDM_OK;
-    TDM_TRY(tdmi_executor_prefetch(step->lanes[0], from, left < size ? left : size, err), err,
-            "bringing a batch to the device");
-    step->coming = from;
+    TDM_TRY(tdmi_executor_prefetch(step->executors[0], from, left < size ? left : size, err), err,
+            "prefetching images");
+    step->prefetched = from;
     return TDM_OK;
 }
 
@@ -233,24 +189,46 @@ tdm_status tdmi_step_prefetch(tdmi_step *step, const struct tdmi_batch *batch, t
 
 tdm_status tdmi_step_await_prefetch(tdmi_step *step, tdm_error *err)
 {
-    step->coming = NULL;
-    return tdmi_executor_await_prefetch(step->lanes[0], err);
+    step->prefetched = NULL;
+    return tdmi_executor_await_prefetch(step->executors[0], err);
 }
 
 tdm_status tdmi_step_look_ahead(tdmi_step *step, tdmi_feed *feed, tdm_error *err)
 {
-    TDM_TRY(tdmi_step_await_prefetch(step, err), err,
-            "bringing pictures"); /* of the batch at hand */
+    TDM_TRY(tdmi_step_await_prefetch(step, err), err, "uploading images"); /* of this batch */
     const struct tdmi_batch *next = tdmi_feed_look_ahead(feed);
     return next ? tdmi_step_prefetch(step, next, err) : TDM_OK;
+}
+
+/* Copies the samples that are not skipped, shard by shard. */
+static void gather(tdmi_step *step, const struct tdmi_batch *batch)
+{
+    const int size = step->plan->max_images;
+    const size_t image_bytes = tdmi_plan_sample_bytes(step->plan);
+    step->n_images = 0;
+    memset(step->shard_images, 0, sizeof *step->shard_images * (size_t)step->n_shards);
+    for (int p = 0; p < batch->n; p++) {
+        const int s = p / size, at = s * size + step->shard_images[s];
+        if (batch->labels[p] < 0)
+            continue;
+        if (batch->rows)
+            step->rows[at] = batch->rows[p];
+        else
+            step->pixels[at] = batch->pixels + (size_t)p * image_bytes;
+        step->labels[at] = batch->labels[p];
+        step->items[at] = batch->items[p];
+        if (batch->keys)
+            step->keys[at] = batch->keys[p];
+        step->shard_images[s]++;
+        step->n_images++;
+    }
 }
 
 void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
                      const struct tdmi_mixing *mixing)
 {
     struct tdmi_augment first;
-    int size = step->plan->max_images;
-    const size_t image_bytes = tdmi_plan_sample_bytes(step->plan);
+    const int size = step->plan->max_images;
     const struct tdmi_mixing drawn = mixing ? *mixing : (struct tdmi_mixing){0};
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
@@ -264,79 +242,74 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->batch = batch->pixels;
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
-    step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
-    /* Nothing is final before the only segment ends: no wave is the last. */
-    if (step->plan->n_segments == 1 && step->n_lanes == tdmi_pool_threads(step->pool) &&
+    step->n_early = step->n_shards > step->n_executors ? step->n_shards - step->n_executors : 0;
+    /* With one segment no gradients are final early, so no wave needs to run by segments. */
+    if (step->plan->n_segments == 1 && step->n_executors == tdmi_pool_threads(step->pool) &&
         !step->exchange)
         step->n_early = step->n_shards;
-    step->n_images = 0;
     tdmi_sums_begin(step->sums, step->n_shards);
-    for (int s = 0; s < step->n_shards; s++) {
-        step->shards[s] =
-            tdmi_gathered_of(&step->room, batch, image_bytes, s * size, (s + 1) * size);
-        step->n_images += step->shards[s].n;
-    }
+    gather(step, batch);
 }
 
-/* Give the lane its shard; false when there is nothing to run. */
-static bool begin(tdmi_step *step, int lane, int s)
+int tdmi_step_give(tdmi_step *step, int executor, int s)
 {
-    const struct tdmi_gathered *gathered = &step->shards[s];
-    if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
+    const int n = step->shard_images[s], first = s * step->plan->max_images;
+    if (n == 0) {
         step->plan->backend->memory.clear(
-            tdmi_executor_stream(step->lanes[lane]), tdmi_sums_of(step->sums, s),
+            tdmi_executor_stream(step->executors[executor]), tdmi_sums_of(step->sums, s),
             sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
-        return false;
+        return 0;
     }
-    struct tdmi_shard shard = {.n = gathered->n,
-                               .pixels = gathered->pixels,
-                               .rows = step->is_kept ? gathered->rows : NULL,
-                               .labels = gathered->labels,
-                               .judgements = gathered->judgements,
+    struct tdmi_shard shard = {.n = n,
+                               .pixels = step->pixels + first,
+                               .rows = step->is_kept ? step->rows + first : NULL,
+                               .labels = step->labels + first,
+                               .judgements = step->judgements + first,
                                .class_weights = step->class_weights,
-                               .loss_scale = step->loss_scale};
-    shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
-    if (!step->is_kept && step->coming && step->coming == shard_at(step, step->batch, s))
-        shard.prefetched = step->coming;
+                               .loss_scale = step->loss_scale,
+                               .draws = {&step->draws, step->items + first}};
+    if (!step->is_kept && step->prefetched && step->prefetched == shard_at(step, step->batch, s))
+        shard.prefetched = step->prefetched;
     const struct tdmi_mixer_work work = {.mixing = step->mixing.augment ? &step->mixing : NULL,
-                                         .items = gathered->items,
+                                         .items = step->items + first,
                                          .rest = step->has_rest ? &step->rest : NULL,
-                                         .keys = gathered->keys};
+                                         .keys = step->keys + first};
     if (step->mixers)
-        tdmi_mixer_run(step->mixers[lane], &work, &shard);
-    tdmi_executor_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);
-    /* The next one follows while this one is computed; a failure shows when it is waited for. */
+        tdmi_mixer_run(step->mixers[executor], &work, &shard);
+    tdmi_executor_begin(step->executors[executor], &shard, step->exchange ? step->n_images : 0);
+    /* Prefetch the next shard while this one is computed; a failure shows in the wait for it. */
     if (!step->is_kept)
         (void)prefetch_shard(step, step->batch, step->n, s + 1, NULL);
-    return true;
+    return n;
 }
 
-static void forward(tdmi_step *step, int lane, int s)
+static void forward(tdmi_step *step, int executor, int s)
 {
-    if (begin(step, lane, s))
-        tdmi_executor_forward_part(step->lanes[lane], step->values, 0,
+    if (tdmi_step_give(step, executor, s) > 0)
+        tdmi_executor_forward_part(step->executors[executor], step->values, 0,
                                    step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s));
 }
 
-static void backward(tdmi_step *step, tdmi_executor *lane, int s, int segment)
+static void backward(tdmi_step *step, int executor, int s, int segment)
 {
-    if (step->shards[s].n > 0)
-        tdmi_executor_backward(lane, step->values, segment, tdmi_sums_of(step->sums, s));
+    if (step->shard_images[s] > 0)
+        tdmi_executor_backward(step->executors[executor], step->values, segment,
+                               tdmi_sums_of(step->sums, s));
 }
 
-static tdm_status wait_for(const tdmi_step *step, int lane, tdm_error *err)
+static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
 {
-    return step->plan->backend->stream.wait(tdmi_executor_stream(step->lanes[lane]), err);
+    return step->plan->backend->stream.wait(tdmi_executor_stream(step->executors[executor]), err);
 }
 
-static tdm_status run_whole(tdmi_step *step, int index, int lane, tdm_error *err)
+static tdm_status run_whole(tdmi_step *step, int index, int executor, tdm_error *err)
 {
     const int s = tdmi_sums_take(step->sums, index);
-    forward(step, lane, s);
+    forward(step, executor, s);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, step->lanes[lane], s, segment);
+        backward(step, executor, s, segment);
     tdmi_sums_give(step->sums, s);
-    return wait_for(step, lane, err);
+    return wait_for(step, executor, err);
 }
 
 static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
@@ -344,7 +317,7 @@ static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
     return run_whole(self, index, worker, err);
 }
 
-/* In the only lane. */
+/* On a device: with the only executor. */
 static tdm_status early_shards(tdmi_step *step, tdm_error *err)
 {
     for (int i = 0; i < step->n_early; i++)
@@ -352,7 +325,7 @@ static tdm_status early_shards(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
-/* In the last wave a shard keeps its lane from segment to segment, whichever thread runs it. */
+/* In the last wave a shard keeps its executor from segment to segment, whichever thread runs it. */
 static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
@@ -361,7 +334,7 @@ static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *e
         step->wave[index] = tdmi_sums_take(step->sums, step->n_early + index);
         forward(step, index, step->wave[index]);
     }
-    backward(step, step->lanes[index], step->wave[index], step->segment);
+    backward(step, index, step->wave[index], step->segment);
     return wait_for(step, index, err);
 }
 
@@ -379,7 +352,7 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-/* The sums of a segment's range are final after it. */
+/* Makes the sums of the segment's range final. */
 static tdm_status add_up(tdmi_step *step, tdm_error *err)
 {
     const struct tdmi_segment *range = &step->plan->segments[step->segment];
@@ -390,16 +363,16 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
     return wait_for(step, 0, err);
 }
 
-/* ---- statistics shared over the batch: lane s runs shard s --------------------------------- */
+/* ---- statistics shared over the batch: executor s runs shard s ----------------------------- */
 
 static tdm_status forward_part_task(void *self, int s, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
     (void)worker;
-    bool has_images = step->first_node == 0 ? begin(step, s, s) : step->shards[s].n > 0;
-    if (has_images)
-        tdmi_executor_forward_part(step->lanes[s], step->values, step->first_node, step->last_node,
-                                   tdmi_sums_of(step->sums, s));
+    const int n = step->first_node == 0 ? tdmi_step_give(step, s, s) : step->shard_images[s];
+    if (n > 0)
+        tdmi_executor_forward_part(step->executors[s], step->values, step->first_node,
+                                   step->last_node, tdmi_sums_of(step->sums, s));
     return wait_for(step, s, err);
 }
 
@@ -407,26 +380,26 @@ static tdm_status backward_part_task(void *self, int s, int worker, tdm_error *e
 {
     tdmi_step *step = self;
     (void)worker;
-    if (step->shards[s].n > 0)
-        tdmi_executor_backward_part(step->lanes[s], step->values, step->first_node, step->last_node,
-                                    tdmi_sums_of(step->sums, s));
+    if (step->shard_images[s] > 0)
+        tdmi_executor_backward_part(step->executors[s], step->values, step->first_node,
+                                    step->last_node, tdmi_sums_of(step->sums, s));
     return wait_for(step, s, err);
 }
 
-/* Add the sums of one batch norm over all shards, in the tree, and tell every lane. A shard without
- * images adds zeros, so the tree is the same. */
+/* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
+ * executor. A shard without images adds zeros, so the tree is the same. */
 static void exchange(tdmi_step *step, int node)
 {
     size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
     memset(step->exchange, 0, (size_t)step->n_shards * n * sizeof *step->exchange);
     for (int s = 0; s < step->n_shards; s++)
-        if (step->shards[s].n > 0)
-            memcpy(step->exchange + (size_t)s * n, tdmi_executor_norm_sums(step->lanes[s], node),
-                   n * sizeof *step->exchange);
+        if (step->shard_images[s] > 0)
+            memcpy(step->exchange + (size_t)s * n,
+                   tdmi_executor_norm_sums(step->executors[s], node), n * sizeof *step->exchange);
     tdmi_tree_sum_rows(step->exchange, step->n_shards, (int64_t)n);
     for (int s = 0; s < step->n_shards; s++)
-        if (step->shards[s].n > 0)
-            memcpy(tdmi_executor_norm_total(step->lanes[s], node), step->exchange,
+        if (step->shard_images[s] > 0)
+            memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange,
                    n * sizeof *step->exchange);
 }
 
@@ -487,72 +460,6 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         TDM_TRY(add_up(step, err), err, "adding gradients");
     }
     return TDM_OK;
-}
-
-/* ---- queued on a device --------------------------------------------------------------------- */
-
-static int bring(void *self, int s)
-{
-    tdmi_step *step = self;
-    (void)begin(step, 0, s);
-    return step->shards[s].n;
-}
-
-tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, tdm_error *err)
-{
-    const struct tdmi_queued queued = {
-        .plan = step->plan,
-        .lane = step->lanes[0],
-        .packed = step->packed,
-        .packed_from = step->has_packed ? step->plan->first_trained : 0,
-        .sums = step->sums,
-        .recorder = step->recorder,
-        .values = step->values,
-        .n_shards = step->n_shards,
-        .is_mixed = step->mixing.augment != NULL,
-        .is_changed = step->has_rest,
-        .is_kept = step->is_kept,
-        .collective = step->collective,
-        .next = next,
-        .bring = bring,
-        .self = step,
-    };
-    TDM_TRY(tdmi_queued_run(&queued, err), err, "queueing a step");
-    step->has_packed = step->has_packed || step->n_images > 0;
-    return TDM_OK;
-}
-
-tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES], tdm_error *err)
-{
-    const struct tdmi_backend *backend = step->plan->backend;
-    TDM_TRY(backend->memory.download(tdmi_step_stream(step), tail,
-                                     tdmi_sums_of(step->sums, 0) +
-                                         tdmi_graph_tail_at(step->plan->graph),
-                                     sizeof(float) * TDMI_TAIL_VALUES, err),
-            err, "fetching the loss");
-    return TDM_WRAP(err, wait_for(step, 0, err), "running a step");
-}
-
-tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
-                                float tail[TDMI_TAIL_VALUES], tdm_error *err)
-{
-    const tdm_status status = tdmi_step_queue(step, next, err);
-    return status == TDM_OK ? tdmi_step_finish(step, tail, err) : status;
-}
-
-tdmi_stream *tdmi_step_stream(const tdmi_step *step)
-{
-    return tdmi_executor_stream(step->lanes[0]);
-}
-
-int64_t tdmi_step_replays(const tdmi_step *step)
-{
-    return step->recorder ? tdmi_recorder_replays(step->recorder) : 0;
-}
-
-int64_t tdmi_step_recorded_bytes(const tdmi_step *step)
-{
-    return step->recorder ? tdmi_recorder_bytes(step->recorder) : 0;
 }
 
 int tdmi_step_images(const tdmi_step *step)

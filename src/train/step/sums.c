@@ -1,50 +1,50 @@
 /*
- * Arrays on loan. A block is a subtree of shards that share one array: a shard that runs, or the
- * sum of some that have ended. Blocks lie side by side, from shard 0 to the last that was taken,
- * since shards are taken in their order. So when no shard runs, those below the next are as many
- * blocks as that number has bits set, at most one a level, and an array is free: nobody waits for
- * ever.
+ * A block is a subtree of shards that share one array: a running shard, or the sum of some that
+ * have ended. Blocks are contiguous from shard 0 to the last one taken, since shards are taken in
+ * order. When no shard runs, the shards taken so far form as many blocks as the next shard's number
+ * has bits set, at most one for each level of the tree; then an array is free, so no thread waits
+ * for ever.
  */
 #include "train/step/sums.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "dist/tree.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
-/* So many are added at once. More would read and write memory less, but keep those waiting who want
- * the arrays. */
+/* Blocks that are added at once: more would save memory traffic, but keep threads waiting that need
+ * an array. */
 enum { most_parts = 4 };
 
-/* Arrays that are not worth a wait: together they lie in a processor's caches. */
+/* Arrays that fit in the CPU's caches together: each shard gets one. */
 enum { small_bytes = 4 << 20 };
 
 struct block {
-    int first;       /* it ends where the next one begins */
-    bool is_waiting; /* complete, and nobody adds it to another just now */
+    int first;       /* first shard; it ends where the next block begins */
+    bool is_waiting; /* complete, and no thread is adding it */
 };
 
 struct tdmi_sums {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     bool is_queued;
-    tdmi_stream *stream; /* that adds then */
+    tdmi_stream *stream; /* that adds where is_queued */
     int64_t n_values;
     int max_shards, n_arrays;
     float **arrays;
-    float **of_shard; /* those that blocks begin with */
+    float **of_shard; /* by the first shard of a block */
 
     /* of the batch */
     int n_shards;
-    bool has_all; /* an array for each: no lock, and nothing is added before the end */
+    bool has_all; /* an array for each shard: no lock, and nothing is added before the end */
     pthread_mutex_t lock;
-    pthread_cond_t has_changed; /* a shard was given, or an array is free */
+    pthread_cond_t has_changed; /* a shard was given back, or an array is free */
     struct block *blocks;
     int n_blocks, n_taken;
     float **free;
     int n_free;
-    struct tdmi_tree_part *parts; /* likewise: what is left to add */
+    struct tdmi_tree_part *parts; /* blocks that are left to add */
     struct tdmi_tree_addition *additions;
     int n_additions;
 };
@@ -55,7 +55,7 @@ int tdmi_sums_arrays(const struct tdmi_sums_options *options)
     int n = options->n_threads + options->n_threads / 2, n_queued = 1;
     for (int64_t shards = 1; shards < options->max_shards; shards *= 2)
         n++;
-    while (options->max_shards >> n_queued > 0) /* the most bits that a shard's number has, and 1 */
+    while (options->max_shards >> n_queued > 0) /* the most bits set in a shard's number, and 1 */
         n_queued++;
     if (options->is_queued)
         return n_queued;
@@ -67,30 +67,31 @@ int tdmi_sums_arrays(const struct tdmi_sums_options *options)
 static tdm_status reserve(tdmi_sums *sums, tdm_error *err)
 {
     const size_t n = (size_t)sums->n_arrays, bytes = sizeof(float) * (size_t)sums->n_values;
-    sums->arrays = tdmi_alloc(n, sizeof *sums->arrays);
-    sums->of_shard = tdmi_alloc((size_t)sums->max_shards, sizeof *sums->of_shard);
-    sums->blocks = tdmi_alloc(n, sizeof *sums->blocks);
-    sums->free = tdmi_alloc(n, sizeof *sums->free);
-    sums->parts = tdmi_alloc(n, sizeof *sums->parts);
-    sums->additions = tdmi_alloc(n, sizeof *sums->additions);
-    bool is_complete = sums->arrays && sums->of_shard && sums->blocks && sums->free &&
-                       sums->parts && sums->additions;
-    for (size_t i = 0; is_complete && i < n; i++)
-        is_complete = (sums->arrays[i] = sums->backend->memory.alloc(sums->device, bytes)) != NULL;
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY,
-                        "reserving %zu MiB for %zu arrays of gradients: out of memory; fewer "
-                        "--threads need less",
-                        n * bytes >> 20, n);
+    TDMI_TRY(TDMI_NEW(sums->arrays, n, err));
+    TDMI_TRY(TDMI_NEW(sums->of_shard, sums->max_shards, err));
+    TDMI_TRY(TDMI_NEW(sums->blocks, n, err));
+    TDMI_TRY(TDMI_NEW(sums->free, n, err));
+    TDMI_TRY(TDMI_NEW(sums->parts, n, err));
+    TDMI_TRY(TDMI_NEW(sums->additions, n, err));
+    for (size_t i = 0; i < n; i++) {
+        sums->arrays[i] = sums->backend->memory.alloc(sums->device, bytes);
+        if (!sums->arrays[i])
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "reserving %zu MiB for %zu arrays of gradients: out of memory; fewer "
+                            "--threads need less",
+                            n * bytes >> 20, n);
+    }
+    sums->of_shard[0] = sums->arrays[0];
     return TDM_OK;
 }
+
+TDMI_POINTER_RELEASE(tdmi_sums, tdmi_sums_close)
 
 tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *device,
                           const struct tdmi_sums_options *options, tdmi_sums **sums, tdm_error *err)
 {
-    tdmi_sums *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to add gradients: out of memory");
+    TDMI_AT_END(tdmi_sums_close_at) tdmi_sums *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
     made->backend = backend;
     made->device = device;
     made->is_queued = options->is_queued;
@@ -100,13 +101,8 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
     made->n_arrays = tdmi_sums_arrays(options);
     pthread_mutex_init(&made->lock, NULL); /* with default attributes these cannot fail */
     pthread_cond_init(&made->has_changed, NULL);
-    const tdm_status status = reserve(made, err);
-    if (status != TDM_OK) {
-        tdmi_sums_close(made);
-        return status;
-    }
-    made->of_shard[0] = made->arrays[0];
-    *sums = made;
+    TDMI_TRY(reserve(made, err));
+    *sums = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -160,7 +156,7 @@ static int end_of(const tdmi_sums *sums, int block)
     return block + 1 < sums->n_blocks ? sums->blocks[block + 1].first : sums->n_taken;
 }
 
-/* How many blocks from this one on, all waiting, are a subtree together: the most; 1: none. */
+/* The most blocks from `begin` on that are all waiting and a subtree together; 1: none. */
 static int parts_from(const tdmi_sums *sums, int begin)
 {
     int n = 1;
@@ -201,7 +197,7 @@ static void merge_blocks(tdmi_sums *sums, int begin, int n_parts)
     pthread_cond_broadcast(&sums->has_changed);
 }
 
-/* The most that can be added at once; false: nothing can. */
+/* Adds the longest run of blocks that can be added; false: none can. */
 static bool merge(tdmi_sums *sums)
 {
     int most = 1, begin = 0;
@@ -218,7 +214,7 @@ static bool merge(tdmi_sums *sums)
 }
 
 /* ---- on a device ---------------------------------------------------------------------------
- * Blocks lie in the arrays of their numbers; the last is of the shard that runs. */
+ * Block i uses array i; the last block is the running shard. */
 
 static int take_queued(tdmi_sums *sums)
 {
@@ -229,7 +225,7 @@ static int take_queued(tdmi_sums *sums)
     return shard;
 }
 
-/* Two that are a subtree together are its children: the tree's own additions, in another order. */
+/* Two blocks that are a subtree together are its children, so these are the tree's additions. */
 static void give_queued(tdmi_sums *sums)
 {
     while (sums->n_blocks > 1 && tdmi_tree_is_subtree(sums->blocks[sums->n_blocks - 2].first,
@@ -240,7 +236,7 @@ static void give_queued(tdmi_sums *sums)
     }
 }
 
-/* What is left when all have been taken: of each two the right one is complete. */
+/* Adds the blocks that are left when all shards have been taken, from right to left. */
 static void add_queued(const tdmi_sums *sums, int64_t first, int64_t n)
 {
     for (int at = sums->n_blocks - 1; at > 0; at--)

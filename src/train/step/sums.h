@@ -1,24 +1,24 @@
 /*
- * The arrays that shards write their sums to: gradients, statistics and the tail, one array a shard
- * that runs. Sums are added in the fixed tree (dist/tree.h), so a shard that has ended waits for
- * its neighbour in the tree and for no other; what is complete is added as soon as an array is
- * wanted and none is free, and all of them but one can be used again:
+ * The arrays that shards write their sums to: gradients, statistics and the tail, one array for
+ * each running shard. Sums are added in the fixed tree (dist/tree.h), so a shard that has ended
+ * waits only for its neighbour in the tree. When a shard finds no free array, complete subtrees are
+ * added up, which frees all of their arrays but one:
  *
  *     threads 2, shards 8, arrays A B C D E F
  *
- *     A0 B1 C2 D3 E4 F5     the first six; 0 to 4 have ended, and one is wanted for 6
+ *     A0 B1 C2 D3 E4 F5     the first six; 0 to 4 have ended, and 6 needs an array
  *     A03          E4 F5    0 to 3 are a subtree: B, C and D are free
  *     A03          E4 F5 D6 C7
  *
- * While shards run the tree needs an array a level besides those that are written to. So there are
- * as many as threads and levels, and half as many again as threads, for shards that end out of
- * order: with fewer, threads begin to wait for the slowest. Where a batch has no more shards than
- * that, or all of its arrays are small, nothing is added before the end.
+ * While shards run the tree needs an array for each level besides those of running shards. So there
+ * are as many as threads and levels, and half as many again as threads, for shards that end out of
+ * order: with fewer, threads wait for the slowest. Where a batch has no more shards than that, or
+ * all of its arrays are small, nothing is added before the end.
  *
- * On a device one queue runs shards one after another, and adds as soon as two of the tree's
- * neighbours have ended. What waits then is a stack of subtrees, at most one a level, and the next
- * shard's array is the one above them: so many as bits are set in its number. There are few arrays,
- * and few that a shard is ever told to write to, which keeps recordings few (train/step/queued.h):
+ * On a device one queue runs shards one after another, and adds two neighbours of the tree as soon
+ * as both have ended. The subtrees that wait form a stack, at most one for each level, and the next
+ * shard writes to the array above them: its index is the number of bits set in the shard's number.
+ * So shards write to few different arrays, which keeps recordings few (train/step/queued.c):
  *
  *     shard       0    1    2    3    4    5    6
  *     writes to   A    B    B    C    B    C    C
@@ -36,14 +36,14 @@ struct tdmi_sums_options {
     int64_t n_values; /* of an array */
     int max_shards;
     int n_threads;      /* that run shards */
-    bool runs_together; /* all shards of a batch are written to until its end */
-    /* On a device whose memory is not the host's: one queue, the stream, runs shards and adds sums.
-     * Otherwise threads do, in ordinary memory. */
+    bool runs_together; /* all shards of a batch run until its end */
+    /* On a device with memory of its own: one stream runs shards and adds sums. Otherwise threads
+     * do, in the host's memory. */
     bool is_queued;
     tdmi_stream *stream;
 };
 
-/* How many arrays there are for that. */
+/* The number of arrays. */
 int tdmi_sums_arrays(const struct tdmi_sums_options *options);
 
 tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *device,
@@ -51,19 +51,18 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_sums_close(tdmi_sums *sums);
 
-/* A batch of so many shards; those of the last one are forgotten. */
+/* Starts a batch of n_shards. */
 void tdmi_sums_begin(tdmi_sums *sums, int n_shards);
-/* The shard to run next, which has an array now: each once, whatever the caller's index, of which
- * there is one a shard. Any thread; may add up shards that have been given, or wait until some are.
- */
+/* Assigns an array to the next shard and returns the shard. Called once for each shard by any
+ * thread, index counting the calls; may add up finished shards, or wait until some finish. */
 int tdmi_sums_take(tdmi_sums *sums, int index);
-/* Of a shard that was taken and not given; and of shard 0, always the same. */
+/* The array of a shard that was taken and not given back. Shard 0's never changes. */
 float *tdmi_sums_of(const tdmi_sums *sums, int shard);
-/* Its sums are complete, or will be where they are queued. Any thread. */
+/* The shard's sums are complete, or queued. Any thread. */
 void tdmi_sums_give(tdmi_sums *sums, int shard);
 
-/* All shards have been taken: what is left to add is settled. */
+/* All shards have been taken: plans the additions that are left. */
 void tdmi_sums_settle(tdmi_sums *sums);
-/* Add it, values [first, first + n), into the array of shard 0. Those that were not given must be
- * complete in that range. Threads may add ranges that do not overlap. */
+/* Adds the values [first, first + n) of all arrays into that of shard 0. Shards that were not given
+ * back must be complete in that range. Threads may add ranges that do not overlap. */
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n);

@@ -1,5 +1,5 @@
 /* The trainer of tandem/network.h: a network, its weights on the CPU, one step, one evaluator. */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/sized.h"
 #include "models/describe.h"
 #include "optim/optimizer.h"
@@ -52,65 +52,50 @@ static tdm_status check(const struct tdm_trainer_options *options, tdm_error *er
                     options->batch, options->group, options->threads, options->learning_rate);
 }
 
+static tdm_status reserve_floats(const struct tdm_trainer *trainer, int64_t n, float **values,
+                                 tdm_error *err)
+{
+    *values = trainer->backend->memory.alloc(trainer->device, sizeof(float) * (size_t)(n + 1));
+    return *values ? TDM_OK
+                   : TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+}
+
 static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
 {
     const tdmi_graph *graph = trainer->graph;
-    const struct tdmi_memory_table *memory = &trainer->backend->memory;
-    const size_t param_bytes = sizeof(float) * (size_t)(graph->param_values + 1);
-    const size_t n = (size_t)trainer->most_images;
-    trainer->params = memory->alloc(trainer->device, param_bytes);
-    trainer->states =
-        memory->alloc(trainer->device, sizeof(float) * (size_t)(graph->state_values + 1));
-    trainer->items = tdmi_alloc(n, sizeof *trainer->items);
-    trainer->judgements = tdmi_alloc(n, sizeof *trainer->judgements);
-    bool is_complete = trainer->params && trainer->states && trainer->items && trainer->judgements;
-    for (int i = 0; is_complete && i < trainer->optimizer.optimizer->n_slots; i++)
-        is_complete = (trainer->slots[i] = memory->alloc(trainer->device, param_bytes)) != NULL;
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY, "reserving %lld parameters: out of memory",
-                        (long long)graph->parameters);
-    for (size_t i = 0; i < n; i++)
-        trainer->items[i] = (int64_t)i;
+    TDMI_TRY(reserve_floats(trainer, graph->param_values, &trainer->params, err));
+    TDMI_TRY(reserve_floats(trainer, graph->state_values, &trainer->states, err));
+    for (int i = 0; i < trainer->optimizer.optimizer->n_slots; i++)
+        TDMI_TRY(reserve_floats(trainer, graph->param_values, &trainer->slots[i], err));
+    TDMI_TRY(TDMI_NEW(trainer->items, trainer->most_images, err));
+    TDMI_TRY(TDMI_NEW(trainer->judgements, trainer->most_images, err));
+    for (int i = 0; i < trainer->most_images; i++)
+        trainer->items[i] = i;
     tdmi_graph_init_values(graph, trainer->seed, trainer->params, trainer->states);
     return TDM_OK;
 }
 
-static tdm_status open_runs(struct tdm_trainer *trainer, int group, tdm_error *err)
+static tdm_status open_runs(struct tdm_trainer *it, int group, tdm_error *err)
 {
-    const struct tdmi_step_options step = {.max_batch = trainer->most_images};
-    tdm_status status =
-        tdmi_plan_new(trainer->graph, trainer->backend, group, true, &trainer->training, err);
-    if (status == TDM_OK)
-        status =
-            tdmi_plan_new(trainer->graph, trainer->backend, group, false, &trainer->inference, err);
-    if (status == TDM_OK)
-        status = tdmi_step_open(trainer->training, trainer->device, trainer->pool, &step,
-                                &trainer->step, err);
-    if (status == TDM_OK)
-        status = tdmi_update_open(trainer->graph, 0, trainer->backend, trainer->device,
-                                  trainer->optimizer.optimizer, trainer->pool, trainer->params,
-                                  trainer->states, trainer->slots, &trainer->update, err);
-    if (status == TDM_OK)
-        status = tdmi_evaluator_open(trainer->inference, trainer->device, trainer->pool,
-                                     trainer->most_images, &trainer->evaluator, err);
-    return status;
+    const struct tdmi_step_options step = {.max_batch = it->most_images};
+    TDMI_TRY(tdmi_plan_new(it->graph, it->backend, group, true, &it->training, err));
+    TDMI_TRY(tdmi_plan_new(it->graph, it->backend, group, false, &it->inference, err));
+    TDMI_TRY(tdmi_step_open(it->training, it->device, it->pool, &step, &it->step, err));
+    TDMI_TRY(tdmi_update_open(it->graph, 0, it->backend, it->device, it->optimizer.optimizer,
+                              it->pool, it->params, it->states, it->slots, &it->update, err));
+    return tdmi_evaluator_open(it->inference, it->device, it->pool, it->most_images, &it->evaluator,
+                               err);
 }
 
 static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer_options *options,
                            tdm_error *err)
 {
     int index;
-    tdm_status status = check(options, err);
-    if (status == TDM_OK)
-        status = tdmi_optimizer_read(options->optimizer, &trainer->optimizer, err);
-    if (status == TDM_OK)
-        status = tdmi_backend_find("cpu", &trainer->backend, &index, err);
-    if (status == TDM_OK)
-        status = trainer->backend->device.open(index, &trainer->device, err);
-    if (status == TDM_OK)
-        status = tdmi_pool_new(options->threads, options->threads == 0, &trainer->pool, err);
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(check(options, err));
+    TDMI_TRY(tdmi_optimizer_read(options->optimizer, &trainer->optimizer, err));
+    TDMI_TRY(tdmi_backend_find("cpu", &trainer->backend, &index, err));
+    TDMI_TRY(trainer->backend->device.open(index, &trainer->device, err));
+    TDMI_TRY(tdmi_pool_new(options->threads, options->threads == 0, &trainer->pool, err));
     const struct tdmi_optimizer *optimizer = trainer->optimizer.optimizer;
     const double momentum = options->momentum < 0.0 ? optimizer->momentum : options->momentum;
     const double decay =
@@ -121,29 +106,24 @@ static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer
                                                 .values = trainer->optimizer.values};
     trainer->seed = options->seed;
     trainer->most_images = options->batch;
-    status = open_values(trainer, err);
-    if (status == TDM_OK)
-        status = open_runs(trainer,
-                           options->group < options->batch ? options->group : options->batch, err);
-    return status;
+    TDMI_TRY(open_values(trainer, err));
+    return open_runs(trainer, options->group < options->batch ? options->group : options->batch,
+                     err);
 }
+
+TDMI_POINTER_RELEASE(tdm_trainer, tdm_trainer_close)
 
 tdm_status tdm_trainer_open(const tdm_network *network, const struct tdm_trainer_options *options,
                             tdm_trainer **trainer, tdm_error *err)
 {
     TDMI_OPTIONS(tdm_trainer_options, options, tdm_trainer_options_default(), err);
-    struct tdm_trainer *made = tdmi_alloc(1, sizeof *made);
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening a trainer: out of memory");
+    TDMI_AT_END(tdm_trainer_close_at) tdm_trainer *made = NULL;
+    if (network->totals.nodes == 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "opening a trainer: the network was not finished");
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "opening a trainer");
     made->graph = network->graph;
-    tdm_status status = network->totals.nodes > 0
-                            ? open_all(made, options, err)
-                            : TDM_FAIL(err, TDM_E_USAGE, "the network was not finished");
-    if (status != TDM_OK) {
-        tdm_trainer_close(made);
-        return TDM_WRAP(err, status, "opening a trainer");
-    }
-    *trainer = made;
+    TDM_TRY(open_all(made, options, err), err, "opening a trainer");
+    *trainer = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -222,17 +202,21 @@ tdm_status tdm_trainer_step(tdm_trainer *trainer, const struct tdm_batch *batch,
         "a training step");
 }
 
+static tdm_status evaluate(tdm_trainer *trainer, const struct tdm_batch *batch,
+                           float *probabilities, struct tdmi_batch *own, tdm_error *err)
+{
+    const struct tdmi_values values = {trainer->params, trainer->states};
+    TDMI_TRY(take_batch(trainer, batch, own, err));
+    TDMI_TRY(tdmi_evaluator_take(trainer->evaluator, values, err));
+    return tdmi_evaluator_batch(trainer->evaluator, own, trainer->judgements, probabilities, NULL,
+                                err);
+}
+
 tdm_status tdm_trainer_evaluate(tdm_trainer *trainer, const struct tdm_batch *batch,
                                 float *probabilities, tdm_score *score, tdm_error *err)
 {
     struct tdmi_batch own;
-    TDM_TRY(take_batch(trainer, batch, &own, err), err, "evaluating a batch");
-    TDM_TRY(tdmi_evaluator_take(trainer->evaluator,
-                                (struct tdmi_values){trainer->params, trainer->states}, err),
-            err, "evaluating a batch");
-    TDM_TRY(tdmi_evaluator_batch(trainer->evaluator, &own, trainer->judgements, probabilities, NULL,
-                                 err),
-            err, "evaluating a batch");
+    TDM_TRY(evaluate(trainer, batch, probabilities, &own, err), err, "evaluating a batch");
     for (int i = 0; i < own.n; i++) {
         const struct tdmi_judgement *found = &trainer->judgements[i];
         if (own.labels[i] >= 0)

@@ -1,30 +1,30 @@
 /*
- * The optimiser step in pieces: each is a run of values of one tensor, so that weight decay, which
- * biases and batch norm are spared, is one number for the whole piece. Up to three passes, each
- * over all pieces: squares of the gradient, where it may be too long; what the optimiser measures,
- * where it does; the step. What pieces measured is added up in their order.
+ * The optimizer step in pieces. A piece is a run of values of one tensor, so weight decay, which
+ * biases and batch norms are exempt from, is one number for the whole piece. Up to three passes,
+ * each over all pieces: squares of the gradient for clipping; measurements of the optimizer (LARS
+ * and LAMB); the step. Results of pieces are added in their order.
  *
- * A backend that steps all tensors at once (backend/update.h) is given the pieces as one list, and
- * does the passes by itself.
+ * A backend that steps all tensors at once (backend/update.h) gets the pieces as one list and does
+ * the passes itself.
  */
 #include "train/step/update.h"
-#include "base/memory.h"
+#include "base/scope.h"
 
 #include <math.h>
 
-/* few_values: a second thread would wake up for nothing. */
+/* few_values: too few for a second thread to gain anything. */
 enum { piece_values = 64 * 1024, few_values = 64 * 1024 };
 
 struct piece {
     int64_t offset, n;
-    int tensor;     /* of parameters: of the tensors that are trained */
+    int tensor;     /* index in tensors; of parameters only */
     bool is_state;  /* blended, not stepped */
     float momentum; /* of states */
 };
 
-/* A tensor that is trained, and the step it is due: pieces add their place. */
+/* A trained tensor, and the call for its step, without the pointers of a piece. */
 struct tensor {
-    int param; /* of the graph's */
+    int param; /* index in the graph */
     bool has_decay;
     struct tdmi_update_call call;
 };
@@ -39,27 +39,27 @@ struct tdmi_update {
     tdmi_pool *pool;
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS];
     float *mean_params, *mean_states; /* averages; NULL: none are kept */
-    struct piece *pieces;             /* those of parameters first */
+    struct piece *pieces;             /* parameters first */
     int n_pieces, n_param_pieces;
     struct tensor *tensors;
     int n_tensors;
-    double (*squares)[2]; /* one row a piece of parameters */
+    double (*squares)[2]; /* one row for each piece of parameters */
     struct tdmi_momenta momenta;
-    const float *parts; /* of the rate, by the graph's parameters; NULL: all of it */
+    const float *factors; /* on the rate, by the graph's parameters; NULL: all 1 */
 
     /* where all tensors are stepped at once */
     tdmi_device *device;
-    tdmi_stream *own;                    /* NULL: stream is */
-    struct tdmi_update_method way;       /* as it was told last */
-    int64_t n_lists;                     /* that were made */
-    tdmi_update_list *list;              /* NULL: to be made from the pieces */
-    struct tdmi_step_facts *facts, told; /* on the device; and here */
-    struct tdmi_loss_scale *loss_scale;  /* NULL: gradients are as they are */
+    tdmi_stream *own;                          /* NULL: `stream` is the own one */
+    struct tdmi_update_method method;          /* of the last begin */
+    int64_t n_lists;                           /* made so far */
+    tdmi_update_list *list;                    /* NULL: to be made from the pieces */
+    struct tdmi_step_facts *facts, host_facts; /* on the device, and on the host */
+    struct tdmi_loss_scale *loss_scale;        /* NULL: 1 */
 
-    /* of the step at hand */
+    /* of the current step */
     const float *sums;
     float scale;   /* of running statistics */
-    float average; /* how far averages move */
+    float average; /* weight of the new values in averages */
     enum pass pass;
 };
 
@@ -98,6 +98,8 @@ static void cut_all(tdmi_update *update, int first_node)
     }
 }
 
+TDMI_POINTER_RELEASE(tdmi_update, tdmi_update_close)
+
 tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
                             const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_optimizer *optimizer, tdmi_pool *pool, float *params,
@@ -109,41 +111,32 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
         n_pieces += count_pieces(graph->params[i].n);
     for (int i = 0; i < graph->n_states; i++)
         n_pieces += count_pieces(graph->states[i].n);
-    tdmi_update *made = tdmi_alloc(1, sizeof *made);
-    if (made) {
-        made->pieces = tdmi_alloc((size_t)n_pieces, sizeof *made->pieces);
-        made->tensors = tdmi_alloc((size_t)graph->n_params, sizeof *made->tensors);
-        made->squares = tdmi_alloc((size_t)n_pieces, sizeof *made->squares);
-    }
-    if (!made || !made->pieces || !made->tensors || !made->squares) {
-        tdmi_update_close(made);
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing optimizer steps: out of memory");
-    }
-    made->graph = graph;
-    made->backend = backend;
-    made->optimizer = optimizer;
-    made->pool = pool;
-    made->params = params;
-    made->states = states;
+    TDMI_AT_END(tdmi_update_close_at) tdmi_update *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    *made = (tdmi_update){.graph = graph,
+                          .backend = backend,
+                          .device = device,
+                          .optimizer = optimizer,
+                          .pool = pool,
+                          .params = params,
+                          .states = states};
     for (int i = 0; i < optimizer->n_slots; i++)
         made->slots[i] = slots[i];
+    TDMI_TRY(TDMI_NEW(made->pieces, n_pieces, err));
+    TDMI_TRY(TDMI_NEW(made->tensors, graph->n_params, err));
+    TDMI_TRY(TDMI_NEW(made->squares, n_pieces, err));
     cut_all(made, first_node);
-    tdm_status status = backend->stream.open(device, &made->stream, err);
-    made->device = device;
-    if (status == TDM_OK && backend->update->run) {
+    TDMI_TRY(backend->stream.open(device, &made->stream, err));
+    if (backend->update->run) {
         made->facts = backend->memory.alloc(device, sizeof *made->facts);
         if (!made->facts)
-            status = TDM_FAIL(err, TDM_E_MEMORY, "facts of a step: out of the device's memory");
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory of the device for the facts of a step");
     }
-    if (status != TDM_OK) {
-        tdmi_update_close(made);
-        return status;
-    }
-    *update = made;
+    *update = tdmi_take(&made);
     return TDM_OK;
 }
 
-/* What it was made of has changed. */
+/* The list must be made again after a change of the update. */
 static void forget_list(tdmi_update *update)
 {
     if (update->list)
@@ -181,13 +174,13 @@ void tdmi_update_loss_scale(tdmi_update *update, struct tdmi_loss_scale *loss_sc
 
 void tdmi_update_keep_statistics(tdmi_update *update)
 {
-    update->n_pieces = update->n_param_pieces; /* those of states are the last */
+    update->n_pieces = update->n_param_pieces; /* pieces of states are the last */
     forget_list(update);
 }
 
-void tdmi_update_scale(tdmi_update *update, const float *parts)
+void tdmi_update_scale(tdmi_update *update, const float *factors)
 {
-    update->parts = parts;
+    update->factors = factors;
     forget_list(update);
 }
 
@@ -207,7 +200,7 @@ static void blend_piece(const tdmi_update *update, const struct piece *piece)
 static void step_piece(const tdmi_update *update, const struct piece *piece,
                        const struct tdmi_update_call *call)
 {
-    update->optimizer->step(update->backend, update->stream, call);
+    tdmi_optimizer_step(update->optimizer, update->backend, update->stream, call);
     if (update->mean_params)
         update->backend->update->blend(update->stream, update->mean_params + piece->offset,
                                        call->params, piece->n, 1.0f, update->average);
@@ -278,9 +271,9 @@ static tdm_status run_pass(tdmi_update *update, enum pass pass, tdm_error *err)
 
 /* ---- a step ----------------------------------------------------------------------------- */
 
-/* As torch.nn.utils.clip_grad_norm_ does: the mean gradient of all tensors together is not longer
- * than clip_norm. */
-static tdm_status shorten(tdmi_update *update, double clip_norm, float *scale, tdm_error *err)
+/* Clips the norm of the mean gradient of all tensors together, as torch.nn.utils.clip_grad_norm_
+ * does. */
+static tdm_status clip(tdmi_update *update, double clip_norm, float *scale, tdm_error *err)
 {
     double sum = 0.0;
     TDM_TRY(run_pass(update, GRADIENT, err), err, "measuring the gradient");
@@ -311,20 +304,20 @@ static tdm_status adapt(tdmi_update *update, const double *values, tdm_error *er
     return TDM_OK;
 }
 
-/* What every tensor is due; where rates differ, each is prepared from the same step before. */
+/* Prepares the call of every tensor; where rates differ, all start from the same momenta. */
 static void prepare(tdmi_update *update, const double *values, int64_t step,
-                    const struct tdmi_update_call *asked)
+                    const struct tdmi_update_call *requested)
 {
     const struct tdmi_momenta before = update->momenta;
-    struct tdmi_update_call call = *asked;
+    struct tdmi_update_call call = *requested;
     update->optimizer->prepare(values, step, &update->momenta, &call);
     for (int i = 0; i < update->n_tensors; i++) {
         struct tensor *tensor = &update->tensors[i];
         tensor->call = call;
-        if (update->parts) {
+        if (update->factors) {
             struct tdmi_momenta again = before;
-            tensor->call = *asked;
-            tensor->call.learning_rate *= update->parts[tensor->param];
+            tensor->call = *requested;
+            tensor->call.learning_rate *= update->factors[tensor->param];
             update->optimizer->prepare(values, step, &again, &tensor->call);
         }
         if (!tensor->has_decay) {
@@ -347,9 +340,8 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
         .state_sums_at = tdmi_graph_state_sums_at(update->graph),
         .loss_scale = update->loss_scale,
     };
-    struct tdmi_update_piece *pieces = tdmi_alloc((size_t)update->n_pieces, sizeof *pieces);
-    if (!pieces)
-        return TDM_FAIL(err, TDM_E_MEMORY, "listing parameters: out of memory");
+    TDMI_AT_END(tdmi_free_at) struct tdmi_update_piece *pieces = NULL;
+    TDMI_TRY(TDMI_NEW(pieces, update->n_pieces, err));
     for (int i = 0; i < update->n_pieces; i++) {
         const struct piece *piece = &update->pieces[i];
         const struct tensor *tensor = piece->is_state ? NULL : &update->tensors[piece->tensor];
@@ -357,26 +349,24 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
             .offset = piece->offset,
             .n = piece->n,
             .tensor = piece->tensor,
-            .part = tensor && update->parts ? update->parts[tensor->param] : 1.0f,
+            .part = tensor && update->factors ? update->factors[tensor->param] : 1.0f,
             .has_decay = tensor && tensor->has_decay,
             .is_state = piece->is_state,
             .momentum = piece->momentum,
         };
     }
-    const tdm_status status = update->backend->update->open(update->stream, &arrays, pieces,
-                                                            update->n_pieces, &update->list, err);
-    tdmi_free(pieces);
     update->n_lists++;
-    return status;
+    return update->backend->update->open(update->stream, &arrays, pieces, update->n_pieces,
+                                         &update->list, err);
 }
 
 static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values, int64_t step,
-                                       const struct tdmi_update_call *asked)
+                                       const struct tdmi_update_call *requested)
 {
-    struct tdmi_update_call call = *asked;
+    struct tdmi_update_call call = *requested;
     update->optimizer->prepare(values, step, &update->momenta, &call);
     struct tdmi_step_facts facts = {
-        .scale = asked->gradient_scale,
+        .scale = requested->gradient_scale,
         .learning_rate = call.learning_rate,
         .momentum = call.momentum,
         .weight_decay = call.weight_decay,
@@ -384,12 +374,12 @@ static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values
         .is_nesterov = call.is_nesterov,
         .moments = call.moments,
     };
-    if (update->optimizer->tell)
-        update->optimizer->tell(values, asked, &facts);
+    if (update->optimizer->set_facts)
+        update->optimizer->set_facts(values, requested, &facts);
     return facts;
 }
 
-static struct tdmi_update_call asked_for(float n, const struct tdmi_update_rates *rates)
+static struct tdmi_update_call requested_call(float n, const struct tdmi_update_rates *rates)
 {
     return (struct tdmi_update_call){
         .gradient_scale = 1.0f / n,
@@ -410,30 +400,31 @@ tdm_status tdmi_update_begin(tdmi_update *update, float n, struct tdmi_update_ra
                              tdm_error *err)
 {
     double usual[TDMI_PARAMETERS];
-    const struct tdmi_update_call call = asked_for(n, &rates);
+    const struct tdmi_update_call call = requested_call(n, &rates);
     tdmi_parameters_usual(update->optimizer->parameters, usual);
     if (!update->list)
         TDM_TRY(make_list(update, err), err, "preparing optimizer steps");
-    update->way = (struct tdmi_update_method){update->optimizer->rule, rates.clip_norm > 0.0};
+    update->method = (struct tdmi_update_method){update->optimizer->rule, rates.clip_norm > 0.0};
     update->average = (float)(1.0 - rates.average);
-    update->told = facts_of(update, rates.values ? rates.values : usual,
-                            rates.step > 0 ? rates.step : 1, &call);
-    update->told.clip_norm = rates.clip_norm;
+    update->host_facts = facts_of(update, rates.values ? rates.values : usual,
+                                  rates.step > 0 ? rates.step : 1, &call);
+    update->host_facts.clip_norm = rates.clip_norm;
     return TDM_WRAP(err,
-                    update->backend->memory.upload(update->stream, update->facts, &update->told,
-                                                   sizeof update->told, err),
-                    "telling the device of a step");
+                    update->backend->memory.upload(update->stream, update->facts,
+                                                   &update->host_facts, sizeof update->host_facts,
+                                                   err),
+                    "uploading the facts of a step");
 }
 
 static void queue_step(void *self, const float *sums)
 {
     tdmi_update *update = self;
-    update->backend->update->run(update->stream, update->list, update->way, sums, update->facts);
+    update->backend->update->run(update->stream, update->list, update->method, sums, update->facts);
 }
 
 struct tdmi_step_next tdmi_update_next(tdmi_update *update)
 {
-    return (struct tdmi_step_next){queue_step, update, 2 * update->n_lists + update->way.clips};
+    return (struct tdmi_step_next){queue_step, update, 2 * update->n_lists + update->method.clips};
 }
 
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
@@ -441,7 +432,7 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
 {
     double usual[TDMI_PARAMETERS];
     const double *values = rates.values ? rates.values : usual;
-    struct tdmi_update_call call = asked_for(n, &rates);
+    struct tdmi_update_call call = requested_call(n, &rates);
     if (update->backend->update->run) {
         TDM_TRY(tdmi_update_begin(update, n, rates, err), err, "updating parameters");
         queue_step(update, sums);
@@ -452,7 +443,7 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
     update->average = (float)(1.0 - rates.average);
     tdmi_parameters_usual(update->optimizer->parameters, usual);
     if (rates.clip_norm > 0.0)
-        TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
+        TDM_TRY(clip(update, rates.clip_norm, &call.gradient_scale, err), err,
                 "clipping the gradient");
     prepare(update, values, rates.step > 0 ? rates.step : 1, &call);
     if (update->optimizer->measure)

@@ -1,6 +1,6 @@
 /*
- * Dense layers with pictures as lanes against their definition in double, in every instruction set
- * that is here: shards that fill the vectors and ragged ones, sizes that blocks fit and do not.
+ * Dense layers with images as lanes against their definition in double, in every instruction set
+ * that is here: groups that fill the vectors and ragged ones, sizes that blocks fit and do not.
  */
 #include "backend/cpu/gemm/dense_lanes.h"
 #include "base/memory.h"
@@ -89,7 +89,7 @@ static void stays(const float *values, int n)
 static void check_forward(const struct data *it)
 {
     const int n = it->call.n, in = it->dense.in, out = it->dense.out;
-    tdmi_dense_lanes_forward(&it->dense, &it->call);
+    tdmi_dense_lanes_kernels(it->dense.isa)->forward(&it->dense, &it->call);
     for (int i = 0; i < n; i++)
         for (int o = 0; o < out; o++) {
             double sum = it->call.bias ? (double)it->bias[o] : 0.0;
@@ -118,7 +118,7 @@ static void check_dx(const struct data *it)
 static void check_backward(const struct data *it)
 {
     const int n = it->call.n, in = it->dense.in, out = it->dense.out;
-    tdmi_dense_lanes_backward(&it->dense, &it->call);
+    tdmi_dense_lanes_kernels(it->dense.isa)->backward(&it->dense, &it->call);
     for (int o = 0; o < out; o++) {
         double bias = 0.0;
         for (int i = 0; i < n; i++)
@@ -161,26 +161,26 @@ TEST(forward_is_products_and_bias)
     each(check_forward, false, true);
 }
 
-TEST(backward_makes_every_gradient_that_is_wanted)
+TEST(backward_makes_every_requested_gradient)
 {
     each(check_backward, true, true);
     each(check_backward, false, true);
     each(check_backward, true, false);
 }
 
-/* What is said of a picture does not depend on the others of the shard. */
-TEST(a_picture_has_the_same_bits_alone)
+/* The result of an image does not depend on the others of the group. */
+TEST(an_image_has_the_same_bits_alone)
 {
     for (int isa = 0; isa <= (int)tdmi_isa_best(); isa++) {
         struct data all, one;
         data_init(&all, &shapes[1], (enum tdmi_isa)isa);
-        tdmi_dense_lanes_forward(&all.dense, &all.call);
+        tdmi_dense_lanes_kernels((enum tdmi_isa)isa)->forward(&all.dense, &all.call);
         data_init(&one, &shapes[1], (enum tdmi_isa)isa);
         one.call = all.call;
         one.call.n = 1;
         one.call.x = all.x + 3 * all.dense.in;
         one.call.y = one.y;
-        tdmi_dense_lanes_forward(&one.dense, &one.call);
+        tdmi_dense_lanes_kernels((enum tdmi_isa)isa)->forward(&one.dense, &one.call);
         assert_memory_equal(one.y, all.y + 3 * all.dense.out,
                             sizeof(float) * (size_t)all.dense.out);
         data_release(&all);

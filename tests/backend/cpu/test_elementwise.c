@@ -163,7 +163,9 @@ TEST(tensors_are_added_and_activated_as_they_are_read)
 static void check_combine_gradient(struct world *it, const struct tdmi_elementwise_kernels *kernels)
 {
     for (int which = 0; which < 24; which++) {
-        struct tdmi_combine_gradient call = {it->pixels,
+        struct tdmi_combine_gradient call = {false,
+                                             1,
+                                             it->pixels,
                                              it->channels,
                                              it->dy,
                                              it->x[1],
@@ -209,18 +211,20 @@ TEST(their_gradients_are_masked_added_and_summed)
 static void check_global_pool(struct world *it, const struct tdmi_elementwise_kernels *kernels)
 {
     for (int which = 0; which < 6; which++) {
-        struct tdmi_global_pool call = {it->n,
-                                        it->pixels,
-                                        it->channels,
-                                        it->x[0],
-                                        form(it, 0, which % 2, which / 2),
-                                        it->y,
-                                        it->dy,
-                                        it->dx,
-                                        which % 2 ? it->add : NULL,
-                                        {it->centre, it->sums[0], it->sums[1]}};
-        kernels->global_pool(&call);
-        kernels->global_pool_backward(&call);
+        const struct tdmi_global_pool forward = {
+            it->n, it->pixels, it->channels, it->x[0], form(it, 0, which % 2, which / 2), it->y};
+        const struct tdmi_combine_gradient call = {.is_pool = true,
+                                                   .n = it->n,
+                                                   .pixels = it->pixels,
+                                                   .channels = it->channels,
+                                                   .dy = it->dy,
+                                                   .x = it->x[0],
+                                                   .form = forward.form,
+                                                   .dx = it->dx,
+                                                   .add = which % 2 ? it->add : NULL,
+                                                   .sums = {it->centre, it->sums[0], it->sums[1]}};
+        kernels->global_pool(&forward);
+        kernels->combine_backward(&call);
         for (int64_t o = 0; o < (int64_t)it->n * it->channels; o++) {
             double mean = 0;
             for (int64_t p = 0; p < it->pixels; p++) {

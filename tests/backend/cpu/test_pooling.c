@@ -192,7 +192,8 @@ static void check_max(struct data *data, const struct tdmi_pooling_kernels *kern
 {
     const int taps = data->pool.kernel * data->pool.kernel;
     const struct tdmi_pooling_forward forward = forward_call(data);
-    kernels->max(&data->pool, &forward);
+    data->pool.is_max = true;
+    kernels->forward(&data->pool, &forward);
     memset(data->dv, 0, data->ins * sizeof *data->dv);
     for (size_t i = 0; i < data->outs; i++) {
         double best = -INFINITY;
@@ -212,7 +213,7 @@ static void check_max(struct data *data, const struct tdmi_pooling_kernels *kern
         data->dv[winner] += (double)data->dy[i];
     }
     const struct tdmi_pooling_backward backward = backward_call(data);
-    kernels->max_backward(&data->pool, &backward);
+    kernels->backward(&data->pool, &backward);
     check_dx(data);
 }
 
@@ -220,7 +221,7 @@ static void check_average(struct data *data, const struct tdmi_pooling_kernels *
 {
     const int taps = data->pool.kernel * data->pool.kernel;
     const struct tdmi_pooling_forward forward = forward_call(data);
-    kernels->average(&data->pool, &forward);
+    kernels->forward(&data->pool, &forward);
     memset(data->dv, 0, data->ins * sizeof *data->dv);
     for (size_t i = 0; i < data->outs; i++) {
         double sum = 0;
@@ -236,7 +237,7 @@ static void check_average(struct data *data, const struct tdmi_pooling_kernels *
                 data->dv[place(data, i, t)] += (double)data->dy[i] * share;
     }
     const struct tdmi_pooling_backward backward = backward_call(data);
-    kernels->average_backward(&data->pool, &backward);
+    kernels->backward(&data->pool, &backward);
     check_dx(data);
 }
 
@@ -271,10 +272,11 @@ TEST(gradients_are_added_in_place)
         const struct tdmi_pooling_kernels *kernels = tdmi_pooling_kernels(tdmi_isa_best());
         const struct tdmi_pooling_forward forward = forward_call(&data);
         struct tdmi_pooling_backward backward = backward_call(&data);
-        kernels->max(&data.pool, &forward);
-        kernels->max_backward(&data.pool, &backward);
+        data.pool.is_max = true;
+        kernels->forward(&data.pool, &forward);
+        kernels->backward(&data.pool, &backward);
         backward.dx = data.add;
-        kernels->max_backward(&data.pool, &backward);
+        kernels->backward(&data.pool, &backward);
         assert_memory_equal(data.add, data.dx, data.ins * sizeof *data.dx);
         data_release(&data);
     }

@@ -1,8 +1,7 @@
 /*
- * Products of seven halves without training, through the kernel table: judged by sums in double,
- * with the limit that all convolutions have. Pictures of any number of pixels, so that blocks are
- * full, lack a pixel or a few, and jobs are one or several, and channels that do not fill the
- * halves.
+ * Products of seven halves without training, through the kernel table, compared with sums in double
+ * within the limit of all convolutions. Images have any number of pixels, so that blocks are full
+ * or lack a pixel or a few, and jobs are one or several; some channels do not fill the halves.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
@@ -159,8 +158,8 @@ TEST(halves_give_the_products_of_the_definition)
         assert_int_equal(n_split, sizeof cases / sizeof cases[0] - 4);
 }
 
-/* What is said of a picture does not depend on its neighbours. */
-TEST(pictures_have_the_same_bits_alone)
+/* The result of an image does not depend on its neighbours. */
+TEST(images_have_the_same_bits_alone)
 {
     struct product all, alone;
     begin(&all, (struct tdmi_shape){10, 11, 256}, 256, 3, TDMI_ACT_RELU, true);

@@ -1,5 +1,5 @@
-/* What a step ends with in every instruction set: the bits of the reference, whatever the length
- * and wherever the values lie. */
+/* Optimizer steps in every instruction set have the bits of the reference, for any length and
+ * alignment. */
 #include "backend/cpu/pointwise/update.h"
 #include "backend/ref_kernels.h"
 #include "base/hash/rng.h"

@@ -150,8 +150,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
         options.run = below(tree, kept);
         use_gpu(true);
         fake_runtime_pace((enum fake_pace)pace);
-        train_heard(&options, "features that train, and those that validate, stay on the card",
-                    true);
+        train_heard(&options, "training and validation features stay on the GPU", true);
         same_runs(tree, name, kept);
     }
 }
@@ -291,24 +290,24 @@ TEST_WITH(features_are_copied_when_memory_is_short, set_up, tear_down)
     const struct tree *tree = *state;
     struct tdm_train_options options = on_gpu(tree, "copied");
     use_gpu(false);
-    train_heard(&options, "stay on the card", false);
+    train_heard(&options, "stay on the GPU", false);
 
     use_gpu(true);
     seen.tables[0] = train;
     seen.tables[1] = val;
     options.run = below(tree, "kept");
-    train_heard(&options, "stay on the card", true);
+    train_heard(&options, "stay on the GPU", true);
     assert_int_equal(seen.n_made, 2);
     same_runs(tree, "copied", "kept");
 
     /* a GPU that refuses what it is asked for, and says nothing beforehand */
     static const char *const refused[] = {
-        "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
-        "MiB, which the card refused",
-        "features that validate do not fit on the card and are copied batch by batch: they take "
-        "0.0 MiB, which the card refused",
-        "features that train, and those that validate, do not fit on the card and are copied batch "
-        "by batch: they take 0.0 MiB, which the card refused"};
+        "training features do not fit on the GPU and are copied batch by batch: they take 0.0 "
+        "MiB, which the GPU refused",
+        "validation features do not fit on the GPU and are copied batch by batch: they take "
+        "0.0 MiB, which the GPU refused",
+        "training and validation features do not fit on the GPU and are copied batch "
+        "by batch: they take 0.0 MiB, which the GPU refused"};
     for (int i = 0; i < 3; i++) {
         char name[20];
         snprintf(name, sizeof name, "refused-%d", i);
@@ -351,13 +350,13 @@ TEST_WITH(features_are_copied_when_memory_is_short, set_up, tear_down)
         size_t less; /* bytes */
         int n_made;
     } gpus[] = {
-        {"roomy", "features that train, and those that validate, stay on the card", 0, 2},
+        {"roomy", "training and validation features stay on the GPU", 0, 2},
         {"tight",
-         "features that validate do not fit on the card and are copied batch by batch: they take "
+         "validation features do not fit on the GPU and are copied batch by batch: they take "
          "0.0 MiB, and beside the training there is room for 0.0 MiB",
          val / 2, 1},
         {"tighter",
-         "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
+         "training features do not fit on the GPU and are copied batch by batch: they take 0.0 "
          "MiB, and beside the training there is room for 0.0 MiB",
          val + train / 2, 1},
     };
@@ -508,7 +507,7 @@ TEST_WITH(unfreezing_frees_the_memory_of_features, set_up, tear_down)
         seen.tables[0] = (n_pictures - n_val) * width * sizeof(float);
         seen.tables[1] = n_val * width * sizeof(float);
         seen.n_live_then = -1;
-        train_heard(&options, "stay on the card", true);
+        train_heard(&options, "stay on the GPU", true);
         assert_int_equal(seen.n_made, 2);
         assert_int_equal(seen.n_live_then, 0); /* at the unfreeze point */
         assert_int_equal(recorded(tree, name, "kept_rows_bytes"), seen.tables[0] + seen.tables[1]);

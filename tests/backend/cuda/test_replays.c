@@ -1,6 +1,6 @@
 /*
  * Steps with frozen layers that are recorded and replayed; layers that unfreeze are recorded anew.
- * Steps of the stand-ins for cuDNN and cuBLASLt, and of a collective, are recorded, too.
+ * Steps of the stand-ins for cuDNN and cuBLASLt are recorded, too.
  */
 #include "backend/cuda/fakes/fake_cublaslt.h"
 #include "backend/cuda/fakes/fake_cudnn.h"
@@ -230,60 +230,6 @@ TEST(replayed_steps_of_libraries_have_the_bits_of_queued_ones)
         folder_remove(&choices);
     }
     tdmi_shim_libraries(NULL, NULL, NULL);
-    close_bench(&of);
-}
-
-/* ---- a collective --------------------------------------------------------------------------- */
-
-struct calls {
-    int n_begun, n_finished, fails_at;
-};
-
-static tdm_status begin_range(void *self, tdmi_stream *stream, float *values, int64_t n,
-                              tdm_error *err)
-{
-    struct calls *it = self;
-    assert_true(stream && values && n > 0);
-    return ++it->n_begun == it->fails_at ? TDM_FAIL(err, TDM_E_PEER, "planted: rank 1 is gone")
-                                         : TDM_OK;
-}
-
-static tdm_status finish_ranges(void *self, tdmi_stream *stream, tdm_error *err)
-{
-    struct calls *it = self;
-    (void)stream;
-    (void)err;
-    it->n_finished++;
-    return TDM_OK;
-}
-
-/* It is called while a step is queued and while it is recorded, and its failure ends a queued step.
- * A recording that it spoils is queued. */
-TEST(a_collective_is_recorded_with_the_step)
-{
-    static const struct calls cases[] = {{2, 2, 0}, {1, 0, 1}, {3, 2, 2}};
-    struct bench of;
-    int freeze_point;
-    fake_runtime_guard(true);
-    open_bench_of(&of, graph_that_unfreezes(&freeze_point));
-    for (int k = 0; k < 3; k++) {
-        struct calls calls = {.fails_at = cases[k].fails_at};
-        const struct tdmi_collective collective = {&calls, begin_range, finish_ranges};
-        struct training it = begin(
-            &of, &tdmi_backend_shim,
-            (struct way){
-                .shard = most_batch, .threads = 1, .optimizer = "sgd", .collective = &collective});
-        const struct tdmi_batch batch = first_of(&of, most_batch);
-        float tail[TDMI_TAIL_VALUES];
-        tdm_status status = TDM_OK;
-        tdmi_update_use_stream(it.update, tdmi_step_stream(it.step));
-        for (int s = 0; s < (k == 2 ? 2 : 4) && status == TDM_OK; s++)
-            status = try_step_of(&it, &batch, batch.n, NULL, at_rest, tail, NULL);
-        assert_int_equal(status, k == 1 ? TDM_E_PEER : TDM_OK);
-        assert_int_equal(calls.n_begun, cases[k].n_begun);
-        assert_int_equal(calls.n_finished, cases[k].n_finished);
-        end(&it);
-    }
     close_bench(&of);
 }
 

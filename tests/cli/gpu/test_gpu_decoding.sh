@@ -76,7 +76,7 @@ expect_true "weights are those of a run that never stopped" \
 expect_exit 0 on_gpu train pictures -o parts --epochs 3 --resume --json
 expect_true "nothing has to be said again" [ "$(n_decoded)" -gt 20 ]
 expect_exit 2 train -o parts --decode cpu --epochs 4 --resume
-expect_stderr_matches "option --decode is 'cpu', but the run was begun with 'card'"
+expect_stderr_matches "option --decode is 'cpu', but the run was started with 'card'"
 expect_exit 4 env TANDEM_FAKE_NVJPEG_VERSION=13 LD_LIBRARY_PATH="$gpu" "$TANDEM" train pictures \
     -o parts --epochs 4 --resume
 expect_stderr_matches 'were decoded by nvJPEG 12\.4\.0, and here is nvJPEG 13\.4\.0'

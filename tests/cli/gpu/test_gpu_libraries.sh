@@ -99,7 +99,7 @@ rm -rf home
 # Room for an algorithm that is timed, but not for training beside validation.
 export TANDEM_FAKE_BYTES=15000000
 expect_exit 0 train -o short --epochs 1
-expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the card are [0-9]+ MiB'
+expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the GPU are [0-9]+ MiB'
 contents short/kernels >before
 unset TANDEM_FAKE_BYTES
 rm -rf home
@@ -111,7 +111,7 @@ expect_true "and asks nothing" test ! -e home/cuda
 export TANDEM_FAKE_BYTES=15000000
 expect_exit 0 train -o short --epochs 3 --resume
 expect_exit 4 train -o roomy --epochs 2 --resume
-expect_stderr_matches 'free on the card are [0-9]+ MiB'
+expect_stderr_matches 'free on the GPU are [0-9]+ MiB'
 unset TANDEM_FAKE_BYTES
 
 # ---- a frozen backbone and an unfreeze, where memory is short -------------------------------------
@@ -158,8 +158,8 @@ expect_exit 0 train -o asked --batch 32 --epochs 1
 expect_true "who asks for a batch has all of it" sh -c "! grep -q 'of workspace at most' '$err'"
 rm -rf home
 expect_exit 0 train -o chosen --batch auto --epochs 1
-expect_stderr_matches 'batch auto: 32 pictures a step \(of more, 12 pictures are fewer'
-expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the card are 18 MiB'
+expect_stderr_matches 'batch auto: 32 images a step \(a larger batch leaves fewer'
+expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the GPU are 18 MiB'
 contents chosen/kernels >before
 unset TANDEM_FAKE_BYTES
 rm -rf home
@@ -195,7 +195,7 @@ done
 if [ $i -lt 3 ] || grep -q 'with what' reason; then
     expect_same 32 "$(json_value batch)" "a batch beside what is recorded"
     expect_true "and why ($(cat reason))" \
-        grep -q 'with what recording steps takes 64 take 9 MiB, free on the card are 9' reason
+        grep -q 'with what recording steps takes 64 take 9 MiB, free on the GPU are 9' reason
 else
     skip "steps of 64 were no faster than those of 32"
 fi

@@ -61,7 +61,7 @@ expect_exit 0 on_gpu -o whole --precision f16 --schedule constant --epochs 9
 expect_true "weights are the same" cmp parts/best.safetensors whole/best.safetensors
 expect_true "a checkpoint has the scale" grep -q 'loss_scale' parts/last.safetensors
 expect_exit 2 on_gpu -o parts --precision bf16 --schedule constant --epochs 9 --resume
-expect_stderr_matches "option --precision is 'bf16', but the run was begun with 'f16'"
+expect_stderr_matches "option --precision is 'bf16', but the run was started with 'f16'"
 
 # ---- replayed: the bits of steps that are queued, whatever changes from one to the next ------
 # 18 pictures train: a batch of 10 and a ragged one of 8, in shards of 4 where that is asked for.
@@ -102,7 +102,7 @@ expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
 # ---- cached features have the type that they were computed in --------------------------------
 export TANDEM_HOME="$temp/home"
 expect_exit 0 on_gpu -o rows --weights f32 --freeze base --hidden 4 --epochs 1
-expect_stderr_matches 'features that train, and those that validate, stay on the card: 0\.0 MiB'
+expect_stderr_matches 'training and validation features stay on the GPU: 0\.0 MiB'
 expect_exit 0 on_gpu -o rows16 --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
 expect_same 0 "$(json_value features.reused)" "features in f32 are not those in bf16"
 expect_exit 0 on_gpu -o again --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
@@ -113,7 +113,7 @@ expect_exit 0 "$TANDEM" evaluate again pictures --threads 1 --json
 # ---- and the same bits whether they stay on the GPU or are copied ----------------------------
 set -- --weights f32 --freeze base --hidden 4 --augment flip,crop:1 --views 2
 expect_exit 0 on_gpu "$@" -o stay --epochs 4
-expect_stderr_matches 'stay on the card'
+expect_stderr_matches 'stay on the GPU'
 export TANDEM_FAKE_GATHERS=0
 expect_exit 0 on_gpu "$@" -o travel --epochs 4
 expect_true "nothing stays" sh -c "! grep -q 'on the card:' '$err'"
@@ -126,13 +126,13 @@ unset TANDEM_HOME
 set -- --size 16 --batch 16 --schedule constant
 export TANDEM_FAKE_BYTES=7900000 # parts of 8 need 5.3 MB beside weights of 2.3, all 16 need 5.9
 expect_exit 0 on_gpu "$@" -o little --epochs 1
-expect_stderr_matches 'batch 16 is computed in parts of 8 pictures, .* free on the card are [0-9]+ MiB'
+expect_stderr_matches 'batch 16 is computed in groups of 8 images, .* free on the GPU are [0-9]+ MiB'
 export TANDEM_FAKE_BYTES=2400000
 expect_exit 4 on_gpu "$@" -o least --epochs 1
-expect_stderr_matches 'free on the card are [0-9]+ MiB; even one picture at a time takes more'
+expect_stderr_matches 'free on the GPU are [0-9]+ MiB; even one image at a time takes more'
 export TANDEM_FAKE_BYTES=7900000
 expect_exit 0 on_gpu "$@" -o chosen --batch auto --epochs 1
-expect_stderr_matches 'batch auto: 8 pictures a step \(16 take [0-9]+ MiB, free on the card are [0-9]+'
+expect_stderr_matches 'batch auto: 8 images a step \(16 take [0-9]+ MiB, free on the GPU are [0-9]+'
 expect_same 8 "$(json_value batch)" "the largest that fits whole"
 # Killed before its first checkpoint: what was decided is in the record alone.
 mkdir killed
@@ -187,7 +187,7 @@ expect_true "its page says it" grep -q '<td>fast</td><td>yes</td>' fast/report.h
 expect_exit 0 on_gpu -o fast --epochs 2 --resume
 expect_true "it stays" grep -q '"fast": 1' fast/run.json
 expect_exit 2 on_gpu -o fast --no-fast --epochs 2 --resume
-expect_stderr_matches 'option --fast is 0, but the run was begun with 1'
+expect_stderr_matches 'option --fast is 0, but the run was started with 1'
 
 # ---- measured as it trains: the step queued whole, nodes some times in a row ------------------
 expect_exit 0 env LD_LIBRARY_PATH="$BUILD/tests/gpu" "$TANDEM" bench compute --device cuda --threads 1 \

@@ -13,18 +13,18 @@ expect_true "libtandem says what it needs" test -n "$needed"
 expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
 if [ -e "$BUILD/libtandem_http.so" ]; then
     expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_http.so" | awk '{ print $3 }')" \
-        "the part with HTTP gives out one symbol"
+        "the plugin for HTTP exports one symbol"
 else
     skip "this build has no libmicrohttpd"
 fi
 if [ -e "$BUILD/libtandem_cuda.so" ]; then
     expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_cuda.so" | awk '{ print $3 }')" \
-        "the part for NVIDIA cards gives out one symbol"
+        "the part for NVIDIA GPUs exports one symbol"
     expect_same "" "$(readelf -d "$BUILD/libtandem_cuda.so" |
         grep -E 'NEEDED.*(libcuda|libcudnn|libcublas|libstdc)')" \
         "and can be opened where no driver is"
 else
-    skip "this build has no backend for cards"
+    skip "this build has no backend for GPUs"
 fi
 if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
     skip "this build has no Arrow"
@@ -101,7 +101,7 @@ fi
 if [ -e "$BUILD/libtandem_cuda.so" ]; then
     cp fake/libtandem_arrow.so fake/libtandem_cuda.so
     expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" selftest --device cuda
-    expect_stderr_matches "libtandem_cuda.so, the part of tandem that computes on NVIDIA cards, cannot be used: .* of another build"
+    expect_stderr_matches "libtandem_cuda.so, the part of tandem that computes on NVIDIA GPUs, cannot be used: .* of another build"
     expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
     expect_stdout_matches '^  cuda +off +libtandem_cuda.so, the part of tandem that computes on NVIDIA'
 fi

@@ -65,7 +65,7 @@ expect_stderr_matches '^tandem: --resume needs -o RUN'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
 expect_stderr_matches 'seed'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --size 20
-expect_stderr_matches "option --size is 20, but the run was begun with the network's own; leave it out, or give another -o$"
+expect_stderr_matches "option --size is 20, but the run was started with the network's own; leave it out, or give another -o$"
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
 expect_same 6 "$(json_value epochs)" "more epochs go on"
 expect_exit 0 "$TANDEM" train pictures -o runs/a --epochs 7 --resume --json
@@ -107,7 +107,7 @@ expect_true "what it came to is recorded" grep -q '"beta2": 0.99' runs/adam/run.
 expect_exit 0 "$TANDEM" train pictures -o runs/adam --resume --epochs 5 --json
 expect_same step:every=1,factor=0.5 "$(json_value options.schedule)" "going on keeps the schedule"
 expect_exit 2 "$TANDEM" train pictures -o runs/adam --resume --optimizer adam
-expect_stderr_matches "option --optimizer is 'adam', but the run was begun with 'adam:beta2=0.99'"
+expect_stderr_matches "option --optimizer is 'adam', but the run was started with 'adam:beta2=0.99'"
 expect_exit 2 "$TANDEM" train pictures -o runs/adam --resume --momentum 0.5
 expect_exit 0 "$TANDEM" predict runs/adam pictures/left/0.ppm --json
 expect_exit 0 "$TANDEM" train "$@" -o runs/scaled --lr 0.1 --lr-scaling linear --reference-batch 256
@@ -121,7 +121,7 @@ expect_stderr_matches "it has no 'beta3'; adam takes beta1=0.9 \(0 to 0.9999\)"
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --schedule ramp:decay=2
 expect_stderr_matches "decay is '2'; ramp takes start=0.1"
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --lr 0.1 --reference-batch 256
-expect_stderr_matches 'nothing is scaled from it: --lr-scaling linear or sqrt is wanted with it$'
+expect_stderr_matches 'nothing is scaled from it: it requires --lr-scaling linear or sqrt$'
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --ema 1
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --lr-scaling cubic
 expect_true "nothing is left of what was refused" test ! -e runs/bad
@@ -129,13 +129,13 @@ expect_true "nothing is left of what was refused" test ! -e runs/bad
 # ---- a batch that is chosen -------------------------------------------------------------------
 set -- pictures --model lenet5 --epochs 1 --split 0.7,0.3 --json
 expect_exit 0 "$TANDEM" train "$@" -o runs/auto --batch auto
-expect_stderr_matches 'batch auto: 32 pictures a step \(of more, [0-9]+ pictures are fewer than 100 steps an epoch\)$'
+expect_stderr_matches 'batch auto: 32 images a step \(a larger batch leaves fewer than 100 steps an epoch of [0-9]+ images\)$'
 expect_same auto "$(json_value options.batch)" "what was asked for"
 expect_same 32 "$(json_value batch)" "and what was taken"
 expect_exit 0 "$TANDEM" train pictures -o runs/auto --resume --epochs 2
-expect_stdout_matches '^  batch +32, chosen: of more, '
+expect_stdout_matches '^  batch +32, chosen: a larger batch leaves '
 expect_exit 2 "$TANDEM" train pictures -o runs/auto --resume --batch 32
-expect_stderr_matches 'option --batch is 32, but the run was begun with auto'
+expect_stderr_matches 'option --batch is 32, but the run was started with auto'
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --batch auto --lr 0.1
 expect_stderr_matches 'lr 0.1 is meant for one that is known; --lr-scaling linear, sqrt or none'
 expect_exit 0 "$TANDEM" train "$@" -o runs/any --batch auto --lr 0.1 --lr-scaling none
@@ -153,7 +153,7 @@ expect_true "and so are the weights" cmp runs/aug1/best.safetensors runs/aug2/be
 expect_exit 0 "$TANDEM" train "$@" -o runs/plain
 expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
 expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4 --augment flip
-expect_stderr_matches "begun with 'flip,crop:1,mixup:0.4'"
+expect_stderr_matches "started with 'flip,crop:1,mixup:0.4'"
 expect_exit 0 "$TANDEM" train pictures -o runs/aug1 --resume --epochs 4 --json
 expect_same flip,crop:1,mixup:0.4 "$(json_value options.augment)" "what changes pictures is remembered, too"
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --memory 1
@@ -177,7 +177,7 @@ head -c 200 pictures/left/3.ppm >broken/left/3.ppm
 expect_exit 0 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/skips --json
 expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
 expect_same fix-data "$(json_value next.step)" "one of 48 is more than two of a hundred"
-expect_same 'of 48 pictures 1 could not be used and 0 stand under more than one class, 2.1 % together; tandem audit names them' \
+expect_same 'of 48 images 1 could not be used and 0 are in more than one class, 2.1 % together; tandem audit names them' \
     "$(json_value next.evidence)" "with the figures"
 expect_stderr_matches 'skipped: .*left/3\.ppm'
 expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict
@@ -186,7 +186,7 @@ expect_stderr_matches 'strict.*left/3\.ppm'
 expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/gone
 expect_stderr_matches "left out: .*gone\.ppm"
 expect_same 1 "$(grep -o 'gone\.ppm' "$err" | wc -l)" "it is named once"
-expect_stderr_matches '^1 picture could not be read and is left out$'
+expect_stderr_matches '^1 image could not be read and is left out$'
 
 (echo path,label && ls pictures/*/*.ppm | sed 's|pictures/\(.*\)/.*|&,\1|' &&
     seq 25 | sed 's|.*|gone&.ppm,left|') >list.csv
@@ -195,7 +195,7 @@ expect_same 20 "$(grep -c 'left out: .*gone' "$err")" "of many pictures 20 are n
 expect_same "$(seq 20 | tr '\n' ' ')" "$(sed -n "s/.*left out: .*gone\([0-9]*\)\.ppm.*/\1/p" "$err" | tr '\n' ' ')" \
     "they are the first of the source, whichever thread met them"
 expect_stderr_matches 'warning: and 5 more are left out$'
-expect_stderr_matches '^25 pictures could not be read and are left out$'
+expect_stderr_matches '^25 images could not be read and are left out$'
 
 # ---- parts that the source gives -----------------------------------------------------------
 mkdir parts && cp -r pictures parts/train && cp -r pictures parts/val
@@ -204,14 +204,14 @@ for class in left right; do
     rm parts/val/$class/??.ppm
 done
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/parts
-expect_stderr_matches '^28 pictures of 2 classes train, 20 judge, as the source says: --split decides nothing$'
+expect_stderr_matches '^48 images of 2 classes: 28 for training, 20 for validation, as the source says: --split has no effect$'
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 -o runs/unasked
-expect_stderr_matches '^28 pictures of 2 classes train, 20 judge, as the source says$'
+expect_stderr_matches '^48 images of 2 classes: 28 for training, 20 for validation, as the source says$'
 expect_exit 2 "$TANDEM" train parts --split 0.5,0.6 -o runs/x
 expect_stderr_matches '^tandem: --split takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1; found '
 mv parts/val parts/test
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/free
-expect_stderr_matches '^14 pictures of 2 classes train, 14 judge$'
+expect_stderr_matches '^28 images of 2 classes: 14 for training, 14 for validation$'
 
 # ---- a part that is kept for the end -------------------------------------------------------
 set -- pictures --model lenet5 --epochs 4 --batch 8
@@ -219,32 +219,32 @@ expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25,0.25 -o runs/tested --json
 expect_json run epochs best_epoch steps seconds images_per_second train val test cached world \
     ended_by patience after_best tests_before next
 expect_same 12 "$(json_value test.n)" "a quarter is kept"
-expect_same data "$(json_value next.step)" "twelve pictures judge too little"
+expect_same data "$(json_value next.step)" "twelve validation images are too few"
 evidence=$(json_value next.evidence)
-expect_stderr_matches '^24 pictures of 2 classes train, 12 judge, 12 test$'
+expect_stderr_matches '^48 images of 2 classes: 24 for training, 12 for validation, 12 for the test$'
 tested=$(json_value test.correct)
 loss=$(json_value test.loss)
 expect_same epochs "$(json_value ended_by)" "what ended it is said"
 expect_same 10 "$(json_value patience)" "and how patient it was"
 expect_exit 0 "$TANDEM" evaluate runs/tested pictures --part test --json
-expect_same 12 "$(json_value n)" "its pictures are found again"
+expect_same 12 "$(json_value n)" "its images are found again"
 expect_same "$tested" "$(json_value correct)" "and as many of them right"
 expect_same 0 "$(json_value trained_on)" "none of them was trained on"
 expect_exit 0 "$TANDEM" runs show runs/tested --json
 expect_same "$loss" "$(json_value runs.0.test.loss)" "the run keeps the number"
 expect_exit 0 "$TANDEM" train pictures -o runs/tested --resume
 expect_stdout_matches '^  test +[0-9.]+ % right .* of 12$'
-expect_stdout_matches '^next: data; 12 pictures judge, so the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
+expect_stdout_matches '^next: data; with 12 validation images the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
 expect_true "a finished run says again what it said" grep -qF "next: data; $evidence" "$out"
 expect_true "and the page says it" grep -qF "next: <b>data</b>; $evidence" runs/tested/report.html
 expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25
-expect_stderr_matches 'option --split-test is none, but the run was begun with 0.25; leave it out'
+expect_stderr_matches 'option --split-test is none, but the run was started with 0.25; leave it out'
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --batch 8 --lr 0.003 --epochs 1 --split 0.5,0.25,0.25 -o runs/twice-tested --json
 loss=$(json_value test.loss)
 expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not judged before"
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --epochs 20
 expect_stdout_matches '^ +tested 2 times, since the run was resumed'
-expect_stderr_matches 'the test was judged before, after epoch 1, .* so the result keeps both$'
+expect_stderr_matches 'the test was evaluated before, after epoch 1, .* so the result keeps both$'
 expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --json
 expect_same "$loss" "$(json_value tests_before.0.loss)" "what it said before is kept"
 expect_exit 0 "$TANDEM" runs show runs/twice-tested
@@ -259,7 +259,7 @@ expect_stdout_matches 'it chose the epoch, so it is a little better than on new 
 expect_exit 0 "$TANDEM" prepare pictures -o table --size 28 --split 0.5,0.25,0.25
 expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 --split 0.5,0.25,0.25 -o runs/table --json
 expect_same 12 "$(json_value test.n)" "the test that was prepared is judged, too"
-expect_stderr_matches ', as the source says: --split decides only that its test is taken at the end$'
+expect_stderr_matches ', as the source says: of --split only the test at the end has an effect$'
 expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 -o runs/table2 --json
 expect_same None "$(json_value test)" "and only where one is asked for"
 expect_exit 2 "$TANDEM" prepare pictures -o table2 --split 0.5,0.25,0.1
@@ -290,8 +290,8 @@ cp -r pictures twice
 cp pictures/left/1.ppm twice/right/wrong.ppm
 cp pictures/left/2.ppm twice/left/again.ppm
 expect_exit 0 "$TANDEM" train twice --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/twice
-expect_stderr_matches '^1 picture stands under more than one class \(tandem audit names them\)$'
-expect_stderr_matches '^1 picture is a copy of another of the same class; copies stay on one side of the split$'
+expect_stderr_matches '^1 image is in more than one class \(tandem audit names them\)$'
+expect_stderr_matches '^1 image is a copy of another of the same class; copies stay on one side of the split$'
 
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json

@@ -1,5 +1,5 @@
-# What train proposes as the next step is taken as it is printed, behind the same options; and what
-# it says of a run that has just begun, diverged or lost its best weights.
+# The options that train proposes as the next step are accepted as printed, after those of the run;
+# and its advice for a run that ended too early, diverged or lost its best weights.
 . "$SOURCE/tests/cli/lib.sh"
 export TANDEM_HOME="$temp/home"
 
@@ -9,45 +9,45 @@ export TANDEM_HOME="$temp/home"
 proposed() { # what the last training's next step says after "in a new run"
     sed -n 's/^next: .* in a new run \(--.*\) trains the base too.*/\1/p' "$out"
 }
-# expect_taken NAME OPTIONS…: a training with them proposes to thaw, and is then trained so.
+# expect_taken NAME OPTIONS…: a training with them proposes to unfreeze; a run with the proposal succeeds.
 expect_taken() {
     name=$1
     shift
     expect_exit 0 "$TANDEM" train pictures -o "$name" "$@"
-    wanted=$(proposed)
+    proposal=$(proposed)
     expect_stdout_matches '^next: unfreeze; '
-    expect_exit 0 "$TANDEM" train pictures -o "$name-next" "$@" $wanted
+    expect_exit 0 "$TANDEM" train pictures -o "$name-next" "$@" $proposal
 }
 
-# ---- a base that is thawed -------------------------------------------------------------------
+# ---- a base that is unfrozen -----------------------------------------------------------------
 for network in lenet5 convnet7; do
     expect_exit 0 "$TANDEM" train two -o "$network" --model "$network" --epochs 1 --quiet
     set -- --weights "$network" --split 0.5,0.5 --lr 0.000001
     expect_taken "$network-short" "$@" --epochs 5
-    case $wanted in
-    *--epochs\ 10*) pass "training must not end before anything thaws" ;;
-    *) fail "found '$wanted', which ends before anything thaws" ;;
+    case $proposal in
+    *--epochs\ 10*) pass "training must not end before anything is unfrozen" ;;
+    *) fail "found '$proposal', which ends before anything is unfrozen" ;;
     esac
-    case "$network $wanted" in
-    lenet5*--bn* | convnet7\ --unfreeze\ 5\ --epochs*) fail "--bn frozen is for norms: '$wanted'" ;;
+    case "$network $proposal" in
+    lenet5*--bn* | convnet7\ --unfreeze\ 5\ --epochs*) fail "--bn frozen is for norms: '$proposal'" ;;
     *) pass "--bn frozen is proposed where there are norms" ;;
     esac
     expect_taken "$network-frozen" "$@" --freeze base --epochs 6
     expect_taken "$network-steps" "$@" --freeze base --epochs 0 --steps 25
 done
 expect_exit 2 "$TANDEM" train pictures -o no --weights lenet5 --epochs 5 --unfreeze 5
-expect_stderr_matches 'more --epochs, or --freeze base in place of --unfreeze, is wanted$'
+expect_stderr_matches 'raise --epochs above that, or use --freeze base in place of --unfreeze$'
 
 # ---- nothing to begin with -------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o drawn --model lenet5 --freeze base --lr 0.000001 --epochs 5
-expect_stdout_matches '^next: transfer; lenet5 from scratch, its base frozen as drawn, .* after tandem weights fetch mobilenetv2-notop a new run with --weights mobilenetv2-notop in place of --model begins'
+expect_stdout_matches '^next: transfer; lenet5 from scratch, with random frozen layers, .* after tandem weights fetch mobilenetv2-notop a new run with --weights mobilenetv2-notop in place of --model starts'
 
 # ---- too early to say ------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 1
-expect_stdout_matches '^next: stop; .* too early to see where it leads; --epochs 10 --resume goes on$'
+expect_stdout_matches '^next: stop; .* too early to see where it leads; --epochs 10 --resume continues$'
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 10 --resume
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1
-more=$(sed -n 's/^next: stop; .*; \(--epochs .*\) goes on$/\1/p' "$out")
+more=$(sed -n 's/^next: stop; .*; \(--epochs .*\) continues$/\1/p' "$out")
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1 $more
 expect_stdout_matches '^10 epochs'
 
@@ -55,7 +55,7 @@ expect_stdout_matches '^10 epochs'
 expect_exit 2 "$TANDEM" train pictures -o no --lr 0
 expect_stderr_matches "--lr takes a number from 1e-09 to 1000; found '0'"
 expect_exit 0 "$TANDEM" train pictures -o high --weights lenet5 --freeze base --lr 100 --epochs 1
-expect_stdout_matches '^next: rate; training diverged: after 1 epoch the loss is .* --lr 0.01, in place of 100,'
+expect_stdout_matches '^next: rate; training diverged: after 1 epoch the loss is .* --lr 0.01 in place of 100$'
 
 # ---- the best weights are gone ---------------------------------------------------------------
 one=$(find pictures -type f | head -n 1)

@@ -1,5 +1,5 @@
 # The usual learning rate of a head on a frozen base follows how many pictures train; it is recorded,
-# so that a run that is gone on with has it, and a rate that is given stays what it is.
+# so that a resumed run has it, and a given rate stays the same.
 . "$SOURCE/tests/cli/lib.sh"
 export TANDEM_HOME="$temp/home"
 
@@ -22,12 +22,12 @@ options="--weights base --freeze base --split 0.8,0.2"
 expect_exit 0 "$TANDEM" train pictures -o many $options --epochs 2
 expect_same "$(of_pictures many)" "$(short "$(rate many)")" "many pictures, a smaller rate"
 expect_true "which is less than that of a few" awk -v rate="$(rate many)" 'BEGIN { exit !(rate < 0.0095) }'
-expect_stderr_matches 'sgd, learning rate 0.00[0-9]*, for a head on 2[0-9][0-9] pictures$'
+expect_stderr_matches 'sgd, learning rate 0.00[0-9]*, for a head on 2[0-9][0-9] images$'
 expect_exit 0 "$TANDEM" train pictures -o few $options --epochs 1 --fraction 0.3
 expect_same 0.01 "$(short "$(rate few)")" "a few, the whole"
 expect_exit 0 "$TANDEM" train pictures -o given $options --epochs 1 --lr 0.01
 expect_same 0.01 "$(short "$(rate given)")" "a rate that is given stays"
-expect_true "and is told without a reason" sh -c '! grep -q "for a head on" "$1"' - "$err"
+expect_true "and is reported without a reason" sh -c '! grep -q "for a head on" "$1"' - "$err"
 expect_exit 0 "$TANDEM" train pictures -o adam $options --epochs 1 --optimizer adam
 expect_same 0.001 "$(short "$(rate adam)")" "an optimiser with a rate of its own has that"
 expect_exit 0 "$TANDEM" train pictures -o whole --weights base --freeze none --epochs 1
@@ -35,7 +35,7 @@ expect_true "known layers know nothing of it" sh -c '! grep -q "for a head on" "
 
 before=$(rate many)
 expect_exit 0 "$TANDEM" train pictures -o many $options --epochs 3 --resume
-expect_same "$before" "$(rate many)" "a run that is gone on with keeps it"
+expect_same "$before" "$(rate many)" "a resumed run keeps it"
 for class in more/*; do
     for file in "$class"/*; do
         cp "$file" "pictures/$(basename "$class")/more-$(basename "$file")"

@@ -78,7 +78,7 @@ left_out() { # source count pattern
     expect_stderr_matches "$3"
     expect_same "" "$(awk 'length($0) > 400' "$err")" "$1: its name is cut"
     expect_exit 0 "$TANDEM" train "$1" -o "runs/$1" $options
-    expect_stderr_matches '^22 pictures of 2 classes train, 2 judge$'
+    expect_stderr_matches '^24 images of 2 classes: 22 for training, 2 for validation$'
     expect_stderr_matches "$3"
     expect_exit 0 "$TANDEM" predict "runs/$1" "$1" --csv
     expect_same 24 "$(grep -c ',1,' "$out")" "$1: the other pictures are predicted"
@@ -97,8 +97,8 @@ refused() { # source pattern
     expect_stderr_matches "$2"
     expect_true "no run is left of $1" test ! -e runs/refused
 }
-refused one "one has one class of pictures; at least two are wanted"
-refused labelless.csv "labelless.csv has no class of pictures; at least two are wanted"
+refused one "one has one class of images; at least two are required"
+refused labelless.csv "labelless.csv has no class of images; at least two are required"
 refused single "no image in 'single'|single has no class"
 for source in each two same; do
     refused $source "no image of '$source' is left for validation: every class has only one distinct image in use; add images"
@@ -127,7 +127,7 @@ expect_true "a list of the same pictures trains the same model" sh -c '
 # A picture that is listed twice counts twice, and both stand in the same part.
 all_of twice.csv 33
 expect_exit 0 "$TANDEM" train torn.csv -o runs/torn $options
-expect_stderr_matches '^3 pictures stand under more than one class \(tandem audit names them\)$'
+expect_stderr_matches '^3 images are in more than one class \(tandem audit names them\)$'
 expect_exit 0 "$TANDEM" train twice.csv -o runs/untorn $options
 expect_same 0 "$(grep -c 'more than one class' "$err")" "twice under one class is no remark"
 

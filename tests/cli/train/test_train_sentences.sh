@@ -4,7 +4,7 @@ export TANDEM_HOME="$temp/home"
 
 "$TANDEM" synth pictures --classes 3 --per-class 12 --size 16 --quiet >/dev/null
 expect_exit 0 "$TANDEM" train pictures -o base --model lenet5 --epochs 1
-expect_true "every class has pictures that judge, or it is said" sh -c '! grep -q "no picture that judges" "$1"' - "$err"
+expect_true "every class has pictures that judge, or it is said" sh -c '! grep -q "no validation image" "$1"' - "$err"
 
 # ---- classes and files -----------------------------------------------------------------------
 mkdir one empty empty/a empty/b
@@ -17,7 +17,7 @@ cp "$(find "$first" -type f | sort | sed -n 1p)" one/x/alone
 cp "$(find "$first" -type f | sort | sed -n 2p)" one/y/alone
 rm -r "one/$(basename "$first")"
 expect_exit 0 "$TANDEM" train one -o unjudged --model lenet5 --epochs 1
-expect_stderr_matches '^2 of 4 classes have no picture that judges: whether they are learnt is not measured$'
+expect_stderr_matches '^2 of 4 classes have no validation image: whether they are learned is not measured$'
 for file in empty/a/1.png empty/a/2.png empty/b/1.png empty/b/2.png; do
     : >$file
 done
@@ -28,7 +28,7 @@ gone=$(find torn -type f | head -n 1)
 rm "$gone"
 ln -s nowhere "$gone"
 expect_exit 3 "$TANDEM" train torn -o strict --strict --epochs 1
-expect_stderr_matches '1 picture of torn cannot be read, and --strict is on; the warnings above name it$'
+expect_stderr_matches '1 image of torn cannot be read, and --strict is on; the warnings above name it$'
 expect_exit 3 "$TANDEM" train pictures -o no --fraction 0.01
 expect_stderr_matches '\-\-fraction 0.01 leaves every class only one distinct image; use a larger one$'
 
@@ -53,7 +53,7 @@ expect_exit 0 "$TANDEM" train "$@" -o widest --hidden "$most"
 
 # ---- what goes on, and what failed -----------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o base --epochs 3 --resume
-expect_stderr_matches '^going on after step [0-9]+ \(epoch 2\), learning rate 0[0-9.e-]+$'
+expect_stderr_matches '^resuming after step [0-9]+ \(epoch 2\), learning rate 0[0-9.e-]+$'
 sed 's/"status": *"finished"/"status": "failed"/' base/run.json >failed.json
 cp failed.json base/run.json
 expect_exit 0 "$TANDEM" runs show base

@@ -59,11 +59,11 @@ same_as moved pictures
 # ---- its pictures --------------------------------------------------------------------------
 first=$(find pictures -name '*.jpg' | sort | head -n 1)
 between 3 one pictures 'rm "$first"'
-expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume goes on from it$'
+expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume continues from it$'
 expect_stderr_matches "cannot load '.*${first##*/}'"
 expect_stderr_matches 'it could be read before, and cannot any more$'
 expect_exit 3 "$TANDEM" train pictures -o one $options --resume
-expect_stderr_matches 'are not those the run was begun with .*; the same pictures, or a new run, are wanted$'
+expect_stderr_matches 'are not those of the run \(now .*; use the same images, or start a new run$'
 restore
 expect_exit 0 "$TANDEM" train pictures -o one $options --resume
 same_as one pictures
@@ -111,8 +111,8 @@ change_rows() { # all but their head
     done
 }
 between 0 flipped pictures change_rows
-expect_stderr_matches 'warning: features are computed once more where they are missing now: .*is damaged: it does not have the checksum that was written'
-expect_same 1 "$(grep -c 'features are computed once more' "$err")" "it is said once"
+expect_stderr_matches 'warning: missing features are computed again: .*is damaged: it does not have the checksum that was written'
+expect_same 1 "$(grep -c 'features are computed again' "$err")" "it is said once"
 expect_stdout_matches '^ +60 that were damaged or gone were computed once more$'
 same_as flipped pictures
 change_rows
@@ -191,7 +191,7 @@ if make_group && may_take $(((takes - 8) * 1048576)); then
         may_take $((takes * 2 / 3 * 1048576))
         expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 \
             --resume
-        expect_stderr_matches 'even one thread takes more; more memory is wanted$'
+        expect_stderr_matches 'even one thread takes more; more memory is required$'
 
         # Who has too little for one picture is told, and not killed in the middle of it.
         may_take $((24 * 1048576))

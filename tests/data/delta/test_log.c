@@ -19,7 +19,7 @@
 #define SIDECAR(path) "{\"sidecar\":{\"path\":\"" path "\",\"sizeInBytes\":7}}\n"
 #define SECOND ".checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11"
 
-/* What a file that cannot be opened as Parquet ends with. */
+/* Status of opening a file that is not Parquet. */
 static tdm_status no_parquet(void)
 {
     return tdmi_arrow_require(NULL) != TDM_OK ? TDM_E_ABSENT : TDM_E_INPUT;
@@ -206,7 +206,7 @@ static const struct golden {
     {"basic-with-inserts-updates", 2, 0, 0, "the newest is 1"},
     {"data-reader-partition-values", -1, 3, 3, NULL},
     {"deltalog-state-reconstruction-without-protocol", -1, 0, 0,
-     "says up to version 0 nothing about its protocol: an action \"protocol\" is missing"},
+     "up to version 0 has no protocol: an action \"protocol\" is missing"},
     {"dv-partitioned-with-checkpoint", 0, 20, 50, NULL},
     {"dv-partitioned-with-checkpoint", 1, 20, 49, NULL},
     {"dv-partitioned-with-checkpoint", 8, 20, 42, NULL},

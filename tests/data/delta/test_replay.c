@@ -267,7 +267,8 @@ TEST(what_is_asked_of_readers_is_refused_by_name)
         snprintf(commit, sizeof commit, ASKS("3", "[\"deletionVectors\",\"%s\"]") "%s", unknown[i],
                  PLAIN);
         snprintf(word, sizeof word,
-                 "the Delta table 'pets' asks its readers for %s, which is not read", unknown[i]);
+                 "the Delta table 'pets' requires its readers to know %s, which is not read",
+                 unknown[i]);
         assert_refused_log((const char *[]){commit, NULL}, word);
     }
     assert_refused_log(
@@ -282,11 +283,11 @@ TEST(what_is_asked_of_readers_is_refused_by_name)
                      "\"configuration\":{\"delta.columnMapping.mode\":\"%s\"}}}";
     char text[400];
     snprintf(text, sizeof text, mapped, "name");
-    assert_refused_log((const char *[]){ASKS("2", "null"), text, NULL}, "for columnMapping");
+    assert_refused_log((const char *[]){ASKS("2", "null"), text, NULL}, "to know columnMapping");
     assert_files((const char *[]){PROTOCOL, text, NULL}, "");
     snprintf(text, sizeof text, mapped, "none");
     assert_files((const char *[]){ASKS("2", "null"), text, NULL}, "");
-    /* What an older version asked for is over. */
+    /* Features that an older version required no longer count. */
     assert_files((const char *[]){ASKS("3", "[\"somethingNew\"]") PLAIN, PROTOCOL, NULL}, "");
 }
 
@@ -295,8 +296,8 @@ TEST(actions_that_cannot_be_are_refused_with_file_and_line)
     static const struct {
         const char *commit, *word;
     } cases[] = {
-        {"", "nothing about its protocol"},
-        {PROTOCOL, "nothing about its columns"},
+        {"", "has no protocol"},
+        {PROTOCOL, "has no columns"},
         {PLAIN, "an action \"protocol\" is missing"},
         {PROTOCOL "{\"add\":", "_delta_log/0.json, line 2"},
         {PROTOCOL "{\"add\":", "the end of the text"},

@@ -1,7 +1,7 @@
 /*
- * What the loader promises beside bits: a memory limit that is kept, memory that stays flat, a late
- * resume that takes no time, an end when one is asked for or the data set changes, threads for a
- * caller that waits.
+ * Promises of the loader beside bits: the memory limit holds, memory stays flat, a late resume
+ * takes no time, loading ends on request or when the data set changes, a waiting caller gets
+ * threads.
  */
 #include "unit.h"
 #include "data/audit/contents.h"

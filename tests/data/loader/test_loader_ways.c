@@ -33,7 +33,7 @@ TEST(threads_depth_caches_and_memory_change_no_bit)
     }
 }
 
-/* What no cache holds is written past them. */
+/* A ring larger than the CPU's caches is written past them. */
 TEST(a_ring_beyond_the_caches_holds_the_same_bits)
 {
     TDMI_AT_END(virtual_close) struct virtual_source virtual = source_of(3, false);

@@ -55,8 +55,8 @@ TEST(groups_of_any_size_and_window_give_every_sample_once)
             }
 }
 
-/* What a rank of a world works on: of each batch a part by position. Every rank has an order of
- * its own, starts where it likes, and nothing but the positions is shared. */
+/* Each rank takes a part of every batch by position. It has its own order object and starts at any
+ * batch; ranks share nothing but the positions. */
 static void run_world(const tdmi_order *orders, int world, int batch, uint32_t epoch, int64_t *met)
 {
     const int64_t n = orders[0].n;

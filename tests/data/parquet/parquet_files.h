@@ -79,7 +79,7 @@ static inline void write_parquet_file(const struct tree *tree, const char *name,
     tdmi_text_release(&file);
 }
 
-/* Of tests/fixtures/parquet, until the next call. */
+/* Path of a file in tests/fixtures/parquet; valid until the next call. */
 static inline const char *parquet_fixture(const char *name)
 {
     static char path[1024];

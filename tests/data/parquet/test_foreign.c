@@ -21,7 +21,7 @@ static tdm_status open_fixture(const char *name, const struct tdm_source_options
     return status;
 }
 
-/* What make.py says of picture i: 20 i and on. */
+/* Pixels that make.py gives image i: 20 i and on. */
 static void assert_row(const tdmi_source *source, int i, const uint8_t expected[12])
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};

@@ -17,7 +17,7 @@ static void skip_without_arrow(void)
         skip();
 }
 
-/* What make.py's large_pixels says. */
+/* Same as large_pixels in make.py. */
 static void large_pixels_of(int i, uint8_t pixels[12000])
 {
     uint32_t state = (uint32_t)i + 1;
@@ -28,8 +28,8 @@ static void large_pixels_of(int i, uint8_t pixels[12000])
     memset(pixels + 4800, i, 7200);
 }
 
-/* Of pages that Snappy packed, and of dictionaries, no more is unpacked than a picture lies in: so
- * such tables have no groups, and a cache of a byte is enough. */
+/* Reading an image unpacks only the part of a Snappy page or dictionary that holds it: such tables
+ * have no groups, and a cache of a byte is enough. */
 TEST(large_values_are_unpacked_one_by_one)
 {
     skip_without_arrow();
@@ -60,8 +60,8 @@ TEST(large_values_are_unpacked_one_by_one)
     }
 }
 
-/* What make.py's easy_pixels says: a twentieth of them is in the file. What a value takes there
- * must not make it a small one; which it is, its memory decides. */
+/* Same as easy_pixels in make.py, which compress to a twentieth. A value counts as large by its
+ * size in memory, not by its size in the file. */
 TEST(pictures_that_pack_well_are_large_values_too)
 {
     skip_without_arrow();

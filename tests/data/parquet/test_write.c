@@ -1,4 +1,4 @@
-/* What the writer promises: a page for every picture, equal bytes, columns that any reader sees. */
+/* Promises of the writer: a page for every image, equal bytes, columns that any reader sees. */
 #include "unit.h"
 #include "data/parquet/parquet_files.h"
 

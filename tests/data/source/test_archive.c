@@ -80,7 +80,8 @@ TEST(archives_are_listed_like_folders)
          0},
         {{"cat/a.ppm", "cat/b.ppm"}, "cat", "cat/a.ppm 0 0, cat/b.ppm 0 0", 0},
         {{"a.ppm", "b.ppm", "notes.txt=x"}, "", "a.ppm -1 0, b.ppm -1 0", 1},
-        /* What is no name is dropped, what tools leave behind is passed over. */
+        /* ".." and "/" at the start of a path are dropped; files that tools leave behind are
+           ignored. */
         {{"../../cat/a.ppm", "/dog//b.ppm", "__MACOSX/cat/._a.ppm", "cat/.DS_Store=x"},
          "cat dog",
          "cat/a.ppm 0 0, dog/b.ppm 1 0",

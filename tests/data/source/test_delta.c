@@ -181,7 +181,7 @@ TEST(deleted_rows_are_no_items)
     assert_refused(tree.root, TDM_E_INPUT, "counts 11 rows in 'a.parquet', which has 10");
     static const char *const unknown[] = {ROWS("10"), SIX_ROWS, ""};
     write_log(&tree, paths, unknown, 3, "\"deletionVectors\"");
-    assert_refused(tree.root, TDM_E_INPUT, "has to say its numRecords");
+    assert_refused(tree.root, TDM_E_INPUT, "must give its numRecords");
 }
 
 TEST(a_class_without_rows_is_none)
@@ -330,7 +330,7 @@ TEST(tables_without_pictures_are_refused)
     assert_refused(tree.root, TDM_E_INPUT, "version 0 of the Delta table");
     assert_refused(tree.root, TDM_E_INPUT, "has no files, so no images");
     write_log(&tree, NULL, NULL, 0, "\"columnMapping\"");
-    assert_refused(tree.root, TDM_E_INPUT, "asks its readers for columnMapping");
+    assert_refused(tree.root, TDM_E_INPUT, "requires its readers to know columnMapping");
 }
 
 /* Tables of others hold no pictures: the sentence that everyone gets who tries. */

@@ -54,7 +54,7 @@ TEST(errors_name_the_line)
         {"l.csv", "path,label\na.ppm,x\nb.ppm\n", "line 3 of"},
         {"l.csv", "path,label\na.ppm,x\nb.ppm\n", "has 1 fields; 2 are expected"},
         {"l.csv", "a.ppm,x\n,y\n", "line 2 of"},
-        {"l.csv", "a.ppm,x,trian\n", "says 'trian' for the part; train, val or test"},
+        {"l.csv", "a.ppm,x,trian\n", "has 'trian' for the part; train, val or test"},
         {"l.csv", "a.ppm,x\n\"b.ppm,y\nc.ppm,z\n", "a quote in the row at line 2"},
         {"l.csv", "\"a\n.ppm\"x,y\n", "line 2 of"},
         {"l.csv", "a\".ppm,y\n", "quote inside a field"},

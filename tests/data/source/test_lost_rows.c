@@ -88,7 +88,7 @@ TEST(each_file_is_counted_for_itself)
     tree_free(&tree);
 }
 
-/* What a list leaves out is no row any more. */
+/* Files that a list leaves out have no row. */
 TEST(rows_that_are_left_out_are_not_counted)
 {
     struct tree tree;

@@ -161,7 +161,7 @@ TEST(shares_and_cuts_never_change)
     }
 }
 
-/* What torchvision's RandAugment with 31 bins computes for some magnitudes: linspace(0, 0.3), 30
+/* Values of torchvision's RandAugment with 31 bins for some magnitudes: linspace(0, 0.3), 30
  * and 0.9; int() of linspace(0, 150 / 331 * 48); 8 - round(m / 7.5); linspace(255, 0), of which a
  * byte reaches the next whole number. */
 static const struct strength {

@@ -1,6 +1,6 @@
 /*
- * What is done to pixels, against the formulas that Pillow and torchvision document, computed here
- * in double precision: equal where the formula is a table of bytes, within 1 of 255 elsewhere.
+ * Changes of pixels, against the formulas that Pillow and torchvision document, computed here in
+ * double precision: equal where the formula is a table of bytes, within 1 of 255 elsewhere.
  */
 #include "image/pictures.h"
 #include "image/augment/ops.h"

@@ -310,10 +310,10 @@ TEST(longer_ones_are_refused_as_input)
         {178956970, 1, 299, 1, "a side has at most 16777216"},
         {1, 178956970, 1, 299, "a side has at most 16777216"},
         {16777217, 1, 299, 299, "a side has at most 16777216"},
-        {16777216, 1, 299, 1, "besides the pictures; at most 587"},
-        {1, 16777216, 1, 299, "besides the pictures; at most 587"},
-        {16777216, 4, 28, 1, "besides the pictures; at most 738"},
-        {8000000, 1, 1, 1, "besides the pictures; at most 560"},
+        {16777216, 1, 299, 1, "besides the images; at most 587"},
+        {1, 16777216, 1, 299, "besides the images; at most 587"},
+        {16777216, 4, 28, 1, "besides the images; at most 738"},
+        {8000000, 1, 1, 1, "besides the images; at most 560"},
     };
     tdmi_image room = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

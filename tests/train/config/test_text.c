@@ -77,12 +77,12 @@ TEST(going_on_reads_what_the_run_recorded)
              "{\"source\": \"%s\", \"run\": \"%s\", \"resume\": true, \"batch\": 4}",
              below(&tree, "pictures"), below(&tree, "run"));
     assert_int_equal(tdm_text_train(options, (tdm_sink){0}, &answer), TDM_E_USAGE);
-    assert_non_null(strstr(answer, "option --batch is 4, but the run was begun with 8"));
+    assert_non_null(strstr(answer, "option --batch is 4, but the run was started with 8"));
     tdm_text_free(answer);
     assert_int_equal(
         tdm_text_train("{\"source\": \"x\", \"resume\": true}", (tdm_sink){0}, &answer),
         TDM_E_USAGE);
-    assert_non_null(strstr(answer, "which run is to be gone on with?"));
+    assert_non_null(strstr(answer, "requires \"run\", the folder of the run to resume"));
     tdm_text_free(answer);
     tree_free(&tree);
 }
@@ -119,7 +119,7 @@ TEST(what_is_wrong_is_answered_in_sentences)
          TDM_E_USAGE},
         {"{\"source\": \"x\", \"bn\": \"all\"}", "shard, batch or frozen is accepted", TDM_E_USAGE},
         {"{\"source\": \"x\", \"model\": \"vgg\"}", "there is none of that name", TDM_E_USAGE},
-        {"{\"epochs\": 3}", "no source of pictures was named", TDM_E_USAGE},
+        {"{\"epochs\": 3}", "no source of images is given", TDM_E_USAGE},
         {"{\"source\": \"/dev/null/x\"}", "/dev/null/x", TDM_E_INPUT},
         {"[]", "options are one JSON object", TDM_E_USAGE},
         {"{\"source\"", "the options", TDM_E_INPUT},

@@ -1,4 +1,4 @@
-/* What a network says of pictures, for tests that have its graph and values in memory. */
+/* Evaluating images, for tests that have graph and values in memory. */
 #pragma once
 
 #include "train/evaluate/evaluator.h"
@@ -6,9 +6,9 @@
 #include "tandem_features.h"
 #include "unit.h"
 
-enum { MOST_JUDGED = 16 };
+enum { MOST_EVALUATED = 16 };
 
-/* n pictures, in pieces of 3; probabilities and logits (n, classes). */
+/* Evaluate n images, 3 at a time; probabilities and logits (n, classes). */
 static inline void evaluated(const tdmi_graph *graph, struct tdmi_values values,
                              const uint8_t *pixels, int n, float *probabilities, float *logits)
 {
@@ -17,23 +17,23 @@ static inline void evaluated(const tdmi_graph *graph, struct tdmi_values values,
     tdmi_pool *pool;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
-    int card;
-    int32_t labels[MOST_JUDGED];
-    int64_t items[MOST_JUDGED];
-    struct tdmi_judgement judgements[MOST_JUDGED];
-    assert_true(n <= MOST_JUDGED);
+    int gpu;
+    int32_t labels[MOST_EVALUATED];
+    int64_t items[MOST_EVALUATED];
+    struct tdmi_judgement judgements[MOST_EVALUATED];
+    assert_true(n <= MOST_EVALUATED);
     for (int i = 0; i < n; i++) {
         labels[i] = i % 2;
         items[i] = i;
     }
-    assert_int_equal(tdmi_backend_find("cpu", &backend, &card, NULL), TDM_OK);
-    assert_int_equal(backend->device.open(card, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_find("cpu", &backend, &gpu, NULL), TDM_OK);
+    assert_int_equal(backend->device.open(gpu, &device, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_plan_new(graph, backend, 3, false, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(plan, device, pool, n, &evaluator, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_take(evaluator, values, NULL), TDM_OK);
     const struct tdmi_batch batch = {.n = n, .pixels = pixels, .labels = labels, .items = items};
-    /* Who gets no memory for a layer has no answer, and the next batch is another. */
+    /* Without memory for a layer a batch fails, and the next one succeeds. */
     tdmi_memory_fail_from(1);
     const tdm_status without =
         tdmi_evaluator_batch(evaluator, &batch, judgements, probabilities, logits, NULL);

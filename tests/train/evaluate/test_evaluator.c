@@ -1,4 +1,4 @@
-/* Judging: as many logits as classes, whatever the network computes, and nothing beside them. */
+/* Evaluation gives as many logits as classes, and writes nothing beside them. */
 #include "base/hash/rng.h"
 #include "models/network.h"
 #include "sanitized.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { SIDE = 2, PICTURES = 11, GUARD = 4 };
+enum { SIDE = 2, IMAGES = 11, GUARD = 4 };
 
 /* A mean of grey pixels, less a bias, in one logit for two classes. */
 static tdmi_graph *one_logit(void)
@@ -34,30 +34,30 @@ static void is_untouched(const float *values)
         assert_int_equal(bytes[i], 0x55);
 }
 
-TEST(one_logit_is_handed_out_as_two)
+TEST(one_logit_is_returned_as_two)
 {
     tdmi_graph *graph = one_logit();
     float *params = calloc((size_t)graph->param_values, sizeof *params);
-    uint8_t pixels[PICTURES * SIDE * SIDE];
-    float logits[2 * PICTURES + GUARD], probabilities[2 * PICTURES + GUARD];
+    uint8_t pixels[IMAGES * SIDE * SIDE];
+    float logits[2 * IMAGES + GUARD], probabilities[2 * IMAGES + GUARD];
     assert_int_equal(tdmi_graph_classes(graph), 2);
     assert_int_equal(tdmi_graph_logits(graph), 1);
     params[graph->params[0].offset] = 8.0F;
     params[graph->params[1].offset] = -0.1F;
-    for (int i = 0; i < PICTURES; i++)
+    for (int i = 0; i < IMAGES; i++)
         memset(pixels + i * SIDE * SIDE, i, SIDE * SIDE);
     memset(logits, 0x55, sizeof logits);
     memset(probabilities, 0x55, sizeof probabilities);
-    evaluated(graph, (struct tdmi_values){params, params}, pixels, PICTURES, probabilities, logits);
-    for (int i = 0; i < PICTURES; i++) {
+    evaluated(graph, (struct tdmi_values){params, params}, pixels, IMAGES, probabilities, logits);
+    for (int i = 0; i < IMAGES; i++) {
         const double z = logit_of(i);
         assert_true(fabs((double)logits[2 * i] + z) < 1e-6);
         assert_true(fabs((double)logits[2 * i + 1] - z) < 1e-6);
         assert_true(fabs((double)probabilities[2 * i] - 1.0 / (1.0 + exp(z))) < 1e-6);
         assert_true(fabs((double)probabilities[2 * i + 1] - 1.0 / (1.0 + exp(-z))) < 1e-6);
     }
-    is_untouched(logits + 2 * PICTURES);
-    is_untouched(probabilities + 2 * PICTURES);
+    is_untouched(logits + 2 * IMAGES);
+    is_untouched(probabilities + 2 * IMAGES);
     tdmi_graph_free(graph);
     free(params);
 }
@@ -79,7 +79,7 @@ struct company {
 static void gather(struct company *it, const char *name, int size)
 {
     struct tdmi_network network;
-    int card;
+    int gpu;
     assert_int_equal(tdmi_network_find(name, &network, NULL), TDM_OK);
     struct tdmi_preprocess preprocess = network.preprocess;
     if (size)
@@ -88,8 +88,8 @@ static void gather(struct company *it, const char *name, int size)
     it->params = calloc((size_t)it->graph->param_values, sizeof *it->params);
     it->states = calloc((size_t)it->graph->state_values + 1, sizeof *it->states);
     tdmi_graph_init_values(it->graph, 7, it->params, it->states);
-    assert_int_equal(tdmi_backend_find("cpu", &it->backend, &card, NULL), TDM_OK);
-    assert_int_equal(it->backend->device.open(card, &it->device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_find("cpu", &it->backend, &gpu, NULL), TDM_OK);
+    assert_int_equal(it->backend->device.open(gpu, &it->device, NULL), TDM_OK);
     assert_int_equal(tdmi_plan_new(it->graph, it->backend, LANE_IMAGES, false, &it->plan, NULL),
                      TDM_OK);
     it->image_bytes = tdmi_plan_sample_bytes(it->plan);

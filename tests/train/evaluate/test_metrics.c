@@ -1,4 +1,4 @@
-/* What is counted, against numbers worked out by hand; and what is kept of every picture. */
+/* Metrics against numbers computed by hand, and the outcomes of every image. */
 #include "train/evaluate/metrics.h"
 #include "base/file/file.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /*
- * The prediction for an image is the one of the validation, bit by bit, for every validation image:
- * whatever the batches and groups, the norms, the head, and whether frozen layers were computed or
- * their features came from the store.
+ * The prediction for an image is bit-identical to that of the validation, for every validation
+ * image: whatever the batches and groups, the norms, the head, and whether frozen layers were
+ * computed or their features came from the store.
  */
 #include "train/pictures.h"
 #include "data/audit/contents.h"
@@ -11,7 +11,7 @@
 
 enum { most_classes = 4 };
 
-/* 26 pictures train and 13 judge, of three classes; in "base" a model of another four. */
+/* 26 training and 13 validation images of three classes; "base" is a model of four others. */
 static int set_up(void **state)
 {
     struct tree *tree = malloc(sizeof *tree);
@@ -144,7 +144,7 @@ TEST_WITH(norms_over_shards_and_batches, set_up, end_with_tree)
     predicts_what_was_validated(tree, options);
     options.bn = "batch";
     predicts_what_was_validated(tree, options);
-    options.ema = 0.8; /* averages judge */
+    options.ema = 0.8; /* averages are validated */
     predicts_what_was_validated(tree, options);
 }
 

@@ -65,7 +65,7 @@ static void refused(const char *path, const char *device, tdm_status status, con
     tdm_status found = tdm_model_open(path, &options, &model, &err);
     tdm_error_format(&err, text, sizeof text);
     if (found != status || !strstr(text, says))
-        fail_msg("status %d; '%s' is wanted in: %s", (int)found, says, text);
+        fail_msg("status %d; expected '%s' in: %s", (int)found, says, text);
     assert_null(model);
 }
 
@@ -185,7 +185,7 @@ TEST(evaluations_that_make_no_sense_are_refused)
             nobody, &evaluation, &err);
         tdm_error_format(&err, text, sizeof text);
         if (status != cases[i].status || !strstr(text, cases[i].says))
-            fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
+            fail_msg("status %d; expected '%s' in: %s", (int)status, cases[i].says, text);
         assert_null(evaluation.metrics.per_class);
     }
 }
@@ -319,7 +319,7 @@ TEST(folders_are_searched_as_a_source_searches_them)
     assert_string_equal(answers.paths[3], below(tree, "second/1.ppm"));
 }
 
-/* What a picture gets: the bits of its logits by its place, or that it is none. */
+/* The logits of each image by its position, or that it is not an image. */
 struct seen {
     int n;
     bool is_picture[40];

@@ -178,7 +178,7 @@ static void refused(const char *path, const char *says)
     tdm_status status = tdmi_model_file_load(path, &back, &err);
     tdm_error_format(&err, text, sizeof text);
     if (status != TDM_E_INPUT || !strstr(text, says) || !strstr(text, tdmi_path_name(path)))
-        fail_msg("status %d; '%s' and the path are wanted in: %s", (int)status, says, text);
+        fail_msg("status %d; expected '%s' and the path in: %s", (int)status, says, text);
     assert_null(back.graph); /* released: nothing to release */
 }
 

@@ -56,7 +56,7 @@ TEST_WITH(bits_are_those_of_computing_in_every_epoch, set_up, end_with_tree)
     options.features = "none";
     must_train(&options, (tdm_sink){&heard, hear}, &computed);
     assert_int_equal(computed.features.rows, 0);
-    assert_heard(&heard, "computed in every epoch, as --features none wants", true);
+    assert_heard(&heard, "computed in every epoch, because of --features none", true);
     same_runs(tree, "stored", "computed");
     options.run = below(tree, "threads");
     options.features = "f32";
@@ -290,7 +290,7 @@ TEST_WITH(rows_that_are_not_what_is_computed_now_are_an_error, set_up, end_with_
     must_train(&options, (tdm_sink){0}, &result);
     falsify(tree);
     options.run = below(tree, "second");
-    fails_with(&options, TDM_E_FAILED, "are not what is computed of it now");
+    fails_with(&options, TDM_E_FAILED, "differ from those computed now by up to");
     options.resume = true;
     fails_with(&options, TDM_E_FAILED, store_folder(tree));
 }
@@ -308,7 +308,7 @@ TEST_WITH(without_a_place_for_rows_they_are_computed_in_every_epoch, set_up, end
     assert_int_equal(result.features.rows, 0);
     options.run = below(tree, "half");
     options.features = "f16"; /* would give other bits */
-    fails_with(&options, TDM_E_SYSTEM, "features cannot be kept as --features f16 wants");
+    fails_with(&options, TDM_E_SYSTEM, "features cannot be kept, which --features f16 requires");
     options.features = "f32";
     setenv("TANDEM_HOME", below(tree, "home"), 1);
     options.run = below(tree, "kept");
@@ -337,7 +337,7 @@ TEST_WITH(rounded_rows_are_given_or_refused, set_up, end_with_tree)
     struct tdm_train_options options = with_frozen_base(tree, "run");
     options.features = "f16";
     options.augment = "flip,mixup";
-    fails_with(&options, TDM_E_USAGE, "because mixup and cutmix mix pictures with each other");
+    fails_with(&options, TDM_E_USAGE, "because mixup and cutmix mix images with each other");
     options.augment = NULL;
     options.freeze = "none";
     fails_with(&options, TDM_E_USAGE, "because nothing is frozen; --features f32 is accepted");

@@ -155,7 +155,7 @@ TEST_WITH(running_statistics_of_weights_follow_what_is_trained, set_up, end_with
     struct tdm_train_options options = with_changed(tree, false);
     options.epochs = 2;
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "running statistics of 6 batch norms go 0.01 of the way in a step", true);
+    assert_heard(&heard, "the momentum of 6 batch norms is raised to 0.01", true);
     assert_true(says(tree, "next/best.safetensors", "\"momentum\":0.01,"));
     assert_false(says(tree, "next/best.safetensors", "\"momentum\":0.001"));
     options.run = below(tree, "cut");
@@ -236,7 +236,7 @@ TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_u
     options.resume = true;
     stops_while_measuring(&options, 1, "before its first step, while batch norms were measured");
     options.optimizer = "nadam";
-    fails_with(&options, TDM_E_USAGE, "but the run was begun with 'adam'");
+    fails_with(&options, TDM_E_USAGE, "but the run was started with 'adam'");
     options.optimizer = "adam";
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "there is no run in", false);
@@ -245,7 +245,7 @@ TEST_WITH(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for, set_u
     options.run = below(tree, "none");
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "--resume: there is no run in", true);
-    assert_heard(&heard, "/none yet, and one is begun", true);
+    assert_heard(&heard, "/none yet; starting one", true);
     same_runs(tree, "next", "none");
 }
 
@@ -389,7 +389,7 @@ TEST_WITH(frozen_statistics_stay_while_scales_and_shifts_are_trained, set_up, en
     same_runs(tree, "kept", "cut");
     options.bn = "shard";
     fails_with(&options, TDM_E_USAGE,
-               "option --bn is 'shard', but the run was begun with 'frozen'");
+               "option --bn is 'shard', but the run was started with 'frozen'");
 }
 
 TEST_WITH(there_are_no_statistics_to_keep_from_scratch, set_up, end_with_tree)

@@ -234,13 +234,14 @@ TEST_WITH(what_cannot_thaw_is_refused, set_up, end_with_tree)
     fails_with(&options, TDM_E_USAGE, "--unfreeze is 3, but training ends after 3 epochs");
     options.unfreeze = 1;
     options.freeze = "base";
-    fails_with(&options, TDM_E_USAGE, "--freeze base leaves nothing to thaw");
+    fails_with(&options, TDM_E_USAGE, "--freeze base leaves nothing to unfreeze");
     options.freeze = "6";
-    fails_with(&options, TDM_E_USAGE, "--freeze 6 leaves nothing before the head to thaw");
+    fails_with(&options, TDM_E_USAGE, "--freeze 6 leaves nothing before the head to unfreeze");
     options.freeze = "none";
     options.unfreeze = 0;
     options.unfreeze_layers = 2;
-    fails_with(&options, TDM_E_USAGE, "--unfreeze is wanted with it");
+    fails_with(&options, TDM_E_USAGE,
+               "--unfreeze N, the epochs between moves, is required with it");
     options.unfreeze_layers = 0;
     options.layer_decay = 1.5;
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
@@ -274,9 +275,9 @@ TEST_WITH(layers_that_never_thawed_are_told, set_up, end_with_tree)
     options.patience = 10;
     must_train(&options, (tdm_sink){&slow, hear}, &result);
     assert_int_equal(result.layers_left, 6 - 3);
-    assert_heard(&slow, "--patience counts from the last move, so it ends nothing", true);
-    assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 thaw within", true);
-    assert_heard(&slow, "training ended in epoch 4 (epochs), and 3 layers before the head never",
+    assert_heard(&slow, "--patience counts from the last move, so it has no effect", true);
+    assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within", true);
+    assert_heard(&slow, "training ended in epoch 4 (epochs), and 3 layers before the head were never",
                  true);
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &again);
@@ -292,7 +293,7 @@ TEST_WITH(layers_that_never_thawed_are_told, set_up, end_with_tree)
     options.run = below(tree, "whole");
     must_train(&options, (tdm_sink){&whole, hear}, &result);
     assert_int_equal(result.layers_left, 0);
-    assert_heard(&whole, "never thawed", false);
+    assert_heard(&whole, "never unfrozen", false);
     assert_heard(&whole, "ends nothing", false);
 }
 
@@ -305,7 +306,7 @@ TEST_WITH(patience_that_is_off_is_not_spoken_of, set_up, end_with_tree)
     options.unfreeze_layers = 1;
     options.patience = 0;
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "--unfreeze-layers 1: of 6 layers before the head 3 thaw within", true);
+    assert_heard(&heard, "--unfreeze-layers 1: of 6 layers before the head 3 are unfrozen within", true);
     assert_heard(&heard, "--patience", false);
 }
 

@@ -43,7 +43,7 @@ TEST_WITH(views_are_those_of_computing_them_in_every_epoch, set_up, end_with_tre
     options.run = below(tree, "computed");
     options.features = "none";
     must_train(&options, (tdm_sink){&heard, hear}, &computed);
-    assert_heard(&heard, "computed in every epoch, as --features none wants", true);
+    assert_heard(&heard, "computed in every epoch, because of --features none", true);
     assert_int_equal(computed.features.rows, 0);
     same_runs(tree, "stored", "computed");
     options.run = below(tree, "found");
@@ -293,12 +293,12 @@ TEST_WITH(pictures_are_changed_anew_where_no_views_are_wanted, set_up, end_with_
     struct heard anew = {""}, mixed = {""};
     struct tdm_train_options options = with_views(tree, "anew", 0);
     must_train(&options, (tdm_sink){&anew, hear}, &result);
-    assert_heard(&anew, "pictures are changed anew in each (--augment, --views 0)", true);
+    assert_heard(&anew, "images are changed anew in each (--augment, --views 0)", true);
     assert_int_equal(result.features.rows, 0);
     options = with_views(tree, "mixed", -1);
     options.augment = "flip,mixup";
     must_train(&options, (tdm_sink){&mixed, hear}, &result);
-    assert_heard(&mixed, "because mixup and cutmix mix pictures with each other", true);
+    assert_heard(&mixed, "because mixup and cutmix mix images with each other", true);
     assert_int_equal(result.features.rows, 0);
     assert_int_equal(result.views, 0);
 }
@@ -310,7 +310,7 @@ TEST_WITH(views_that_cannot_be_are_refused, set_up, end_with_tree)
     options.augment = "flip,cutmix";
     fails_with(&options, TDM_E_USAGE, "mixup and cutmix mix them with others; one of the two");
     options.augment = NULL;
-    fails_with(&options, TDM_E_USAGE, "--views 2 wants pictures that are changed");
+    fails_with(&options, TDM_E_USAGE, "--views 2 requires changed images");
     options.augment = "flip";
     options.freeze = "none";
     fails_with(&options, TDM_E_USAGE, "nothing is frozen; leave it out, or give --freeze base");

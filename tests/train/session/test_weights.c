@@ -42,10 +42,10 @@ TEST_WITH(a_training_begins_where_its_weights_ended, set_up, end_with_tree)
     assert_int_equal(next.val.correct, base.val.correct);
     assert_true(next.val.loss - base.val.loss < 1e-6 && base.val.loss - next.val.loss < 1e-6);
     assert_heard(&heard,
-                 "lenet5 begins with the weights of best.safetensors, the last layer included",
+                 "lenet5 starts with the weights of best.safetensors, the last layer included",
                  true);
     assert_heard(&heard, "trained from scratch", false);
-    assert_heard(&heard, "that judge trained", false);
+    assert_heard(&heard, "validation images trained", false);
 }
 
 TEST_WITH(pictures_that_the_weights_know_are_counted, set_up, end_with_tree)
@@ -56,7 +56,7 @@ TEST_WITH(pictures_that_the_weights_know_are_counted, set_up, end_with_tree)
     struct tdm_train_options options = with_base(tree, &result);
     options.seed = 77; /* another split */
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "of the 6 pictures that judge trained the weights", true);
+    assert_heard(&heard, "of the 6 validation images trained the weights", true);
 }
 
 TEST_WITH(other_classes_get_a_new_last_layer, set_up, end_with_tree)
@@ -68,7 +68,7 @@ TEST_WITH(other_classes_get_a_new_last_layer, set_up, end_with_tree)
     paint_picture(tree, "pictures/d/000.ppm", 3, 0);
     paint_picture(tree, "pictures/d/001.ppm", 3, 1);
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "begins with all but the head of best.safetensors", true);
+    assert_heard(&heard, "starts with all but the head of best.safetensors", true);
 }
 
 TEST_WITH(a_run_is_gone_on_with_when_its_weights_are_gone, set_up, end_with_tree)

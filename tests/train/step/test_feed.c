@@ -69,8 +69,8 @@ TEST(who_looks_ahead_is_handed_the_same_batches)
     tdmi_source_close(virtual.source);
 }
 
-/* What was looked ahead for belongs to where the feed stood. */
-TEST(a_seek_forgets_what_was_looked_ahead_for)
+/* A requested batch belongs to the position before the seek. */
+TEST(a_seek_drops_the_requested_batch)
 {
     const struct tdmi_batch *batch;
     struct virtual_source virtual = source_of(3, false);

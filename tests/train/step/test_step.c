@@ -1,6 +1,6 @@
 /*
- * Steps: the bits of the sums depend on the batch and the shard size and on nothing else, whatever
- * the threads, the segments' grouping and the skipped pictures. Judging: counts by position.
+ * Steps: sums depend on the batch and the shard size only, and not on threads, segments run
+ * together or skipped images. Evaluation: counts by position.
  */
 #include "dist/tree.h"
 #include "models/known_network.h"
@@ -315,7 +315,7 @@ TEST(a_batch_leaves_nothing_behind_for_the_next)
     tdmi_plan_free(plan);
 }
 
-/* ---- judging ------------------------------------------------------------------------------- */
+/* ---- evaluation ---------------------------------------------------------------------------- */
 
 struct verdict {
     struct tdmi_judgement judgements[most_batch];
@@ -343,16 +343,16 @@ static void evaluator(const struct bench *it, int piece, int threads,
     tdmi_plan_free(plan);
 }
 
-TEST(pictures_are_judged_alike_in_whatever_company)
+TEST(results_of_an_image_do_not_depend_on_its_batch)
 {
     struct bench *it = *state;
-    struct verdict wanted, got;
+    struct verdict expected, got;
     struct tdmi_batch all = first_of(it, most_batch);
-    evaluator(it, 1, 1, &all, &wanted);
+    evaluator(it, 1, 1, &all, &expected);
     for (int piece = 1; piece <= 8; piece += 3) {
         for (int threads = 1; threads <= 3; threads++) {
             evaluator(it, piece, threads, &all, &got);
-            assert_memory_equal(&got, &wanted, sizeof got);
+            assert_memory_equal(&got, &expected, sizeof got);
         }
     }
 }
@@ -383,19 +383,19 @@ TEST(verdicts_agree_with_each_other)
 TEST(a_skipped_picture_does_not_disturb_the_others)
 {
     struct bench *it = *state;
-    struct verdict wanted, got;
+    struct verdict expected, got;
     int32_t labels[most_batch];
     struct tdmi_batch batch = first_of(it, most_batch);
-    evaluator(it, 4, 2, &batch, &wanted);
+    evaluator(it, 4, 2, &batch, &expected);
     memcpy(labels, it->labels, sizeof labels);
     labels[0] = labels[7] = labels[most_batch - 1] = -1;
     batch.labels = labels;
     evaluator(it, 4, 2, &batch, &got);
     for (int p = 0; p < most_batch; p++)
         if (labels[p] >= 0)
-            assert_memory_equal(&got.judgements[p], &wanted.judgements[p],
+            assert_memory_equal(&got.judgements[p], &expected.judgements[p],
                                 sizeof got.judgements[p]);
-    assert_memory_equal(got.probabilities, wanted.probabilities, sizeof got.probabilities);
+    assert_memory_equal(got.probabilities, expected.probabilities, sizeof got.probabilities);
 }
 
 /* ---- out of memory ------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * Steps, updates and judging on memory that is not the host's: nothing follows a pointer of the
- * device, and the bits are those of the same shards on the host, ragged batches and all.
+ * Steps, updates and evaluation on a device with memory of its own: the host follows no pointer of
+ * the device, and results are bit-identical to those on the host, also for ragged batches.
  */
 #include "backend/away.h"
 #include "models/known_network.h"
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whatever a step can be asked: batch norm, dropout, two readers of one tensor. */
+/* A graph with batch norm, dropout and a tensor with two readers. */
 static tdmi_graph *small_graph(int hidden)
 {
     int x;
@@ -332,8 +332,8 @@ TEST(rows_that_are_kept_there_give_the_same_bits)
     free(values);
 }
 
-/* In one piece, and in several. */
-TEST(rows_that_are_kept_there_are_judged_alike)
+/* In one chunk, and in several. */
+TEST(rows_kept_on_the_device_are_evaluated_alike)
 {
     const struct bench *of = *state;
     const tdmi_graph *graph = of->graph;

@@ -36,7 +36,7 @@ static int64_t first_trained_state(const tdmi_plan *plan)
     return graph->state_values;
 }
 
-/* Of what is frozen, the sums say nothing. */
+/* Compares the sums of trained nodes; those of frozen nodes are undefined. */
 static void same_trained_sums(const tdmi_plan *plan, const float *a, const float *b)
 {
     const tdmi_graph *graph = plan->graph;

@@ -23,7 +23,7 @@ struct work {
     uint8_t has_run[most_shards];
 };
 
-/* Of very different sizes, so that the order of additions shows in the bits. */
+/* Values of very different magnitudes, so that the order of additions shows in the bits. */
 static float value_of(uint64_t batch, int shard, int i)
 {
     const uint64_t mixed =
@@ -236,7 +236,7 @@ TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
         if (status != TDM_OK) {
             tdm_error_format(&err, text, sizeof text);
             assert_int_equal(status, TDM_E_MEMORY);
-            assert_non_null(strstr(text, "out of memory"));
+            assert_true(strstr(text, "out of memory") || strstr(text, "no memory for"));
         }
         tdmi_sums_close(sums);
     }

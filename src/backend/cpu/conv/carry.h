@@ -1,7 +1,7 @@
 /*
- * What a kernel carries for its neighbours (forms.h), as passes over one picture: for kernels whose
- * arithmetic is somebody else's. Called picture by picture, between calls that read or write the
- * same picture, they find it in the caches. Activations: NONE, RELU, RELU6.
+ * Fused work (forms.h) as passes over one image, for kernels whose arithmetic is a library's. They
+ * are called image by image, next to the library call that reads or writes the image, and find it
+ * in the caches. Activations: NONE, RELU, RELU6.
  */
 #pragma once
 

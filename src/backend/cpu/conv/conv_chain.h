@@ -11,8 +11,8 @@
 #include "backend/cpu/conv/conv_gemm.h"
 #include "backend/cpu/depthwise/depthwise.h"
 
-/* Of n = 2 or 3 links that our own products and depthwise kernels run: does it save a pass over
- * memory? A rule of the shapes alone. */
+/* Does chaining n = 2 or 3 links of our own products and depthwise kernels save a pass over memory?
+ * A rule of the shapes alone. */
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n);
 size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n);
 /* desc->prepared of each link was made by its own kernel. */

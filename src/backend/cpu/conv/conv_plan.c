@@ -1,5 +1,6 @@
 /* Frames and chunks of a convolution: as many rows, then images, as keep scratch memory small. */
 #include "backend/cpu/conv/conv_plan.h"
+#include "backend/cpu/conv/conv_sums.h"
 
 #include <string.h>
 
@@ -100,12 +101,6 @@ struct tdmi_conv_chunk tdmi_conv_chunk_input(const struct tdmi_conv_gemm *desc)
     return chunk;
 }
 
-/* Values of one of the sums. */
-static int64_t sums_values(const struct tdmi_conv_gemm *desc)
-{
-    return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
-}
-
 static int64_t segments_floats(const struct tdmi_conv_gemm *desc)
 {
     size_t bytes =
@@ -128,7 +123,7 @@ static int64_t frames_floats(const struct tdmi_conv_chunk *chunk)
 struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
 {
     struct tdmi_conv_scratch scratch = {.sum = workspace};
-    int64_t n = sums_values(desc);
+    int64_t n = tdmi_conv_sums_values(desc);
     scratch.square = scratch.sum + n;
     scratch.dbias = scratch.square + n;
     scratch.segments = (struct tdmi_gemm_segment *)(void *)(scratch.dbias + n);
@@ -144,6 +139,6 @@ int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc)
     struct tdmi_conv_chunk input = tdmi_conv_chunk_input(desc);
     int64_t weights = dy_floats(desc) + frames_floats(&forward);
     int64_t frames = dy_floats(desc) + frames_floats(&input);
-    int64_t sums = 3 * sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
+    int64_t sums = 3 * tdmi_conv_sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
     return sums + segments_floats(desc) + (weights > frames ? weights : frames);
 }

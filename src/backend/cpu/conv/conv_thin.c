@@ -10,18 +10,13 @@
 #include "base/scope.h"
 
 enum {
-    MAX_LANES = 16,
     STRETCH_PIXELS = 48,
     MOST_IN = 15,
     MOST_OUT = 16,       /* more fill vectors of channels themselves */
     MOST_BYTES = 1 << 20 /* of frames and sums */
 };
 
-static const struct tdmi_conv_thin_kernels *kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_conv_thin_kernels *const kernels[] = TDMI_PER_ISA(tdmi_conv_thin);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(static const struct tdmi_conv_thin_kernels *kernels_of, tdmi_conv_thin)
 
 int tdmi_conv_thin_lanes(enum tdmi_isa isa)
 {
@@ -73,36 +68,25 @@ int tdmi_conv_thin_rows(const struct tdmi_conv_thin *desc)
     return rows < desc->out_h ? rows : desc->out_h;
 }
 
-static float *take(float *base, int64_t *total, int64_t values, int lanes)
-{
-    float *at = base ? base + *total : NULL;
-    *total += (values * lanes + MAX_LANES - 1) / MAX_LANES * MAX_LANES;
-    return at;
-}
-
 struct tdmi_thin_scratch tdmi_conv_thin_scratch(const struct tdmi_conv_thin *desc, void *workspace)
 {
     const struct tdmi_thin_walk forward = tdmi_conv_thin_walk(desc, TDMI_CONV_FORWARD);
     const struct tdmi_thin_walk backward = tdmi_conv_thin_walk(desc, TDMI_CONV_BACKWARD);
-    const int lanes = tdmi_conv_thin_lanes(desc->isa);
+    const int64_t lanes = tdmi_conv_thin_lanes(desc->isa);
     const int64_t dy_row = (int64_t)(desc->wants_dx ? backward.frame_w : desc->out_w) * desc->out;
     const int64_t out_row = (int64_t)desc->out_w * desc->out, in_row = (int64_t)desc->w * desc->in;
     const int64_t weights = (int64_t)desc->kernel * desc->kernel * desc->in * desc->out;
+    const int64_t dy_rows = desc->wants_dx ? desc->out_h : tdmi_conv_thin_rows(desc);
+    const int64_t rows = desc->pool ? desc->pool * out_row : out_row > in_row ? out_row : in_row;
     struct tdmi_thin_scratch scratch = {0};
-    int64_t total = 0;
-    scratch.x = take(workspace, &total, (int64_t)forward.h * forward.frame_w * forward.in, lanes);
-    scratch.dy = take(workspace, &total,
-                      dy_row * (desc->wants_dx ? desc->out_h : tdmi_conv_thin_rows(desc)), lanes);
-    scratch.row = take(workspace, &total,
-                       desc->pool         ? desc->pool * out_row
-                       : out_row > in_row ? out_row
-                                          : in_row,
-                       lanes);
+    int64_t *total = &scratch.total;
+    scratch.x = tdmi_cpu_take(workspace, total, lanes * forward.h * forward.frame_w * forward.in);
+    scratch.dy = tdmi_cpu_take(workspace, total, dy_row * dy_rows * lanes);
+    scratch.row = tdmi_cpu_take(workspace, total, rows * lanes);
     if (desc->pool)
         scratch.pooled =
-            take(workspace, &total, (int64_t)2 * (desc->out_w / desc->pool) * desc->out, lanes);
-    scratch.sums = take(workspace, &total, weights + desc->out, lanes);
-    scratch.total = total;
+            tdmi_cpu_take(workspace, total, lanes * 2 * (desc->out_w / desc->pool) * desc->out);
+    scratch.sums = tdmi_cpu_take(workspace, total, (weights + desc->out) * lanes);
     return scratch;
 }
 
@@ -133,18 +117,6 @@ void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direc
                             : ((int64_t)(taps - 1 - tap) * desc->in + group + k) * desc->out + i;
                     *packed++ = weights[at];
                 }
-}
-
-void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
-                            uint8_t *winners)
-{
-    kernels_of(desc->isa)->forward(desc, call, winners);
-}
-
-void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,
-                             const struct tdmi_conv_backward *call)
-{
-    kernels_of(desc->isa)->backward(desc, call);
 }
 
 /* ---- the kernel of the op ---- */
@@ -240,16 +212,17 @@ TDMI_KERNEL_PACK(pack)
 TDMI_KERNEL_RUN(forward)
 {
     const struct conv_thin_state *state = desc->prepared;
-    tdmi_conv_thin_forward(&state->conv,
-                           &(struct tdmi_conv_forward){
-                               .n = call->n,
-                               .x = call->x[0],
-                               .packed = call->packed,
-                               .bias = desc->attrs.has_bias ? call->params[1] : NULL,
-                               .y = call->y,
-                               .workspace = call->workspace,
-                           },
-                           call->saved);
+    kernels_of(state->conv.isa)
+        ->forward(&state->conv,
+                  &(struct tdmi_conv_forward){
+                      .n = call->n,
+                      .x = call->x[0],
+                      .packed = call->packed,
+                      .bias = desc->attrs.has_bias ? call->params[1] : NULL,
+                      .y = call->y,
+                      .workspace = call->workspace,
+                  },
+                  call->saved);
 }
 
 TDMI_KERNEL_RUN(backward)
@@ -268,7 +241,7 @@ TDMI_KERNEL_RUN(backward)
     if (state->conv.pool)
         tdmi_conv_winners_backward(&state->conv, &own, call->saved);
     else
-        tdmi_conv_thin_backward(&state->conv, &own);
+        kernels_of(state->conv.isa)->backward(&state->conv, &own);
 }
 
 const struct tdmi_kernel tdmi_conv_by_thin = {

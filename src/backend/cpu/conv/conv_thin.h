@@ -19,8 +19,8 @@ struct tdmi_conv_thin {
     int h, w, in, out_h, out_w, out;
     int kernel, top, left; /* padding */
     bool wants_dx;
-    /* What follows as y is written: act, NONE or RELU, then the maximum over windows of so many
-     * pixels side by side; 0: neither. */
+    /* Applied as y is written: act, NONE or RELU, then the maximum over windows of pool × pool
+     * pixels; 0: neither. */
     int pool;
     enum tdmi_act act;
     enum tdmi_isa isa;
@@ -35,15 +35,6 @@ size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc);
 /* weights: (kernel, kernel, in, out) */
 void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direction direction,
                          const float *weights, float *packed);
-
-/* Without forms and sums: of the calls n, x, packed, bias, y and workspace; n, x, g, packed,
- * dweights, dbias, dx (NULL: not wanted) and workspace. With a pool y is what it gives, and winners
- * as many bytes: the number of the pixel in the window, or pool · pool where act cut it off. What
- * goes backward then is conv_winners.h. */
-void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
-                            uint8_t *winners);
-void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,
-                             const struct tdmi_conv_backward *call);
 
 /* ---- what the instruction sets share -------------------------------------------------------- */
 
@@ -62,7 +53,7 @@ struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
 /* The layout of the workspace, in floats. */
 struct tdmi_thin_scratch {
     float *x;      /* frame of x */
-    float *dy;     /* frame of dy; some rows of it, without padding, where no dx is wanted */
+    float *dy;     /* frame of dy; without dx only some rows, unpadded */
     float *row;    /* of results, as many as the pool takes */
     float *pooled; /* a row of the pool's, and of its winners */
     float *sums;   /* of the weights' gradient, a vector each; then of the bias' */
@@ -73,6 +64,10 @@ struct tdmi_thin_scratch tdmi_conv_thin_scratch(const struct tdmi_conv_thin *des
 /* Rows of dy that the weights' gradient takes at a time. */
 int tdmi_conv_thin_rows(const struct tdmi_conv_thin *desc);
 
+/* Without forms and sums. forward reads of its call n, x, packed, bias, y and workspace; backward
+ * n, x, g, packed, dweights, dbias, dx (NULL: not computed) and workspace. With a pool y is its
+ * result, and winners as many bytes: the number of the pixel in the window, or pool · pool where
+ * act cut it off; the gradients are then those of conv_winners.h. */
 struct tdmi_conv_thin_kernels {
     int lanes;
     void (*forward)(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,

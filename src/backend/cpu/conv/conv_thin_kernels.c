@@ -41,7 +41,7 @@ struct range {
     int first, end;
 };
 
-/* Of the windows of results at to at + count - 1 those that meet the picture. */
+/* Window taps that the results at to at + count - 1 see in the image. */
 static struct range meeting(int at, int count, int pad, int kernel, int size)
 {
     int first = pad - (at + count - 1), end = size + pad - at;
@@ -112,20 +112,16 @@ static void correlate(const struct tdmi_thin_walk *walk, const float *frame, int
     for (int k = 0; k < walk->out; k += walk->wide, packed += weights, to += walk->wide * LANES) {
         const float *own = bias ? bias + k : NULL;
         switch (walk->wide) {
-        case 6:
-            correlate_row(walk, frame, row, packed, own, to, TALL_6, 6);
-            break;
-        case 4:
-            correlate_row(walk, frame, row, packed, own, to, TALL_4, 4);
-            break;
-        case 3:
-            correlate_row(walk, frame, row, packed, own, to, TALL_3, 3);
-            break;
-        case 2:
-            correlate_row(walk, frame, row, packed, own, to, TALL_2, 2);
-            break;
-        default:
-            correlate_row(walk, frame, row, packed, own, to, TALL_1, 1);
+#define X(channels)                                                                  \
+    case channels:                                                                   \
+        correlate_row(walk, frame, row, packed, own, to, TALL_##channels, channels); \
+        break;
+            X(6)
+            X(4)
+            X(3)
+            X(2)
+            X(1)
+#undef X
         }
     }
 }
@@ -160,7 +156,7 @@ static void correlate_and_pool(const struct tdmi_conv_thin *desc,
                       scratch->row + (int64_t)r * desc->out_w * desc->out * LANES);
         pool_rows(desc, scratch->row, scratch->pooled, numbers);
         transpose_out(scratch->pooled, values, call->y + at, picture, n);
-        turn_out_bytes(numbers, values, winners + at, picture, n);
+        transpose_out_bytes(numbers, values, winners + at, picture, n);
     }
 }
 

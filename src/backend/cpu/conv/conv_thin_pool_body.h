@@ -52,7 +52,7 @@ static void pool_rows(const struct tdmi_conv_thin *desc, const float *rows, floa
 }
 
 /* As transpose_out, for whole numbers of a byte. */
-static void turn_out_bytes(const float *from, int values, uint8_t *to, int64_t picture, int n)
+static void transpose_out_bytes(const float *from, int values, uint8_t *to, int64_t picture, int n)
 {
     int v = 0;
     for (; v + LANES <= values; v += LANES) {

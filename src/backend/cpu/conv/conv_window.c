@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-enum { STREAM_BYTES = 2 << 20 /* as in pointwise.c */ };
-
 /* ---- weights -----------------------------------------------------------------------------------
  */
 
@@ -181,13 +179,6 @@ static int64_t output_values(const struct tdmi_conv_gemm *desc)
     return (int64_t)desc->out_h * desc->out_w * desc->out_c;
 }
 
-static bool is_streamed(const struct tdmi_conv_gemm *desc, int64_t values, int channels,
-                        const float *to)
-{
-    return channels % TDMI_GEMM_ROUND == 0 && (uintptr_t)to % 64 == 0 &&
-           desc->max_images * values * (int64_t)sizeof(float) >= STREAM_BYTES;
-}
-
 /* The product of the pieces of a call that lie in rows first to before end of each image; job has
  * what is not a piece's, c and residual where those rows of the first image are. */
 static void forward_pieces(const struct tdmi_conv_gemm *desc, int n, int first, int end,
@@ -227,15 +218,15 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
 {
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     forward_pieces(desc, call->n, 0, desc->out_h, call->x, &call->read, &scratch,
-                   (struct tdmi_gemm_rows){
-                       .packed = call->packed,
-                       .c = call->y,
-                       .is_streamed = is_streamed(desc, output_values(desc), desc->out_c, call->y),
-                       .end = TDMI_GEMM_RAW,
-                       .bias = call->bias,
-                       .centre = call->sums.centre,
-                       .sum = scratch.sum,
-                       .square = scratch.square});
+                   (struct tdmi_gemm_rows){.packed = call->packed,
+                                           .c = call->y,
+                                           .is_streamed = tdmi_conv_is_streamed(
+                                               desc, output_values(desc), desc->out_c, call->y),
+                                           .end = TDMI_GEMM_RAW,
+                                           .bias = call->bias,
+                                           .centre = call->sums.centre,
+                                           .sum = scratch.sum,
+                                           .square = scratch.square});
     tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
     tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
 }
@@ -259,7 +250,7 @@ static void infer_range(const struct tdmi_conv_gemm *desc, const struct tdmi_con
 static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
     infer_range(desc, call, call->n, 0, desc->out_h,
-                is_streamed(desc, output_values(desc), desc->out_c, call->y));
+                tdmi_conv_is_streamed(desc, output_values(desc), desc->out_c, call->y));
 }
 
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
@@ -407,8 +398,8 @@ static void backward_input(const struct tdmi_conv_gemm *desc,
         .a_row = chunk.frame.pixel,
         .a_line = chunk.frame.w * chunk.frame.pixel,
         .a_image = tdmi_conv_frame_floats(&chunk.frame),
-        .is_streamed =
-            is_streamed(desc, (int64_t)desc->in_h * desc->in_w * desc->in_c, desc->in_c, call->dx),
+        .is_streamed = tdmi_conv_is_streamed(desc, (int64_t)desc->in_h * desc->in_w * desc->in_c,
+                                             desc->in_c, call->dx),
         .end = TDMI_GEMM_GRADIENT,
         .centre = call->sums.centre,
         .sum = scratch->sum,

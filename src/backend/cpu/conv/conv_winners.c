@@ -1,9 +1,12 @@
 /* Gradients of winners: sizes, packed weights, and which instruction set runs them. */
 #include "backend/cpu/conv/conv_winners.h"
+#include "backend/cpu/cpu.h"
 
 #include <string.h>
 
 enum { LINE = 16 }; /* floats */
+
+TDMI_TABLE_OF(static const struct tdmi_conv_winners_kernels *kernels_of, tdmi_conv_winners)
 
 bool tdmi_conv_winners_can(const struct tdmi_conv_thin *desc)
 {
@@ -12,17 +15,10 @@ bool tdmi_conv_winners_can(const struct tdmi_conv_thin *desc)
            desc->out_w >= desc->pool;
 }
 
-static float *take(float *base, int64_t *total, int64_t values)
-{
-    float *at = base ? base + *total : NULL;
-    *total += (values + LINE - 1) / LINE * LINE;
-    return at;
-}
-
 /* They are as wide as floats. */
 static int32_t *take_numbers(float *base, int64_t *total, int64_t values)
 {
-    return (int32_t *)(void *)take(base, total, values);
+    return (int32_t *)(void *)tdmi_cpu_take(base, total, values);
 }
 
 struct tdmi_winners_frame tdmi_conv_winners_frame(const struct tdmi_conv_thin *desc,
@@ -40,15 +36,15 @@ struct tdmi_winners_frame tdmi_conv_winners_frame(const struct tdmi_conv_thin *d
     frame.values = (int64_t)frame.rows * frame.columns * frame.pixel + TDMI_WINNERS_LANES;
     frame.channel = (int64_t)desc->kernel * frame.vectors * TDMI_WINNERS_LANES;
     frame.length = ((int64_t)frame.pooled_h * frame.pooled_w + LINE - 1) / LINE * LINE;
-    frame.x = take(workspace, &frame.total, frame.values);
-    frame.dx = take(workspace, &frame.total, desc->wants_dx ? frame.values : 0);
+    frame.x = tdmi_cpu_take(workspace, &frame.total, frame.values);
+    frame.dx = tdmi_cpu_take(workspace, &frame.total, desc->wants_dx ? frame.values : 0);
     frame.at = take_numbers(workspace, &frame.total, desc->out * frame.length);
-    frame.g = take(workspace, &frame.total, desc->out * frame.length);
+    frame.g = tdmi_cpu_take(workspace, &frame.total, desc->out * frame.length);
     frame.counts = take_numbers(workspace, &frame.total, desc->out);
     frame.starts = take_numbers(workspace, &frame.total, frame.length);
     frame.taps = take_numbers(workspace, &frame.total, frame.no_one + 1);
-    frame.sums = take(workspace, &frame.total, desc->out * frame.channel);
-    frame.bias = take(workspace, &frame.total, (int64_t)desc->out * TDMI_WINNERS_LANES);
+    frame.sums = tdmi_cpu_take(workspace, &frame.total, desc->out * frame.channel);
+    frame.bias = tdmi_cpu_take(workspace, &frame.total, (int64_t)desc->out * TDMI_WINNERS_LANES);
     return frame;
 }
 
@@ -78,7 +74,5 @@ void tdmi_conv_winners_pack(const struct tdmi_conv_thin *desc, const float *weig
 void tdmi_conv_winners_backward(const struct tdmi_conv_thin *desc,
                                 const struct tdmi_conv_backward *call, const uint8_t *winners)
 {
-    static const struct tdmi_conv_winners_kernels *const kernels[] =
-        TDMI_PER_ISA(tdmi_conv_winners);
-    kernels[desc->isa]->backward(desc, call, winners);
+    kernels_of(desc->isa)->backward(desc, call, winners);
 }

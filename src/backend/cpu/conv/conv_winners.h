@@ -19,8 +19,8 @@ size_t tdmi_conv_winners_workspace_bytes(const struct tdmi_conv_thin *desc);
 size_t tdmi_conv_winners_packed_bytes(const struct tdmi_conv_thin *desc);
 /* weights: (kernel, kernel, in, out) */
 void tdmi_conv_winners_pack(const struct tdmi_conv_thin *desc, const float *weights, float *packed);
-/* Of the call n, x, g, which is the pool's, packed, dweights, dbias, dx and workspace; without
- * forms and sums. winners: as tdmi_conv_thin_forward leaves them. */
+/* Reads from the call n, x, g (the pool's gradient), packed, dweights, dbias, dx and workspace, but
+ * no forms and sums. winners: as forward wrote them. */
 void tdmi_conv_winners_backward(const struct tdmi_conv_thin *desc,
                                 const struct tdmi_conv_backward *call, const uint8_t *winners);
 
@@ -39,8 +39,8 @@ struct tdmi_winners_frame {
     int no_one;     /* the number that says so: pool · pool */
     int64_t length; /* of a list of winners: as many vectors as hold them */
     float *x, *dx;  /* frames of one picture */
-    /* Of one picture, a list a channel: where the winner's window of the convolution begins in the
-     * frame, and its gradient. */
+    /* Lists of one image, one a channel: the offset in the frame of the window of the convolution
+     * that won, and its gradient. */
     int32_t *at;
     float *g;
     int *counts;

@@ -168,29 +168,25 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
     add_outer(it, k, 4, 1, 5)
 #endif
 
+/* Rows and vectors of windows, but for the largest, 5 and 5. */
+#define EACH_KIND(X) \
+    X(3, 1)          \
+    X(3, 2)          \
+    X(3, 3)          \
+    X(5, 1)          \
+    X(5, 2)          \
+    X(5, 3)
+
 static void add_outers(const struct winners_walk *it)
 {
-    const int kind = 10 * it->desc->kernel + it->frame->vectors;
     for (int k = 0; k < it->desc->out; k++) {
-        switch (kind) {
-        case 31:
-            add_outer(it, k, 0, 3, 1);
-            break;
-        case 32:
-            add_outer(it, k, 0, 3, 2);
-            break;
-        case 33:
-            add_outer(it, k, 0, 3, 3);
-            break;
-        case 51:
-            add_outer(it, k, 0, 5, 1);
-            break;
-        case 52:
-            add_outer(it, k, 0, 5, 2);
-            break;
-        case 53:
-            add_outer(it, k, 0, 5, 3);
-            break;
+        switch (10 * it->desc->kernel + it->frame->vectors) {
+#define X(rows, vectors)                    \
+    case 10 * (rows) + (vectors):           \
+        add_outer(it, k, 0, rows, vectors); \
+        break;
+            EACH_KIND(X)
+#undef X
         default:
             OUTER_5_5(it, k);
         }
@@ -199,27 +195,14 @@ static void add_outers(const struct winners_walk *it)
 
 static void add_inners(const struct winners_walk *it, const float *packed)
 {
-    const int kind = 10 * it->desc->kernel + it->frame->vectors;
     for (int k = 0; k < it->desc->out; k++) {
-        switch (kind) {
-        case 31:
-            add_inner(it, k, packed, 3, 1);
-            break;
-        case 32:
-            add_inner(it, k, packed, 3, 2);
-            break;
-        case 33:
-            add_inner(it, k, packed, 3, 3);
-            break;
-        case 51:
-            add_inner(it, k, packed, 5, 1);
-            break;
-        case 52:
-            add_inner(it, k, packed, 5, 2);
-            break;
-        case 53:
-            add_inner(it, k, packed, 5, 3);
-            break;
+        switch (10 * it->desc->kernel + it->frame->vectors) {
+#define X(rows, vectors)                         \
+    case 10 * (rows) + (vectors):                \
+        add_inner(it, k, packed, rows, vectors); \
+        break;
+            EACH_KIND(X)
+#undef X
         default:
             add_inner(it, k, packed, 5, 5);
         }

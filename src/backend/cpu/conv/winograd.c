@@ -23,15 +23,10 @@ enum {
     WEIGHTS_BYTES = 768 << 10,
     MIN_WEIGHTS_TILES = 112, /* … and their gradient is read and written */
     LEAST_SIDE = 4,          /* below, too much of a tile is outside */
-    STREAM_BYTES = 2 << 20,  /* as in pointwise.c */
     WIDE = 2
 };
 
-static const struct tdmi_winograd_kernels *kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_winograd_kernels *const tables[] = TDMI_PER_ISA(tdmi_winograd);
-    return tables[isa];
-}
+TDMI_TABLE_OF(static const struct tdmi_winograd_kernels *kernels_of, tdmi_winograd)
 
 static bool accepts(const struct tdmi_conv_gemm *desc)
 {
@@ -98,12 +93,6 @@ struct scratch {
     struct tdmi_winograd_places in, out;
 };
 
-/* Values of one of the sums. */
-static int64_t sums_values(const struct tdmi_conv_gemm *desc)
-{
-    return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
-}
-
 static int64_t gradient_floats(const struct tdmi_conv_gemm *desc)
 {
     return (int64_t)POSITIONS * desc->in_c * desc->out_c;
@@ -112,7 +101,7 @@ static int64_t gradient_floats(const struct tdmi_conv_gemm *desc)
 static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace, int64_t tiles)
 {
     struct scratch scratch = {.sum = workspace};
-    const int64_t n = sums_values(desc);
+    const int64_t n = tdmi_conv_sums_values(desc);
     scratch.square = scratch.sum + n;
     scratch.in = places_at((float *)(scratch.square + n), tiles, desc->in_c);
     scratch.out =
@@ -133,7 +122,7 @@ static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
     int64_t input = chunk_floats(desc, input_tiles(desc));
     int64_t weights = chunk_floats(desc, weights_tiles(desc)) + gradient_floats(desc);
     int64_t most = forward > input ? forward : input;
-    return sizeof(double) * (size_t)(2 * sums_values(desc)) +
+    return sizeof(double) * (size_t)(2 * tdmi_conv_sums_values(desc)) +
            sizeof(float) * (size_t)(most > weights ? most : weights);
 }
 
@@ -183,12 +172,6 @@ static void multiply(const struct tdmi_conv_gemm *desc, int64_t n, int depth, in
     }
 }
 
-static bool is_streamed(const struct tdmi_conv_gemm *desc, int64_t values, const float *to)
-{
-    return (uintptr_t)to % 64 == 0 &&
-           desc->max_images * values * (int64_t)sizeof(float) >= STREAM_BYTES;
-}
-
 /* ---- forward -----------------------------------------------------------------------------------
  */
 
@@ -203,7 +186,8 @@ static void run_forward(const struct tdmi_conv_gemm *desc, int n, const float *x
     end->columns = desc->out_c;
     end->sum = scratch->sum;
     end->square = scratch->square;
-    end->is_streamed = is_streamed(desc, (int64_t)desc->out_h * desc->out_w * desc->out_c, end->c);
+    end->is_streamed = tdmi_conv_is_streamed(desc, (int64_t)desc->out_h * desc->out_w * desc->out_c,
+                                             desc->out_c, end->c);
     for (; tiles.first < all; tiles.first += chunk) {
         tiles.n = all - tiles.first < chunk ? all - tiles.first : chunk;
         kernels->patches(&(struct tdmi_winograd_read){tiles, x, NULL, desc->in_h, desc->in_w,
@@ -308,7 +292,8 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
     const struct tdmi_gemm_rows end = {
         .c = call->dx,
         .columns = desc->in_c,
-        .is_streamed = is_streamed(desc, (int64_t)desc->in_h * desc->in_w * desc->in_c, call->dx),
+        .is_streamed = tdmi_conv_is_streamed(desc, (int64_t)desc->in_h * desc->in_w * desc->in_c,
+                                             desc->in_c, call->dx),
         .end = TDMI_GEMM_GRADIENT,
         .centre = call->sums.centre,
         .sum = scratch.sum,

@@ -196,17 +196,12 @@ LANES_INLINE void write_tiles(const struct tdmi_winograd_write *job, const int e
 
 static void finish_tiles(const struct tdmi_winograd_write *job)
 {
-    switch (job->end->end) {
-    case TDMI_GEMM_RAW:
+    if (job->end->end == TDMI_GEMM_RAW)
         write_tiles(job, TDMI_GEMM_RAW);
-        break;
-    case TDMI_GEMM_ACTIVATED:
+    else if (job->end->end == TDMI_GEMM_ACTIVATED)
         write_tiles(job, TDMI_GEMM_ACTIVATED);
-        break;
-    case TDMI_GEMM_GRADIENT:
+    else
         write_tiles(job, TDMI_GEMM_GRADIENT);
-        break;
-    }
     if (job->end->is_streamed)
         lanes_fence();
 }

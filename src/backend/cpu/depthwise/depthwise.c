@@ -115,11 +115,7 @@ size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape)
     return (size_t)(of_forward > of_backward ? of_forward : of_backward);
 }
 
-const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels(enum tdmi_isa isa)
-{
-    static const struct tdmi_depthwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_depthwise);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels, tdmi_depthwise)
 
 /* ---- the kernel of the op ---- */
 

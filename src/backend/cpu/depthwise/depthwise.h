@@ -9,8 +9,8 @@
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
 
-/* What is computed, the same for all calls. Padding at the bottom and on the right is whatever
- * out_h and out_w need. */
+/* A depthwise convolution, the same for all calls. Padding at the bottom and on the right follows
+ * from out_h and out_w. */
 struct tdmi_depthwise {
     int h, w, channels;
     int out_h, out_w;

@@ -310,8 +310,8 @@ static int floor_divided(int a, int b)
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* What the next band fills its rows from, dy's from `filled` on, and walks along. Both tensors of a
- * picture are followed by those of the next. */
+/* Prefetch the rows that the next band reads: dy's from `filled` on, and those it walks along. Both
+ * tensors of an image are followed by those of the next. */
 static void backward_ahead(const struct job *job, const struct tdmi_depthwise_backward *call,
                            const struct backward_band *band, int picture, int filled)
 {

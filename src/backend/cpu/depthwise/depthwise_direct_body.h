@@ -31,8 +31,8 @@ struct direct {
     int64_t x_row, y_row; /* floats from one to the next */
     int64_t channels;
     struct tdmi_depthwise_slots slots;
-    /* Of the rows of outputs at work: the rows that their windows see, each where the window of
-     * column 0 begins, in the padding too, and which of them are in the picture. */
+    /* Input rows that the windows of the current output rows see, each from where the window of
+     * column 0 begins, even in the padding; first_row to end_row are in the image. */
     const float *rows[DIRECT_SEEN];
     float *line;
     int first_row, end_row;
@@ -41,7 +41,7 @@ struct direct {
     struct ahead ahead;
 };
 
-/* What all tiles of a walk keep in registers: a store could change what `it` points to. */
+/* Values that all tiles of a walk keep in registers: a store could alias `it`. */
 struct direct_block {
     lanes weights[DIRECT_KERNEL * DIRECT_KERNEL], bias;
     struct lanes_range range;

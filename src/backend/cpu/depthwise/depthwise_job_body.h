@@ -1,7 +1,7 @@
 /*
- * What both directions of depthwise convolution prepare, for every instruction set (isa.h): padded
- * vectors, packed weights, the ring of rows. A vector is a block of channels of one pixel, and
- * blocks are independent of each other.
+ * Preparation for both directions of depthwise convolution, for every instruction set (isa.h):
+ * padded vectors, packed weights, the ring of rows. A vector is a block of channels of one pixel,
+ * and blocks are independent of each other.
  */
 #pragma once
 
@@ -13,8 +13,9 @@
 
 enum { LARGEST = 9 }; /* taps that are kept in registers */
 
-/* What a set gets loops of its own for: stores of whole lines past the caches; in plain C there are
- * only the loops for everything, since others would take minutes to compile. */
+/* Which specialised loops an instruction set gets: CAN_STREAM, stores of whole lines past the
+ * caches; HAS_USUAL, loops of the usual shapes. Plain C has only the general loops, since more
+ * would take minutes to compile. */
 enum { CAN_STREAM = LANES == 16, HAS_USUAL = LANES > 4 };
 
 /* ---- what the next band reads -----------------------------------------------------------------

@@ -1,8 +1,7 @@
 /*
- * Dense layers in training whose shard fills the lanes of a vector, each with a picture: a weight
- * is a single number for all of them, read where it lies. What goes through is turned (value,
- * picture) on its way in and back on its way out; the gradient of the weights has outputs as lanes.
- * One call is one thread's.
+ * Dense layers in training whose group fills the lanes of a vector, each with an image: a weight is
+ * a single number for all of them, read where it lies. Inputs are transposed to (value, image), and
+ * results back; the gradient of the weights has outputs as lanes. One call is one thread's.
  *
  * Every value is one chain of additions: y over the inputs, from the bias on; dx over the outputs;
  * dweights and dbias over the pictures.
@@ -19,7 +18,7 @@ struct tdmi_dense_lanes {
     enum tdmi_isa isa;
 };
 
-/* weights (in, out); pictures one after the other. Outputs are written, not added to. */
+/* weights (in, out); images one after the other. Outputs are written, not added to. */
 struct tdmi_dense_call {
     int n;
     const float *x, *weights;
@@ -28,25 +27,19 @@ struct tdmi_dense_call {
     /* backward */
     const float *dy;
     float *dweights, *dbias; /* dbias NULL: none */
-    float *dx;               /* NULL: not wanted */
+    float *dx;               /* NULL: not computed */
     void *workspace;
 };
 
-/* Lanes of a vector: pictures that are worked on at a time. */
-int tdmi_dense_lanes_count(enum tdmi_isa isa);
 size_t tdmi_dense_lanes_workspace_bytes(const struct tdmi_dense_lanes *desc);
-void tdmi_dense_lanes_forward(const struct tdmi_dense_lanes *desc,
-                              const struct tdmi_dense_call *call);
-void tdmi_dense_lanes_backward(const struct tdmi_dense_lanes *desc,
-                               const struct tdmi_dense_call *call);
 
 /* ---- what the instruction sets share -------------------------------------------------------- */
 
 /* The layout of the workspace. */
 struct tdmi_dense_scratch {
-    float *x;      /* (vector of pictures, in, picture): all of the shard */
-    float *dy;     /* (out, picture): of one vector */
-    float *result; /* y or dx, turned, of one vector */
+    float *x;      /* (vector of images, in, image): all of the group */
+    float *dy;     /* (out, image): of one vector */
+    float *result; /* y or dx, transposed, of one vector */
     float *rows;   /* dy as it is, rows of whole vectors with zeros at their ends */
     int row;       /* of rows, floats */
     int64_t total; /* floats */
@@ -56,10 +49,13 @@ struct tdmi_dense_scratch tdmi_dense_lanes_scratch(const struct tdmi_dense_lanes
                                                    void *workspace);
 
 struct tdmi_dense_lanes_kernels {
-    int lanes;
+    int lanes; /* of a vector: images that are computed at a time */
     void (*forward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
     void (*backward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
 };
+
+/* For isa up to tdmi_isa_best(). */
+const struct tdmi_dense_lanes_kernels *tdmi_dense_lanes_kernels(enum tdmi_isa isa);
 
 extern const struct tdmi_dense_lanes_kernels tdmi_dense_lanes_scalar, tdmi_dense_lanes_avx2,
     tdmi_dense_lanes_avx512;

@@ -1,11 +1,7 @@
 /* Packing, and which instruction set's products a processor runs. */
 #include "backend/cpu/gemm/gemm.h"
 
-const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of(enum tdmi_isa isa)
-{
-    static const struct tdmi_gemm_kernels *const tables[] = TDMI_PER_ISA(tdmi_gemm);
-    return tables[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of, tdmi_gemm)
 
 /* A panel is (depth, vectors of the panel · lanes), zero behind the last column; one and a half
  * vectors have the half twice (gemm_half_body.h). */

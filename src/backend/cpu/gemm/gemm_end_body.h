@@ -1,5 +1,5 @@
 /*
- * What happens to the values of a product on their way out (enum tdmi_gemm_end), a vector at a
+ * Operations on the values of a product before they are stored (enum tdmi_gemm_end), a vector at a
  * time: part of gemm_kernels.c and winograd_kernels.c.
  */
 #pragma once
@@ -93,8 +93,8 @@ LANES_INLINE void add_gradient(struct column *column, lanes value, lanes x)
     column->square = lanes_multiply_add(value, lanes_sub(x, column->centre), column->square);
 }
 
-/* What most products want, and nothing else: few branches, since a block is compiled with one of
- * them for each of its values. end_of: the column behind the block's last. */
+/* Does the product need only what most products need? That path has few branches, since a block is
+ * compiled with one of them for each of its values. end_of: the column behind the block's last. */
 LANES_INLINE bool is_usual(const struct tdmi_gemm_rows *job, const int end, int64_t end_of)
 {
     if (end_of > job->columns)

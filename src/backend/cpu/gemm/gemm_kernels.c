@@ -114,8 +114,6 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
     }
 }
 
-#include "backend/cpu/gemm/gemm_narrow_body.h"
-
 LANES_INLINE void clear(lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
 {
     EACH_PAIR (i, tall, j, wide)
@@ -330,9 +328,6 @@ LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *
     if (wide == 2 && is_half(job, end, first))
         for (; row + tall <= job->n_rows; row += tall)
             half_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
-    if (wide == 1 && end == TDMI_GEMM_ACTIVATED && is_usual(job, end, first + LANES))
-        for (; row + NARROW_TALL <= job->n_rows; row += NARROW_TALL)
-            narrow_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
 #endif
     for (; row + tall <= job->n_rows; row += tall)
         block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide);
@@ -379,17 +374,12 @@ LANES_INLINE void all_panels(const struct tdmi_gemm_rows *job, const int end)
 
 static void rows(const struct tdmi_gemm_rows *job)
 {
-    switch (job->end) {
-    case TDMI_GEMM_RAW:
+    if (job->end == TDMI_GEMM_RAW)
         all_panels(job, TDMI_GEMM_RAW);
-        break;
-    case TDMI_GEMM_ACTIVATED:
+    else if (job->end == TDMI_GEMM_ACTIVATED)
         all_panels(job, TDMI_GEMM_ACTIVATED);
-        break;
-    case TDMI_GEMM_GRADIENT:
+    else
         all_panels(job, TDMI_GEMM_GRADIENT);
-        break;
-    }
     if (job->is_streamed)
         lanes_fence();
 }

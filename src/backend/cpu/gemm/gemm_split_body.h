@@ -82,8 +82,8 @@ LANES_INLINE void end_quarter(const struct tdmi_gemm_split *job, int quarter, in
         finish_tile(to, tile, c, column, n_rows - row < tall ? n_rows - row : tall, wide);
 }
 
-/* What a block ends with is far away: lines of its residual and of C, a few rows of a quarter at a
- * time, in the order they are wanted in. */
+/* Lines of the residual and of C that a block's end reads are far away: they are prefetched a few
+ * rows of a quarter at a time, in the order of their use. */
 struct quarters_ahead {
     int next, at_once; /* of 4 · tall rows */
 };

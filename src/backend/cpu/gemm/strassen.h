@@ -26,11 +26,11 @@ void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out
 
 int64_t tdmi_strassen_scratch_floats(int in);
 
-/* Pixels of a half that are wanted at once, at most. */
+/* Largest number of pixels of a half that one request covers. */
 int tdmi_strassen_most_pixels(void);
 
-/* Makes the pixels of a picture while they are wanted, the halves' each in order. Half 0 is the
- * upper one; pixels from n on are those of the next picture. */
+/* Makes the pixels of an image on request, those of each half in order. Half 0 is the upper one;
+ * pixels from n on are those of the next image. */
 struct tdmi_strassen_feed {
     void *self;
     /* Where pixels first to end lie, until the half is asked for others; all of them in one array.

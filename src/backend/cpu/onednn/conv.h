@@ -40,9 +40,9 @@ tdm_status tdmi_onednn_conv_open(const struct tdmi_onednn_conv_desc *desc, tdmi_
 void tdmi_onednn_conv_close(tdmi_onednn_conv *conv);
 
 /* Weights are (kernel_h, kernel_w, in.c / groups, out.c). Where oneDNN refuses to run, or has no
- * room, the outputs are NaN, for a step must not go on with old values, and the next wait of the
- * stream that was given fails (NULL: nobody is told). All arrays that oneDNN packs or works in are
- * aligned to 64 bytes. */
+ * memory, the outputs are NaN, because a step must not use old values, and the next wait of the
+ * given stream fails (NULL: the failure is not reported). All arrays that oneDNN packs or works in
+ * are aligned to 64 bytes. */
 enum tdmi_onednn_pass { TDMI_ONEDNN_FORWARD, TDMI_ONEDNN_BACKWARD_DATA, TDMI_ONEDNN_PASSES };
 size_t tdmi_onednn_conv_packed_bytes(const tdmi_onednn_conv *conv, enum tdmi_onednn_pass pass);
 /* factors: out.c of them, where the desc scales weights, else NULL. */

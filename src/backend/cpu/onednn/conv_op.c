@@ -155,19 +155,20 @@ TDMI_KERNEL_PACK(pack)
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-TDMI_KERNEL_RUN(infer)
+static void run_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                        const struct tdmi_op_call *call, int n, const float *x, float *y)
 {
     const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
     tdmi_onednn_conv_forward(state->conv, &(struct tdmi_onednn_conv_call){
-                                              .n = call->n,
+                                              .n = n,
                                               .stream = stream,
                                               .packed = packed + state->forward_at,
                                               .workspace = call->workspace,
-                                              .x = call->x[0],
+                                              .x = x,
                                               .bias = (const float *)(packed + state->bias_at),
                                               .residual = call->residual,
-                                              .y = call->y,
+                                              .y = y,
                                           });
 }
 
@@ -180,31 +181,22 @@ TDMI_KERNEL_RUN(forward)
     const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
     const struct tdmi_forward_sums sums = tdmi_cpu_forward_sums_of(desc, call);
     if (!desc->is_training) {
-        infer(stream, desc, call);
+        run_forward(stream, desc, call, call->n, call->x[0], call->y);
         return;
     }
     if (sums.sum)
         memset(sums.sum, 0, 2 * sizeof(double) * (size_t)channels);
     for (int i = 0; i < call->n; i++) {
         const float *x = call->x[0] + i * x_values;
+        float *y = call->y + i * y_values;
         if (has_read_form(desc)) {
             float *v = (float *)((char *)call->workspace + state->x_at);
             tdmi_carry_read(&form, x, tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
             x = v;
         }
-        tdmi_onednn_conv_forward(state->conv,
-                                 &(struct tdmi_onednn_conv_call){
-                                     .n = 1,
-                                     .stream = stream,
-                                     .packed = (const char *)call->packed + state->forward_at,
-                                     .workspace = call->workspace,
-                                     .x = x,
-                                     .bias = call->params[1],
-                                     .y = call->y + i * y_values,
-                                 });
+        run_forward(stream, desc, call, 1, x, y);
         if (sums.sum)
-            tdmi_carry_forward_sums(call->y + i * y_values, tdmi_shape_pixels(desc->out), channels,
-                                    &sums);
+            tdmi_carry_forward_sums(y, tdmi_shape_pixels(desc->out), channels, &sums);
     }
 }
 

@@ -17,9 +17,9 @@ struct tdmi_onednn_product {
     bool goes_by_row; /* each row of c is a product of its own; a is not transposed */
     const float *a, *b;
     float *c;
-    tdmi_stream *stream; /* told when it fails; NULL: nobody is */
-    /* Of the sizes that it was done with last, which any thread may write: then oneDNN has kernels
-     * for them, and wants room for little. 0 at first; NULL: nobody remembers. */
+    tdmi_stream *stream; /* its next wait reports a failure; NULL: none does */
+    /* Sizes of the last product, which any thread may write: oneDNN then has kernels for them and
+     * needs little memory. 0 at first; NULL: not remembered. */
     _Atomic int64_t *made_for;
 };
 

@@ -21,10 +21,12 @@ struct tdmi_combine {
 };
 
 /* The gradient of one operand: dx = act'(z) · g + add with z = scale · x + shift. g is dy where y,
- * the activation's output, is inside of its range, else 0; dy itself where there is no activation.
- */
+ * the activation's output, is inside of its range, else 0; dy itself where there is no activation;
+ * of a global pool dy / pixels, dy (n, channels). */
 struct tdmi_combine_gradient {
-    int64_t pixels;
+    bool is_pool;
+    int n;          /* 1, or images of a pool */
+    int64_t pixels; /* of each */
     int channels;
     const float *dy;
     const float *y; /* NULL where act is NONE */
@@ -44,18 +46,12 @@ struct tdmi_global_pool {
     const float *x;
     struct tdmi_read_form form;
     float *y;
-    /* backward: dx = act'(z) · dy / pixels + add */
-    const float *dy;
-    float *dx;
-    const float *add;
-    struct tdmi_backward_sums sums;
 };
 
 struct tdmi_elementwise_kernels {
     void (*combine)(const struct tdmi_combine *call);
     void (*combine_backward)(const struct tdmi_combine_gradient *call);
     void (*global_pool)(const struct tdmi_global_pool *call);
-    void (*global_pool_backward)(const struct tdmi_global_pool *call);
 };
 
 /* For isa up to tdmi_isa_best(). */

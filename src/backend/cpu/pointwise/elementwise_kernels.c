@@ -52,53 +52,71 @@ static void combine(const struct tdmi_combine *call)
 
 LANES_INLINE void combine_backward_block(const struct tdmi_combine_gradient *call,
                                          const struct gradient_output *to,
-                                         const struct lanes_range *gate, int64_t at, int c,
-                                         const enum access access, int n)
+                                         const struct lanes_range *gate, const float *dy,
+                                         lanes part, int64_t at, int c, const enum access access,
+                                         int n, const bool is_pool)
 {
-    lanes g = get(call->dy + at, access, n);
-    if (call->act != TDMI_ACT_NONE)
+    lanes g = is_pool ? get_channels(dy + c, access, n) : get(dy + at, access, n);
+    if (is_pool)
+        g = lanes_multiply(g, part);
+    else if (call->act != TDMI_ACT_NONE)
         g = lanes_between(g, get(call->y + at, access, n), gate->low, gate->high);
     store_gradient(to, at, c, g, access, n);
 }
 
-/* Channels first to end of a stretch of pixels. */
+/* Channels first to end of a stretch of pixels of one image. */
 LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *call,
-                                           const struct gradient_output *to, int64_t pixel,
-                                           int64_t end_pixel, int end, const enum access access)
+                                           const struct gradient_output *to, int64_t image,
+                                           int64_t pixel, int64_t end_pixel, int end,
+                                           const enum access access, const bool is_pool)
 {
     const struct lanes_range gate = range_of(call->act);
+    const lanes part = lanes_all(1.0f / (float)call->pixels);
+    const float *dy = is_pool ? call->dy + image * call->channels : call->dy;
     int whole = to->first + (end - to->first) / LANES * LANES;
     if (to->slab)
         memset(to->slab, 0, sizeof *to->slab);
     for (; pixel < end_pixel; pixel++) {
-        int64_t at = pixel * call->channels;
+        int64_t at = (image * call->pixels + pixel) * call->channels;
         for (int c = to->first; c < whole; c += LANES)
-            combine_backward_block(call, to, &gate, at + c, c, access, LANES);
+            combine_backward_block(call, to, &gate, dy, part, at + c, c, access, LANES, is_pool);
         if (whole < end)
-            combine_backward_block(call, to, &gate, at + whole, whole, ACCESS_PART, end - whole);
+            combine_backward_block(call, to, &gate, dy, part, at + whole, whole, ACCESS_PART,
+                                   end - whole, is_pool);
     }
     end_stretch(to, end);
 }
 
-static void combine_backward(const struct tdmi_combine_gradient *call)
+LANES_INLINE void combine_backward_as(const struct tdmi_combine_gradient *call, const bool is_pool)
 {
     struct slab slab;
-    const bool streams = may_stream(call->dx, call->pixels, call->channels);
+    const bool streams = may_stream(call->dx, call->n * call->pixels, call->channels);
     struct gradient_output to = {call->x,   call->form, range_of(call->form.act),      call->dx,
                                  call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
     start_sums(&call->sums, call->channels);
     for (; to.first < call->channels; to.first += SLAB) {
         int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
-        for (int64_t p = 0; p < call->pixels; p += STRETCH) {
-            int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
-            if (streams)
-                combine_backward_stretch(call, &to, p, end_pixel, end, ACCESS_STREAM);
-            else
-                combine_backward_stretch(call, &to, p, end_pixel, end, ACCESS_WHOLE);
-        }
+        for (int i = 0; i < call->n; i++)
+            for (int64_t p = 0; p < call->pixels; p += STRETCH) {
+                int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
+                if (streams)
+                    combine_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_STREAM,
+                                             is_pool);
+                else
+                    combine_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_WHOLE,
+                                             is_pool);
+            }
     }
     if (streams)
         lanes_fence();
+}
+
+static void combine_backward(const struct tdmi_combine_gradient *call)
+{
+    if (call->is_pool)
+        combine_backward_as(call, true);
+    else
+        combine_backward_as(call, false);
 }
 
 /* ---- global pooling ---------------------------------------------------------------------------
@@ -146,53 +164,8 @@ static void global_pool(const struct tdmi_global_pool *call)
                       call->y + (int64_t)i * call->channels);
 }
 
-LANES_INLINE void pool_backward_stretch(const struct tdmi_global_pool *call,
-                                        const struct gradient_output *to, int64_t image,
-                                        int64_t pixel, int64_t end_pixel, int end,
-                                        const enum access access)
-{
-    const lanes part = lanes_all(1.0f / (float)call->pixels);
-    const float *dy = call->dy + image * call->channels;
-    int whole = to->first + (end - to->first) / LANES * LANES;
-    if (to->slab)
-        memset(to->slab, 0, sizeof *to->slab);
-    for (; pixel < end_pixel; pixel++) {
-        int64_t at = (image * call->pixels + pixel) * call->channels;
-        for (int c = to->first; c < whole; c += LANES)
-            store_gradient(to, at + c, c, lanes_multiply(lanes_load(dy + c), part), access, LANES);
-        if (whole < end)
-            store_gradient(to, at + whole, whole,
-                           lanes_multiply(lanes_load_part(dy + whole, end - whole), part),
-                           ACCESS_PART, end - whole);
-    }
-    end_stretch(to, end);
-}
-
-static void global_pool_backward(const struct tdmi_global_pool *call)
-{
-    struct slab slab;
-    const bool streams = may_stream(call->dx, call->n * call->pixels, call->channels);
-    struct gradient_output to = {call->x,   call->form, range_of(call->form.act),      call->dx,
-                                 call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
-    start_sums(&call->sums, call->channels);
-    for (; to.first < call->channels; to.first += SLAB) {
-        int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
-        for (int i = 0; i < call->n; i++)
-            for (int64_t p = 0; p < call->pixels; p += STRETCH) {
-                int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
-                if (streams)
-                    pool_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_STREAM);
-                else
-                    pool_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_WHOLE);
-            }
-    }
-    if (streams)
-        lanes_fence();
-}
-
 const struct tdmi_elementwise_kernels TDMI_THIS_ISA(tdmi_elementwise) = {
     .combine = combine,
     .combine_backward = combine_backward,
     .global_pool = global_pool,
-    .global_pool_backward = global_pool_backward,
 };

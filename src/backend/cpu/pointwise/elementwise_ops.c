@@ -6,11 +6,7 @@
 #include "backend/cpu/pointwise/elementwise.h"
 #include "backend/cpu/op_forms.h"
 
-const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa isa)
-{
-    static const struct tdmi_elementwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_elementwise);
-    return kernels[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels, tdmi_elementwise)
 
 static const struct tdmi_elementwise_kernels *kernels(void)
 {
@@ -22,25 +18,29 @@ static bool can_read_and_activate(const struct tdmi_op_desc *desc)
     return tdmi_cpu_can_read(desc) && tdmi_cpu_is_clamp(desc->fusion.act);
 }
 
-/* The gradient of input k of y = act(sum of inputs). */
+/* The gradient of input k of y = act(sum of inputs), or of a global pool. */
 static void backward_of_input(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
                               int k, enum tdmi_act act)
 {
+    const bool is_pool = desc->kind == TDMI_OP_GLOBAL_POOL;
     bool is_there = call->dx[k] == call->dy && act == TDMI_ACT_NONE && !call->dx_add[k] &&
                     !tdmi_cpu_masked_input(desc, call, k);
     if (!call->dx[k] || is_there)
         return;
-    const struct tdmi_combine_gradient work = {.pixels = call->n * tdmi_shape_pixels(desc->out),
-                                               .channels = desc->out.c,
-                                               .dy = call->dy,
-                                               .y = act == TDMI_ACT_NONE ? NULL : call->y,
-                                               .act = act,
-                                               .x = tdmi_cpu_masked_input(desc, call, k),
-                                               .form = tdmi_cpu_form_of(desc, call, k),
-                                               .dx = call->dx[k],
-                                               .add = call->dx_add[k],
-                                               .sums = tdmi_cpu_sums_of(desc, call, k)};
-    kernels()->combine_backward(&work);
+    kernels()->combine_backward(&(struct tdmi_combine_gradient){
+        .is_pool = is_pool,
+        .n = is_pool ? call->n : 1,
+        .pixels = (is_pool ? 1 : call->n) * tdmi_shape_pixels(desc->in[k]),
+        .channels = desc->out.c,
+        .dy = call->dy,
+        .y = act == TDMI_ACT_NONE ? NULL : call->y,
+        .act = act,
+        .x = tdmi_cpu_masked_input(desc, call, k),
+        .form = tdmi_cpu_form_of(desc, call, k),
+        .dx = call->dx[k],
+        .add = call->dx_add[k],
+        .sums = tdmi_cpu_sums_of(desc, call, k),
+    });
 }
 
 /* ---- add --------------------------------------------------------------------------------------
@@ -106,32 +106,19 @@ const struct tdmi_kernel tdmi_cpu_activation = {
 /* ---- global pooling ---------------------------------------------------------------------------
  */
 
-static struct tdmi_global_pool pool_of(const struct tdmi_op_desc *desc,
-                                       const struct tdmi_op_call *call)
-{
-    return (struct tdmi_global_pool){.n = call->n,
-                                     .pixels = tdmi_shape_pixels(desc->in[0]),
-                                     .channels = desc->in[0].c,
-                                     .x = call->x[0],
-                                     .form = tdmi_cpu_form_of(desc, call, 0),
-                                     .y = call->y,
-                                     .dy = call->dy,
-                                     .dx = call->dx[0],
-                                     .add = call->dx_add[0],
-                                     .sums = tdmi_cpu_sums_of(desc, call, 0)};
-}
-
 TDMI_KERNEL_RUN(global_pool_forward)
 {
-    const struct tdmi_global_pool work = pool_of(desc, call);
-    kernels()->global_pool(&work);
+    kernels()->global_pool(&(struct tdmi_global_pool){.n = call->n,
+                                                      .pixels = tdmi_shape_pixels(desc->in[0]),
+                                                      .channels = desc->in[0].c,
+                                                      .x = call->x[0],
+                                                      .form = tdmi_cpu_form_of(desc, call, 0),
+                                                      .y = call->y});
 }
 
 TDMI_KERNEL_RUN(global_pool_backward)
 {
-    const struct tdmi_global_pool work = pool_of(desc, call);
-    if (work.dx)
-        kernels()->global_pool_backward(&work);
+    backward_of_input(desc, call, 0, TDMI_ACT_NONE);
 }
 
 const struct tdmi_kernel tdmi_cpu_global_pool = {

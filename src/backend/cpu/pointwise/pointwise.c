@@ -24,8 +24,6 @@ enum {
     MIN_BACKWARD = 8 * STEP,   /* their gradient is read and written again */
     FORWARD_BYTES = 192 << 10, /* of a chunk's scratch */
     BACKWARD_BYTES = 320 << 10,
-    STREAM_BYTES =
-        2 << 20, /* results from this size on do not stay in a cache until they are read */
     WIDE = 2
 };
 
@@ -66,16 +64,10 @@ struct scratch {
     float *x, *dy;
 };
 
-/* Values of one of the sums. */
-static int64_t sums_values(const struct tdmi_conv_gemm *desc)
-{
-    return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
-}
-
 static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
 {
     struct scratch scratch = {.sum = workspace};
-    int64_t n = sums_values(desc);
+    int64_t n = tdmi_conv_sums_values(desc);
     scratch.square = scratch.sum + n;
     scratch.dbias = scratch.square + n;
     scratch.dy = (float *)(scratch.dbias + n);
@@ -86,7 +78,7 @@ static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *worksp
 static struct scratch cleared_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
 {
     struct scratch scratch = scratch_of(desc, workspace);
-    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * sums_values(desc)));
+    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * tdmi_conv_sums_values(desc)));
     return scratch;
 }
 
@@ -97,7 +89,7 @@ static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
         return sizeof(float) * (size_t)tdmi_strassen_scratch_floats(desc->in_c);
     int64_t most =
         forward_chunk(desc) > backward_chunk(desc) ? forward_chunk(desc) : backward_chunk(desc);
-    return sizeof(double) * (size_t)(3 * sums_values(desc)) +
+    return sizeof(double) * (size_t)(3 * tdmi_conv_sums_values(desc)) +
            sizeof(float) * (size_t)(backward_chunk(desc) * out + most * in);
 }
 
@@ -126,8 +118,7 @@ static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction dir
 
 static bool is_streamed(const struct tdmi_conv_gemm *desc, int channels, const float *to)
 {
-    return channels % TDMI_GEMM_ROUND == 0 && (uintptr_t)to % 64 == 0 &&
-           desc->max_images * pixels_of(desc) * channels * (int64_t)sizeof(float) >= STREAM_BYTES;
+    return tdmi_conv_is_streamed(desc, pixels_of(desc) * channels, channels, to);
 }
 
 /* n pixels of x as a product reads them, and how far apart they then are. */

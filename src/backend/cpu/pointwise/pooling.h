@@ -15,6 +15,7 @@ struct tdmi_pooling {
     int h, w, channels, out_h, out_w;
     int kernel, stride;  /* square; kernel up to 15 */
     int top, left;       /* padding: never wins a maximum */
+    bool is_max;         /* else average */
     bool counts_padding; /* average: divide by the whole window at the border too */
 };
 
@@ -39,11 +40,8 @@ struct tdmi_pooling_backward {
 };
 
 struct tdmi_pooling_kernels {
-    void (*max)(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call);
-    void (*max_backward)(const struct tdmi_pooling *pool, const struct tdmi_pooling_backward *call);
-    void (*average)(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call);
-    void (*average_backward)(const struct tdmi_pooling *pool,
-                             const struct tdmi_pooling_backward *call);
+    void (*forward)(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call);
+    void (*backward)(const struct tdmi_pooling *pool, const struct tdmi_pooling_backward *call);
 };
 
 /* Winners of n pictures, with room for the last vector to be whole. */

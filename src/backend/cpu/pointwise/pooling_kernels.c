@@ -9,8 +9,8 @@
 
 enum { MAX_KERNEL = 15 };
 
-/* What is meant when a run of channels ends inside a vector: a whole vector where there is room
- * behind it, and where that is written later on. */
+/* May a run of channels that ends inside a vector be written as a whole vector? Only where the
+ * values behind it exist, since they are written later on. */
 LANES_INLINE bool may_spill(int64_t at, int64_t values)
 {
     return at + LANES <= values;
@@ -82,8 +82,8 @@ LANES_INLINE lanes read_value(const struct reader *from, int64_t at, int c,
     return lanes_clamp(v, from->range.low, from->range.high);
 }
 
-/* What a window of 3 and stride 2 below this one sees and no other before it, of a block: memory is
- * asked for it, since there is too little to do for the processor to look so far ahead. */
+/* Prefetch the part of a block that the window of 3 and stride 2 below is the first to read: there
+ * is too little to compute for the CPU to look so far ahead. */
 LANES_INLINE void ask_for_below(const struct reader *from, const float *corner)
 {
     UNROLL(2)
@@ -178,14 +178,12 @@ LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
             }
 }
 
-static void max_pool(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
+static void forward(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
 {
-    pool_forward(pool, call, true);
-}
-
-static void average_pool(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
-{
-    pool_forward(pool, call, false);
+    if (pool->is_max)
+        pool_forward(pool, call, true);
+    else
+        pool_forward(pool, call, false);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------
@@ -415,21 +413,12 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
         lanes_fence();
 }
 
-static void max_pool_backward(const struct tdmi_pooling *pool,
-                              const struct tdmi_pooling_backward *call)
+static void backward(const struct tdmi_pooling *pool, const struct tdmi_pooling_backward *call)
 {
-    pool_backward(pool, call, true);
+    if (pool->is_max)
+        pool_backward(pool, call, true);
+    else
+        pool_backward(pool, call, false);
 }
 
-static void average_pool_backward(const struct tdmi_pooling *pool,
-                                  const struct tdmi_pooling_backward *call)
-{
-    pool_backward(pool, call, false);
-}
-
-const struct tdmi_pooling_kernels TDMI_THIS_ISA(tdmi_pooling) = {
-    .max = max_pool,
-    .max_backward = max_pool_backward,
-    .average = average_pool,
-    .average_backward = average_pool_backward,
-};
+const struct tdmi_pooling_kernels TDMI_THIS_ISA(tdmi_pooling) = {forward, backward};

@@ -3,11 +3,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/host.h"
 
-const struct tdmi_update_table *tdmi_cpu_updates(enum tdmi_isa isa)
-{
-    static const struct tdmi_update_table *const tables[] = TDMI_PER_ISA(tdmi_update);
-    return tables[isa];
-}
+TDMI_TABLE_OF(const struct tdmi_update_table *tdmi_cpu_updates, tdmi_update)
 
 static const struct tdmi_update_table *best(void)
 {

@@ -1,6 +1,6 @@
 /*
- * What a step ends with, in the instruction sets of this processor: passes over runs of values, one
- * thread each, with the bits of backend ref.
+ * Optimizer steps and sums of gradients in the instruction sets of this CPU: passes over runs of
+ * values, one thread each, bit-identical to backend ref.
  */
 #pragma once
 

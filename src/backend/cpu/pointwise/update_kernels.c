@@ -1,8 +1,8 @@
 /*
- * What a step ends with, written once for every instruction set (isa.h), with ref's bits in each:
+ * Optimizer steps, written once for every instruction set (isa.h), with ref's bits in each:
  * multiplications and additions round alone, in ref's order (backend/ref/update.c has the
  * formulas), and squares are exact in double before they are added. Each pass reads and writes
- * every array once, so that memory is what it waits for.
+ * every array once, so its speed is that of memory.
  */
 #include "backend/cpu/access.h"
 #include "backend/cpu/pointwise/update.h"

@@ -1,8 +1,8 @@
 /*
- * Convolution of backend cpu: the choice of a kernel for a desc. The first kernel of the list
- * (registry.c) that can do all of the desc runs it, so that the same network gives the same bits on
- * every run; bench/results/cpu.md has the measurements behind the order. Only oneDNN may refuse
- * later, when the desc is prepared.
+ * The choice of a kernel for a convolution or a dense layer of backend cpu. The first kernel of the
+ * list (registry.c) that can do all of the desc runs it, so that the same network gives the same
+ * bits on every run; bench/results/cpu.md has the measurements behind the order. Only oneDNN may
+ * refuse later, when the desc is prepared.
  */
 #include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/cpu.h"
@@ -29,7 +29,7 @@ static bool carries(const struct tdmi_kernel *kernel, const struct tdmi_op_desc 
     return is_alone(&desc->fusion) || (pools && kernel->can_fuse && kernel->can_fuse(desc));
 }
 
-/* The first of the list that can do all the desc says, or its end. */
+/* The first of the list that can do everything in the desc, or its end. */
 static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *kernels,
                                              const struct tdmi_op_desc *desc)
 {
@@ -43,7 +43,7 @@ static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *ke
 
 static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
 {
-    return *next(tdmi_cpu_convs(), desc);
+    return *next(tdmi_cpu_kernels_of(desc->kind), desc);
 }
 
 static bool can(const struct tdmi_op_desc *desc)
@@ -63,7 +63,7 @@ tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *kernels,
         if (status != TDM_E_ABSENT || !*next(kernels + 1, desc))
             return status;
     }
-    return TDM_FAIL(err, TDM_E_ABSENT, "preparing a convolution: there is no way to run it");
+    return TDM_FAIL(err, TDM_E_ABSENT, "preparing a layer: no kernel can run it");
 }
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
@@ -71,7 +71,8 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     TDMI_AT_END(tdmi_free_at) struct chosen *chosen = NULL;
     TDMI_TRY(TDMI_NEW(chosen, 1, err));
     chosen->desc = *desc;
-    TDMI_TRY(tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->kernel, err));
+    TDMI_TRY(tdmi_cpu_prepare_first(tdmi_cpu_kernels_of(desc->kind), &chosen->desc, &chosen->kernel,
+                                    err));
     *prepared = tdmi_take(&chosen);
     return TDM_OK;
 }
@@ -86,10 +87,12 @@ static void release(void *prepared)
     tdmi_free(chosen);
 }
 
-/* A kernel that only writes dx gets room to write it to, and the sum is made here. */
+/* A convolution's kernel that only writes dx gets memory to write it to, and the sum is made here.
+ */
 static bool has_spill(const struct chosen *chosen)
 {
-    return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->kernel->adds_dx;
+    return chosen->desc.kind == TDMI_OP_CONV && chosen->desc.is_training && chosen->desc.wants_dx &&
+           !chosen->kernel->adds_dx;
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
@@ -185,3 +188,9 @@ const struct tdmi_kernel tdmi_cpu_conv = {
     .backward = backward,
     .chain = &chains,
 };
+
+const struct tdmi_kernel tdmi_cpu_dense = {.prepare = prepare,
+                                           .release = release,
+                                           .needs = needs,
+                                           .forward = forward,
+                                           .backward = backward};

@@ -1,8 +1,0 @@
-/* max(x, 0). */
-#include "graph/op.h"
-
-const struct tdmi_op tdmi_op_relu = {
-    .flops = tdmi_flops_elementwise,
-    .backward_reads_y = true,
-    .act = TDMI_ACT_RELU,
-};

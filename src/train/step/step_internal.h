@@ -1,0 +1,52 @@
+/* A step as step.c and queued.c see it. */
+#pragma once
+
+#include "graph/packed.h"
+#include "train/step/recorder.h"
+#include "train/step/step.h"
+#include "train/step/sums.h"
+
+struct tdmi_step {
+    const tdmi_plan *plan;
+    tdmi_pool *pool;
+    tdmi_device *device;
+    int max_shards, n_executors;
+    tdmi_executor **executors;
+    tdmi_sums *sums;
+    int *wave; /* shards of the last wave, by executor */
+    tdmi_packed *packed;
+    bool has_packed;         /* the weights of frozen nodes, which do not change */
+    tdmi_recorder *recorder; /* NULL where memory is the host's */
+    const float *class_weights;
+    const struct tdmi_loss_scale *loss_scale;
+    double *exchange;          /* a batch norm's sums, one row for each shard; NULL: not shared */
+    tdmi_mixer **mixers;       /* one for each executor; NULL: no augmentation here */
+    const uint8_t *prefetched; /* first image of the prefetched shard; NULL: none */
+
+    /* Samples of the batch that are not skipped; those of shard s begin at s * max_images. */
+    int *shard_images;
+    const uint8_t **pixels; /* unused where the batch has rows */
+    int64_t *rows;          /* indices of cached feature rows on the device */
+    int32_t *labels;
+    int64_t *items;
+    struct tdmi_augment_key *keys; /* of augmentation on the device, where the batch has keys */
+    struct tdmi_judgement *judgements;
+
+    /* of the current batch */
+    struct tdmi_values values;
+    struct tdmi_mixing mixing; /* augment NULL: none */
+    bool has_rest;             /* some changes are left to the device */
+    struct tdmi_augment rest;
+    bool is_kept;         /* the batch names feature rows by number */
+    const uint8_t *batch; /* its images, side by side */
+    int n;
+    struct tdmi_draw_key draws;
+    int n_shards, n_early;     /* shards that run before the last wave */
+    int segment;               /* that tasks run now */
+    int first_node, last_node; /* … and the part of it, where statistics are shared */
+    int n_images;              /* that are not left out */
+};
+
+/* Gives a shard to an executor and returns its number of images. Without images there is nothing to
+ * run; its sums are cleared. */
+int tdmi_step_give(tdmi_step *step, int executor, int shard);
