@@ -3,7 +3,7 @@
  * numbers come out. Changes of pixels are augment/colour.c's and augment/warp.c's, bit by bit but
  * for hue, whose f32 arithmetic a compiler may fuse.
  */
-#include "backend/cuda/kernels/image/input.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "backend/cuda/kernels/reduce.cuh"
 #include "image/augment/augment.h"
 
