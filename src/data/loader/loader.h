@@ -30,6 +30,8 @@ struct tdmi_batch {
     int64_t first;         /* position of its first sample in the epoch */
     const void *values;    /* (n, height, width, channels) as delivered; of a skipped image 0 */
     const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
+    /* pixels is an address on the device that computes; loaders leave it false. */
+    bool is_on_device;
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
     /* Indices of cached feature rows on a device; values and pixels are then unused. Loaders leave
