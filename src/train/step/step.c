@@ -239,6 +239,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->has_rest =
         batch->keys && mixing && tdmi_augment_divide(mixing->augment, &first, &step->rest);
     step->is_kept = batch->rows != NULL;
+    step->is_on_device = batch->is_on_device;
     step->batch = batch->pixels;
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
@@ -262,6 +263,7 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     }
     struct tdmi_shard shard = {.n = n,
                                .pixels = step->pixels + first,
+                               .is_on_device = step->is_on_device,
                                .rows = step->is_kept ? step->rows + first : NULL,
                                .labels = step->labels + first,
                                .judgements = step->judgements + first,
@@ -276,7 +278,7 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
                        &shard);
     tdmi_executor_begin(step->executors[executor], &shard, step->exchange ? step->n_images : 0);
     /* Prefetch the next shard while this one is computed; a failure shows in the wait for it. */
-    if (!step->is_kept)
+    if (!step->is_kept && !step->is_on_device)
         (void)prefetch_shard(step, step->batch, step->n, s + 1, NULL);
     return n;
 }
