@@ -33,13 +33,6 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
     return NULL;
 }
 
-static const char *command_words(const struct tdmi_settings *settings, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "tandem%s%s", settings->command ? " " : "",
-             settings->command ? settings->command->name : "");
-    return text;
-}
-
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
                                  const char *name, tdm_error *err)
 {
@@ -49,7 +42,8 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
         for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);
     tdmi_suggest_words(&suggestion, "--", words, sizeof words);
-    command_words(settings, command, sizeof command);
+    snprintf(command, sizeof command, "tandem%s%s", settings->command ? " " : "",
+             settings->command ? settings->command->name : "");
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
     return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help' lists them all",
