@@ -30,14 +30,20 @@ static void defaults(void *values)
 
 /* ---- loader -------------------------------------------------------------------------------- */
 
-static void write_stage(tdm_json_writer *json, const char *name,
-                        const struct tdm_bench_stage *stage)
+static void report_stage(const struct tdmi_call *call, const char *name,
+                         const struct tdm_bench_stage *stage)
 {
-    tdm_json_object_begin(json, name);
-    tdm_json_integer(json, "images", stage->images);
-    tdm_json_integer(json, "bytes", stage->bytes);
-    tdm_json_number(json, "thread_seconds", stage->seconds);
-    tdm_json_object_end(json);
+    char rate[32];
+    tdm_json_object_begin(call->json, name);
+    tdm_json_integer(call->json, "images", stage->images);
+    tdm_json_integer(call->json, "bytes", stage->bytes);
+    tdm_json_number(call->json, "thread_seconds", stage->seconds);
+    tdm_json_object_end(call->json);
+    if (stage->images > 0 && stage->seconds > 0.0)
+        tdmi_print(
+            call->out, "  %-9s %10.0f images/s a thread, %s\n", name,
+            (double)stage->images / stage->seconds,
+            tdmi_format_amount((double)stage->bytes / stage->seconds, "B/s", rate, sizeof rate));
 }
 
 static void write_rate(tdm_json_writer *json, const char *name, const struct tdm_bench_rate *rate)
@@ -69,22 +75,6 @@ static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *r
     tdm_json_integer(json, "skipped", result->skipped);
     tdm_json_integer(json, "others", result->others);
     tdm_json_integer(json, "source_images", result->source_images);
-    write_stage(json, "read", &result->read);
-    write_stage(json, "decode", &result->decode);
-    write_stage(json, "augment", &result->augment);
-    tdm_json_number(json, "consumer_wait_seconds", result->consumer_wait_seconds);
-    tdm_json_number(json, "ring_wait_seconds", result->ring_wait_seconds);
-}
-
-static void print_stage(struct tdmi_output *out, const char *name,
-                        const struct tdm_bench_stage *stage)
-{
-    char rate[32];
-    if (stage->images == 0 || !(stage->seconds > 0.0))
-        return;
-    tdmi_print(out, "  %-9s %10.0f images/s a thread, %s\n", name,
-               (double)stage->images / stage->seconds,
-               tdmi_format_amount((double)stage->bytes / stage->seconds, "B/s", rate, sizeof rate));
 }
 
 static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader *result)
@@ -103,11 +93,19 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
             100.0 * result->fraction.median, result->threads, result->threads == 1 ? "" : "s",
             100.0 * result->fraction.low, 100.0 * result->fraction.high);
     tdmi_print(out, "\n");
-    print_stage(out, "read", &result->read);
-    print_stage(out, "decode", &result->decode);
-    print_stage(out, "augment", &result->augment);
+}
+
+static void report_loader(const struct tdmi_call *call, const struct tdm_bench_loader *result)
+{
+    write_loader(call->json, result);
+    print_loader(call->out, result);
+    report_stage(call, "read", &result->read);
+    report_stage(call, "decode", &result->decode);
+    report_stage(call, "augment", &result->augment);
+    tdm_json_number(call->json, "consumer_wait_seconds", result->consumer_wait_seconds);
+    tdm_json_number(call->json, "ring_wait_seconds", result->ring_wait_seconds);
     if (result->skipped > 0 || result->others > 0)
-        tdmi_print(out, "%lld of %lld images could not be used; %lld other %s\n",
+        tdmi_print(call->out, "%lld of %lld images could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
                    (long long)result->others, result->others == 1 ? "file" : "files");
 }
@@ -122,8 +120,7 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_loader(&options, &result, err));
-    write_loader(call->json, &result);
-    print_loader(call->out, &result);
+    report_loader(call, &result);
     return TDM_OK;
 }
 
@@ -142,16 +139,22 @@ static void write_algorithm(tdm_json_writer *json, const char *key,
     tdm_json_object_end(json);
 }
 
-static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *result)
+static void report_nodes(tdm_json_writer *json, struct tdmi_output *out,
+                         const struct tdm_bench_compute *result)
 {
+    char operations[32], bytes[32];
     tdm_json_array_begin(json, "profile");
+    tdmi_print(out, "\n  %-28s %-12s %10s %10s %7s %13s %11s\n", "node", "op", "forward ms",
+               "backward", "share", "arithmetic", "traffic");
     for (int i = 0; i < result->n_nodes; i++) {
         const struct tdm_bench_node *node = &result->nodes[i];
+        const double forward_ms = 1e3 * node->forward_seconds;
+        const double backward_ms = 1e3 * node->backward_seconds;
         tdm_json_object_begin(json, NULL);
         tdm_json_string(json, "name", node->name);
         tdm_json_string(json, "op", node->op);
-        tdm_json_number(json, "forward_milliseconds", 1e3 * node->forward_seconds);
-        tdm_json_number(json, "backward_milliseconds", 1e3 * node->backward_seconds);
+        tdm_json_number(json, "forward_milliseconds", forward_ms);
+        tdm_json_number(json, "backward_milliseconds", backward_ms);
         tdm_json_number(json, "share", node->share);
         tdm_json_number(json, "operations_per_second", node->operations_per_s);
         tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
@@ -159,15 +162,24 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
         write_algorithm(json, "input_gradient", &node->input_gradient_way);
         write_algorithm(json, "weight_gradient", &node->weight_gradient_way);
         tdm_json_object_end(json);
+        tdmi_print(
+            out, "  %-28s %-12s %10.3f %10.3f %5.1f %% %13s %11s\n", node->name, node->op,
+            forward_ms, backward_ms, 100.0 * node->share,
+            tdmi_format_amount(node->operations_per_s, "FLOP/s", operations, sizeof operations),
+            tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
     }
     tdm_json_array_end(json);
     tdm_json_number(json, "other_milliseconds", 1e3 * result->other_seconds);
+    tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
     if (!(result->update_seconds > 0.0))
         return;
     tdm_json_object_begin(json, "update");
     tdm_json_number(json, "milliseconds", 1e3 * result->update_seconds);
     tdm_json_number(json, "bytes_per_second", result->update_bytes_per_s);
     tdm_json_object_end(json);
+    tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
+               1e3 * result->update_seconds, "", "",
+               tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
 }
 
 static void write_compute(tdm_json_writer *json, const struct values *values,
@@ -194,8 +206,6 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
     tdm_json_integer(json, "threads", result->threads);
     tdm_json_integer(json, "planned_bytes", result->planned_bytes);
     tdm_json_integer(json, "peak_bytes", result->peak_bytes);
-    if (result->nodes)
-        write_nodes(json, result);
 }
 
 static void print_algorithm(struct tdmi_output *out, const char *node, const char *direction,
@@ -227,26 +237,6 @@ static void print_algorithms(struct tdmi_output *out, const struct tdm_bench_com
     }
 }
 
-static void print_nodes(struct tdmi_output *out, const struct tdm_bench_compute *result)
-{
-    char operations[32], bytes[32];
-    tdmi_print(out, "\n  %-28s %-12s %10s %10s %7s %13s %11s\n", "node", "op", "forward ms",
-               "backward", "share", "arithmetic", "traffic");
-    for (int i = 0; i < result->n_nodes; i++) {
-        const struct tdm_bench_node *node = &result->nodes[i];
-        tdmi_print(
-            out, "  %-28s %-12s %10.3f %10.3f %5.1f %% %13s %11s\n", node->name, node->op,
-            1e3 * node->forward_seconds, 1e3 * node->backward_seconds, 100.0 * node->share,
-            tdmi_format_amount(node->operations_per_s, "FLOP/s", operations, sizeof operations),
-            tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
-    }
-    tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
-    if (result->update_seconds > 0.0)
-        tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
-                   1e3 * result->update_seconds, "", "",
-                   tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
-}
-
 static void print_compute(struct tdmi_output *out, const struct values *values,
                           const struct tdm_bench_compute *result)
 {
@@ -267,10 +257,6 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                result->start_milliseconds,
                tdmi_format_bytes((double)result->planned_bytes, planned, sizeof planned),
                tdmi_format_bytes((double)result->peak_bytes, amount, sizeof amount));
-    if (result->nodes)
-        print_nodes(out, result);
-    if (result->nodes)
-        print_algorithms(out, result);
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
@@ -287,6 +273,10 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdm_bench_compute(&options, &result, err));
     write_compute(call->json, values, &result);
     print_compute(call->out, values, &result);
+    if (result.nodes) {
+        report_nodes(call->json, call->out, &result);
+        print_algorithms(call->out, &result);
+    }
     return TDM_OK;
 }
 
