@@ -314,8 +314,8 @@ TEST(networks_that_onnx_cannot_express_are_refused)
     int x = tdmi_add_dense(graph, "wide", tdmi_add_input(graph, &small), 30000);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 20000));
     assert_int_equal(tdmi_graph_finish(graph, "large", NULL), TDM_OK);
-    model = (struct tdm_model){.file = {.network = "large", .graph = graph}};
-    refused(&model, (struct tdm_export_options){.path = below(tree, "large.onnx")}, TDM_E_INPUT,
+    const struct tdm_model large = {.file = {.network = "large", .graph = graph}};
+    refused(&large, (struct tdm_export_options){.path = below(tree, "large.onnx")}, TDM_E_INPUT,
             "at most 2147483647");
 }
 
