@@ -54,8 +54,11 @@ static void write_rate(tdm_json_writer *json, const char *name, const struct tdm
     tdm_json_object_end(json);
 }
 
-static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *result)
+static void report_loader(const struct tdmi_call *call, const struct tdm_bench_loader *result)
 {
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
+    const char *ceiling = result->is_raw ? "reading" : "decoding";
     tdm_json_number(json, "images_per_second", result->loader.median);
     tdm_json_number(json, "ceiling_images_per_second", result->ceiling.median);
     tdm_json_number(json, "milliseconds", result->milliseconds);
@@ -75,11 +78,6 @@ static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *r
     tdm_json_integer(json, "skipped", result->skipped);
     tdm_json_integer(json, "others", result->others);
     tdm_json_integer(json, "source_images", result->source_images);
-}
-
-static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader *result)
-{
-    const char *ceiling = result->is_raw ? "reading" : "decoding";
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f in %d round%s), %.2f ms a batch\n",
                "loader", result->loader.median, result->loader.low, result->loader.high,
                result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
@@ -93,19 +91,13 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
             100.0 * result->fraction.median, result->threads, result->threads == 1 ? "" : "s",
             100.0 * result->fraction.low, 100.0 * result->fraction.high);
     tdmi_print(out, "\n");
-}
-
-static void report_loader(const struct tdmi_call *call, const struct tdm_bench_loader *result)
-{
-    write_loader(call->json, result);
-    print_loader(call->out, result);
     report_stage(call, "read", &result->read);
     report_stage(call, "decode", &result->decode);
     report_stage(call, "augment", &result->augment);
-    tdm_json_number(call->json, "consumer_wait_seconds", result->consumer_wait_seconds);
-    tdm_json_number(call->json, "ring_wait_seconds", result->ring_wait_seconds);
+    tdm_json_number(json, "consumer_wait_seconds", result->consumer_wait_seconds);
+    tdm_json_number(json, "ring_wait_seconds", result->ring_wait_seconds);
     if (result->skipped > 0 || result->others > 0)
-        tdmi_print(call->out, "%lld of %lld images could not be used; %lld other %s\n",
+        tdmi_print(out, "%lld of %lld images could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
                    (long long)result->others, result->others == 1 ? "file" : "files");
 }
@@ -182,32 +174,6 @@ static void report_nodes(tdm_json_writer *json, struct tdmi_output *out,
                tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
 }
 
-static void write_compute(tdm_json_writer *json, const struct values *values,
-                          const struct tdm_bench_compute *result)
-{
-    tdm_json_number(json, "images_per_second", result->rate.median);
-    tdm_json_number(json, "ceiling_images_per_second", result->ceiling);
-    tdm_json_number(json, "milliseconds", result->milliseconds);
-    write_rate(json, "images_per_second_spread", &result->rate);
-    tdm_json_number(json, "fraction_of_ceiling",
-                    result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
-    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
-    tdm_json_number(json, "operations_per_second", result->operations_per_s);
-    tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
-    tdm_json_string(json, "model", result->model);
-    tdm_json_string(json, "mode", values->mode);
-    tdm_json_string(json, "freeze", values->freeze);
-    tdm_json_string(json, "backend", result->backend);
-    tdm_json_bool(json, "unfused", values->compute.is_unfused);
-    tdm_json_integer(json, "parameters", result->parameters);
-    tdm_json_integer(json, "image", result->image);
-    tdm_json_integer(json, "shard", result->shard);
-    tdm_json_integer(json, "steps", result->steps);
-    tdm_json_integer(json, "threads", result->threads);
-    tdm_json_integer(json, "planned_bytes", result->planned_bytes);
-    tdm_json_integer(json, "peak_bytes", result->peak_bytes);
-}
-
 static void print_algorithm(struct tdmi_output *out, const char *node, const char *direction,
                             const struct tdm_bench_way *algorithm)
 {
@@ -237,10 +203,33 @@ static void print_algorithms(struct tdmi_output *out, const struct tdm_bench_com
     }
 }
 
-static void print_compute(struct tdmi_output *out, const struct values *values,
-                          const struct tdm_bench_compute *result)
+static void report_compute(const struct tdmi_call *call, const struct tdm_bench_compute *result)
 {
+    const struct values *values = call->values;
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
     char amount[32], planned[32];
+    tdm_json_number(json, "images_per_second", result->rate.median);
+    tdm_json_number(json, "ceiling_images_per_second", result->ceiling);
+    tdm_json_number(json, "milliseconds", result->milliseconds);
+    write_rate(json, "images_per_second_spread", &result->rate);
+    tdm_json_number(json, "fraction_of_ceiling",
+                    result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
+    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
+    tdm_json_number(json, "operations_per_second", result->operations_per_s);
+    tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
+    tdm_json_string(json, "model", result->model);
+    tdm_json_string(json, "mode", values->mode);
+    tdm_json_string(json, "freeze", values->freeze);
+    tdm_json_string(json, "backend", result->backend);
+    tdm_json_bool(json, "unfused", values->compute.is_unfused);
+    tdm_json_integer(json, "parameters", result->parameters);
+    tdm_json_integer(json, "image", result->image);
+    tdm_json_integer(json, "shard", result->shard);
+    tdm_json_integer(json, "steps", result->steps);
+    tdm_json_integer(json, "threads", result->threads);
+    tdm_json_integer(json, "planned_bytes", result->planned_bytes);
+    tdm_json_integer(json, "peak_bytes", result->peak_bytes);
     tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
                result->model, values->mode,
                strcmp(values->freeze, "base") == 0 ? ", base frozen" : "", result->image,
@@ -257,6 +246,10 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                result->start_milliseconds,
                tdmi_format_bytes((double)result->planned_bytes, planned, sizeof planned),
                tdmi_format_bytes((double)result->peak_bytes, amount, sizeof amount));
+    if (result->nodes) {
+        report_nodes(json, out, result);
+        print_algorithms(out, result);
+    }
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
@@ -271,12 +264,7 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_compute(&options, &result, err));
-    write_compute(call->json, values, &result);
-    print_compute(call->out, values, &result);
-    if (result.nodes) {
-        report_nodes(call->json, call->out, &result);
-        print_algorithms(call->out, &result);
-    }
+    report_compute(call, &result);
     return TDM_OK;
 }
 
