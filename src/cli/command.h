@@ -110,3 +110,8 @@ extern const struct tdmi_command *const tdmi_commands[];
 /* TDM_E_USAGE with a suggestion when there is none of that name. */
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command,
                              tdm_error *err) TDM_MUST_USE;
+
+/* --help in both forms: for people, and as JSON for programs (completion, pages). Command NULL: the
+ * list of commands. */
+void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command);
+void tdmi_help_write_json(tdm_json_writer *json, const struct tdmi_command *command);

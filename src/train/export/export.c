@@ -123,18 +123,20 @@ static const char *preprocess_of(struct tdmi_export *export)
     return tdmi_export_finished(export, writer);
 }
 
+bool tdmi_export_pads_alike(const struct tdmi_op_attrs *a, const struct tdmi_op_attrs *b)
+{
+    return a->pad_top == b->pad_top && a->pad_bottom == b->pad_bottom &&
+           a->pad_left == b->pad_left && a->pad_right == b->pad_right;
+}
+
 /* Compare up to the head of the built graph: a model that was read from a file does not record
  * where its own head begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
-    for (int i = 0; i < built->head; i++) {
-        if (i >= ours->n_nodes || ours->nodes[i].kind != built->nodes[i].kind)
+    for (int i = 0; i < built->head; i++)
+        if (i >= ours->n_nodes || ours->nodes[i].kind != built->nodes[i].kind ||
+            !tdmi_export_pads_alike(&ours->nodes[i].attrs, &built->nodes[i].attrs))
             return false;
-        const struct tdmi_op_attrs *x = &ours->nodes[i].attrs, *y = &built->nodes[i].attrs;
-        if (x->pad_top != y->pad_top || x->pad_bottom != y->pad_bottom ||
-            x->pad_left != y->pad_left || x->pad_right != y->pad_right)
-            return false;
-    }
     return true;
 }
 

@@ -34,6 +34,8 @@ const float *tdmi_export_values(const struct tdmi_export *export, const struct t
 const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
                                       const struct tdmi_tensor *tensor, bool is_state);
 
+bool tdmi_export_pads_alike(const struct tdmi_op_attrs *a, const struct tdmi_op_attrs *b);
+
 /* The finished JSON text in the arena; frees the writer. NULL when out of memory. */
 const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer);
 /* Text that a file records beside the weights: network, classes, preprocess, padding, lineage.
