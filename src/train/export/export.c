@@ -12,9 +12,10 @@
 
 static const struct {
     const char *name, *ending;
-    const struct tdmi_export_form *form;
+    bool takes_preprocess;
+    tdm_status (*write)(struct tdmi_export *export, tdm_error *err);
 } forms[] = {
-#define X(name, ending) {#name, ending, &tdmi_export_##name},
+#define X(name, ending, takes_preprocess) {#name, ending, takes_preprocess, tdmi_export_##name},
 #include "train/export/exports.def"
 #undef X
 };
@@ -29,12 +30,12 @@ const char *tdm_export_form(int index)
 static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
 {
     static const char *const names[] = {
-#define X(name, ending) #name,
+#define X(name, ...) #name,
 #include "train/export/exports.def"
 #undef X
     };
     static const char endings[] =
-#define X(name, ending) ", " ending
+#define X(name, ending, ...) ", " ending
 #include "train/export/exports.def"
 #undef X
         ;
@@ -60,9 +61,8 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
     int chosen = 0;
     result->form = "";
     TDM_TRY(choose(options, &chosen, err), err, "exporting the model");
-    const struct tdmi_export_form *form = forms[chosen].form;
     result->form = forms[chosen].name;
-    if (options->preprocess && !form->takes_preprocess)
+    if (options->preprocess && !forms[chosen].takes_preprocess)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "exporting the model as %s: preprocessing can be part of onnx files only",
                         result->form);
@@ -71,7 +71,7 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
                                  .path = options->path,
                                  .has_preprocess = options->preprocess,
                                  .result = result};
-    const tdm_status status = form->write(&export, err);
+    const tdm_status status = forms[chosen].write(&export, err);
     tdmi_arena_release(&export.arena);
     result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
     return TDM_WRAP(err, status, "exporting the model as %s", result->form);

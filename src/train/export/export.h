@@ -1,5 +1,5 @@
 /*
- * The parts of an exported file, and the table entry of a file form (export.c).
+ * The parts of an exported file, and the writers of its forms.
  */
 #pragma once
 
@@ -17,12 +17,8 @@ struct tdmi_export {
     struct tdm_export_result *result; /* the form sets only the note */
 };
 
-struct tdmi_export_form {
-    bool takes_preprocess;
-    tdm_status (*write)(struct tdmi_export *export, tdm_error *err);
-};
-
-#define X(name, ending) extern const struct tdmi_export_form tdmi_export_##name;
+#define X(name, ...) \
+    tdm_status tdmi_export_##name(struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;
 #include "train/export/exports.def"
 #undef X
 

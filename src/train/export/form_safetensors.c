@@ -193,7 +193,7 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status write_tensors(struct tdmi_export *export, tdm_error *err)
+tdm_status tdmi_export_safetensors(struct tdmi_export *export, tdm_error *err)
 {
     TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
@@ -202,5 +202,3 @@ static tdm_status write_tensors(struct tdmi_export *export, tdm_error *err)
     TDMI_TRY(add_all(&writing, err));
     return tdmi_safetensors_finish(writer, export->path, err);
 }
-
-const struct tdmi_export_form tdmi_export_safetensors = {.write = write_tensors};
