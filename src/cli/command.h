@@ -79,17 +79,19 @@ tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *
                           const struct tdmi_verb **verb, tdm_error *err) TDM_MUST_USE;
 
 /* The command of a cmd_<name>.c, whose parts have these names; the description is last. */
-#define TDMI_COMMAND(name_, summary_, ...)             \
-    const struct tdmi_command tdmi_command_##name_ = { \
-        .name = #name_,                                \
-        .summary = summary_,                           \
-        .description = __VA_ARGS__,                    \
-        .arguments = arguments,                        \
-        .options = options,                            \
-        .examples = examples,                          \
-        .values_bytes = sizeof(struct values),         \
-        .defaults = defaults,                          \
-        .run = run,                                    \
+#define TDMI_COMMAND(name_, summary_, ...)                               \
+    _Static_assert(sizeof options / sizeof *options <= TDMI_OPTIONS_MAX, \
+                   "a setting for each row");                            \
+    const struct tdmi_command tdmi_command_##name_ = {                   \
+        .name = #name_,                                                  \
+        .summary = summary_,                                             \
+        .description = __VA_ARGS__,                                      \
+        .arguments = arguments,                                          \
+        .options = options,                                              \
+        .examples = examples,                                            \
+        .values_bytes = sizeof(struct values),                           \
+        .defaults = defaults,                                            \
+        .run = run,                                                      \
     }
 
 enum {

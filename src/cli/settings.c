@@ -149,18 +149,6 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
 }
 
-static tdm_status find_command(struct tdmi_settings *settings, const char *name, tdm_error *err)
-{
-    int n = 0;
-    TDMI_TRY(tdmi_command_find(name, &settings->command, err));
-    while (settings->command->options[n].name)
-        n++;
-    if (n > TDMI_OPTIONS_MAX) /* each row needs a setting */
-        return TDM_FAIL(err, TDM_E_BUG, "%s has %d options and there is room for %d", name, n,
-                        TDMI_OPTIONS_MAX);
-    return TDM_OK;
-}
-
 tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
                                         tdm_error *err)
 {
@@ -174,7 +162,7 @@ tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc
             if (settings->command)
                 argv[settings->n_arguments++] = typed;
             else
-                TDMI_TRY(find_command(settings, typed, err));
+                TDMI_TRY(tdmi_command_find(typed, &settings->command, err));
         } else if (strcmp(typed, "--") == 0) {
             cursor.at++;
             are_options_over = true;
