@@ -5,9 +5,8 @@ forward, cross-entropy, backward and a step of SGD with momentum (fused, one lau
 --setting eager     as written
 --setting compile   torch.compile(mode="max-autotune-no-cudagraphs")
 --setting graphs    torch.compile(mode="max-autotune"): CUDA graphs too
---inputs copied     bytes in pinned memory, copied and scaled in each step
---inputs resident   numbers in the GPU's memory
 
+The batch stays in the GPU's memory, as that of `tandem bench compute` does.
 Prints one line of JSON. --device cpu is for this file's own test.
 """
 import argparse
@@ -35,7 +34,6 @@ def arguments():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", choices=list(TYPES), default="bf16")
     parser.add_argument("--setting", choices=["eager", "compile", "graphs"], default="eager")
-    parser.add_argument("--inputs", choices=["copied", "resident"], default="copied")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--classes", type=int, default=1000)
     return parser.parse_args()
@@ -51,17 +49,16 @@ def cast(options):
 
 
 def train_step(options, model, images):
-    x = images()
     model.train()
-    labels = torch.randint(options.classes, (len(x),), device=x.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=x.is_cuda)
-    scaler = torch.amp.GradScaler(x.device.type, enabled=options.precision == "f16")
+    labels = torch.randint(options.classes, (len(images),), device=images.device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=images.is_cuda)
+    scaler = torch.amp.GradScaler(images.device.type, enabled=options.precision == "f16")
     forward = torch.compile(model, mode=MODES[options.setting]) if options.setting in MODES else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         with cast(options):
-            loss = torch.nn.functional.cross_entropy(forward(images()), labels)
+            loss = torch.nn.functional.cross_entropy(forward(images), labels)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -77,21 +74,14 @@ def features_step(options, model, images):
 
     def step():
         with torch.no_grad(), cast(options):
-            forward(images())
+            forward(images)
 
     return step
 
 
-def inputs(options):
-    """A function that returns the batch of a step."""
+def resident_images(options):
     shape = (options.batch, networks.input_channels(options.model), options.image, options.image)
-    if options.inputs == "resident":
-        x = torch.randn(shape, device=options.device).to(memory_format=torch.channels_last)
-        return lambda: x
-    pixels = torch.randint(256, shape, dtype=torch.uint8).to(memory_format=torch.channels_last)
-    if options.device.startswith("cuda"):
-        pixels = pixels.pin_memory()
-    return lambda: pixels.to(options.device, non_blocking=True).float().div_(127.5).sub_(1)
+    return torch.randn(shape, device=options.device).to(memory_format=torch.channels_last)
 
 
 def wait(options):
@@ -126,14 +116,14 @@ def main():
     torch.backends.cudnn.benchmark = True
     model = networks.build(options.model, options.classes, image=options.image)
     model = model.to(options.device, memory_format=torch.channels_last)
-    step = (train_step if options.mode == "train" else features_step)(options, model, inputs(options))
+    step = (train_step if options.mode == "train" else features_step)(options, model, resident_images(options))
     found = rates(options, step)
     is_gpu = options.device.startswith("cuda")
     print(json.dumps({
         "peer": "PyTorch " + torch.__version__, "setting": options.setting,
         "precision": options.precision, "images_per_second": statistics.median(found), "low": min(found),
         "high": max(found), "groups": len(found),
-        "gpu": torch.cuda.get_device_name() if is_gpu else None, "inputs": options.inputs,
+        "gpu": torch.cuda.get_device_name() if is_gpu else None, "inputs": "resident",
         "peak_bytes": torch.cuda.max_memory_allocated() if is_gpu else None}), flush=True)
 
 

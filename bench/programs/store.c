@@ -93,7 +93,8 @@ static void fill(const struct job *job)
               &err);
     check(tdmi_store_fill_commit(store, &err), &err);
     const double seconds = tdmi_clock_seconds_since(begun);
-    printf("%.1f MB/s\n", (double)tdmi_store_bytes(store) / 1e6 / seconds);
+    printf("%.1f MB/s\n", (double)job->n_rows * job->width *
+                              (job->precision == TDMI_DTYPE_F16 ? 2 : 4) / 1e6 / seconds);
     tdmi_store_close(store);
 }
 

@@ -192,11 +192,6 @@ int64_t tdmi_store_rows(const tdmi_store *store)
     return atomic_load(&store->table.n_rows);
 }
 
-int64_t tdmi_store_bytes(const tdmi_store *store)
-{
-    return atomic_load(&store->table.size_bytes);
-}
-
 const char *tdmi_store_folder(const tdmi_store *store)
 {
     return store->key.folder;

@@ -82,8 +82,6 @@ void tdmi_store_fill_abandon(tdmi_store *store);
 
 /* Number of rows that can be found: equal content and view count once. */
 int64_t tdmi_store_rows(const tdmi_store *store);
-/* Bytes of this key's files of rows, as far as this process knows. */
-int64_t tdmi_store_bytes(const tdmi_store *store);
 /* Folder of the key, for messages. */
 const char *tdmi_store_folder(const tdmi_store *store);
 

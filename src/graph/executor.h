@@ -15,6 +15,7 @@ struct tdmi_shard {
     /* On a device: start of the images or rows that were prefetched last (tdmi_executor_prefetch)
      * and that pixels point into; NULL: they are copied when the group begins */
     const uint8_t *prefetched;
+    bool is_on_device; /* pixels are addresses on the device, and no image is uploaded */
     /* n row numbers in the feature table on the device (tdmi_executor_keep), and pixels are
      * ignored; or NULL */
     const int64_t *rows;

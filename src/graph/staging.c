@@ -268,6 +268,8 @@ struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
         /* on the device already */
     } else if (staging->rows)
         prefetch_rows(staging, stream, shard);
+    else if (shard->is_on_device)
+        memcpy(pixels, shard->pixels, n * sizeof *pixels);
     else if (shard->prefetched)
         take_prefetched(staging, stream, shard, pixels);
     else

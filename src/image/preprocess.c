@@ -98,15 +98,10 @@ struct draft {
     struct tdmi_box box; /* the image in those pixels: of the last ones it may fill a part only */
 };
 
-static int divided(int side, int divisor)
-{
-    return (side + divisor - 1) / divisor;
-}
-
 /* How much of the last decoded column or row is beyond the image. */
 static double excess(int side, int divisor)
 {
-    return divided(side, divisor) - (double)side / divisor;
+    return (side + divisor - 1) / divisor - (double)side / divisor;
 }
 
 /* The excess lies at the right and at the bottom of the stored image; orientations that rotate or
@@ -244,11 +239,6 @@ void tdmi_preprocess_place(const struct tdmi_preprocess *preprocess, const uint8
     }
 }
 
-static void place(const struct tdmi_preprocess *preprocess, const tdmi_image *image, uint8_t *out)
-{
-    tdmi_preprocess_place(preprocess, image->pixels, image->width, image->height, out);
-}
-
 static tdm_status check(const struct tdmi_preprocess *preprocess, tdm_error *err)
 {
     if (preprocess->width < 1 || preprocess->height < 1 || preprocess->width > MAX_SIDE ||
@@ -281,7 +271,7 @@ static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct dra
     TDM_TRY(plan(preprocess, draft, &how, err), err, "cannot fit it into %d x %d pixels",
             preprocess->width, preprocess->height);
     if (is_as_is(&how, draft, image->width, image->height)) {
-        place(preprocess, image, out);
+        tdmi_preprocess_place(preprocess, image->pixels, image->width, image->height, out);
         return TDM_OK;
     }
     tdm_status status;
@@ -293,7 +283,8 @@ static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct dra
     } else {
         status = tdmi_image_resize_part(image, &how, &scratch->resized, err);
         if (status == TDM_OK)
-            place(preprocess, &scratch->resized, out);
+            tdmi_preprocess_place(preprocess, scratch->resized.pixels, how.part_width,
+                                  how.part_height, out);
     }
     return TDM_WRAP(err, status, "cannot fit an image of %d x %d pixels into %d x %d", draft->width,
                     draft->height, preprocess->width, preprocess->height);

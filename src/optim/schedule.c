@@ -73,12 +73,6 @@ static const struct tdmi_schedule schedules[] = {
 #undef X
 };
 
-static const char *const names[] = {
-#define X(name, text, needs_total, warmup, summary, ...) text,
-#include "optim/schedules.def"
-#undef X
-};
-
 enum { n_schedules = sizeof schedules / sizeof schedules[0] };
 
 const struct tdmi_schedule *tdmi_schedule_at(int index)
@@ -88,8 +82,11 @@ const struct tdmi_schedule *tdmi_schedule_at(int index)
 
 tdm_status tdmi_schedule_read(const char *text, struct tdmi_schedule_choice *choice, tdm_error *err)
 {
+    const char *names[n_schedules];
     char name[64];
     int index = 0;
+    for (int i = 0; i < n_schedules; i++)
+        names[i] = schedules[i].name;
     snprintf(name, sizeof name, "%.*s", (int)tdmi_parameters_name_length(text), text);
     TDMI_TRY(tdmi_choice_find("schedule", name, names, n_schedules, &index, err));
     TDMI_TRY(

@@ -79,16 +79,17 @@ static tdm_status find_threads(const struct tdmi_needs_measure *measure,
     return TDM_OK;
 }
 
-tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure, struct tdmi_needs_choice asked,
-                           int64_t limit_bytes, struct tdmi_needs_choice *found,
-                           struct tdmi_needs *needs, tdm_error *err)
+tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure,
+                           struct tdmi_needs_choice requested, int64_t limit_bytes,
+                           struct tdmi_needs_choice *found, struct tdmi_needs *needs,
+                           tdm_error *err)
 {
-    const int least_shard = measure->keeps_bits ? asked.shard : 1;
-    struct tdmi_needs_choice choice = asked;
+    const int least_shard = measure->keeps_bits ? requested.shard : 1;
+    struct tdmi_needs_choice choice = requested;
     *found = (struct tdmi_needs_choice){0};
     for (; choice.shard >= least_shard; choice.shard /= 2) {
-        const int least_batch = measure->keeps_bits ? asked.batch : choice.shard;
-        for (choice.batch = asked.batch; choice.batch >= least_batch; choice.batch /= 2) {
+        const int least_batch = measure->keeps_bits ? requested.batch : choice.shard;
+        for (choice.batch = requested.batch; choice.batch >= least_batch; choice.batch /= 2) {
             TDM_TRY(find_threads(measure, choice, limit_bytes, found, needs, err), err,
                     "trying batches of %d", choice.batch);
             if (found->threads > 0)

@@ -47,6 +47,7 @@ struct tdmi_needs_measure {
 };
 /* The nearest choice within the limit: fewer threads, which do not change results; else a
  * smaller batch; else smaller shards. found->threads is 0 when there is none. */
-tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure, struct tdmi_needs_choice asked,
-                           int64_t limit_bytes, struct tdmi_needs_choice *found,
-                           struct tdmi_needs *needs, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure,
+                           struct tdmi_needs_choice requested, int64_t limit_bytes,
+                           struct tdmi_needs_choice *found, struct tdmi_needs *needs,
+                           tdm_error *err) TDM_MUST_USE;

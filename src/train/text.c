@@ -2,8 +2,9 @@
  * Results as JSON, and whole jobs from text to text.
  */
 #include "tandem/train.h"
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/sized.h"
+#include "base/text/json.h"
 #include "train/config/options.h"
 #include "train/session/session.h"
 
@@ -11,21 +12,9 @@
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void write_features(const struct tdm_features *features, tdm_json_writer *writer,
-                           const char *key)
-{
-    tdm_json_object_begin(writer, key);
-    tdm_json_integer(writer, "rows", features->rows);
-    tdm_json_integer(writer, "reused", features->reused);
-    tdm_json_integer(writer, "checked", features->checked);
-    tdm_json_integer(writer, "remade", features->remade);
-    tdm_json_object_end(writer);
-}
-
 /* Counts are null where they are not known. */
 static void write_after_best(const struct tdm_after_best *after, tdm_json_writer *writer)
 {
-    static const char *const unknown[] = {"n", "only_best", "only_last", "p"};
     tdm_json_object_begin(writer, "after_best");
     tdm_json_integer(writer, "epochs", after->epochs);
     tdm_json_number(writer, "seconds", after->seconds);
@@ -35,8 +24,10 @@ static void write_after_best(const struct tdm_after_best *after, tdm_json_writer
         tdm_json_integer(writer, "only_last", after->only_last);
         tdm_json_number(writer, "p", after->p);
     } else {
-        for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-            tdm_json_null(writer, unknown[i]);
+        tdm_json_null(writer, "n");
+        tdm_json_null(writer, "only_best");
+        tdm_json_null(writer, "only_last");
+        tdm_json_null(writer, "p");
     }
     tdm_json_object_end(writer);
 }
@@ -72,7 +63,12 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
     write_tests_before(result, writer);
     tdm_json_integer(writer, "skipped", result->skipped);
     tdm_json_bool(writer, "cached", result->cached);
-    write_features(&result->features, writer, "features");
+    tdm_json_object_begin(writer, "features");
+    tdm_json_integer(writer, "rows", result->features.rows);
+    tdm_json_integer(writer, "reused", result->features.reused);
+    tdm_json_integer(writer, "checked", result->features.checked);
+    tdm_json_integer(writer, "remade", result->features.remade);
+    tdm_json_object_end(writer);
     tdm_json_integer(writer, "views", result->views);
     tdm_json_integer(writer, "batch", result->batch);
     if (result->batch_reason[0])
@@ -123,15 +119,6 @@ void tdm_prediction_to_json(const struct tdm_prediction *prediction, bool has_lo
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static char *copy(const char *text)
-{
-    const size_t n = strlen(text) + 1;
-    char *made = tdmi_alloc(n, 1);
-    if (made)
-        memcpy(made, text, n);
-    return made;
-}
-
 /* The answer is the writer's text where status is TDM_OK, else the sentences of err. */
 static tdm_status answer_with(tdm_status status, tdm_json_writer *writer, tdm_error *err,
                               char **answer)
@@ -144,7 +131,10 @@ static tdm_status answer_with(tdm_status status, tdm_json_writer *writer, tdm_er
         tdm_error_format(err, sentences, sizeof sentences);
         text = sentences;
     }
-    *answer = copy(text);
+    const size_t bytes = strlen(text) + 1;
+    *answer = tdmi_alloc(bytes, 1);
+    if (*answer)
+        memcpy(*answer, text, bytes);
     tdm_json_writer_free(writer);
     return status == TDM_OK && !*answer ? TDM_E_MEMORY : status;
 }
@@ -165,25 +155,22 @@ static tdm_status take_recorded(const tdm_json_value *object, struct tdm_train_o
         return TDM_FAIL(err, TDM_E_USAGE,
                         "\"resume\" requires \"run\", the folder of the run to resume");
     *options = tdm_train_options_default();
-    const tdm_status status = tdm_train_options_recorded(run, options, words, err);
-    return status == TDM_OK ? tdmi_options_from_json(object, options, err) : status;
+    TDMI_TRY(tdm_train_options_recorded(run, options, words, err));
+    return tdmi_options_from_json(object, options, err);
 }
 
 static tdm_status train(const char *text, tdm_sink sink, struct tdm_train_result *result,
                         tdm_error *err)
 {
     struct tdm_train_options options = tdm_train_options_default();
-    tdm_json_document *document = NULL, *words = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
     TDM_TRY(tdm_json_read(text, strlen(text), "the options", &document, err), err,
             "reading options");
-    tdm_status status = tdmi_options_from_json(tdm_json_root(document), &options, err);
-    if (status == TDM_OK && options.resume)
-        status = take_recorded(tdm_json_root(document), &options, &words, err);
-    if (status == TDM_OK)
-        status = tdm_train(&options, sink, result, err);
-    tdm_json_document_free(words);
-    tdm_json_document_free(document);
-    return status;
+    TDMI_TRY(tdmi_options_from_json(tdm_json_root(document), &options, err));
+    if (options.resume)
+        TDMI_TRY(take_recorded(tdm_json_root(document), &options, &words, err));
+    return tdm_train(&options, sink, result, err);
 }
 
 tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer)

@@ -18,11 +18,12 @@
 /* The learning rate of a step, counted from 0. */
 static double rate_at(const struct tdmi_session *session, int64_t step)
 {
-    struct tdmi_rates rates = session->config.rates;
-    if (session->config.unfrozen_rate > 0.0 &&
-        session->network.first_trained != session->network.unfreeze.first)
-        rates.learning_rate = session->config.unfrozen_rate;
-    return tdmi_rates_at(&rates, &session->config.options, step, session->data.steps_per_epoch,
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_network *network = &session->network;
+    struct tdmi_rates rates = config->rates;
+    if (config->unfrozen_rate > 0.0 && network->first_trained != network->unfreeze.first)
+        rates.learning_rate = config->unfrozen_rate;
+    return tdmi_rates_at(&rates, &config->options, step, session->data.steps_per_epoch,
                          &session->progress.plateau);
 }
 
@@ -31,71 +32,71 @@ static double rate_at(const struct tdmi_session *session, int64_t step)
 /* Each segment of gradients goes to the transport as soon as it is final. */
 static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
 {
+    const struct tdmi_compute *compute = &session->compute;
+    const tdmi_plan *plan = session->network.train_plan;
     float *sums = tdmi_step_sums(session->trainer.step);
-    for (int s = 0; s < session->network.train_plan->n_segments; s++) {
-        const struct tdmi_segment *segment = &session->network.train_plan->segments[s];
-        tdm_status status = tdmi_step_run(session->trainer.step, s, s, err);
-        if (status == TDM_OK)
-            status = session->compute.transport->reduce(
-                session->compute.comm, sums + segment->first_value, segment->n_values, err);
-        if (status != TDM_OK)
-            return status;
+    for (int s = 0; s < plan->n_segments; s++) {
+        TDMI_TRY(tdmi_step_run(session->trainer.step, s, s, err));
+        TDMI_TRY(compute->transport->reduce(compute->comm, sums + plan->segments[s].first_value,
+                                            plan->segments[s].n_values, err));
     }
     return session->compute.transport->finish(session->compute.comm, err);
 }
 
 static struct tdmi_update_rates rates_now(const struct tdmi_session *session)
 {
-    return (struct tdmi_update_rates){
-        .learning_rate = (float)rate_at(session, session->progress.step),
-        .momentum = (float)session->config.rates.momentum,
-        .weight_decay = (float)session->config.rates.weight_decay,
-        .step = session->progress.step + 1 - tdmi_trainer_began(session),
-        .values = session->config.rates.optimizer.values,
-        .clip_norm = session->config.options.clip_norm,
-        .average = tdmi_rates_average(session->config.options.ema, session->progress.step)};
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_progress *progress = &session->progress;
+    return (struct tdmi_update_rates){.learning_rate = (float)rate_at(session, progress->step),
+                                      .momentum = (float)config->rates.momentum,
+                                      .weight_decay = (float)config->rates.weight_decay,
+                                      .step = progress->step + 1 - tdmi_trainer_began(session),
+                                      .values = config->rates.optimizer.values,
+                                      .clip_norm = config->options.clip_norm,
+                                      .average =
+                                          tdmi_rates_average(config->options.ema, progress->step)};
 }
 
 static tdm_status check_loss(const struct tdmi_session *session, const float *tail, tdm_error *err)
 {
+    const int64_t step = session->progress.step;
     if (isfinite(tail[TDMI_TAIL_LOSS]))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED,
                     "training diverged: the loss at step %lld is not a number with learning "
                     "rate %g; use a smaller --lr",
-                    (long long)session->progress.step + 1,
-                    rate_at(session, session->progress.step));
+                    (long long)step + 1, rate_at(session, step));
 }
 
 /* Gradients segment by segment, the loss, then the update. */
 static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_error *err)
 {
+    const struct tdmi_compute *compute = &session->compute;
     const float *sums = tdmi_step_sums(session->trainer.step);
-    const int64_t number = session->progress.step + 1;
-    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)number);
-    TDM_TRY(session->compute.backend->memory.download(
-                session->compute.stream, tail, sums + tdmi_graph_tail_at(session->network.graph),
-                sizeof(float) * TDMI_TAIL_VALUES, err),
-            err, "fetching the loss");
-    TDM_TRY(session->compute.backend->stream.wait(session->compute.stream, err), err,
-            "fetching the loss");
-    const tdm_status status = check_loss(session, tail, err);
-    if (status != TDM_OK || !(tail[TDMI_TAIL_SAMPLES] > 0.0f))
-        return status;
+    const long long number = session->progress.step + 1;
+    TDM_TRY(run_segments(session, err), err, "step %lld", number);
+    TDM_TRY(compute->backend->memory.download(compute->stream, tail,
+                                              sums + tdmi_graph_tail_at(session->network.graph),
+                                              sizeof(float) * TDMI_TAIL_VALUES, err),
+            err, "downloading the loss");
+    TDM_TRY(compute->backend->stream.wait(compute->stream, err), err, "downloading the loss");
+    TDMI_TRY(check_loss(session, tail, err));
+    if (!(tail[TDMI_TAIL_SAMPLES] > 0.0f))
+        return TDM_OK;
     return TDM_WRAP(err,
                     tdmi_update_run(session->trainer.update, sums, tail[TDMI_TAIL_SAMPLES],
                                     rates_now(session), err),
-                    "step %lld", (long long)number);
+                    "step %lld", number);
 }
 
 /* Prefetches the next batch while the device computes, unless this one is the last. */
-static tdm_status look_ahead(const struct tdmi_session *session, const struct tdmi_batch *batch,
+static tdm_status look_ahead(struct tdmi_session *session, const struct tdmi_batch *batch,
                              tdm_error *err)
 {
-    const struct tdm_train_options *options = &session->config.options;
-    if (session->progress.position + batch->n >= session->data.split.n_train ||
-        tdm_stop_is_requested() ||
-        (options->steps > 0 && session->progress.step + 1 >= options->steps))
+    const struct tdmi_progress *progress = &session->progress;
+    const int64_t steps = session->config.options.steps;
+    if (progress->position + batch->n >= session->data.split.n_train || tdm_stop_is_requested() ||
+        (steps > 0 && progress->step + 1 >= steps))
         return TDM_OK;
     return tdmi_step_look_ahead(session->trainer.step, session->data.train_feed, err);
 }
@@ -105,17 +106,17 @@ static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_b
                                float *tail, tdm_error *err)
 {
     const int n = tdmi_step_images(session->trainer.step);
-    const int64_t number = session->progress.step + 1;
+    const long long number = session->progress.step + 1;
     if (n > 0)
         TDM_TRY(tdmi_update_begin(session->trainer.update, (float)n, rates_now(session), err), err,
-                "step %lld", (long long)number);
+                "step %lld", number);
     const struct tdmi_step_next next = tdmi_update_next(session->trainer.update);
     TDM_TRY(tdmi_step_queue(session->trainer.step, n > 0 ? &next : NULL, err), err, "step %lld",
-            (long long)number);
+            number);
     const tdm_status status = look_ahead(session, batch, err);
     TDM_TRY(tdmi_step_finish(session->trainer.step, tail, status == TDM_OK ? err : NULL), err,
-            "step %lld", (long long)number);
-    TDM_TRY(status, err, "prefetching the batch after step %lld", (long long)number);
+            "step %lld", number);
+    TDM_TRY(status, err, "prefetching the batch after step %lld", number);
     return check_loss(session, tail, err);
 }
 
@@ -160,12 +161,16 @@ static void report_progress(struct tdmi_session *session)
                      });
 }
 
+static tdm_status save_stopped(struct tdmi_session *session, tdm_error *err)
+{
+    TDMI_TRY(tdmi_session_checkpoint(session, err));
+    TDMI_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err));
+    return tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err);
+}
+
 static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(tdmi_session_checkpoint(session, err), err, "stopping on request");
-    TDM_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err), err,
-            "stopping on request");
-    TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err), err, "stopping on request");
+    TDM_TRY(save_stopped(session, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request after step %lld; a checkpoint is in %s, and "
                     "--resume continues from it",
@@ -216,13 +221,12 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                          .epoch = progress->epoch + 1,
                                                          .total = session->data.split.n_train,
                                                          .text = title});
-    tdm_status status = train_batches(session, err);
+    const tdm_status status = train_batches(session, err);
     /* A prefetched batch may be unused: wait for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
-    status = status == TDM_OK ? settled : status;
-    if (status != TDM_OK)
-        return status;
+    TDMI_TRY(status);
+    TDMI_TRY(settled);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     return TDM_OK;
 }
@@ -231,13 +235,11 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
-    TDM_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
-                                tdmi_values_evaluated(&session->network), err),
-            err, "validating");
-    TDM_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
-                                  "validating", &session->evaluation.outcomes, skipped, err),
-            err, "validating");
-    TDM_TRY(tdmi_evaluation_count(session, err), err, "validating");
+    TDMI_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
+                                 tdmi_values_evaluated(&session->network), err));
+    TDMI_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
+                                   "validating", &session->evaluation.outcomes, skipped, err));
+    TDMI_TRY(tdmi_evaluation_count(session, err));
     *score = session->evaluation.metrics.score;
     if (!isfinite(score->loss))
         return TDM_FAIL(
@@ -284,7 +286,8 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
                         event.epoch % session->config.options.eval_every == 0;
     int64_t skipped = 0;
     if (is_evaluated)
-        TDM_TRY(validate(session, &event.val, &skipped, err), err, "after epoch %d", event.epoch);
+        TDM_TRY(validate(session, &event.val, &skipped, err), err, "validating after epoch %d",
+                event.epoch);
     if (tdm_stop_is_requested())
         return stop_here(session, err);
     if (is_whole) {
@@ -347,31 +350,30 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     tdm_json_object_begin(writer, NULL);
     tdmi_result_to_json(result, writer);
     tdm_json_object_end(writer);
-    tdm_status status = tdmi_record_set(&session->record, "result", writer, err);
     tdmi_trainer_note_recorded(session);
-    if (status == TDM_OK)
-        status = tdmi_record_machine(session, err);
-    if (status == TDM_OK)
-        status = tdmi_run_save(session->record.run, TDMI_RUN_FINISHED, err);
-    return TDM_WRAP(err, status, "recording the result");
+    TDMI_TRY(tdmi_record_set(&session->record, "result", writer, err));
+    TDMI_TRY(tdmi_record_machine(session, err));
+    return tdmi_run_save(session->record.run, TDMI_RUN_FINISHED, err);
 }
 
 /* Reports options without effect that can be known only once the images are counted. */
 static void report_rates(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &session->config.options;
-    const double epochs = tdmi_rates_total_epochs(options, session->data.steps_per_epoch);
-    if (session->config.batch > session->data.split.n_train)
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_data *data = &session->data;
+    const struct tdm_train_options *options = &config->options;
+    const double epochs = tdmi_rates_total_epochs(options, data->steps_per_epoch);
+    if (config->batch > data->split.n_train)
         tdmi_record_note(&session->record,
                          "--batch %d is more than the %lld training images: every step takes all "
                          "of them",
-                         session->config.batch, (long long)session->data.split.n_train);
-    if (tdmi_rates_rest(&session->config.rates, options, session->data.steps_per_epoch))
+                         config->batch, (long long)data->split.n_train);
+    if (tdmi_rates_rest(&config->rates, options, data->steps_per_epoch))
         tdmi_record_note(&session->record,
                          "--schedule %s has no effect within %g epochs: the learning rate stays "
                          "the same",
                          options->schedule, epochs);
-    if (epochs > 0.0 && session->config.rates.warmup_epochs > epochs)
+    if (epochs > 0.0 && config->rates.warmup_epochs > epochs)
         tdmi_record_note(&session->record,
                          "training ends after %g epochs, within a warm-up of %g: the learning rate "
                          "never reaches %g (--warmup 0 begins with it)",
@@ -379,7 +381,7 @@ static void report_rates(const struct tdmi_session *session)
                          session->config.rates.learning_rate);
 }
 
-static void report_where(struct tdmi_session *session)
+static void report_resumed(const struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
     if (tdmi_limits_is_over(session))
@@ -392,28 +394,28 @@ static void report_where(struct tdmi_session *session)
 }
 
 /* Names the reason where the number of images decided the rate. */
-static void report_begin(const struct tdmi_session *session)
+static void report_network(const struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &session->config.options;
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_network *network = &session->network;
+    const int64_t steps = session->data.steps_per_epoch;
     char rates[200], reason[60] = "";
-    tdmi_rates_describe(&session->config.rates, options, rates, sizeof rates);
-    if (session->config.network_rate > 0.0 && session->config.rates.base_rate > 0.0 &&
-        tdmi_rates_are_the_networks(&session->config.rates, options))
+    tdmi_rates_describe(&config->rates, &config->options, rates, sizeof rates);
+    if (config->network_rate > 0.0 && config->rates.base_rate > 0.0 &&
+        tdmi_rates_are_the_networks(&config->rates, &config->options))
         snprintf(reason, sizeof reason, ", for a head on %lld images",
                  (long long)session->data.split.n_train);
     tdmi_record_note(&session->record,
                      "%s: %lld parameters, batch %d in groups of %d, %lld step%s an epoch; %s%s",
-                     session->network.definition.name,
-                     (long long)session->network.graph->parameters, session->config.batch,
-                     session->config.shard, (long long)session->data.steps_per_epoch,
-                     session->data.steps_per_epoch == 1 ? "" : "s", rates, reason);
+                     network->definition.name, (long long)network->graph->parameters, config->batch,
+                     config->shard, (long long)steps, steps == 1 ? "" : "s", rates, reason);
 }
 
 static void report_beginning(struct tdmi_session *session)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdmi_run_record *record = &session->record;
-    report_begin(session);
+    report_network(session);
     tdmi_memory_report(session);
     tdmi_network_report_norms(session);
     report_rates(session);
@@ -430,20 +432,16 @@ static void report_beginning(struct tdmi_session *session)
 
 static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
 {
-    tdm_status status = TDM_OK;
-    while (status == TDM_OK && !tdmi_limits_is_over(session)) {
-        status = tdmi_session_unfreeze(session, err);
+    while (!tdmi_limits_is_over(session)) {
+        const tdm_status status = tdmi_session_unfreeze(session, err);
         if (status == TDM_E_STOPPED)
             TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, NULL), err,
                     "stopping on request");
-        if (status == TDM_OK)
-            status = train_epoch(session, err);
-        if (status == TDM_OK)
-            status = end_epoch(session, err);
+        TDMI_TRY(status);
+        TDMI_TRY(train_epoch(session, err));
+        TDMI_TRY(end_epoch(session, err));
     }
-    if (status == TDM_OK)
-        status = TDM_WRAP(err, tdmi_session_checkpoint(session, err), "after the last epoch");
-    return status;
+    return TDM_WRAP(err, tdmi_session_checkpoint(session, err), "after the last epoch");
 }
 
 /* The epochs after the best one, and the test. */
@@ -483,7 +481,7 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
         TDM_TRY(measure_best(session, result, err), err, "after the training");
     if (!result->next.step)
         tdmi_session_advise(session, result);
-    TDM_TRY(record_result(session, result, err), err, "ending");
+    TDM_TRY(record_result(session, result, err), err, "recording the result");
     tdmi_session_report(session);
     return TDM_OK;
 }
@@ -494,9 +492,9 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     if (session->progress.step == 0)
         report_beginning(session);
     else
-        report_where(session);
-    const tdm_status status = train_epochs(session, err);
-    return status == TDM_OK ? finish(session, result, err) : status;
+        report_resumed(session);
+    TDMI_TRY(train_epochs(session, err));
+    return finish(session, result, err);
 }
 
 /* A failure outside the training, such as a full disk. A training that diverged would do so again.

@@ -42,6 +42,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
     double *best = profiler->best + (int64_t)index * 2 * n_nodes;
     struct tdmi_shard shard = {.n = n,
                                .pixels = profiler->pixels + first,
+                               .is_on_device = it->batch->is_on_device,
                                .labels = it->plan->is_training ? it->batch->labels + first : NULL,
                                .judgements = it->plan->is_training ? it->judgements + first : NULL};
     (void)worker;

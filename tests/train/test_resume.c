@@ -13,12 +13,6 @@
 
 static const tdm_sink nobody = {NULL, NULL};
 
-static int set_up(void **state)
-{
-    (void)begin_with_classes(state, 3, 20);
-    return 0;
-}
-
 /* Does something at event number `at`, counted from 1. */
 struct trap {
     int at, seen;
@@ -95,7 +89,8 @@ static void same_results(const struct tdm_train_result *a, const struct tdm_trai
     assert_int_equal(a->world, b->world);
 }
 
-TEST_WITH(a_training_stopped_at_any_event_goes_on_to_the_same_files, set_up, end_with_tree)
+TEST_WITH(a_training_stopped_at_any_event_resumes_to_the_same_files, begin_with_sixty,
+          end_with_tree)
 {
     static const int strides[n_kinds] = {2, 1, 3, 13, 3, 17};
     struct tree *tree = *state;
@@ -135,7 +130,7 @@ TEST_WITH(a_training_stopped_at_any_event_goes_on_to_the_same_files, set_up, end
 }
 
 /* Reading all pictures may be long: who stops it has a run that says so, and its options. */
-TEST_WITH(a_training_stopped_before_its_first_step_is_recorded, set_up, end_with_tree)
+TEST_WITH(a_training_stopped_before_its_first_step_is_recorded, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -198,7 +193,8 @@ static bool train_and_die(const struct tdm_train_options *options, int at, long 
     return false;
 }
 
-TEST_WITH(a_training_killed_again_and_again_ends_with_the_same_files, set_up, end_with_tree)
+TEST_WITH(a_training_killed_again_and_again_ends_with_the_same_files, begin_with_sixty,
+          end_with_tree)
 {
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
@@ -230,7 +226,7 @@ TEST_WITH(a_training_killed_again_and_again_ends_with_the_same_files, set_up, en
 /* ---- a record of another time ------------------------------------------------------------------
  */
 
-static void die_when_told(void *self, const tdm_event *event)
+static void die_at_note(void *self, const tdm_event *event)
 {
     const char *words = self;
     if (event->text && strstr(event->text, words))
@@ -262,7 +258,8 @@ static void set_in_record(const struct tree *tree, const char *record, const cha
 }
 
 /* Killed before its first checkpoint, and the program's default is another one now. */
-TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, end_with_tree)
+TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, begin_with_sixty,
+          end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -281,7 +278,7 @@ TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, e
         const pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0)
-            _exit(tdm_train(&options, (tdm_sink){"steps an epoch", die_when_told}, &result, NULL));
+            _exit(tdm_train(&options, (tdm_sink){"steps an epoch", die_at_note}, &result, NULL));
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         char record[40], wanted[40];
@@ -301,7 +298,7 @@ TEST_WITH(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with, set_up, e
 }
 
 /* The clock falls into places that no event marks: the middle of a file that is being written. */
-TEST_WITH(a_training_killed_at_any_time_ends_with_the_same_files, set_up, end_with_tree)
+TEST_WITH(a_training_killed_at_any_time_ends_with_the_same_files, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
@@ -322,16 +319,15 @@ TEST_WITH(a_training_killed_at_any_time_ends_with_the_same_files, set_up, end_wi
     assert_string_equal(lines_of(tree, "killed", "epoch"), lines_of(tree, "whole", "epoch"));
 }
 
-TEST_WITH(no_half_written_file_stays_beside_the_finished_ones, set_up, end_with_tree)
+TEST_WITH(no_half_written_file_stays_beside_the_finished_ones, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 2);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdmi_folder_entry *entries;
     size_t n;
     tdmi_arena arena;
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     tdmi_arena_init(&arena, 0);
     assert_int_equal(tdmi_folder_list(options.run, &arena, &entries, &n, NULL), TDM_OK);
     for (size_t i = 0; i < n; i++)
@@ -341,20 +337,19 @@ TEST_WITH(no_half_written_file_stays_beside_the_finished_ones, set_up, end_with_
 
 /* ---- what may be resumed --------------------------------------------------------------------- */
 
-TEST_WITH(an_existing_run_is_not_overwritten, set_up, end_with_tree)
+TEST_WITH(an_existing_run_is_not_overwritten, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.run = below(tree, "copy");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     fails_with(&options, TDM_E_USAGE, "resume");
     same_runs(tree, "run", "copy");
 }
 
-TEST_WITH(a_finished_run_says_the_same_again, set_up, end_with_tree)
+TEST_WITH(a_finished_run_says_the_same_again, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
@@ -375,7 +370,7 @@ TEST_WITH(a_finished_run_says_the_same_again, set_up, end_with_tree)
     }
 }
 
-TEST_WITH(a_limit_that_grows_goes_on_as_if_it_had_been_there, set_up, end_with_tree)
+TEST_WITH(a_larger_limit_continues_as_if_it_had_been_there, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -393,13 +388,12 @@ TEST_WITH(a_limit_that_grows_goes_on_as_if_it_had_been_there, set_up, end_with_t
     same_runs(tree, "whole", "grown");
 }
 
-TEST_WITH(other_options_or_pictures_are_refused, set_up, end_with_tree)
+TEST_WITH(other_options_or_pictures_are_refused, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0), changed;
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.resume = true;
     changed = options;
     changed.seed++;
@@ -412,42 +406,40 @@ TEST_WITH(other_options_or_pictures_are_refused, set_up, end_with_tree)
 }
 
 /* On a processor both are the same bits. */
-TEST_WITH(precision_may_be_said_where_it_was_not, set_up, end_with_tree)
+TEST_WITH(precision_may_be_said_where_it_was_not, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
     options.epochs = 2;
     options.schedule = "constant";
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.resume = true;
     options.precision = "f32";
     options.epochs = 3;
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.precision = "auto";
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.precision = "bf16";
     fails_with(&options, TDM_E_USAGE, "option --precision bf16");
     options.precision = "f32";
     options.resume = false;
     options.run = below(tree, "whole-f32");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     same_runs(tree, "whole-f32", "run");
 }
 
 /* The newest one damaged, missing, or of the moment between two renames. */
-TEST_WITH(the_checkpoint_before_a_damaged_one_is_gone_on_with, set_up, end_with_tree)
+TEST_WITH(the_checkpoint_before_a_damaged_one_is_resumed, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "whole");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     for (int is_missing = 0; is_missing < 2; is_missing++) {
         options.run = below(tree, is_missing ? "missing" : "damaged");
         options.resume = false;
-        must_train(&options, nobody, &result);
+        must_train(&options, nobody, NULL);
         char last[100];
         snprintf(last, sizeof last, "%s/last.safetensors", is_missing ? "missing" : "damaged");
         if (is_missing)
@@ -455,32 +447,30 @@ TEST_WITH(the_checkpoint_before_a_damaged_one_is_gone_on_with, set_up, end_with_
         else
             assert_int_equal(truncate(below(tree, last), 5000), 0);
         options.resume = true;
-        must_train(&options, nobody, &result);
+        must_train(&options, nobody, NULL);
         same_runs(tree, "whole", is_missing ? "missing" : "damaged");
     }
 }
 
 /* The file that is gone on from stays until a newer one is whole. */
-TEST_WITH(a_damaged_file_does_not_take_the_place_of_a_whole_one, set_up, end_with_tree)
+TEST_WITH(a_damaged_file_does_not_take_the_place_of_a_whole_one, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     assert_int_equal(truncate(below(tree, "run/last.safetensors"), 1000), 0);
     options.resume = true;
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     assert_true(tdmi_file_bytes(below(tree, "run/previous.safetensors")) > 1000);
 }
 
-TEST_WITH(a_run_without_any_checkpoint_is_not_begun_again, set_up, end_with_tree)
+TEST_WITH(a_run_without_any_checkpoint_is_not_begun_again, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     assert_int_equal(rename(below(tree, "run/best.safetensors"), below(tree, "kept")), 0);
     assert_int_equal(link(below(tree, "kept"), below(tree, "run/best.safetensors")), 0);
     assert_int_equal(remove(below(tree, "run/last.safetensors")), 0);
@@ -490,22 +480,21 @@ TEST_WITH(a_run_without_any_checkpoint_is_not_begun_again, set_up, end_with_tree
     same_files(below(tree, "kept"), below(tree, "run/best.safetensors"));
 }
 
-TEST_WITH(damaged_checkpoints_are_told_not_trained_over, set_up, end_with_tree)
+TEST_WITH(damaged_checkpoints_are_reported_not_overwritten, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     options.run = below(tree, "run");
-    must_train(&options, nobody, &result);
+    must_train(&options, nobody, NULL);
     options.resume = true;
     assert_int_equal(truncate(below(tree, "run/previous.safetensors"), 5000), 0);
-    must_train(&options, nobody, &result); /* not looked at */
+    must_train(&options, nobody, NULL); /* not looked at */
     assert_int_equal(truncate(below(tree, "run/last.safetensors"), 5000), 0);
     fails_with(&options, TDM_E_INPUT, "last.safetensors");
 }
 
 /* By the clock, after every step: the same files. */
-TEST_WITH(checkpoints_by_the_clock_change_no_bit, set_up, end_with_tree)
+TEST_WITH(checkpoints_by_the_clock_change_no_bit, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);

@@ -12,12 +12,6 @@
 
 static const tdm_sink nobody = {NULL, NULL};
 
-static int set_up(void **state)
-{
-    (void)begin_with_classes(state, 3, 20);
-    return 0;
-}
-
 /* ---- rules ------------------------------------------------------------------------------------
  */
 
@@ -103,7 +97,7 @@ static struct tdm_train_options standing_still(const struct tree *tree, const ch
     return options;
 }
 
-TEST_WITH(training_stops_by_itself_and_zero_never_does, set_up, end_with_tree)
+TEST_WITH(training_stops_by_itself_and_zero_never_does, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "stops");
@@ -141,7 +135,8 @@ static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_par
 }
 
 /* A rate that undoes what was learnt: the best epoch lies before the last. */
-TEST_WITH(the_best_weights_are_given_back_whichever_limit_is_reached, set_up, end_with_tree)
+TEST_WITH(the_best_weights_are_given_back_whichever_limit_is_reached, begin_with_sixty,
+          end_with_tree)
 {
     static const char *const limits[] = {"epochs", "steps", "minutes", "patience"};
     const struct tree *tree = *state;
@@ -174,7 +169,7 @@ TEST_WITH(the_best_weights_are_given_back_whichever_limit_is_reached, set_up, en
     assert_true(n_before_last > 0);
 }
 
-TEST_WITH(a_finished_run_answers_what_it_answered, set_up, end_with_tree)
+TEST_WITH(a_finished_run_answers_what_it_answered, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = standing_still(tree, "run");
@@ -216,7 +211,7 @@ static struct tdm_train_options with_test(const struct tree *tree, const char *r
     return options;
 }
 
-TEST_WITH(a_test_uses_the_best_weights_and_is_found_again, set_up, end_with_tree)
+TEST_WITH(a_test_uses_the_best_weights_and_is_found_again, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "one");
@@ -260,7 +255,7 @@ static void stop_in_phase(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, set_up, end_with_tree)
+TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "whole");
@@ -282,7 +277,7 @@ TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, set_up, end_w
     assert_int_equal(stopper.n_seen, 2); /* the test does not run a second time */
 }
 
-TEST_WITH(earlier_counts_of_a_test_stay_beside_the_new_one, set_up, end_with_tree)
+TEST_WITH(earlier_counts_of_a_test_stay_beside_the_new_one, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");
@@ -308,7 +303,7 @@ TEST_WITH(earlier_counts_of_a_test_stay_beside_the_new_one, set_up, end_with_tre
     assert_memory_equal(&second.test, &again.test, sizeof again.test);
 }
 
-TEST_WITH(features_of_the_test_are_kept_too, set_up, end_with_tree)
+TEST_WITH(features_of_the_test_are_kept_too, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree), head = with_test(tree, "head");
@@ -330,7 +325,7 @@ TEST_WITH(features_of_the_test_are_kept_too, set_up, end_with_tree)
     assert_int_equal(result.features.reused, 60);
 }
 
-TEST_WITH(a_test_without_pictures_is_refused, set_up, end_with_tree)
+TEST_WITH(a_test_without_pictures_is_refused, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_test(tree, "run");

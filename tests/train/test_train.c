@@ -10,13 +10,8 @@
 
 static const tdm_sink nobody = {NULL, NULL};
 
-static int set_up(void **state)
-{
-    (void)begin_with_classes(state, 3, 20);
-    return 0;
-}
-
-TEST_WITH(the_same_seed_gives_the_same_files_on_any_number_of_threads, set_up, end_with_tree)
+TEST_WITH(the_same_seed_gives_the_same_files_on_any_number_of_threads, begin_with_sixty,
+          end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -42,7 +37,7 @@ TEST_WITH(the_same_seed_gives_the_same_files_on_any_number_of_threads, set_up, e
     assert_true(fabs(other.val.loss - one.val.loss) > 0.0);
 }
 
-TEST_WITH(a_result_counts_what_was_done, set_up, end_with_tree)
+TEST_WITH(a_result_counts_what_was_done, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -71,7 +66,7 @@ struct heard {
 };
 
 /* All optimizers learn images as simple as these. */
-TEST_WITH(every_optimizer_trains, set_up, end_with_tree)
+TEST_WITH(every_optimizer_trains, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     const char *name;
@@ -97,7 +92,7 @@ static void average_of(const float *from, const float *by, int64_t n, double *sq
 
 /* Averages are validated and kept; the checkpoint has the trained values beside them, bit-identical
  * to those of a training without averages. */
-TEST_WITH(averages_are_validated_and_kept, set_up, end_with_tree)
+TEST_WITH(averages_are_validated_and_kept, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_norm_training(tree);
@@ -152,7 +147,7 @@ static void listen(void *self, const tdm_event *event)
     }
 }
 
-TEST_WITH(every_step_and_epoch_is_told, set_up, end_with_tree)
+TEST_WITH(every_step_and_epoch_is_reported, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -184,26 +179,25 @@ static void keep_note(void *self, const tdm_event *event)
         snprintf(told->text + n, sizeof told->text - n, "%s\n", event->text);
 }
 
-TEST_WITH(options_that_change_nothing_here_are_told, set_up, end_with_tree)
+TEST_WITH(options_without_effect_are_reported, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct told plain = {""}, idle = {""};
     options.run = below(tree, "plain");
     options.schedule = "step:every=1";
-    must_train(&options, (tdm_sink){&plain, keep_note}, &result);
+    must_train(&options, (tdm_sink){&plain, keep_note}, NULL);
     assert_null(strstr(plain.text, "changes nothing"));
     assert_null(strstr(plain.text, "is more than the"));
     options.run = below(tree, "idle");
     options.schedule = "step:every=50";
     options.batch = 500;
-    must_train(&options, (tdm_sink){&idle, keep_note}, &result);
+    must_train(&options, (tdm_sink){&idle, keep_note}, NULL);
     assert_non_null(strstr(idle.text, "--schedule step:every=50 has no effect within 3 epochs"));
     assert_non_null(strstr(idle.text, "--batch 500 is more than the 54 training images"));
 }
 
-TEST_WITH(evaluate_counts_what_training_counted, set_up, end_with_tree)
+TEST_WITH(evaluate_counts_what_training_counted, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -260,7 +254,7 @@ TEST_WITH(evaluate_counts_what_training_counted, set_up, end_with_tree)
     tdm_model_close(model);
 }
 
-TEST_WITH(patience_ends_a_training_that_stands_still, set_up, end_with_tree)
+TEST_WITH(patience_ends_a_training_that_stands_still, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -275,7 +269,7 @@ TEST_WITH(patience_ends_a_training_that_stands_still, set_up, end_with_tree)
     assert_int_equal(result.patience, 2);
 }
 
-TEST_WITH(steps_and_minutes_end_a_training_inside_an_epoch, set_up, end_with_tree)
+TEST_WITH(steps_and_minutes_end_a_training_inside_an_epoch, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -298,7 +292,7 @@ TEST_WITH(steps_and_minutes_end_a_training_inside_an_epoch, set_up, end_with_tre
 
 /* ---- pictures that are missing or broken ---------------------------------------------------- */
 
-TEST_WITH(pictures_that_cannot_be_read_are_skipped_and_counted, set_up, end_with_tree)
+TEST_WITH(pictures_that_cannot_be_read_are_skipped_and_counted, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -326,7 +320,7 @@ TEST_WITH(pictures_that_cannot_be_read_are_skipped_and_counted, set_up, end_with
     assert_int_equal(again.skipped, 12);
 }
 
-TEST_WITH(what_cannot_be_trained_on_is_said_in_a_sentence, set_up, end_with_tree)
+TEST_WITH(what_cannot_be_trained_on_is_said_in_a_sentence, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -355,7 +349,7 @@ TEST_WITH(what_cannot_be_trained_on_is_said_in_a_sentence, set_up, end_with_tree
     fails_with(&options, TDM_E_INPUT, "can be read");
 }
 
-TEST_WITH(an_empty_class_is_no_hindrance_or_a_sentence, set_up, end_with_tree)
+TEST_WITH(an_empty_class_is_no_hindrance_or_a_sentence, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
@@ -375,7 +369,8 @@ TEST_WITH(an_empty_class_is_no_hindrance_or_a_sentence, set_up, end_with_tree)
     }
 }
 
-TEST_WITH(options_that_do_not_fit_are_refused_before_anything_is_written, set_up, end_with_tree)
+TEST_WITH(options_that_do_not_fit_are_refused_before_anything_is_written, begin_with_sixty,
+          end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree), good = options;
@@ -403,11 +398,10 @@ TEST_WITH(options_that_do_not_fit_are_refused_before_anything_is_written, set_up
     options.size = 4;
     fails_with(&options, TDM_E_INPUT, "larger --size");
     /* and the folder is not spoilt for a good try */
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
-    must_train(&good, nobody, &result);
+    must_train(&good, nobody, NULL);
 }
 
-TEST_WITH(a_rate_too_large_is_told_as_such, set_up, end_with_tree)
+TEST_WITH(a_rate_that_is_too_large_is_reported, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);

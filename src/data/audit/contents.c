@@ -1,8 +1,6 @@
 /*
  * A sweep consists of tasks of a few neighbours each: neighbours lie together on disk, and a task
- * is soon over. Hashing is one sweep; a thread reads into a text of its own and keeps the first
- * images that it leaves out. Threads take images in ascending order, so the first of all are among
- * those.
+ * is soon over. Hashing is one sweep.
  */
 #include "data/audit/contents.h"
 
@@ -76,22 +74,10 @@ tdm_status tdmi_sweep_run(const struct tdmi_sweep *sweep, tdmi_pool *pool, tdm_e
 
 enum { WARNINGS = 20 }; /* so many images are named; a wrong --raw-shape leaves out all */
 
-struct left_out {
-    int64_t index;
-    char why[TDM_ERROR_TEXT_BYTES];
-};
-
-struct reader {
-    tdmi_text text;
-    struct left_out first[WARNINGS];
-    int n_first, n_reported;
-};
-
 struct reading {
     const tdmi_source *source;
     uint64_t *hashes;
-    struct reader *readers; /* one a worker */
-    int n_readers;
+    tdmi_text *texts; /* one a worker */
 };
 
 /* 0 means unreadable. */
@@ -104,34 +90,16 @@ uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes)
 static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err)
 {
     struct reading *reading = self;
-    struct reader *reader = &reading->readers[worker];
+    tdmi_text *text = &reading->texts[worker];
     uint64_t *hash = &reading->hashes[index];
     tdm_error problem = {0};
     *hash = tdmi_source_hash(reading->source, index);
     if (*hash != 0)
         return TDM_OK;
-    TDMI_TRY(tdmi_source_try(reading->source, index, &reader->text, &problem, err));
+    TDMI_TRY(tdmi_source_try(reading->source, index, text, &problem, err));
     if (problem.code == TDM_OK)
-        *hash = tdmi_contents_hash(tdmi_text_string(&reader->text), reader->text.length_bytes);
-    else if (reader->n_first < WARNINGS) {
-        struct left_out *left_out = &reader->first[reader->n_first++];
-        left_out->index = index;
-        snprintf(left_out->why, sizeof left_out->why, "%s", tdm_error_sentence(&problem, 0));
-    }
+        *hash = tdmi_contents_hash(tdmi_text_string(text), text->length_bytes);
     return TDM_OK;
-}
-
-/* The next one in the source's order of those that the readers keep; NULL: no more. */
-static const struct left_out *next_left_out(const struct reading *reading)
-{
-    struct reader *first = NULL;
-    for (struct reader *reader = reading->readers; reader < reading->readers + reading->n_readers;
-         reader++)
-        if (reader->n_reported < reader->n_first &&
-            (!first ||
-             reader->first[reader->n_reported].index < first->first[first->n_reported].index))
-            first = reader;
-    return first ? &first->first[first->n_reported++] : NULL;
 }
 
 /* Names an image as 'path' or '…/path', like messages about files that cannot be opened. */
@@ -144,18 +112,29 @@ static bool is_named(const char *why, const char *path)
     return false;
 }
 
-static void report_left_out(const struct reading *reading, int64_t n_left_out)
+/* The first images left out are read once more for the reason. */
+static tdm_status report_left_out(const struct reading *reading, const tdmi_contents *contents,
+                                  tdm_error *err)
 {
-    const struct left_out *left_out;
-    for (int n = 0; n < WARNINGS && (left_out = next_left_out(reading)) != NULL; n++) {
-        const char *path = tdmi_source_item(reading->source, left_out->index).path;
-        if (is_named(left_out->why, path))
-            tdm_log(TDM_LOG_WARNING, "left out: %s", left_out->why);
+    int64_t n = 0;
+    for (int64_t i = 0; i < contents->n_items && n < WARNINGS; i++) {
+        const char *path = tdmi_source_item(reading->source, i).path;
+        tdm_error problem = {0};
+        if (contents->hashes[i] != 0)
+            continue;
+        n++;
+        TDMI_TRY(tdmi_source_try(reading->source, i, &reading->texts[0], &problem, err));
+        const char *why =
+            problem.code == TDM_OK ? "it could not be read" : tdm_error_sentence(&problem, 0);
+        if (is_named(why, path))
+            tdm_log(TDM_LOG_WARNING, "left out: %s", why);
         else
-            tdm_log(TDM_LOG_WARNING, "left out: '%s': %s", path, left_out->why);
+            tdm_log(TDM_LOG_WARNING, "left out: '%s': %s", path, why);
     }
-    if (n_left_out > WARNINGS)
-        tdm_log(TDM_LOG_WARNING, "and %lld more are left out", (long long)(n_left_out - WARNINGS));
+    if (contents->n_unreadable > n)
+        tdm_log(TDM_LOG_WARNING, "and %lld more are left out",
+                (long long)(contents->n_unreadable - n));
+    return TDM_OK;
 }
 
 tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
@@ -175,24 +154,24 @@ static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char 
                             pool, err));
     for (int64_t i = 0; i < contents->n_items; i++)
         contents->n_unreadable += contents->hashes[i] == 0;
-    report_left_out(reading, contents->n_unreadable);
+    TDMI_TRY(report_left_out(reading, contents, err));
     return tdmi_contents_check(contents, reading->source, err);
 }
 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
 {
-    TDMI_AT_END(tdmi_free_at) struct reader *readers = NULL;
+    TDMI_AT_END(tdmi_free_at) tdmi_text *texts = NULL;
     const int threads = tdmi_pool_threads(pool);
     tdmi_contents_release(contents);
     contents->n_items = tdmi_source_items(source);
-    TDMI_TRY(TDMI_NEW(readers, threads, err));
+    TDMI_TRY(TDMI_NEW(texts, threads, err));
     TDMI_TRY(TDMI_NEW(contents->hashes, contents->n_items, err));
-    struct reading reading = {source, contents->hashes, readers, threads};
+    struct reading reading = {source, contents->hashes, texts};
     tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, err),
                                  "cannot read the images of '%s'", tdmi_source_path(source));
     for (int i = 0; i < threads; i++)
-        tdmi_text_release(&readers[i].text);
+        tdmi_text_release(&texts[i]);
     if (status != TDM_OK)
         tdmi_contents_release(contents);
     return status;

@@ -127,14 +127,11 @@ static void find_units(struct work *work)
         if (unit->side != SIDE_OPEN)
             continue;
         const struct tdmi_split_stored *stored = &work->stored;
-        if (tdmi_hashes_have(stored->val, stored->n_val, unit->hash))
-            unit->side = SIDE_VAL;
-        else if (tdmi_hashes_have(stored->train, stored->n_train, unit->hash))
-            unit->side = SIDE_TRAIN;
-        else if (tdmi_hashes_have(stored->test, stored->n_test, unit->hash))
-            unit->side = SIDE_TEST;
-        else if (tdmi_hashes_have(stored->rest, stored->n_rest, unit->hash))
-            unit->side = SIDE_NEITHER;
+        unit->side = tdmi_hashes_have(stored->val, stored->n_val, unit->hash)       ? SIDE_VAL
+                     : tdmi_hashes_have(stored->train, stored->n_train, unit->hash) ? SIDE_TRAIN
+                     : tdmi_hashes_have(stored->test, stored->n_test, unit->hash)   ? SIDE_TEST
+                     : tdmi_hashes_have(stored->rest, stored->n_rest, unit->hash)   ? SIDE_NEITHER
+                                                                                    : SIDE_OPEN;
         unit->is_stored = unit->side != SIDE_OPEN;
     }
     if (work->n_units > 0)

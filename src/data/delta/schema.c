@@ -36,23 +36,17 @@ static tdm_status read_field(struct tdmi_delta_table *table, const tdm_json_valu
     return TDM_OK;
 }
 
-static int by_name(const void *left, const void *right)
-{
-    const struct tdmi_delta_field *const *a = left, *const *b = right;
-    return strcmp((*a)->name, (*b)->name);
-}
-
 static tdm_status check_names(struct tdmi_delta_table *table, tdm_error *err)
 {
-    TDMI_AT_END(tdmi_free_at) const struct tdmi_delta_field **sorted = NULL;
+    TDMI_AT_END(tdmi_free_at) const char **sorted = NULL;
     TDMI_TRY(TDMI_NEW(sorted, table->n_fields, err));
     for (int i = 0; i < table->n_fields; i++)
-        sorted[i] = &table->fields[i];
-    qsort(sorted, (size_t)table->n_fields, sizeof *sorted, by_name);
+        sorted[i] = table->fields[i].name;
+    qsort(sorted, (size_t)table->n_fields, sizeof *sorted, tdmi_compare_names);
     for (int i = 1; i < table->n_fields; i++)
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
             return TDM_FAIL(err, TDM_E_INPUT, "the schema of '%s' has two columns '%.100s'",
-                            table->path, sorted[i]->name);
+                            table->path, sorted[i]);
     return TDM_OK;
 }
 

@@ -23,11 +23,12 @@
 enum { TDMI_PROBLEM_BYTES = 400 };
 
 struct tdmi_batch {
-    int n;         /* positions in this batch */
-    int64_t first; /* position of its first sample in the epoch */
-    const void
-        *values; /* (n, height, width, channels): bytes of a skipped image are 0, or feature rows */
-    const uint8_t *pixels; /* the same; NULL for feature rows */
+    int n;                 /* positions in this batch */
+    int64_t first;         /* position of its first sample in the epoch */
+    const void *values;    /* (n, height, width, channels); bytes of a skipped image are 0 */
+    const uint8_t *pixels; /* the same; NULL where values are feature rows */
+    /* pixels is an address on the device that computes; loaders leave it false. */
+    bool is_on_device;
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
     /* Indices of cached feature rows on a device; values and pixels are then unused. Loaders leave

@@ -73,15 +73,10 @@ static int64_t worker_bytes(const tdmi_loader *loader)
            tdmi_picture_scratch_fixed(&loader->pipeline) + grows;
 }
 
-static int64_t fixed_bytes(const tdmi_loader *loader)
-{
-    return (int64_t)sizeof *loader + loader->n_samples / 8 + 1 +
-           (int64_t)TDMI_KEPT_SKIPS * TDMI_PROBLEM_BYTES;
-}
-
 static int64_t needed_bytes(const tdmi_loader *loader)
 {
-    return fixed_bytes(loader) + loader->n_slots * slot_bytes(loader) +
+    return (int64_t)sizeof *loader + loader->n_samples / 8 + 1 +
+           (int64_t)TDMI_KEPT_SKIPS * TDMI_PROBLEM_BYTES + loader->n_slots * slot_bytes(loader) +
            loader->most_threads * worker_bytes(loader);
 }
 

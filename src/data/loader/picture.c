@@ -127,7 +127,6 @@ void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
     if (scratch->decoder != NULL)
         scratch->pipeline->decoder->close(scratch->decoder);
     release_grown(scratch);
-    tdmi_free(scratch->pixels);
     tdmi_free(scratch->spare);
     tdmi_free(scratch->raw);
     tdmi_image_release(&scratch->shown);

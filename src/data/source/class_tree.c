@@ -11,12 +11,6 @@ enum { SNIFF_BYTES = 64, LONGEST_ENDING = 5 };
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
-void tdmi_tree_init(struct tdmi_tree *tree, const char *root)
-{
-    *tree = (struct tdmi_tree){.root = root};
-    tdmi_arena_init(&tree->arena, 0);
-}
-
 void tdmi_tree_release(struct tdmi_tree *tree)
 {
     tdmi_free(tree->entries);

@@ -24,7 +24,7 @@ struct tdmi_tree_entry {
     int64_t place; /* becomes the item's; of two entries with one path the greater one counts */
 };
 
-struct tdmi_tree {    /* start from an object that has only root, or init */
+struct tdmi_tree {    /* start from an object that has only root */
     const char *root; /* for messages; lent */
     tdmi_arena arena;
     struct tdmi_tree_entry *entries;
@@ -37,7 +37,6 @@ struct tdmi_tree {    /* start from an object that has only root, or init */
     int64_t n_left_out; /* links that the walk could not follow; they count as ignored */
 };
 
-void tdmi_tree_init(struct tdmi_tree *tree, const char *root);
 void tdmi_tree_release(struct tdmi_tree *tree);
 /* Copies the path, cleaned. Hidden and empty paths are not added. */
 tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_file_kind kind,

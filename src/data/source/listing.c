@@ -14,12 +14,6 @@
 
 enum { LARGEST_NUMBER = 255 };
 
-void tdmi_listing_init(struct tdmi_listing *listing)
-{
-    *listing = (struct tdmi_listing){0};
-    tdmi_arena_init(&listing->arena, 0);
-}
-
 void tdmi_listing_release(struct tdmi_listing *listing)
 {
     tdmi_free(listing->items);

@@ -19,7 +19,6 @@ struct tdmi_listing { /* start from a zeroed object */
     int64_t n_kept;
 };
 
-void tdmi_listing_init(struct tdmi_listing *listing);
 void tdmi_listing_release(struct tdmi_listing *listing);
 
 struct tdmi_source {

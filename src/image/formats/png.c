@@ -66,20 +66,6 @@ static uint8_t over_white_16(uint32_t colour, uint32_t alpha)
     return (uint8_t)((mixed * 255 + whole / 2) / whole);
 }
 
-static void flatten_8(const uint8_t *rgba, size_t n, uint8_t *pixels)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++)
-            pixels[3 * i + c] = tdmi_codec_over_white(rgba[4 * i + c], rgba[4 * i + 3]);
-}
-
-static void flatten_16(const uint16_t *rgba, size_t n, uint8_t *pixels)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++)
-            pixels[3 * i + c] = over_white_16(rgba[4 * i + c], rgba[4 * i + 3]);
-}
-
 /* All rows of an image in the order of the file, each to its place in n_rows rows of memory;
  * interlaced rows come several times. done, if there is one, is called after each. */
 static tdm_status read_rows(spng_ctx *context, const struct tdmi_codec_source *source, int format,
@@ -105,16 +91,24 @@ static tdm_status read_rows(spng_ctx *context, const struct tdmi_codec_source *s
     return code == SPNG_EOI ? TDM_OK : refuse(code, err); /* the last row comes with that news */
 }
 
-static void flatten_row_8(const void *row, size_t y, tdmi_image *image)
+static void flatten_8(const void *row, size_t y, tdmi_image *image)
 {
     const size_t width = (size_t)image->width;
-    flatten_8(row, width, image->pixels + 3 * width * y);
+    const uint8_t *rgba = row;
+    uint8_t *pixels = image->pixels + 3 * width * y;
+    for (size_t i = 0; i < width; i++)
+        for (size_t c = 0; c < 3; c++)
+            pixels[3 * i + c] = tdmi_codec_over_white(rgba[4 * i + c], rgba[4 * i + 3]);
 }
 
-static void flatten_row_16(const void *row, size_t y, tdmi_image *image)
+static void flatten_16(const void *row, size_t y, tdmi_image *image)
 {
     const size_t width = (size_t)image->width;
-    flatten_16(row, width, image->pixels + 3 * width * y);
+    const uint16_t *rgba = row;
+    uint8_t *pixels = image->pixels + 3 * width * y;
+    for (size_t i = 0; i < width; i++)
+        for (size_t c = 0; c < 3; c++)
+            pixels[3 * i + c] = over_white_16(rgba[4 * i + c], rgba[4 * i + 3]);
 }
 
 /* Images with transparency or 16-bit samples. */
@@ -125,8 +119,7 @@ static tdm_status decode_flattened(spng_ctx *context, const struct tdmi_codec_so
     const bool is_deep = header->bit_depth == 16, is_whole = header->interlace_method != 0;
     const size_t width = header->width, height = header->height;
     const size_t row_bytes = width * (is_deep ? 8 : 4), n_rows = is_whole ? height : 1;
-    void (*done)(const void *row, size_t y, tdmi_image *image) =
-        is_deep ? flatten_row_16 : flatten_row_8;
+    void (*done)(const void *row, size_t y, tdmi_image *image) = is_deep ? flatten_16 : flatten_8;
     TDMI_AT_END(tdmi_free_at) uint8_t *rgba = tdmi_alloc(n_rows, row_bytes);
     if (rgba == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu rows of %zu bytes", n_rows,

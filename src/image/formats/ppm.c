@@ -61,35 +61,37 @@ static bool read_sample(struct reader *reader, const struct header *header, uint
     return true;
 }
 
-static tdm_status refuse_sample(uint32_t sample, uint32_t maximum, tdm_error *err)
+/* One sample as a byte at *pixels; grey ones fill three. */
+static inline tdm_status put_sample(const struct header *header, uint32_t sample, uint8_t **pixels,
+                                    tdm_error *err)
 {
-    return TDM_FAIL(err, TDM_E_INPUT,
-                    "it is damaged: a sample is %u, above the maximum of %u in its header", sample,
-                    maximum);
+    const uint32_t maximum = header->maximum;
+    if (sample > maximum)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it is damaged: a sample is %u, above the maximum of %u in its header",
+                        sample, maximum);
+    uint8_t byte = (uint8_t)sample;
+    if (maximum != 255)
+        byte = (uint8_t)((sample * 255 + maximum / 2) / maximum);
+    for (int c = 0; c < (header->is_grey ? 3 : 1); c++)
+        *(*pixels)++ = byte;
+    return TDM_OK;
 }
 
 /* So many samples are read between two looks at the clock. */
 enum { SAMPLES_A_LOOK = 4096 };
 
-/* n samples to bytes; grey ones fill three. */
 static tdm_status read_text(struct reader *reader, size_t n, const struct header *header,
                             const struct tdmi_codec_source *source, uint8_t *pixels, tdm_error *err)
 {
-    const uint32_t maximum = header->maximum;
-    const size_t copies = header->is_grey ? 3 : 1;
     for (size_t i = 0; i < n; i++) {
-        if (i % SAMPLES_A_LOOK == 0) {
-            TDMI_TRY(tdmi_codec_check_time(source, err));
-        }
         uint32_t sample;
+        if (i % SAMPLES_A_LOOK == 0)
+            TDMI_TRY(tdmi_codec_check_time(source, err));
         if (!read_sample(reader, header, &sample))
             return TDM_FAIL(err, TDM_E_INPUT, "it is %s: sample %zu of %zu is no number",
                             reader->at == reader->end ? "truncated" : "damaged", i + 1, n);
-        if (sample > maximum)
-            return refuse_sample(sample, maximum, err);
-        uint8_t byte = (uint8_t)((sample * 255 + maximum / 2) / maximum);
-        for (size_t c = 0; c < copies; c++)
-            *pixels++ = byte;
+        TDMI_TRY(put_sample(header, sample, &pixels, err));
     }
     return TDM_OK;
 }
@@ -98,28 +100,19 @@ static tdm_status read_binary(struct reader *reader, size_t n, const struct head
                               const struct tdmi_codec_source *source, uint8_t *pixels,
                               tdm_error *err)
 {
-    const uint32_t maximum = header->maximum;
-    const size_t copies = header->is_grey ? 3 : 1;
-    const size_t sample_bytes = maximum > 255 ? 2 : 1;
+    const size_t sample_bytes = header->maximum > 255 ? 2 : 1;
     const size_t left = (size_t)(reader->end - reader->at);
     if (left / sample_bytes < n)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is truncated: %zu samples of %zu bytes follow the header; it says %zu",
                         left / sample_bytes, sample_bytes, n);
     for (size_t i = 0; i < n; i++) {
-        if (i % SAMPLES_A_LOOK == 0) {
+        if (i % SAMPLES_A_LOOK == 0)
             TDMI_TRY(tdmi_codec_check_time(source, err));
-        }
         uint32_t sample = *reader->at++;
         if (sample_bytes == 2)
             sample = sample << 8 | *reader->at++;
-        if (sample > maximum)
-            return refuse_sample(sample, maximum, err);
-        uint8_t byte = (uint8_t)sample;
-        if (maximum != 255)
-            byte = (uint8_t)((sample * 255 + maximum / 2) / maximum);
-        for (size_t c = 0; c < copies; c++)
-            *pixels++ = byte;
+        TDMI_TRY(put_sample(header, sample, &pixels, err));
     }
     return TDM_OK;
 }

@@ -20,6 +20,7 @@ struct tdmi_evaluator {
     /* of the current batch */
     int n;
     const uint8_t *batch; /* its images, side by side */
+    bool is_on_device;    /* they lie on the device */
     const int64_t *rows;  /* or the numbers of its rows, which are kept on the device */
     struct tdmi_judgement *judgements;
     float *probabilities, *logits;
@@ -129,6 +130,7 @@ static void start_chunk(tdmi_evaluator *evaluator, tdmi_executor *executor, int 
         executor, evaluator->values,
         &(struct tdmi_shard){.n = chunk_at(evaluator, first),
                              .pixels = evaluator->pixels + first,
+                             .is_on_device = evaluator->is_on_device,
                              .rows = evaluator->rows ? evaluator->rows + first : NULL,
                              .prefetched = is_prefetched ? evaluator->pixels[first] : NULL,
                              .labels = evaluator->judgements ? evaluator->labels + first : NULL,
@@ -207,7 +209,7 @@ static tdm_status queue_task(void *self, int index, int worker, tdm_error *err)
         evaluator->last = first;
         if (first + size >= evaluator->n)
             break;
-        if (!evaluator->rows)
+        if (!evaluator->rows && !evaluator->is_on_device)
             TDMI_TRY(prefetch_chunk(evaluator, evaluator->batch, evaluator->n, first + size, err));
         TDMI_TRY(finish_chunk(evaluator, evaluator->executors[0], first, err));
     }
@@ -243,6 +245,7 @@ static void take_batch(tdmi_evaluator *evaluator, const struct tdmi_batch *batch
     }
     evaluator->n = batch->n;
     evaluator->batch = batch->pixels;
+    evaluator->is_on_device = batch->is_on_device;
     evaluator->rows = batch->rows;
     evaluator->judgements = judgements;
     evaluator->probabilities = probabilities;

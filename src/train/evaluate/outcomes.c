@@ -227,12 +227,14 @@ static tdm_status fill(const tdmi_safetensors *file, tdmi_outcomes *outcomes, td
     return read_tensors(file, outcomes, err);
 }
 
-/* The outcomes of a file that was opened with this status. */
-static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, const char *name,
-                            tdmi_outcomes *outcomes, tdm_error *err)
+tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
+                              tdmi_outcomes *outcomes, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
     *outcomes = (tdmi_outcomes){0};
-    TDM_TRY(opened, err, "reading outcomes");
+    TDM_TRY(bytes ? tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err)
+                  : tdmi_safetensors_open(name, &file, err),
+            err, "reading outcomes");
     const tdm_status status = fill(file, outcomes, err);
     if (status != TDM_OK)
         tdmi_outcomes_release(outcomes);
@@ -241,15 +243,5 @@ static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, con
 
 tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes, tdm_error *err)
 {
-    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
-    const tdm_status opened = tdmi_safetensors_open(path, &file, err);
-    return read_file(opened, file, path, outcomes, err);
-}
-
-tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
-                              tdmi_outcomes *outcomes, tdm_error *err)
-{
-    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
-    const tdm_status opened = tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err);
-    return read_file(opened, file, name, outcomes, err);
+    return tdmi_outcomes_read(NULL, 0, path, outcomes, err);
 }

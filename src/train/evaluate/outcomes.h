@@ -51,6 +51,6 @@ tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path,
 /* TDM_E_INPUT says what is missing or damaged. */
 tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes,
                               tdm_error *err) TDM_MUST_USE;
-/* The same from bytes; messages call them `name`. */
+/* The same from bytes, which messages call `name`; bytes NULL: from the file of that name. */
 tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
                               tdmi_outcomes *outcomes, tdm_error *err) TDM_MUST_USE;

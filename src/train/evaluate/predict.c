@@ -62,10 +62,8 @@ static tdm_status add(struct prediction *it, struct picture picture, tdm_error *
 static tdm_status add_folder(struct prediction *it, const char *folder, bool is_alone,
                              tdm_error *err)
 {
-    TDMI_AT_END(tdmi_tree_release) struct tdmi_tree tree;
-    TDMI_AT_END(tdmi_listing_release) struct tdmi_listing listing;
-    tdmi_tree_init(&tree, folder);
-    tdmi_listing_init(&listing);
+    TDMI_AT_END(tdmi_tree_release) struct tdmi_tree tree = {.root = folder};
+    TDMI_AT_END(tdmi_listing_release) struct tdmi_listing listing = {0};
     TDMI_TRY(tdmi_tree_walk(&tree, err));
     TDMI_TRY(tdmi_tree_pictures(&tree, &listing, err));
     if (listing.n_items == 0)

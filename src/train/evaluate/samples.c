@@ -181,12 +181,14 @@ static tdm_status fill(const tdmi_safetensors *file, const tdmi_outcomes *outcom
     return read_samples(tdm_json_root(document), outcomes, bytes, n, samples, err);
 }
 
-/* The samples of a file that was opened with this status. */
-static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, const char *name,
-                            const tdmi_outcomes *outcomes, tdmi_samples *samples, tdm_error *err)
+tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char *name,
+                             const tdmi_outcomes *outcomes, tdmi_samples *samples, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
     *samples = (tdmi_samples){0};
-    TDM_TRY(opened, err, "reading sample images");
+    TDM_TRY(bytes ? tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err)
+                  : tdmi_safetensors_open(name, &file, err),
+            err, "reading sample images");
     const tdm_status status = fill(file, outcomes, samples, err);
     if (status != TDM_OK)
         tdmi_samples_release(samples);
@@ -196,15 +198,5 @@ static tdm_status read_file(tdm_status opened, const tdmi_safetensors *file, con
 tdm_status tdmi_samples_load(const char *path, const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err)
 {
-    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
-    const tdm_status opened = tdmi_safetensors_open(path, &file, err);
-    return read_file(opened, file, path, outcomes, samples, err);
-}
-
-tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char *name,
-                             const tdmi_outcomes *outcomes, tdmi_samples *samples, tdm_error *err)
-{
-    TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
-    const tdm_status opened = tdmi_safetensors_open_bytes(bytes, length_bytes, name, &file, err);
-    return read_file(opened, file, name, outcomes, samples, err);
+    return tdmi_samples_read(NULL, 0, path, outcomes, samples, err);
 }

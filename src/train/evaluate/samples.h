@@ -38,7 +38,7 @@ tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path,
 /* TDM_E_INPUT says what is missing or damaged, or that the samples belong to other outcomes. */
 tdm_status tdmi_samples_load(const char *path, const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err) TDM_MUST_USE;
-/* The same from bytes; messages call them `name`. */
+/* The same from bytes, which messages call `name`; bytes NULL: from the file of that name. */
 tdm_status tdmi_samples_read(const void *bytes, size_t length_bytes, const char *name,
                              const tdmi_outcomes *outcomes, tdmi_samples *samples,
                              tdm_error *err) TDM_MUST_USE;

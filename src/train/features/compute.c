@@ -85,11 +85,12 @@ static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row
             session->cache.is_broken[entry.item] = true;
             continue;
         }
-        TDMI_TRY(entry.is_found
-                     ? compare(it, entry, row, err)
-                     : tdmi_store_fill_add(
-                           tdmi_features_store(&session->cache, entry.is_val),
-                           tdmi_features_row(&session->data, entry.item, entry.view), row, err));
+        if (entry.is_found)
+            TDMI_TRY(compare(it, entry, row, err));
+        else
+            TDMI_TRY(tdmi_store_fill_add(tdmi_features_store(&session->cache, entry.is_val),
+                                         tdmi_features_row(&session->data, entry.item, entry.view),
+                                         row, err));
         it->n_checked += entry.is_found;
         it->n_computed += !entry.is_found;
     }
@@ -98,10 +99,10 @@ static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row
 
 static tdm_status commit(struct extractor *it, tdm_error *err)
 {
-    const struct tdmi_feature_cache *features = &it->session->cache;
-    TDM_TRY(tdmi_store_fill_commit(features->val, err), err, "keeping features");
-    if (features->train != features->val)
-        TDM_TRY(tdmi_store_fill_commit(features->train, err), err, "keeping features");
+    const struct tdmi_feature_cache *cache = &it->session->cache;
+    TDM_TRY(tdmi_store_fill_commit(cache->val, err), err, "keeping features");
+    if (cache->train != cache->val)
+        TDM_TRY(tdmi_store_fill_commit(cache->train, err), err, "keeping features");
     return TDM_OK;
 }
 
@@ -121,7 +122,7 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
     TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading images");
     for (;;) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_feed_next(feed, &batch, err);
+        const tdm_status status = tdmi_feed_next(feed, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
             return stop(it, err);
         TDM_TRY(status, err, "reading images");
@@ -129,9 +130,7 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
             return commit(it, err);
         TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, batch, NULL, it->rows, err), err,
                 "running the frozen layers");
-        status = keep_batch(it, entries, batch, err);
-        if (status != TDM_OK)
-            return status;
+        TDMI_TRY(keep_batch(it, entries, batch, err));
         tdmi_track_event(session->record.track,
                          &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                       .done = it->n_computed + it->n_checked,
@@ -199,13 +198,9 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
     /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
             "preparing the frozen layers");
-    it->rows =
-        tdmi_alloc((size_t)TDMI_FEATURES_BATCH + 1, (size_t)features->width * sizeof *it->rows);
-    it->items = tdmi_alloc((size_t)it->missing.n + 1, sizeof *it->items);
-    it->views = tdmi_alloc((size_t)it->missing.n + 1, sizeof *it->views);
-    if (!it->rows || !it->items || !it->views)
-        return TDM_FAIL(err, TDM_E_MEMORY, "computing %lld features: out of memory",
-                        (long long)it->missing.n);
+    TDMI_TRY(TDMI_NEW(it->rows, (TDMI_FEATURES_BATCH + 1) * (size_t)features->width, err));
+    TDMI_TRY(TDMI_NEW(it->items, it->missing.n + 1, err));
+    TDMI_TRY(TDMI_NEW(it->views, it->missing.n + 1, err));
     for (int64_t i = 0; i < it->missing.n; i++) {
         it->items[i] = it->missing.entries[i].item;
         it->views[i] = it->missing.entries[i].view;
@@ -227,12 +222,12 @@ static void close_extractor(struct extractor *it)
 static tdm_status compute_all(struct extractor *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    int64_t n_plain = it->missing.n;
+    int64_t n_plain = 0;
     if (it->missing.n == 0)
         return TDM_OK;
-    for (n_plain = 0; n_plain < it->missing.n; n_plain++)
-        if (session->config.views > 0 && !it->missing.entries[n_plain].is_val)
-            break;
+    while (n_plain < it->missing.n &&
+           (session->config.views == 0 || it->missing.entries[n_plain].is_val))
+        n_plain++;
     const double before = tdmi_record_seconds(&session->record);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                          .total = it->missing.n,
@@ -263,54 +258,49 @@ static tdm_status compute_test_row(struct extractor *it, tdm_error *err)
 static tdm_status list_missing_rows(struct extractor *it, bool has_checks, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    tdm_status status = tdmi_missing_rows_add_val(&it->missing, err);
-    if (status == TDM_OK && !tdmi_limits_is_over(session))
-        status = tdmi_missing_rows_add_epoch(&it->missing, err);
-    session->cache.count.checked = has_checks ? 0 : session->cache.count.checked;
-    if (status == TDM_OK && has_checks)
-        status = tdmi_missing_rows_add_checks(&it->missing, err);
-    if (status == TDM_OK)
-        tdmi_missing_rows_arrange(&it->missing);
-    return status;
+    TDMI_TRY(tdmi_missing_rows_add_val(&it->missing, err));
+    if (!tdmi_limits_is_over(session))
+        TDMI_TRY(tdmi_missing_rows_add_epoch(&it->missing, err));
+    if (has_checks) {
+        session->cache.count.checked = 0;
+        TDMI_TRY(tdmi_missing_rows_add_checks(&it->missing, err));
+    }
+    tdmi_missing_rows_arrange(&it->missing);
+    return TDM_OK;
 }
 
 static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_feature_cache *features = &session->cache;
+    TDMI_AT_END(close_extractor)
     struct extractor it = {.session = session, .missing = {.session = session}};
-    tdm_status status = list_missing_rows(&it, true, err);
-    if (status == TDM_OK)
-        status = open_extractor(&it, err);
-    if (status == TDM_OK)
-        status = compute_test_row(&it, err);
-    if (status == TDM_OK)
-        status = compute_all(&it, err);
-    if (status == TDM_OK && it.missing.n > 0)
+    TDMI_TRY(list_missing_rows(&it, true, err));
+    TDMI_TRY(open_extractor(&it, err));
+    TDMI_TRY(compute_test_row(&it, err));
+    TDMI_TRY(compute_all(&it, err));
+    if (it.missing.n > 0)
         tdmi_record_note(&session->record,
                          "features: %lld computed in %.1f s, %lld found (%lld of them computed "
                          "again, and equal); %d numbers an image, in %s",
                          (long long)it.n_computed, it.seconds, (long long)features->count.reused,
                          (long long)features->count.checked, features->width,
                          tdmi_store_folder(features->train));
-    close_extractor(&it);
-    return status;
+    return TDM_OK;
 }
 
 /* The views of an epoch, or rows that are missing since the stores were opened again. */
 static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 {
+    TDMI_AT_END(close_extractor)
     struct extractor it = {.session = session, .missing = {.session = session}};
-    tdm_status status = list_missing_rows(&it, false, err);
-    if (status == TDM_OK && it.missing.n > 0) {
-        status = open_extractor(&it, err);
-        if (status == TDM_OK)
-            status = compute_all(&it, err);
-        if (status == TDM_OK)
-            tdmi_record_note(&session->record, "features: %lld more computed in %.1f s",
-                             (long long)it.n_computed, it.seconds);
-    }
-    close_extractor(&it);
-    return status;
+    TDMI_TRY(list_missing_rows(&it, false, err));
+    if (it.missing.n == 0)
+        return TDM_OK;
+    TDMI_TRY(open_extractor(&it, err));
+    TDMI_TRY(compute_all(&it, err));
+    tdmi_record_note(&session->record, "features: %lld more computed in %.1f s",
+                     (long long)it.n_computed, it.seconds);
+    return TDM_OK;
 }
 
 /* ---- repairing damaged or removed stores ----------------------------------------------------- */
@@ -318,9 +308,8 @@ static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 enum { most_repaired = 20 };
 
 /* A damaged row, or a store folder that was removed while it was filled. */
-static bool can_repair(const struct tdmi_feature_cache *cache, tdm_status status)
+static bool can_repair(const struct tdmi_feature_cache *features, tdm_status status)
 {
-    const struct tdmi_feature_cache *features = cache;
     if (status == TDM_OK || features->n_repaired >= most_repaired)
         return false;
     return features->damaged ||

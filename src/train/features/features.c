@@ -3,7 +3,7 @@
  * few fixed views each, which the epochs cycle through, so that features can be cached all the
  * same.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "graph/norms.h"
 #include "train/session/session.h"
 
@@ -19,11 +19,12 @@ enum { most_values = 1 << 18, usual_views = 8 };
  * of views would be cached. */
 static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
-    const bool has_views = can_be_kept && tdmi_augment_changes(&session->config.augment);
+    struct tdmi_train_config *config = &session->config;
+    const bool has_views = can_be_kept && tdmi_augment_changes(&config->augment);
     if (tdmi_run_recorded(session->record.run, "data"))
-        session->config.views = (int)tdmi_record_integer(&session->record, "views", 0);
-    else if (session->config.options.views >= 0)
-        session->config.views = session->config.options.views;
+        config->views = (int)tdmi_record_integer(&session->record, "views", 0);
+    else if (config->options.views >= 0)
+        config->views = config->options.views;
     else
         session->config.views = has_views ? usual_views : 0;
 }
@@ -131,7 +132,7 @@ tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_
     return is_val ? cache->val : cache->train;
 }
 
-/* Rows of training images that are in the store; found_val: of validation and test images. */
+/* Rows that are in the stores: of training images, and of validation and test images. */
 static int64_t found_train(const struct tdmi_session *session)
 {
     const tdmi_split *split = &session->data.split;
@@ -146,11 +147,11 @@ static int64_t found_train(const struct tdmi_session *session)
 
 static int64_t found_val(const struct tdmi_session *session)
 {
+    const struct tdmi_train_data *data = &session->data;
     int64_t found = 0;
-    for (int64_t i = 0; i < session->data.n_evaluated; i++)
-        found +=
-            tdmi_store_find(session->cache.val,
-                            tdmi_features_row(&session->data, session->data.evaluated[i], 0)) >= 0;
+    for (int64_t i = 0; i < data->n_evaluated; i++)
+        found += tdmi_store_find(session->cache.val,
+                                 tdmi_features_row(data, data->evaluated[i], 0)) >= 0;
     return found;
 }
 
@@ -158,20 +159,19 @@ static int64_t found_val(const struct tdmi_session *session)
 static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_feature_cache *features = &session->cache;
-    const int64_t n_train =
-        session->data.split.n_train * (int64_t)tdmi_features_views(&session->config);
+    const struct tdmi_train_data *data = &session->data;
     const int64_t train = found_train(session), val = found_val(session);
+    const int64_t more_train =
+        data->split.n_train * (int64_t)tdmi_features_views(&session->config) - train;
+    const int64_t more_val = data->n_evaluated - val;
     const bool is_half = session->config.features == TDMI_FEATURES_F16;
     features->count.rows = train + val;
     if (features->train == features->val)
-        return tdmi_store_fill_begin(features->train,
-                                     n_train - train + session->data.n_evaluated - val,
-                                     TDMI_DTYPE_F32, err);
-    TDM_TRY(tdmi_store_fill_begin(features->train, n_train - train,
+        return tdmi_store_fill_begin(features->train, more_train + more_val, TDMI_DTYPE_F32, err);
+    TDM_TRY(tdmi_store_fill_begin(features->train, more_train,
                                   is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32, err),
             err, "making room for features");
-    return tdmi_store_fill_begin(features->val, session->data.n_evaluated - val, TDMI_DTYPE_F32,
-                                 err);
+    return tdmi_store_fill_begin(features->val, more_val, TDMI_DTYPE_F32, err);
 }
 
 /* Validation rows are of unchanged images and in f32, so validation counts what predict would. */
@@ -268,9 +268,8 @@ tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err)
     return status;
 }
 
-void tdmi_features_close(struct tdmi_feature_cache *cache)
+void tdmi_features_close(struct tdmi_feature_cache *features)
 {
-    struct tdmi_feature_cache *features = cache;
     close_stores(features);
     tdmi_graph_free(features->base);
     *features = (struct tdmi_feature_cache){0};

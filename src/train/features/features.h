@@ -48,8 +48,8 @@ tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err) TDM_
 tdm_status tdmi_features_compute(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Once all else is reserved on a GPU: keeps the rows there, where they fit. */
 tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-void tdmi_features_leave_device(struct tdmi_feature_cache *cache);
-void tdmi_features_close(struct tdmi_feature_cache *cache);
+void tdmi_features_leave_device(struct tdmi_feature_cache *features);
+void tdmi_features_close(struct tdmi_feature_cache *features);
 
 /* ---- while training -------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  */
 #include "base/system/cpu.h"
 #include "base/hash/hash.h"
+#include "base/text/json.h"
 #include "train/session/session.h"
 
 #include <stdio.h>
@@ -76,16 +77,13 @@ tdm_status tdmi_features_open_store(const struct tdmi_session *session, const ch
                                     bool is_changed, tdmi_store **store, tdm_error *err)
 {
     const char *text;
-    tdm_json_writer *writer = tdm_json_writer_new(0);
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     write_key(session, precision, is_changed, writer);
-    tdm_status status = tdm_json_finish(writer, &text, NULL, err);
-    if (status == TDM_OK)
-        status = tdmi_store_open(&(struct tdmi_store_options){.key = text,
-                                                              .width = session->cache.width,
-                                                              .drops_damaged = true},
-                                 store, err);
-    tdm_json_writer_free(writer);
-    return status;
+    TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
+    return tdmi_store_open(&(struct tdmi_store_options){.key = text,
+                                                        .width = session->cache.width,
+                                                        .drops_damaged = true},
+                           store, err);
 }
 
 struct tdmi_store_row tdmi_features_row(const struct tdmi_train_data *data, int64_t item,

@@ -2,25 +2,17 @@
  * Lists the feature rows to compute: of validation and test, of an epoch, and some to check, in an
  * order in which neighbouring images are read together.
  */
-#include "base/memory.h"
+#include "base/scope.h"
 #include "base/hash/rng.h"
 #include "train/session/session.h"
 
 #include <stdlib.h>
 
-enum { most_checked = 32, first_entries = 1024 };
+enum { most_checked = 32 };
 
 static tdm_status list(struct tdmi_missing_rows *it, struct tdmi_missing_row entry, tdm_error *err)
 {
-    if (it->n == it->capacity) {
-        const int64_t capacity = it->capacity == 0 ? first_entries : 2 * it->capacity;
-        struct tdmi_missing_row *grown = tdmi_realloc(it->entries, (size_t)capacity, sizeof *grown);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %lld rows: out of memory",
-                            (long long)capacity);
-        it->entries = grown;
-        it->capacity = capacity;
-    }
+    TDMI_TRY(TDMI_MAKE_ROOM(it->entries, it->capacity, it->n, err));
     it->entries[it->n++] = entry;
     return TDM_OK;
 }
@@ -41,28 +33,25 @@ static tdm_status list_missing(struct tdmi_missing_rows *it, struct tdmi_missing
 
 tdm_status tdmi_missing_rows_add_val(struct tdmi_missing_rows *it, tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < session->data.n_evaluated && status == TDM_OK; i++)
-        status = list_missing(
-            it, (struct tdmi_missing_row){.item = session->data.evaluated[i], .is_val = true}, err);
-    return status;
+    const struct tdmi_train_data *data = &it->session->data;
+    for (int64_t i = 0; i < data->n_evaluated; i++)
+        TDMI_TRY(list_missing(
+            it, (struct tdmi_missing_row){.item = data->evaluated[i], .is_val = true}, err));
+    return TDM_OK;
 }
 
 tdm_status tdmi_missing_rows_add_epoch(struct tdmi_missing_rows *it, tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
-    const uint32_t epoch = (uint32_t)session->progress.epoch,
-                   n_views = (uint32_t)session->config.views;
-    tdm_status status = TDM_OK;
-    for (int64_t p = 0; p < session->data.order.n && status == TDM_OK; p++) {
-        const int64_t nth = tdmi_order_at(&session->data.order, epoch, p);
+    const struct tdmi_train_data *data = &it->session->data;
+    const uint32_t epoch = (uint32_t)it->session->progress.epoch,
+                   n_views = (uint32_t)it->session->config.views;
+    for (int64_t p = 0; p < data->order.n; p++) {
         const struct tdmi_missing_row entry = {
-            .item = session->data.split.train[nth],
-            .view = n_views ? tdmi_order_view(&session->data.order, epoch, p, n_views) : 0};
-        status = list_missing(it, entry, err);
+            .item = data->split.train[tdmi_order_at(&data->order, epoch, p)],
+            .view = n_views ? tdmi_order_view(&data->order, epoch, p, n_views) : 0};
+        TDMI_TRY(list_missing(it, entry, err));
     }
-    return status;
+    return TDM_OK;
 }
 
 static bool is_checked(const struct tdmi_session *session, struct tdmi_missing_row entry)
@@ -86,18 +75,16 @@ static tdm_status list_check(struct tdmi_missing_rows *it, struct tdmi_missing_r
 
 tdm_status tdmi_missing_rows_add_checks(struct tdmi_missing_rows *it, tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
-    const tdmi_split *split = &session->data.split;
-    const uint32_t n_views = tdmi_features_views(&session->config);
-    tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < session->data.n_evaluated && status == TDM_OK; i++)
-        status = list_check(
-            it, (struct tdmi_missing_row){.item = session->data.evaluated[i], .is_val = true}, err);
-    for (int64_t i = 0; i < split->n_train; i++)
-        for (uint32_t view = 0; view < n_views && status == TDM_OK; view++)
-            status = list_check(
-                it, (struct tdmi_missing_row){.item = split->train[i], .view = view}, err);
-    return status;
+    const struct tdmi_train_data *data = &it->session->data;
+    const uint32_t n_views = tdmi_features_views(&it->session->config);
+    for (int64_t i = 0; i < data->n_evaluated; i++)
+        TDMI_TRY(list_check(
+            it, (struct tdmi_missing_row){.item = data->evaluated[i], .is_val = true}, err));
+    for (int64_t i = 0; i < data->split.n_train; i++)
+        for (uint32_t view = 0; view < n_views; view++)
+            TDMI_TRY(list_check(
+                it, (struct tdmi_missing_row){.item = data->split.train[i], .view = view}, err));
+    return TDM_OK;
 }
 
 static int by_place(const void *a, const void *b)

@@ -20,10 +20,11 @@ struct room {
 /* Memory for computing rows is left free: views and repairs need it again. */
 static struct room room_now(const struct tdmi_session *session)
 {
-    const struct tdmi_device_table *device = &session->compute.backend->device;
+    const struct tdmi_compute *compute = &session->compute;
+    const struct tdmi_device_table *device = &compute->backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
-    struct room room = {.is_known = device->memory && device->memory(session->compute.device,
-                                                                     &free_bytes, &total_bytes)};
+    struct room room = {.is_known = device->memory &&
+                                    device->memory(compute->device, &free_bytes, &total_bytes)};
     room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - session->cache.extractor_bytes;
     return room;
 }
@@ -113,9 +114,8 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
     return TDM_OK;
 }
 
-void tdmi_features_leave_device(struct tdmi_feature_cache *cache)
+void tdmi_features_leave_device(struct tdmi_feature_cache *features)
 {
-    struct tdmi_feature_cache *features = cache;
     tdmi_feature_table_close(features->val_there);
     tdmi_feature_table_close(features->train_there);
     features->train_there = features->val_there = NULL;

@@ -259,12 +259,17 @@ static tdm_status read_description(const tdm_json_value *root, const char *path,
     return tdmi_lineage_from_json(tdm_json_member(root, "lineage"), arena, &model->lineage, err);
 }
 
-/* n_values floats in the arena, with all tensors of the list in their places. */
-static tdm_status read_values(const tdmi_safetensors *file, const char *prefix,
-                              const struct tdmi_tensor *tensors, int n, int64_t n_values,
-                              tdmi_arena *arena, float **values, tdm_error *err)
+enum part { PARAMS, STATES };
+
+/* The values of all parameters or states, in the arena. */
+static tdm_status read_values(const tdmi_safetensors *file, const char *prefix, enum part part,
+                              struct tdmi_model_file *model, float **values, tdm_error *err)
 {
-    *values = tdmi_arena_alloc(arena, (size_t)n_values + 1, sizeof **values);
+    const tdmi_graph *graph = model->graph;
+    const struct tdmi_tensor *tensors = part == PARAMS ? graph->params : graph->states;
+    const int n = part == PARAMS ? graph->n_params : graph->n_states;
+    const int64_t n_values = part == PARAMS ? graph->param_values : graph->state_values;
+    *values = tdmi_arena_alloc(&model->arena, (size_t)n_values + 1, sizeof **values);
     if (!*values)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n_values);
     for (int i = 0; i < n; i++) {
@@ -277,22 +282,6 @@ static tdm_status read_values(const tdmi_safetensors *file, const char *prefix,
         memcpy(*values + tensors[i].offset, data, sizeof(float) * (size_t)tensors[i].n);
     }
     return TDM_OK;
-}
-
-static tdm_status read_params(const tdmi_safetensors *file, const char *prefix,
-                              struct tdmi_model_file *model, float **values, tdm_error *err)
-{
-    const tdmi_graph *graph = model->graph;
-    return read_values(file, prefix, graph->params, graph->n_params, graph->param_values,
-                       &model->arena, values, err);
-}
-
-static tdm_status read_states(const tdmi_safetensors *file, const char *prefix,
-                              struct tdmi_model_file *model, float **values, tdm_error *err)
-{
-    const tdmi_graph *graph = model->graph;
-    return read_values(file, prefix, graph->states, graph->n_states, graph->state_values,
-                       &model->arena, values, err);
 }
 
 /* A tensor of one dimension and any length, copied. */
@@ -322,15 +311,15 @@ static tdm_status read_training(const tdmi_safetensors *file, struct tdmi_model_
         char prefix[128];
         slot_prefix(prefix, sizeof prefix, optimizer->name, optimizer->slot_names[i]);
         model->slot_names[i] = optimizer->slot_names[i];
-        TDM_TRY(read_params(file, prefix, model, &model->slots[i], err), err,
+        TDM_TRY(read_values(file, prefix, PARAMS, model, &model->slots[i], err), err,
                 "reading the optimizer's state");
     }
     model->n_slots = optimizer->n_slots;
     if (!model->is_averaged)
         return TDM_OK;
-    TDM_TRY(read_params(file, raw_prefix, model, &model->raw_params, err), err,
+    TDM_TRY(read_values(file, raw_prefix, PARAMS, model, &model->raw_params, err), err,
             "reading the weights beside their averages");
-    return TDM_WRAP(err, read_states(file, raw_prefix, model, &model->raw_states, err),
+    return TDM_WRAP(err, read_values(file, raw_prefix, STATES, model, &model->raw_states, err),
                     "reading the running statistics beside their averages");
 }
 
@@ -358,8 +347,9 @@ static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_f
     const int64_t pixels_shape[] = {input.h, input.w, input.c};
     const int64_t logits_shape[] = {model->n_classes};
     void *pixels, *logits;
-    TDM_TRY(read_params(file, "", model, &model->params, err), err, "reading weights");
-    TDM_TRY(read_states(file, "", model, &model->states, err), err, "reading running statistics");
+    TDM_TRY(read_values(file, "", PARAMS, model, &model->params, err), err, "reading weights");
+    TDM_TRY(read_values(file, "", STATES, model, &model->states, err), err,
+            "reading running statistics");
     TDM_TRY(
         read_hashes(file, "split.train", arena, &model->train_hashes, &model->n_train_hashes, err),
         err, "the images it was trained on");

@@ -67,12 +67,13 @@ void tdmi_mixer_close(tdmi_mixer *mixer)
 }
 
 /* Draws the partner of each image, and sets the mixed labels. */
-static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
+static void pair(tdmi_mixer *mixer, const struct tdmi_mixing *mixing, const int64_t *items,
+                 struct tdmi_shard *shard)
 {
     for (int i = 0; i < shard->n; i++)
         mixer->keys[i] = (struct tdmi_augment_key){
-            .seed = work->mixing->seed, .epoch = work->mixing->epoch, .sample = work->items[i]};
-    tdmi_augment_pair(work->mixing->augment, mixer->keys, shard->labels, shard->n, mixer->shape,
+            .seed = mixing->seed, .epoch = mixing->epoch, .sample = items[i]};
+    tdmi_augment_pair(mixing->augment, mixer->keys, shard->labels, shard->n, mixer->shape,
                       mixer->mixes);
     for (int i = 0; i < shard->n; i++)
         mixer->labels[i] = (struct tdmi_mixed_label){shard->labels[mixer->mixes[i].partner],
@@ -95,26 +96,28 @@ static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
 }
 
 /* Writes the changes that the device applies. */
-static void list_changes(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
-                         struct tdmi_shard *shard)
+static void list_changes(tdmi_mixer *mixer, bool is_mixed, const struct tdmi_augment *rest,
+                         const struct tdmi_augment_key *keys, struct tdmi_shard *shard)
 {
     const struct tdmi_change_table *table = mixer->plan->backend->changes;
     for (int i = 0; i < shard->n; i++) {
         struct tdmi_augment_change change = {.is_flipped = false};
-        if (work->rest)
-            tdmi_augment_draw(work->rest, work->keys[i], mixer->shape, &change);
+        if (rest)
+            tdmi_augment_draw(rest, keys[i], mixer->shape, &change);
         table->put(mixer->changes + (size_t)i * table->bytes, &change,
-                   work->mixing ? &mixer->mixes[i] : NULL, i);
+                   is_mixed ? &mixer->mixes[i] : NULL, i);
     }
     shard->changes = mixer->changes;
 }
 
-void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
+void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixing *mixing, const int64_t *items,
+                    const struct tdmi_augment *rest, const struct tdmi_augment_key *keys,
+                    struct tdmi_shard *shard)
 {
-    if (work->mixing)
-        pair(mixer, work, shard);
-    if (mixer->changes && (work->mixing || work->rest))
-        list_changes(mixer, work, shard);
-    else if (work->mixing)
+    if (mixing)
+        pair(mixer, mixing, items, shard);
+    if (mixer->changes && (mixing || rest))
+        list_changes(mixer, mixing != NULL, rest, keys, shard);
+    else if (mixing)
         mix(mixer, shard);
 }

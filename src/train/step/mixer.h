@@ -23,13 +23,9 @@ int64_t tdmi_mixer_bytes(const tdmi_plan *plan);
 tdm_status tdmi_mixer_open(const tdmi_plan *plan, tdmi_mixer **mixer, tdm_error *err) TDM_MUST_USE;
 void tdmi_mixer_close(tdmi_mixer *mixer);
 
-struct tdmi_mixer_work {
-    const struct tdmi_mixing *mixing;    /* NULL: nothing is mixed */
-    const int64_t *items;                /* keys of the draws for mixing */
-    const struct tdmi_augment *rest;     /* changes that are left to the device; NULL: none */
-    const struct tdmi_augment_key *keys; /* keys of their draws */
-};
 /* Sets pixels, mixed and changes of the shard where something is done; they are lent until the next
- * call. */
-void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
+ * call. mixing NULL: nothing is mixed; items are the keys of its draws. rest: changes that are left
+ * to the device, with the keys of their draws; NULL: none. */
+void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixing *mixing, const int64_t *items,
+                    const struct tdmi_augment *rest, const struct tdmi_augment_key *keys,
                     struct tdmi_shard *shard);

@@ -239,6 +239,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->has_rest =
         batch->keys && mixing && tdmi_augment_divide(mixing->augment, &first, &step->rest);
     step->is_kept = batch->rows != NULL;
+    step->is_on_device = batch->is_on_device;
     step->batch = batch->pixels;
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
@@ -262,6 +263,7 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     }
     struct tdmi_shard shard = {.n = n,
                                .pixels = step->pixels + first,
+                               .is_on_device = step->is_on_device,
                                .rows = step->is_kept ? step->rows + first : NULL,
                                .labels = step->labels + first,
                                .judgements = step->judgements + first,
@@ -270,15 +272,13 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
                                .draws = {&step->draws, step->items + first}};
     if (!step->is_kept && step->prefetched && step->prefetched == shard_at(step, step->batch, s))
         shard.prefetched = step->prefetched;
-    const struct tdmi_mixer_work work = {.mixing = step->mixing.augment ? &step->mixing : NULL,
-                                         .items = step->items + first,
-                                         .rest = step->has_rest ? &step->rest : NULL,
-                                         .keys = step->keys + first};
     if (step->mixers)
-        tdmi_mixer_run(step->mixers[executor], &work, &shard);
+        tdmi_mixer_run(step->mixers[executor], step->mixing.augment ? &step->mixing : NULL,
+                       step->items + first, step->has_rest ? &step->rest : NULL, step->keys + first,
+                       &shard);
     tdmi_executor_begin(step->executors[executor], &shard, step->exchange ? step->n_images : 0);
     /* Prefetch the next shard while this one is computed; a failure shows in the wait for it. */
-    if (!step->is_kept)
+    if (!step->is_kept && !step->is_on_device)
         (void)prefetch_shard(step, step->batch, step->n, s + 1, NULL);
     return n;
 }
@@ -302,19 +302,15 @@ static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
     return step->plan->backend->stream.wait(tdmi_executor_stream(step->executors[executor]), err);
 }
 
-static tdm_status run_whole(tdmi_step *step, int index, int executor, tdm_error *err)
+static tdm_status run_whole(void *self, int index, int worker, tdm_error *err)
 {
+    tdmi_step *step = self;
     const int s = tdmi_sums_take(step->sums, index);
-    forward(step, executor, s);
+    forward(step, worker, s);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, executor, s, segment);
+        backward(step, worker, s, segment);
     tdmi_sums_give(step->sums, s);
-    return wait_for(step, executor, err);
-}
-
-static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
-{
-    return run_whole(self, index, worker, err);
+    return wait_for(step, worker, err);
 }
 
 /* On a device: with the only executor. */
@@ -449,7 +445,7 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
                 err, "beginning a step");
         step->has_packed = true;
         TDM_TRY(step->plan->backend->device.is_host
-                    ? tdmi_pool_run(step->pool, step->n_early, early_task, step, err)
+                    ? tdmi_pool_run(step->pool, step->n_early, run_whole, step, err)
                     : early_shards(step, err),
                 err, "running shards");
     }

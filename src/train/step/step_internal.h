@@ -38,6 +38,7 @@ struct tdmi_step {
     bool has_rest;             /* some changes are left to the device */
     struct tdmi_augment rest;
     bool is_kept;         /* the batch names feature rows by number */
+    bool is_on_device;    /* its images lie on the device */
     const uint8_t *batch; /* its images, side by side */
     int n;
     struct tdmi_draw_key draws;

@@ -136,10 +136,9 @@ void tdm_trainer_close(tdm_trainer *trainer)
     tdmi_step_close(trainer->step);
     tdmi_plan_free(trainer->training);
     tdmi_plan_free(trainer->inference);
-    float *values[TDMI_OPTIMIZER_SLOTS + 2] = {trainer->params, trainer->states};
-    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
-        values[i + 2] = trainer->slots[i];
-    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS + 2; i++)
+    float *const values[] = {trainer->params, trainer->states, trainer->slots[0],
+                             trainer->slots[1]};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i])
             trainer->backend->memory.free(trainer->device, values[i]);
     tdmi_pool_free(trainer->pool);

@@ -61,6 +61,7 @@ struct tdmi_update {
     float scale;   /* of running statistics */
     float average; /* weight of the new values in averages */
     enum pass pass;
+    int n_tasks;
 };
 
 static int64_t count_pieces(int64_t values)
@@ -197,15 +198,6 @@ static void blend_piece(const tdmi_update *update, const struct piece *piece)
                      update->average);
 }
 
-static void step_piece(const tdmi_update *update, const struct piece *piece,
-                       const struct tdmi_update_call *call)
-{
-    tdmi_optimizer_step(update->optimizer, update->backend, update->stream, call);
-    if (update->mean_params)
-        update->backend->update->blend(update->stream, update->mean_params + piece->offset,
-                                       call->params, piece->n, 1.0f, update->average);
-}
-
 static void run_piece(tdmi_update *update, int index)
 {
     const struct piece *piece = &update->pieces[index];
@@ -228,44 +220,38 @@ static void run_piece(tdmi_update *update, int index)
         update->optimizer->measure(update->backend, update->stream, &call, update->squares[index]);
         break;
     case STEP:
-        step_piece(update, piece, &call);
+        tdmi_optimizer_step(update->optimizer, update->backend, update->stream, &call);
+        if (update->mean_params)
+            update->backend->update->blend(update->stream, update->mean_params + piece->offset,
+                                           call.params, piece->n, 1.0f, update->average);
         break;
     }
 }
 
-static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
+static int pieces_of(const tdmi_update *update, enum pass pass)
 {
-    (void)worker;
-    (void)err;
-    run_piece(self, index);
-    return TDM_OK;
+    return pass == STEP ? update->n_pieces : update->n_param_pieces;
 }
 
-static int pieces_of(const tdmi_update *update)
-{
-    return update->pass == STEP ? update->n_pieces : update->n_param_pieces;
-}
-
-static tdm_status all_pieces(void *self, int index, int worker, tdm_error *err)
+/* Task `index` runs pieces index, index + n_tasks, … */
+static tdm_status run_pieces(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_update *update = self;
     (void)worker;
     (void)err;
-    for (int i = index; i < pieces_of(update); i++)
+    for (int i = index; i < pieces_of(update, update->pass); i += update->n_tasks)
         run_piece(update, i);
     return TDM_OK;
 }
 
 static tdm_status run_pass(tdmi_update *update, enum pass pass, tdm_error *err)
 {
+    const bool is_small = update->graph->param_values + update->graph->state_values <= few_values;
     update->pass = pass;
-    if (update->graph->param_values + update->graph->state_values <= few_values ||
-        !update->backend->device.is_host) /* one thread queues */
-        TDM_TRY(tdmi_pool_run(update->pool, 1, all_pieces, update, err), err,
-                "updating parameters");
-    else
-        TDM_TRY(tdmi_pool_run(update->pool, pieces_of(update), piece_task, update, err), err,
-                "updating parameters");
+    /* One thread queues on a device. */
+    update->n_tasks = is_small || !update->backend->device.is_host ? 1 : pieces_of(update, pass);
+    TDM_TRY(tdmi_pool_run(update->pool, update->n_tasks, run_pieces, update, err), err,
+            "updating parameters");
     return update->backend->stream.wait(update->stream, err);
 }
 

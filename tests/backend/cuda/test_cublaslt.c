@@ -2,31 +2,11 @@
  * Products by the stand-in for cuBLASLt (fake_cublaslt.c): every layout, in every type, against
  * sums in double; which algorithm is chosen, and what files keep of it. The op dense: test_ops.c.
  */
-#include "backend/cuda/fakes/fake_cublaslt.h"
-#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/libraries.h"
 
 #include "base/file/file.h"
-#include "base/folder.h"
-
-static struct fake_cublaslt *fake;
-
-/* home NULL: without a library. */
-static tdmi_device *open_gpu(const struct folder *home)
-{
-    tdmi_device *device;
-    tdmi_shim_libraries(home ? "/nowhere/libcudnn.so.9" : NULL, home ? FAKE_CUBLASLT : NULL,
-                        home ? home->path : NULL);
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    return device;
-}
-
-static void close_gpu(tdmi_device *device)
-{
-    tdmi_backend_shim.device.close(device);
-    assert_int_equal(fake->alive, 0);
-}
 
 /* The algorithm that it runs on; -1: there is none. */
 static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *it)
@@ -45,10 +25,10 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     blocks[4] = tdmi_alloc_aligned(tdmi_cuda_workspace_room(plan->workspace_bytes));
     const struct tdmi_cublaslt_call call = {
         .a = a, .b = b, .bias = it->has_bias ? bias : NULL, .d = d, .workspace = blocks[4]};
-    memcpy(before, fake->runs, sizeof before);
+    memcpy(before, products->runs, sizeof before);
     assert_int_equal(tdmi_cuda_product_run(&stream, plan, &call), 0);
     for (int i = 0; i < FAKE_ALGORITHMS; i++)
-        algorithm = fake->runs[i] > before[i] ? i : algorithm;
+        algorithm = products->runs[i] > before[i] ? i : algorithm;
     for (int64_t i = 0; i < rows * columns; i++) {
         const int64_t row = i / columns, column = i % columns;
         double sum = it->has_bias ? value_at(bias, it->result, column) : 0.0;
@@ -69,14 +49,14 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
 static int make_slow(void **state)
 {
     (void)state;
-    fake->slow_ns = 5000000;
+    products->slow_ns = 5000000;
     return 0;
 }
 
 TEST(products_of_every_type_and_layout_are_right)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
-    tdmi_device *device = open_gpu(&home);
+    tdmi_device *device = open_gpu_with("/nowhere/libcudnn.so.9", &home);
     for (int t = 0; t < n_float_types; t++)
         for (int way = 0; way < 32; way++) {
             const struct tdmi_cublaslt_product it = {
@@ -102,48 +82,48 @@ static const struct tdmi_cublaslt_product plain = {
 TEST_WITH(the_fastest_working_algorithm_is_chosen, make_slow, NULL)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
-    tdmi_device *device = open_gpu(&home);
+    tdmi_device *device = open_gpu_with("/nowhere/libcudnn.so.9", &home);
     struct tdmi_cublaslt_product it = plain;
-    memset(fake->runs, 0, sizeof fake->runs);
+    memset(products->runs, 0, sizeof products->runs);
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
-    assert_int_equal(fake->runs[FAKE_CANNOT] + fake->runs[FAKE_WIDE], 0);
-    assert_int_equal(fake->runs[FAKE_BREAKS], 1);
-    assert_true(fake->runs[FAKE_SLOWLY] > 1);
+    assert_int_equal(products->runs[FAKE_CANNOT] + products->runs[FAKE_WIDE], 0);
+    assert_int_equal(products->runs[FAKE_BREAKS], 1);
+    assert_true(products->runs[FAKE_SLOWLY] > 1);
     it.allows_tf32 = true; /* another problem */
-    const int guesses = fake->guesses;
+    const int guesses = products->guesses;
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
-    assert_int_equal(fake->guesses, guesses + 1);
-    assert_int_equal(fake->reductions, 2); /* a step of its own */
+    assert_int_equal(products->guesses, guesses + 1);
+    assert_int_equal(products->reductions, 2); /* a step of its own */
     it.may_vary = true;
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
-    assert_int_equal(fake->guesses, guesses + 2);
-    assert_int_equal(fake->reductions, 3);
+    assert_int_equal(products->guesses, guesses + 2);
+    assert_int_equal(products->reductions, 3);
     it.act = TDMI_ACT_RELU;
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
-    assert_int_equal(fake->guesses, guesses + 3);
+    assert_int_equal(products->guesses, guesses + 3);
     it.act = TDMI_ACT_NONE;
     it.rows++;
-    fake->guesses_nothing = 1;
+    products->guesses_nothing = 1;
     assert_int_equal(run_product(device, &it), -1);
-    fake->guesses_nothing = 0;
+    products->guesses_nothing = 0;
     assert_int_equal(run_product(device, &it), -1); /* asked once */
     close_gpu(device);
-    fake->handle_code = 1;
-    device = open_gpu(&home);
+    products->handle_code = 1;
+    device = open_gpu_with("/nowhere/libcudnn.so.9", &home);
     assert_null(tdmi_cuda_product_plan(device, &plain));
     close_gpu(device);
-    fake->handle_code = 0;
+    products->handle_code = 0;
 }
 
 static int guesses_for(const struct folder *home, const char *kept)
 {
-    tdmi_device *device = open_gpu(home);
-    const int before = fake->guesses;
+    tdmi_device *device = open_gpu_with("/nowhere/libcudnn.so.9", home);
+    const int before = products->guesses;
     if (kept)
         tdmi_cuda_libraries_keep(device->libraries, kept);
     assert_int_equal(run_product(device, &plain), FAKE_QUICKLY);
     close_gpu(device);
-    return fake->guesses - before;
+    return products->guesses - before;
 }
 
 static void spoil(const char *path, long at, const char *with)
@@ -186,11 +166,4 @@ TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
     tdmi_arena_release(&arena);
 }
 
-static int open_library(void **state)
-{
-    (void)state;
-    fake = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
-    return fake ? 0 : -1;
-}
-
-TEST_MAIN(open_library, NULL)
+TEST_MAIN(open_fakes, NULL)

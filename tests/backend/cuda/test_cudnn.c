@@ -2,23 +2,11 @@
  * Convolutions by the stand-in for cuDNN (fake_cudnn.c): opening it, which engine is chosen, and
  * what files keep of it. Results of its graphs: test_ops.c.
  */
-#include "backend/cuda/fakes/fake_cudnn.h"
-#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/library.h"
 #include "base/file/file.h"
-
-#include "backend/cuda/fakes/fake_gpu.h"
-
-static struct fake_cudnn *fake;
-
-static void close_gpu(tdmi_device *device)
-{
-    tdmi_backend_shim.device.close(device);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->handles, 0);
-}
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -28,17 +16,14 @@ static void refused(const char *file, const char *sentence)
     tdm_error err = {0};
     assert_int_equal(tdmi_cudnn_open(file, NULL, &cudnn, &err), TDM_E_ABSENT);
     assert_null(cudnn);
-    for (int i = 0; i < err.n_frames; i++)
-        if (strstr(tdm_error_sentence(&err, i), sentence))
-            return;
-    fail_msg("'%s' is nowhere in what was said of %s", sentence, file);
+    assert_says(&err, sentence);
 }
 
 /* For tests that want one to be the slower. */
 static int make_slow(void **state)
 {
     (void)state;
-    fake->slow_ns = 5000000;
+    convs->slow_ns = 5000000;
     return 0;
 }
 
@@ -46,15 +31,15 @@ TEST(a_missing_or_old_library_is_refused_with_a_reason)
 {
     refused("/nowhere/libcudnn.so.9", "opening cuDNN: ");
     refused("libm.so.6", "it lacks the function cudnnGetVersion");
-    fake->version = 8907;
+    convs->version = 8907;
     refused(FAKE_CUDNN, "found version 8.9, and 9.8 or newer is needed");
-    fake->version = 90501;
+    convs->version = 90501;
     refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is needed");
-    fake->version = 91900;
-    fake->handle_code = 1001;
+    convs->version = 91900;
+    convs->handle_code = 1001;
     refused(FAKE_CUDNN, "cuDNN 9.19 says 1001, no GPU for you");
-    fake->handle_code = 0;
-    assert_int_equal(fake->alive + fake->handles, 0);
+    convs->handle_code = 0;
+    assert_int_equal(convs->alive + convs->handles, 0);
 }
 
 struct places {
@@ -142,14 +127,14 @@ static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
     int before[FAKE_ENGINES], engine = -1;
     if (!plan)
         return -1;
-    memcpy(before, fake->runs, sizeof before);
+    memcpy(before, convs->runs, sizeof before);
     for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
         assert_non_null(tensors[i] = tdmi_alloc_aligned(1 << 14));
     void *workspace = tdmi_alloc_aligned(tdmi_cuda_workspace_room(plan->workspace_bytes));
     assert_non_null(workspace);
     assert_int_equal(tdmi_cuda_conv_run(&stream, plan, tensors, workspace), 0);
     for (int i = 0; i < FAKE_ENGINES; i++)
-        engine = fake->runs[i] > before[i] ? i : engine;
+        engine = convs->runs[i] > before[i] ? i : engine;
     for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
         tdmi_free(tensors[i]);
     tdmi_free(workspace);
@@ -161,30 +146,30 @@ TEST_WITH(the_fastest_engine_of_the_right_kind_is_chosen, make_slow, NULL)
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cudnn_conv it = shapes[0];
-    memset(fake->runs, 0, sizeof fake->runs);
+    memset(convs->runs, 0, sizeof convs->runs);
     assert_int_equal(engine_of(device, &it), FAKE_RIGHT);
-    assert_int_equal(fake->runs[FAKE_UNORDERED] + fake->runs[FAKE_HUNGRY] + fake->runs[FAKE_CORE],
-                     0);
-    assert_int_equal(fake->runs[FAKE_FAILS], 1);
-    assert_true(fake->runs[FAKE_SLOW] > 1);
+    assert_int_equal(
+        convs->runs[FAKE_UNORDERED] + convs->runs[FAKE_HUNGRY] + convs->runs[FAKE_CORE], 0);
+    assert_int_equal(convs->runs[FAKE_FAILS], 1);
+    assert_true(convs->runs[FAKE_SLOW] > 1);
     it.type = TDMI_DTYPE_BF16; /* its products are exact in a tensor core, those of f32 are not */
     (void)engine_of(device, &it);
-    assert_true(fake->runs[FAKE_CORE] > 0);
+    assert_true(convs->runs[FAKE_CORE] > 0);
     it.type = TDMI_DTYPE_F32;
     it.may_vary = true; /* another problem, so that nobody else is given its answer */
     (void)engine_of(device, &it);
-    assert_true(fake->runs[FAKE_UNORDERED] > 1);
+    assert_true(convs->runs[FAKE_UNORDERED] > 1);
     it.may_vary = false;
     assert_int_equal(engine_of(device, &it), FAKE_RIGHT);
     it.n++;
-    fake->guesses_nothing = 1;
+    convs->guesses_nothing = 1;
     assert_int_equal(engine_of(device, &it), FAKE_FALLS_BACK);
     it.n++;
     it.act = TDMI_ACT_RELU;
-    fake->takes_no_pointwise = 1;
+    convs->takes_no_pointwise = 1;
     assert_int_equal(engine_of(device, &it), -1);
     assert_int_equal(engine_of(device, &it), -1);
-    fake->guesses_nothing = fake->takes_no_pointwise = 0;
+    convs->guesses_nothing = convs->takes_no_pointwise = 0;
     close_gpu(device);
 }
 
@@ -211,13 +196,13 @@ TEST(the_error_without_an_engine_names_the_request)
 static int guesses_for(const struct folder *home, const char *kept, int *engine)
 {
     tdmi_device *device = open_gpu(home, NULL);
-    const int before = fake->guesses;
+    const int before = convs->guesses;
     if (kept)
         tdmi_cuda_libraries_keep(device->libraries, kept);
     *engine = engine_of(device, &shapes[0]);
     assert_int_equal(engine_of(device, &shapes[0]), *engine);
     close_gpu(device);
-    return fake->guesses - before;
+    return convs->guesses - before;
 }
 
 /* The file of the only choice in a folder. */
@@ -262,9 +247,9 @@ TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
     }
     assert_int_equal(truncate(path, 0), 0);
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
-    fake->version = 92000; /* another cuDNN has a folder of its own */
+    convs->version = 92000; /* another cuDNN has a folder of its own */
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
-    fake->version = 91900;
+    convs->version = 91900;
 }
 
 TEST_WITH(a_resumed_run_uses_its_first_choices, make_slow, NULL)
@@ -272,10 +257,10 @@ TEST_WITH(a_resumed_run_uses_its_first_choices, make_slow, NULL)
     TDMI_AT_END(folder_remove)
     struct folder home = folder_new(), other = folder_new(), run = folder_new();
     int engine;
-    fake->guesses_nothing = 1; /* a first run that had another engine */
+    convs->guesses_nothing = 1; /* a first run that had another engine */
     assert_int_equal(guesses_for(&other, folder_path(&run, "kernels"), &engine), 2);
     assert_int_equal(engine, FAKE_FALLS_BACK);
-    fake->guesses_nothing = 0;
+    convs->guesses_nothing = 0;
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
     assert_int_equal(engine, FAKE_RIGHT);
     assert_int_equal(guesses_for(&home, folder_path(&run, "kernels"), &engine), 0);
@@ -306,11 +291,4 @@ TEST(a_gpu_without_the_library_reports_it)
     close_gpu(device);
 }
 
-static int open_library(void **state)
-{
-    (void)state;
-    fake = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
-    return fake ? 0 : -1;
-}
-
-TEST_MAIN(open_library, NULL)
+TEST_MAIN(open_fakes, NULL)

@@ -101,8 +101,7 @@ static int set_up(void **state)
     add_jpeg(f, "wide.jpg", 10 * side, side, 90, 1);
     add_jpeg(f, "tall.jpg", side, 30 * side, 90, 1);
     tdm_error err = {0};
-    if (tdmi_source_open(f->tree.root, NULL, &f->source, &err) != TDM_OK)
-        fail_msg("%s", tdm_error_sentence(&err, 0));
+    assert_ok(tdmi_source_open(f->tree.root, NULL, &f->source, &err), &err);
     void *library = dlopen(FAKE_NVJPEG, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
     f->fake = dlsym(library, "fake_nvjpeg");
@@ -126,9 +125,8 @@ static void open_decoder(struct fixture *f)
 {
     tdm_error err = {0};
     assert_int_equal(tdmi_backend_shim.device.open(0, &f->device, &err), TDM_OK);
-    if (tdmi_backend_shim.pictures->open(&tdmi_backend_shim, f->device, &f->decoder, &err) !=
-        TDM_OK)
-        fail_msg("%s", tdm_error_sentence(&err, 0));
+    assert_ok(tdmi_backend_shim.pictures->open(&tdmi_backend_shim, f->device, &f->decoder, &err),
+              &err);
 }
 
 static void close_decoder(struct fixture *f)
@@ -164,13 +162,11 @@ static struct handed hand_out(const struct tdmi_loader_options *options)
     const struct tdmi_batch *batch;
     const size_t bytes = (size_t)options->preprocess.width * (size_t)options->preprocess.height *
                          (size_t)options->preprocess.channels;
-    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", tdm_error_sentence(&err, 0));
+    assert_ok(tdmi_loader_open(options, &loader, &err), &err);
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
         assert_int_equal(tdmi_loader_seek(loader, epoch, 0, &err), TDM_OK);
         for (;;) {
-            if (tdmi_loader_next(loader, &batch, &err) != TDM_OK)
-                fail_msg("%s", tdm_error_sentence(&err, 0));
+            assert_ok(tdmi_loader_next(loader, &batch, &err), &err);
             if (!batch)
                 break;
             tdmi_text_add(&it.values, batch->values, bytes * (size_t)batch->n);
@@ -348,8 +344,7 @@ static void is_absent(struct fixture *f, const char *words)
         tdmi_backend_shim.pictures->open(&tdmi_backend_shim, f->device, &f->decoder, &err),
         TDM_E_ABSENT);
     assert_null(f->decoder);
-    if (!strstr(tdm_error_sentence(&err, 0), words))
-        fail_msg("\"%s\" does not say \"%s\"", tdm_error_sentence(&err, 0), words);
+    assert_says(&err, words);
     tdmi_backend_shim.device.close(f->device);
 }
 

@@ -165,7 +165,7 @@ TEST(augmenting_on_the_gpu_trains_to_the_same_bits)
             compare_at(&ways[k], (enum fake_pace)pace);
 }
 
-/* ---- what judges --------------------------------------------------------------------------- */
+/* ---- evaluation ---------------------------------------------------------------------------- */
 
 static void evaluate_epoch(struct training *it, tdmi_feed *feed, bool is_fed,
                            struct tdmi_judgement *judgements, float *probabilities)

@@ -1,9 +1,8 @@
 /* How grids of threads cover tensors: every pixel and channel once, no block without work, and
  * nothing that no GPU can launch, for odd and for huge shapes; and which shapes kernels take. */
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels/conv/columns.h"
 #include "backend/cuda/kernels/conv/depthwise.h"
-#include "backend/cuda/kernels/conv/tiles.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/shim/shim_backend.h"
 #include "unit.h"
 

@@ -453,7 +453,7 @@ TEST_WITH(batch_auto_counts_the_memory_of_the_head, set_up, tear_down)
     }
 }
 
-/* ---- going on, and thawing ------------------------------------------------------------------ */
+/* ---- resuming, and unfreezing ---------------------------------------------------------------- */
 
 static void stop_at_step_13(void *self, const tdm_event *event)
 {
@@ -509,7 +509,7 @@ TEST_WITH(unfreezing_frees_the_memory_of_features, set_up, tear_down)
         seen.n_live_then = -1;
         train_heard(&options, "stay on the GPU", true);
         assert_int_equal(seen.n_made, 2);
-        assert_int_equal(seen.n_live_then, 0); /* asked when layers thawed */
+        assert_int_equal(seen.n_live_then, 0); /* at the unfreeze point */
         assert_int_equal(recorded(tree, name, "kept_rows_bytes"), seen.tables[0] + seen.tables[1]);
         same_runs(tree, "copied", name);
     }

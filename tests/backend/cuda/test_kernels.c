@@ -1,12 +1,12 @@
 /* Kernels that are no op, each against the host's own result, and tensors of huge sizes. */
 #include "backend/cuda/values.h"
+#include "unit.h"
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define X(name) cmocka_unit_test(case_##name),
-        KERNEL_CASES(X)
-#undef X
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+#define X(kernel)                    \
+    TEST(kernel##_is_as_on_the_host) \
+    {                                \
+        case_##kernel(state);        \
+    }
+KERNEL_CASES(X)
+
+TEST_MAIN(NULL, NULL)

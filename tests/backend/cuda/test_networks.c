@@ -32,8 +32,8 @@ static void expect_close(const char *name, const struct training *got,
     const tdmi_graph *graph = got->of->graph;
     const int64_t tail = tdmi_graph_tail_at(graph);
     const double of_all = length_of(wanted->sums, NULL, graph->param_values);
-    /* What the first step left apart grows, so of the second only what it says of the batch counts.
-     */
+    /* Differences after the first step grow, so only the losses and counts of the second are
+     * compared. */
     for (int t = step == 0 ? 0 : graph->n_params; t <= graph->n_params; t++) {
         const bool is_tail = t == graph->n_params;
         const int64_t first = is_tail ? tail : graph->params[t].offset;

@@ -2,16 +2,9 @@
  * 1x1 convolutions by cuBLASLt or cuDNN (their stand-ins): the faster one computes, a run keeps the
  * choice, and both are timed in the same memory. Their results: test_ops.c.
  */
-#include "backend/cuda/fakes/fake_cublaslt.h"
-#include "backend/cuda/fakes/fake_cudnn.h"
-#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/plans.h"
-
-#include "backend/cuda/fakes/fake_gpu.h"
-
-static struct fake_cudnn *convs;
-static struct fake_cublaslt *products;
 
 enum { most = 3, in = 8, out = 6, side = 5, pixels = side * side };
 
@@ -28,12 +21,6 @@ static struct tdmi_op_desc desc_of(tdmi_device *device, enum tdmi_dtype type)
         .storage = type,
         .device = device,
     };
-}
-
-static void close_gpu(tdmi_device *device)
-{
-    tdmi_backend_shim.device.close(device);
-    assert_int_equal(convs->alive + convs->handles + products->alive, 0);
 }
 
 /* Make one library slower by more than a busy machine would. */
@@ -239,9 +226,7 @@ TEST(only_products_are_offered_to_cublaslt)
 TEST(without_cudnn_products_are_computed_by_cublaslt)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
-    tdmi_device *device;
-    tdmi_shim_libraries("/nowhere/libcudnn.so.9", FAKE_CUBLASLT, home.path);
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    tdmi_device *device = open_gpu_with("/nowhere/libcudnn.so.9", &home);
     const struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
     const struct tdmi_cuda_plans plans = tdmi_cuda_plans_choose(&desc);
     assert_int_equal(n_products(&plans), 3);
@@ -307,12 +292,4 @@ TEST(workspace_is_planned_and_limited)
     convs->right_bytes = 1000;
 }
 
-static int open_library(void **state)
-{
-    (void)state;
-    convs = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
-    products = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
-    return convs && products ? 0 : -1;
-}
-
-TEST_MAIN(open_library, NULL)
+TEST_MAIN(open_fakes, NULL)

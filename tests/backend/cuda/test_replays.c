@@ -27,7 +27,7 @@ static tdmi_graph *graph_that_unfreezes(int *freeze_point)
     x = tdmi_add_dropout(graph, "dropout", x, 0.2, 1);
     *freeze_point = tdmi_add_dense(graph, "dense", x, classes);
     tdmi_add_softmax(graph, *freeze_point);
-    assert_int_equal(tdmi_graph_finish(graph, "thaws", NULL), TDM_OK);
+    assert_int_equal(tdmi_graph_finish(graph, "unfreezes", NULL), TDM_OK);
     return graph;
 }
 
@@ -97,8 +97,8 @@ static void run_phase(struct training *plain, struct training *recorded, int fro
     assert_int_equal(tdmi_step_replays(recorded->step), 5);
 }
 
-/* Frozen weights are packed once, and read by a recording; thawed ones move, and are packed in each
- * replay of another. */
+/* Frozen weights are packed once, and read by a recording; unfrozen ones change, and are packed in
+ * each replay of another. */
 static void compare_unfreezing(const struct bench *of, int freeze_point, struct way way)
 {
     const struct tdmi_backend plain_shim = plain_backend();

@@ -6,16 +6,11 @@
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/shim/shim_run.h"
 #include "train/selftest/checks.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 enum { most_groups = 16 };
+
+static int n_networks = 1;
 
 struct told {
     int n_groups, passed, failed, n_ways, n_depthwise, n_spread;
@@ -67,21 +62,19 @@ static int checks_of(const struct told *told, const char *group)
     return 0;
 }
 
-static void all_checks_pass_in_every_type(void **state)
+TEST(all_checks_pass_in_every_type)
 {
     struct told told = {.n_groups = 0};
     struct tdm_selftest_result result = {.struct_bytes = sizeof result};
     tdmi_device *device;
     tdm_error err = {0};
-    const int *n_networks = *state;
     int n_cases = 0;
     while (tdmi_case_at(n_cases))
         n_cases++;
     tdmi_shim_use((struct tdmi_shim_order){0});
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     const struct tdm_selftest_sink sink = {&told, hear, hear_way};
-    if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, sink, &result, &err) != TDM_OK)
-        fail_msg("%s", tdm_error_sentence(&err, 0));
+    assert_ok(tdmi_selftest_all(&tdmi_backend_shim, device, n_networks, sink, &result, &err), &err);
     assert_int_equal(result.failed, 0);
     assert_int_equal(result.passed, told.passed);
     assert_int_equal(checks_of(&told, "match"), n_cases);
@@ -89,9 +82,9 @@ static void all_checks_pass_in_every_type(void **state)
     assert_int_equal(checks_of(&told, "match, stored as f16"), n_cases);
     assert_int_equal(checks_of(&told, "determinism"), n_cases);
     assert_true(checks_of(&told, "gradient") > 50);
-    assert_int_equal(checks_of(&told, "training on one and three threads"), *n_networks);
-    assert_int_equal(checks_of(&told, "training, stored as bf16"), *n_networks);
-    assert_int_equal(checks_of(&told, "steps recorded and replayed"), *n_networks);
+    assert_int_equal(checks_of(&told, "training on one and three threads"), n_networks);
+    assert_int_equal(checks_of(&told, "training, stored as bf16"), n_networks);
+    assert_int_equal(checks_of(&told, "steps recorded and replayed"), n_networks);
     assert_int_equal(checks_of(&told, "memory"), 1);
     assert_true(told.n_depthwise > 9 && told.n_ways > 2 * told.n_depthwise);
     assert_true(told.n_spread > 0);
@@ -122,14 +115,13 @@ static tdm_status begin_nothing(tdmi_stream *stream, tdm_error *err)
     return TDM_FAIL(err, TDM_E_SYSTEM, "planted: no beginning");
 }
 
-static void a_gpu_that_replays_wrongly_is_caught(void **state)
+TEST(a_gpu_that_replays_wrongly_is_caught)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, twice = tdmi_backend_shim,
                         never = tdmi_backend_shim;
     const struct tdmi_backend *const backends[] = {&nothing, &twice, &never, &tdmi_backend_shim};
     static const char *const details[] = {"different bits", "different bits", " 0 of ", ""};
     tdmi_device *device;
-    (void)state;
     nothing.stream.replay = replay_nothing;
     twice.stream.replay = replay_twice;
     never.stream.capture_begin = begin_nothing;
@@ -168,12 +160,11 @@ static void gather_one_less(tdmi_stream *stream, const void *table, size_t row_b
     tdmi_backend_shim.memory.gather(stream, table, row_bytes, numbers, n - 1, to);
 }
 
-static void a_gpu_that_gathers_wrongly_is_caught(void **state)
+TEST(a_gpu_that_gathers_wrongly_is_caught)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, less = tdmi_backend_shim;
     const struct tdmi_backend *const backends[] = {&nothing, &less, &tdmi_backend_shim};
     tdmi_device *device;
-    (void)state;
     nothing.memory.gather = gather_nothing;
     less.memory.gather = gather_one_less;
     tdmi_shim_use((struct tdmi_shim_order){0});
@@ -189,12 +180,7 @@ static void a_gpu_that_gathers_wrongly_is_caught(void **state)
 
 int main(int n_arguments, char **arguments)
 {
-    int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
-        cmocka_unit_test(a_gpu_that_replays_wrongly_is_caught),
-        cmocka_unit_test(a_gpu_that_gathers_wrongly_is_caught),
-    };
+    n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
     fake_runtime_pace(FAKE_BY_CHANCE);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return _cmocka_run_group_tests(TEST_NAME, unit_tests, unit_n_tests, NULL, NULL);
 }

@@ -89,8 +89,7 @@ static void train(struct world *it, const struct tdmi_backend *backend, struct h
                                                 .clip_norm = how.clip_norm,
                                                 .average = 0.75};
         fill(it->arrays[SUMS], values_of(it->graph, SUMS), 20 + (uint32_t)step);
-        if (tdmi_update_run(update, it->arrays[SUMS], samples, rates, &err) != TDM_OK)
-            fail_msg("%s", tdm_error_sentence(&err, 0));
+        assert_ok(tdmi_update_run(update, it->arrays[SUMS], samples, rates, &err), &err);
     }
     tdmi_update_close(update);
     tdmi_pool_free(pool);

@@ -2,16 +2,9 @@
  * Limits on workspace (backend/op.h, most_workspace): the algorithms that libraries give where
  * memory is short, and which of them the folders of runs and GPUs keep (algorithm_cache.c).
  */
-#include "backend/cuda/fakes/fake_cublaslt.h"
-#include "backend/cuda/fakes/fake_cudnn.h"
-#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 #include "backend/cuda/values.h"
 #include "backend/cuda/vendor/libraries.h"
-
-#include "backend/cuda/fakes/fake_gpu.h"
-
-static struct fake_cudnn *fake;
-static struct fake_cublaslt *products;
 
 enum { roomy = 3 << 20, limit = 1 << 20, of_slow = 4096 };
 
@@ -27,12 +20,6 @@ static const struct tdmi_cudnn_conv conv = {.in = {6, 5, 4},
                                             .left = 1,
                                             .right = 1};
 
-static void close_gpu(tdmi_device *device)
-{
-    tdmi_backend_shim.device.close(device);
-    assert_int_equal(fake->alive + fake->handles + products->alive, 0);
-}
-
 /* Workspace of the plan; -1: there is none. */
 static int64_t workspace_within(tdmi_device *device, size_t most)
 {
@@ -45,19 +32,19 @@ static int64_t workspace_within(tdmi_device *device, size_t most)
 /* The same of a GPU that is opened for it, which asks heuristics so often. */
 static int64_t workspace_of(const struct folder *home, const char *run, size_t most, int guesses)
 {
-    const int before = fake->guesses;
+    const int before = convs->guesses;
     tdmi_device *device = open_gpu(home, run);
     const int64_t bytes = workspace_within(device, most);
     close_gpu(device);
-    assert_int_equal(fake->guesses - before, guesses);
+    assert_int_equal(convs->guesses - before, guesses);
     return bytes;
 }
 
 static int make_plain(void **state)
 {
     (void)state;
-    fake->slow_ns = products->slow_ns = 5000000; /* or a busy machine has it win */
-    fake->right_bytes = roomy;
+    convs->slow_ns = products->slow_ns = 5000000; /* or a busy machine has it win */
+    convs->right_bytes = roomy;
     return 0;
 }
 
@@ -144,12 +131,4 @@ TEST_WITH(choices_of_a_full_gpu_are_kept_by_the_run_alone, make_plain, NULL)
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 0), of_slow);
 }
 
-static int open_library(void **state)
-{
-    (void)state;
-    fake = tdmi_shim_fake(FAKE_CUDNN, "fake_cudnn");
-    products = tdmi_shim_fake(FAKE_CUBLASLT, "fake_cublaslt");
-    return fake && products ? 0 : -1;
-}
-
-TEST_MAIN(open_library, NULL)
+TEST_MAIN(open_fakes, NULL)

@@ -36,18 +36,18 @@ same() { # name options…
     expect_exit 0 train -o "$name-cpu" --decode cpu "$@"
     said=$(grep -o 'skipped: .*' "$err" | sort)
     expect_same 0 "$(n_decoded)" "$name: --decode cpu gives no file away"
-    expect_exit 0 train -o "$name-card" --decode card "$@"
+    expect_exit 0 train -o "$name-gpu" --decode card "$@"
     expect_true "$name: the GPU decodes ($(n_decoded) pictures)" [ "$(n_decoded)" -gt "$least" ]
     expect_same "$said" "$(grep -o 'skipped: .*' "$err" | sort)" "$name: what is skipped"
     for file in best last; do
         expect_true "$name: $file weights are the same" \
-            cmp "$name-cpu/$file.safetensors" "$name-card/$file.safetensors"
+            cmp "$name-cpu/$file.safetensors" "$name-gpu/$file.safetensors"
     done
 }
 same plain --epochs 2
 expect_stderr_matches 'cut\.jpg: .*truncated'
 expect_stderr_matches 'decode card: JPEG files that nvJPEG 12\.4\.0 takes are decoded on cuda'
-expect_true "the run says who decoded" grep -q '"decoder": "nvJPEG 12\.4\.0"' plain-card/run.json
+expect_true "the run says who decoded" grep -q '"decoder": "nvJPEG 12\.4\.0"' plain-gpu/run.json
 expect_true "and so does that of the host" grep -q '"decoder": "cpu"' plain-cpu/run.json
 same changed --epochs 1 --augment resized-crop,flip,rotate:10,mixup:0.2 --cache none
 same kept --epochs 2 --cache encoded --memory 64M
@@ -71,7 +71,7 @@ expect_exit 0 train -o parts --decode card --epochs 1
 expect_exit 0 train -o parts --decode card --epochs 2 --resume
 expect_true "it still decodes on the GPU" [ "$(n_decoded)" -gt 20 ]
 expect_true "weights are those of a run that never stopped" \
-    cmp parts/best.safetensors plain-card/best.safetensors
+    cmp parts/best.safetensors plain-gpu/best.safetensors
 : >decoded
 expect_exit 0 on_gpu train pictures -o parts --epochs 3 --resume --json
 expect_true "nothing has to be said again" [ "$(n_decoded)" -gt 20 ]

@@ -16,7 +16,7 @@ export TANDEM_HOME="$PWD/home"
 on_gpu() {
     env LD_LIBRARY_PATH="$gpu" "$TANDEM" "$@"
 }
-# What a folder holds, to the byte.
+# The contents of a folder, as names and checksums.
 contents() {
     (cd "$1" && find . -type f | sort | xargs cksum)
 }
@@ -118,7 +118,7 @@ unset TANDEM_FAKE_BYTES
 # Features take 9 MiB at most, for the evaluator's workspace; training after the unfreeze takes 18, and
 # is counted first.
 head="--weights parts --freeze base --hidden 4 --epochs 2"
-thaws="--weights parts --unfreeze 1 --unfreeze-layers 1 --hidden 4 --epochs 4"
+unfreeze="--weights parts --unfreeze 1 --unfreeze-layers 1 --hidden 4 --epochs 4"
 short() { # name bytes options…
     name=$1 bytes=$2
     shift 2
@@ -142,12 +142,12 @@ short() { # name bytes options…
 # shellcheck disable=SC2086 # words of their own
 short rows 9170000 $head # one that is timed has room, beside weights it has not
 # shellcheck disable=SC2086
-short thawing 12000000 $thaws
-contents thawing-short/kernels >before
+short unfrozen 12000000 $unfreeze
+contents unfrozen-short/kernels >before
 rm -rf home
 # shellcheck disable=SC2086
-expect_exit 0 train -o thawing-short $thaws --epochs 5 --resume
-contents thawing-short/kernels >after
+expect_exit 0 train -o unfrozen-short $unfreeze --epochs 5 --resume
+contents unfrozen-short/kernels >after
 expect_same "" "$(grep -vxF -f after before)" "it resumes with the same choices"
 
 # ---- --batch auto leaves a tenth of memory alone, before the batch gives way -----------------------

@@ -85,7 +85,7 @@ both() { # name least options…
 }
 both drawn 8 --epochs 6 --augment crop:1,flip,jitter:0.2,mixup:0.4 --schedule cosine --ema 0.9 \
     --clip-norm 0.5 --label-smoothing 0.1
-both thawing 6 --epochs 6 --weights f32/best.safetensors --unfreeze 2 --unfreeze-layers 2 \
+both unfreezing 6 --epochs 6 --weights f32/best.safetensors --unfreeze 2 --unfreeze-layers 2 \
     --hidden 8 --dropout 0.4 --schedule one-cycle --ema 0.8
 both shards 16 --epochs 4 --shard 4 --precision f16 --optimizer adamw --augment mixup:0.4
 

@@ -14,19 +14,13 @@ enum { most_classes = 4 };
 /* 26 training and 13 validation images of three classes; "base" is a model of four others. */
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    paint_classes(tree, most_classes, 5);
+    struct tree *tree = begin_with_classes(state, most_classes, 5);
     struct tdm_train_options options = small_norm_training(tree);
     options.epochs = 1;
     options.run = below(tree, "base");
-    must_train(&options, (tdm_sink){0}, &result);
+    must_train(&options, (tdm_sink){0}, NULL);
     assert_int_equal(rename(below(tree, "pictures"), below(tree, "others")), 0);
     paint_classes(tree, 3, 13);
-    *state = tree;
     return 0;
 }
 

@@ -1,8 +1,8 @@
-/* The part of an image that a thread computes (tiles.h). */
+/* The part of an image that a thread computes (conv/geometry.h). */
 #pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
-#include "backend/cuda/kernels/conv/tiles.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 
 /* The cell of a thread, or none. */
 struct cell {

@@ -97,3 +97,273 @@ extern "C" int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype 
                                         sums);
     });
 }
+
+/* ---- batch norm ------------------------------------------------------------------------------ */
+
+/* Batch norm in training. */
+
+/* ---- sums ------------------------------------------------------------------------------- */
+
+template <class T, int N>
+struct from_centre {
+    const T *x;
+    const float *centre;
+    float off[N];
+
+    __device__ __forceinline__ void prepare(int channel)
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            off[i] = centre[channel + i];
+    }
+    __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
+    {
+        load<T, N>(x + at, a);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            a[i] -= off[i];
+            b[i] = a[i] * a[i];
+        }
+    }
+};
+
+/* g, and g · (x - mean) */
+template <class T, class Act, int N>
+struct of_gradient {
+    const T *x, *y, *dy;
+    const float *mean, *scale, *shift;
+    float off[N], factor[N], offset[N];
+
+    __device__ __forceinline__ void prepare(int channel)
+    {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            off[i] = mean[channel + i];
+            factor[i] = scale[channel + i];
+            offset[i] = shift[channel + i];
+        }
+    }
+    __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
+    {
+        float of_y[N] = {};
+        load<T, N>(dy + at, a);
+        load<T, N>(x + at, b);
+        if (y)
+            load<T, N>(y + at, of_y);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            a[i] = Act::gradient(y ? of_y[i] : b[i] * factor[i] + offset[i], a[i]);
+            b[i] = a[i] * (b[i] - off[i]);
+        }
+    }
+};
+
+extern "C" size_t tdmi_cuda_norm_workspace_bytes(int64_t pixels, int channels)
+{
+    const size_t sums = tdmi_cuda_columns_sum_bytes(pixels, channels);
+    const size_t floats = (size_t)channels * 2 * sizeof(float);
+    return sums > floats ? sums : floats;
+}
+
+template <class T>
+static struct tdmi_cuda_columns columns_of(const struct tdmi_cuda_norm &call, int64_t most_chunks)
+{
+    const int is_aligned = lies_on_16(call.x) && lies_on_16(call.y) && lies_on_16(call.dy) &&
+                           lies_on_16(call.dx) && lies_on_16(call.g);
+    return tdmi_cuda_columns_of(call.pixels, call.channels, full<T>::lanes, is_aligned,
+                                most_chunks);
+}
+
+/* Both passes of the sums of what `read` returns. */
+template <int N, class Read>
+static int add_up(struct CUstream_st *queue, const struct tdmi_cuda_norm &call,
+                  const struct tdmi_cuda_columns &it, Read read)
+{
+    double *partial = static_cast<double *>(call.workspace);
+    const int code =
+        launch(sum_chunks<N, Read>, grid_of(it), block_of(it), queue, read, it, partial);
+    return code ? code
+                : launch_add_chunks(queue, partial, it.chunks, (int64_t)2 * it.channels,
+                                    (int64_t)2 * it.channels, call.norm.sums);
+}
+
+extern "C" int tdmi_cuda_norm_sums(struct CUstream_st *queue, const struct tdmi_cuda_norm *call)
+{
+    const struct tdmi_cuda_norm given = *call;
+    return by_type(given.type, [=](auto zero) {
+        using T = decltype(zero);
+        const struct tdmi_cuda_columns it = columns_of<T>(given, TDMI_CUDA_SUM_CHUNKS);
+        return by_lanes<T>(it, [=](auto lanes) {
+            constexpr int N = decltype(lanes)::value;
+            const from_centre<T, N> read = {static_cast<const T *>(given.x), given.norm.centre, {}};
+            return add_up<N>(queue, given, it, read);
+        });
+    });
+}
+
+extern "C" int tdmi_cuda_norm_gradient_sums(struct CUstream_st *queue,
+                                            const struct tdmi_cuda_norm *call)
+{
+    const struct tdmi_cuda_norm given = *call;
+    return by_type(given.type, [=](auto zero) {
+        using T = decltype(zero);
+        const struct tdmi_cuda_columns it = columns_of<T>(given, TDMI_CUDA_SUM_CHUNKS);
+        return by_act(given.act, [=](auto how) {
+            using Act = decltype(how);
+            return by_lanes<T>(it, [=](auto lanes) {
+                constexpr int N = decltype(lanes)::value;
+                const of_gradient<T, Act, N> read = {static_cast<const T *>(given.x),
+                                                     static_cast<const T *>(given.y),
+                                                     static_cast<const T *>(given.dy),
+                                                     given.norm.mean,
+                                                     given.norm.scale,
+                                                     given.norm.shift,
+                                                     {},
+                                                     {},
+                                                     {}};
+                return add_up<N>(queue, given, it, read);
+            });
+        });
+    });
+}
+
+/* ---- a channel ---------------------------------------------------------------------------- */
+
+enum { finish_threads = 128 };
+
+static dim3 finish_blocks(int channels)
+{
+    return dim3((unsigned)((channels + finish_threads - 1) / finish_threads));
+}
+
+__global__ void __launch_bounds__(finish_threads) finish(struct tdmi_cuda_norm_finish it)
+{
+    const int c = (int)(blockIdx.x * finish_threads + threadIdx.x);
+    if (c >= it.channels)
+        return;
+    double mean, variance;
+    if (it.is_kept) {
+        mean = (double)it.running_mean[c];
+        variance = (double)it.running_variance[c];
+        it.sum_of_means[c] = it.sum_of_variances[c] = 0.0f;
+    } else {
+        const double m = it.total_pixels, off = it.norm.total[c] / m;
+        const double unbiased = m > 1.0 && !it.is_biased ? m / (m - 1.0) : 1.0;
+        mean = (double)it.norm.centre[c] + off;
+        variance = fmax(it.norm.total[it.channels + c] / m - off * off, 0.0);
+        it.sum_of_means[c] = (float)(mean * it.n);
+        it.sum_of_variances[c] = (float)(variance * unbiased * it.n);
+    }
+    const float of_mean = (float)mean, rstd = (float)(1.0 / sqrt(variance + it.epsilon));
+    const float scale = it.scale[c] * rstd;
+    it.norm.mean[c] = of_mean;
+    it.norm.rstd[c] = rstd;
+    it.norm.scale[c] = scale;
+    it.norm.shift[c] = it.shift[c] - of_mean * scale;
+}
+
+extern "C" int tdmi_cuda_norm_finish(struct CUstream_st *queue,
+                                     const struct tdmi_cuda_norm_finish *call)
+{
+    return launch(finish, finish_blocks(call->channels), finish_threads, queue, *call);
+}
+
+__global__ void __launch_bounds__(finish_threads)
+    fold(struct tdmi_cuda_norm_finish it, float *factor, float *offset)
+{
+    const int c = (int)(blockIdx.x * finish_threads + threadIdx.x);
+    if (c >= it.channels)
+        return;
+    const float rstd = (float)(1.0 / sqrt((double)it.running_variance[c] + it.epsilon));
+    factor[c] = it.scale[c] * rstd;
+    offset[c] = it.shift[c] - it.running_mean[c] * (it.scale[c] * rstd);
+}
+
+extern "C" int tdmi_cuda_norm_fold(struct CUstream_st *queue,
+                                   const struct tdmi_cuda_norm_finish *call, float *factor,
+                                   float *offset)
+{
+    return launch(fold, finish_blocks(call->channels), finish_threads, queue, *call, factor,
+                  offset);
+}
+
+/* ---- backward --------------------------------------------------------------------------- */
+
+/* dx = scale · g + of_x · (x - mean) + one; the last two go to room, 2 · channels. */
+__global__ void __launch_bounds__(finish_threads)
+    finish_gradient(struct tdmi_norm norm, int channels, double m, bool is_kept, float *dscale,
+                    float *dshift, float *room)
+{
+    const int c = (int)(blockIdx.x * finish_threads + threadIdx.x);
+    if (c >= channels)
+        return;
+    const double rstd = (double)norm.rstd[c], scale = (double)norm.scale[c];
+    dscale[c] = (float)(norm.sums[channels + c] * rstd);
+    dshift[c] = (float)norm.sums[c];
+    room[c] = is_kept ? 0.0f : (float)(-scale * rstd * rstd * norm.total[channels + c] / m);
+    room[channels + c] = is_kept ? 0.0f : (float)(-scale * norm.total[c] / m);
+}
+
+template <class T, class Act, int N>
+__global__ void __launch_bounds__(column_threads)
+    norm_gradient(const T *x, const T *y, const T *dy, T *dx, T *masked, struct tdmi_norm norm,
+                  const float *room, struct tdmi_cuda_columns it)
+{
+    const int channel = (int)(blockIdx.y * it.width + threadIdx.x) * N;
+    if (channel >= it.channels)
+        return;
+    float scale[N], shift[N], mean[N], of_x[N], one[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        scale[i] = norm.scale[channel + i];
+        shift[i] = norm.shift[channel + i];
+        mean[i] = norm.mean[channel + i];
+        of_x[i] = room[channel + i];
+        one[i] = room[it.channels + channel + i];
+    }
+    const int64_t begin = blockIdx.x * it.chunk;
+    const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
+    for (int64_t pixel = begin + threadIdx.y; pixel < end; pixel += it.rows) {
+        const int64_t at = pixel * it.channels + channel;
+        float of_y[N] = {}, g[N], value[N];
+        load<T, N>(dy + at, g);
+        load<T, N>(x + at, value);
+        if (y)
+            load<T, N>(y + at, of_y);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            g[i] = Act::gradient(y ? of_y[i] : scale[i] * value[i] + shift[i], g[i]);
+            value[i] = scale[i] * g[i] + of_x[i] * (value[i] - mean[i]) + one[i];
+        }
+        if (masked)
+            store<T, N>(masked + at, g);
+        if (dx)
+            store<T, N>(dx + at, value);
+    }
+}
+
+extern "C" int tdmi_cuda_norm_backward(struct CUstream_st *queue, const struct tdmi_cuda_norm *call,
+                                       bool is_kept, float *dscale, float *dshift)
+{
+    const struct tdmi_cuda_norm given = *call;
+    float *room = static_cast<float *>(given.workspace);
+    const int code =
+        launch(finish_gradient, finish_blocks(given.channels), finish_threads, queue, given.norm,
+               given.channels, given.total_pixels, is_kept, dscale, dshift, room);
+    if (code != 0 || (!given.dx && !given.g))
+        return code;
+    return by_type(given.type, [=](auto zero) {
+        using T = decltype(zero);
+        const struct tdmi_cuda_columns it = columns_of<T>(given, 0);
+        return by_act(given.act, [=](auto how) {
+            using Act = decltype(how);
+            return by_lanes<T>(it, [=](auto lanes) {
+                constexpr int N = decltype(lanes)::value;
+                return launch(norm_gradient<T, Act, N>, grid_of(it), block_of(it), queue,
+                              static_cast<const T *>(given.x), static_cast<const T *>(given.y),
+                              static_cast<const T *>(given.dy), static_cast<T *>(given.dx),
+                              static_cast<T *>(given.g), given.norm, room, it);
+            });
+        });
+    });
+}

@@ -1,10 +1,10 @@
 /*
  * Concat and pad. A thread keeps its channels, a vector of them where both tensors allow it, and
- * goes down a chunk of pixels (columns.h); where a pixel stands in its image is worked out once
+ * goes down a chunk of pixels (geometry.h); where a pixel stands in its image is worked out once
  * and then counted on, since dividing offsets of 64 bits would cost more than the copy.
  */
 #include "backend/cuda/kernels/copies.h"
-#include "backend/cuda/kernels/conv/columns.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/kernels/kernel.cuh"
 
 enum { copy_threads = 256 };

@@ -1,14 +1,11 @@
 /* Values that only move, on a GPU: concat and pad, forward and backward. */
 #pragma once
 
+#include "backend/cuda/kernels/launcher.h"
 #include "tensor/dtype.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct CUstream_st;
+TDMI_C_BEGIN
 
 /* Some channels of all pixels of one tensor become some of another's. */
 struct tdmi_cuda_channels_copy {
@@ -35,6 +32,4 @@ int tdmi_cuda_frame_put(struct CUstream_st *queue, const struct tdmi_cuda_frame 
 int tdmi_cuda_frame_take(struct CUstream_st *queue, const struct tdmi_cuda_frame *it, const void *y,
                          void *x);
 
-#ifdef __cplusplus
-}
-#endif
+TDMI_C_END

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
 
 /* ---- the whole image ---------------------------------------------------------------------- */
 
-/* A block an image and part of its channels: columns.h with one chunk. */
+/* A block an image and part of its channels: geometry.h with one chunk. */
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads)
     global_pool(const T *x, T *y, struct tdmi_cuda_columns it)

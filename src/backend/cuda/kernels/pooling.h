@@ -6,13 +6,10 @@
  */
 #pragma once
 
+#include "backend/cuda/kernels/launcher.h"
 #include "backend/cuda/kernels/conv/window.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct CUstream_st;
+TDMI_C_BEGIN
 
 /* winners: which pixel of its window each value of y is, counted row by row; NULL: not wanted. */
 int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
@@ -30,6 +27,4 @@ int tdmi_cuda_pool_all(struct CUstream_st *queue, enum tdmi_dtype type, int64_t 
 int tdmi_cuda_pool_all_gradient(struct CUstream_st *queue, enum tdmi_dtype type, int64_t n,
                                 int64_t pixels, int channels, const void *dy, void *dx);
 
-#ifdef __cplusplus
-}
-#endif
+TDMI_C_END

@@ -187,29 +187,17 @@ static __device__ __forceinline__ void add_square(double &sum, float value)
     sum += (double)value * (double)value;
 }
 
-/* Each adds what its values give to two sums. */
+/* Each adds the squares of its values to two sums: of weights, and of gradients or steps. */
+template <bool has_weights>
 struct gradient_lengths {
     template <int N>
     static __device__ __forceinline__ void add(const struct tdmi_cuda_update &it,
                                                const struct due &due, int64_t at, double (&sums)[2])
     {
         (void)due;
-        float sum[N];
-        load<float, N>(it.sums + at, sum);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            add_square(sums[0], sum[i]);
-    }
-};
-
-struct lars_lengths {
-    template <int N>
-    static __device__ __forceinline__ void add(const struct tdmi_cuda_update &it,
-                                               const struct due &due, int64_t at, double (&sums)[2])
-    {
-        (void)due;
-        float w[N], sum[N];
-        load<float, N>(it.arrays.params + at, w);
+        float w[N] = {}, sum[N];
+        if (has_weights)
+            load<float, N>(it.arrays.params + at, w);
         load<float, N>(it.sums + at, sum);
 #pragma unroll
         for (int i = 0; i < N; i++) {
@@ -293,7 +281,7 @@ static __device__ __forceinline__ void move_loss_scale(struct tdmi_loss_scale *l
 __global__ void __launch_bounds__(block_threads) evaluator(struct tdmi_cuda_update it, bool clips)
 {
     TDM_SHARED(double, room, 33);
-    const double sum = sum_of_blocks(it.squares, 0, it.n_param_blocks, 0, room);
+    const double sum = sum_of_blocks(it.squares, 0, it.n_param_blocks, 1, room);
     if (threadIdx.x > 0)
         return;
     struct tdmi_loss_scale *const loss = it.arrays.loss_scale;
@@ -357,8 +345,8 @@ static int check_gradient(struct CUstream_st *queue, const struct tdmi_cuda_upda
 {
     int code = 0;
     if (it.n_param_blocks > 0)
-        code = launch(measure<gradient_lengths>, dim3((unsigned)it.n_param_blocks), block_threads,
-                      queue, it, false, is_aligned);
+        code = launch(measure<gradient_lengths<false>>, dim3((unsigned)it.n_param_blocks),
+                      block_threads, queue, it, false, is_aligned);
     return code ? code : launch(evaluator, dim3(1), block_threads, queue, it, clips);
 }
 
@@ -367,7 +355,7 @@ static int adapt_tensors(struct CUstream_st *queue, const struct tdmi_cuda_updat
 {
     if (it.n_param_blocks == 0)
         return 0;
-    const int code = launch(is_lars ? measure<lars_lengths> : measure<lamb_lengths>,
+    const int code = launch(is_lars ? measure<gradient_lengths<true>> : measure<lamb_lengths>,
                             dim3((unsigned)it.n_param_blocks), block_threads, queue, it,
                             is_evaluated, is_aligned);
     return code ? code
@@ -380,7 +368,10 @@ extern "C" int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi
 {
     const struct tdmi_cuda_update it = *call;
     const bool is_evaluated = way.clips || it.arrays.loss_scale, is_aligned = lie_on_16(it);
-    const dim3 grid((unsigned)it.n_blocks);
+    const auto run = [&](auto kernel) {
+        return launch(kernel, dim3((unsigned)it.n_blocks), block_threads, queue, it, is_evaluated,
+                      is_aligned);
+    };
     int code = 0;
     if (it.n_blocks == 0)
         return 0;
@@ -392,20 +383,15 @@ extern "C" int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi
         return code;
     switch (way.rule) {
     case TDMI_RULE_SGD:
-        return launch(step_all<sgd_rule, false>, grid, block_threads, queue, it, is_evaluated,
-                      is_aligned);
+        return run(step_all<sgd_rule, false>);
     case TDMI_RULE_RMSPROP:
-        return launch(step_all<rmsprop_rule, false>, grid, block_threads, queue, it, is_evaluated,
-                      is_aligned);
+        return run(step_all<rmsprop_rule, false>);
     case TDMI_RULE_ADAM:
-        return launch(step_all<adam_rule, false>, grid, block_threads, queue, it, is_evaluated,
-                      is_aligned);
+        return run(step_all<adam_rule, false>);
     case TDMI_RULE_LARS:
-        return launch(step_all<sgd_rule, true>, grid, block_threads, queue, it, is_evaluated,
-                      is_aligned);
+        return run(step_all<sgd_rule, true>);
     case TDMI_RULE_LAMB:
-        return launch(step_all<lamb_rule, true>, grid, block_threads, queue, it, is_evaluated,
-                      is_aligned);
+        return run(step_all<lamb_rule, true>);
     }
     return TDMI_CUDA_INVALID_VALUE;
 }

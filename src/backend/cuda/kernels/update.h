@@ -6,13 +6,10 @@
  */
 #pragma once
 
+#include "backend/cuda/kernels/launcher.h"
 #include "backend/update.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct CUstream_st;
+TDMI_C_BEGIN
 
 enum { TDMI_CUDA_UPDATE_VALUES = 4096 /* of a block, at most */ };
 
@@ -59,6 +56,4 @@ struct tdmi_cuda_update {
 int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi_cuda_update *call,
                          struct tdmi_update_method way);
 
-#ifdef __cplusplus
-}
-#endif
+TDMI_C_END

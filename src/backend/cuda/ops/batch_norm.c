@@ -4,7 +4,6 @@
  * input: without a residual it computes it again from x, with one it reads y. The residual's
  * gradient is dx[1].
  */
-#include "backend/cuda/kernels/batch_norm.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/channels.h"
 

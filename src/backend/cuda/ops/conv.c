@@ -8,11 +8,10 @@
  * many there are; the gradient of the weights, which is a sum, after the tails of x and dy were
  * cleared.
  */
-#include "backend/cuda/kernels/conv/columns.h"
-#include "backend/cuda/kernels/conv/weights.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/conv.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/vendor/plans.h"
 

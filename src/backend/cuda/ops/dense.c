@@ -6,12 +6,10 @@
  * As with convolutions (ops/conv.c), a plan is for max_images, and a ragged batch runs at full
  * size.
  */
-#include "backend/cuda/kernels/conv/dense.h"
-#include "backend/cuda/kernels/conv/columns.h"
-#include "backend/cuda/kernels/conv/weights.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/conv.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/vendor/plans.h"
 

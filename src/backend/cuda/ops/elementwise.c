@@ -1,6 +1,4 @@
 /* Ops that are one pass over their tensors: activations, add, dropout, lrn, concat and pad. */
-#include "backend/cuda/kernels/dropout.h"
-#include "backend/cuda/kernels/lrn.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/copies.h"
 #include "backend/cuda/kernels/elementwise.h"

@@ -3,8 +3,8 @@
  * the call alone: the changes of each image lie beside it in the GPU's memory, so that a recorded
  * step is replayed with other changes.
  */
-#include "backend/cuda/kernels/image/input.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "image/augment/augment.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@ static struct tdmi_cuda_loss loss_of(const struct tdmi_op_desc *desc,
 {
     return (struct tdmi_cuda_loss){
         .type = desc->storage,
+        .is_logistic = desc->kind == TDMI_OP_LOGISTIC,
         .x = call->x[0],
         .y = call->y,
         .dx = call->dx[0],
@@ -26,22 +27,15 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_loss it = loss_of(desc, call);
-    if (desc->kind == TDMI_OP_LOGISTIC)
-        TDMI_CUDA_LAUNCH(stream, "logistic, forward", tdmi_cuda_logistic_forward, &it);
-    else
-        TDMI_CUDA_LAUNCH(stream, "softmax, forward", tdmi_cuda_softmax_forward, &it);
+    TDMI_CUDA_LAUNCH(stream, "loss, forward", tdmi_cuda_loss_forward, &it);
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
     const struct tdmi_cuda_loss it = loss_of(desc, call);
-    if (!desc->wants_dx)
-        return;
-    if (desc->kind == TDMI_OP_LOGISTIC)
-        TDMI_CUDA_LAUNCH(stream, "logistic, backward", tdmi_cuda_logistic_backward, &it);
-    else
-        TDMI_CUDA_LAUNCH(stream, "softmax, backward", tdmi_cuda_softmax_backward, &it);
+    if (desc->wants_dx)
+        TDMI_CUDA_LAUNCH(stream, "loss, backward", tdmi_cuda_loss_backward, &it);
 }
 
 const struct tdmi_kernel tdmi_cuda_loss = {.forward = forward, .backward = backward};

@@ -1,6 +1,5 @@
 /* The optimizer's step over all tensors: its pieces, cut into one part for each block of threads,
  * and its lists on the GPU, in one allocation. */
-#include "backend/cuda/kernels/loss/tail.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/loss/loss.h"

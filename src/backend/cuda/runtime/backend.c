@@ -3,11 +3,8 @@
  * (base/system/plugin.h). CUDA's runtime is linked in and opens the driver (libcuda.so.1) with the
  * first call, so a machine without a driver only has no GPUs.
  */
-#include "backend/cuda/kernels/conv/dense.h"
-#include "backend/cuda/kernels/dropout.h"
-#include "backend/cuda/kernels/image/input.h"
-#include "backend/cuda/kernels/image/gather.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "base/scope.h"
 

@@ -1,7 +1,7 @@
 /*
  * Files of JPEG images become images in the network's size, for a thread of the host:
  *
- *     nvJPEG ▸ planes ▸ planes.cu ▸ RGB, upright ▸ resize.cu, two passes ▸ one copy to the host
+ *     nvJPEG ▸ planes ▸ image.cu ▸ RGB, upright ▸ image.cu, two passes ▸ one copy to the host
  *
  * all on a stream and in memory of the thread's own, for as many files at once as its memory is
  * meant for; RGB and what lies between the passes belong to one file at a time.
@@ -9,9 +9,8 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/nvjpeg.h"
-#include "backend/cuda/kernels/image/planes.h"
-#include "backend/cuda/kernels/image/resize.h"
-#include "base/memory.h"
+#include "backend/cuda/kernels/image/image.h"
+#include "base/scope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +34,14 @@ struct buffer {
     size_t bytes;
 };
 
+/* Memory of a thread: on the GPU, and from WEIGHTS_HERE on pinned memory of the host. */
+enum { PLANES, RGB, BETWEEN, WEIGHTS, MADE, WEIGHTS_HERE, MADE_HERE, N_BUFFERS };
+
 struct tdmi_decoder_thread {
     const struct decoder *decoder;
     tdmi_stream *stream;
     tdmi_nvjpeg_state *state;
-    struct buffer planes, rgb, between, weights, made; /* on the GPU */
-    struct buffer weights_here, made_here;             /* pinned */
+    struct buffer buffers[N_BUFFERS];
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -50,32 +51,34 @@ static size_t rounded(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* The old content is lost, and no queued work may use it. */
-static tdm_status grow(const struct decoder *decoder, struct buffer *buffer, size_t bytes,
-                       bool is_pinned, tdm_error *err)
+static void drop(tdmi_decoder_thread *thread, int index)
 {
-    const struct tdmi_memory_table *memory = &decoder->backend->memory;
-    if (bytes <= buffer->bytes)
+    const struct decoder *decoder = thread->decoder;
+    const struct tdmi_memory_table *table = &decoder->backend->memory;
+    void *memory = thread->buffers[index].memory;
+    if (memory)
+        (index < WEIGHTS_HERE ? table->free : table->free_pinned)(decoder->device, memory);
+    thread->buffers[index] = (struct buffer){0};
+}
+
+/* The old content is lost, and no queued work may use it. */
+static tdm_status grow(tdmi_decoder_thread *thread, int index, size_t bytes, tdm_error *err)
+{
+    const struct decoder *decoder = thread->decoder;
+    const struct tdmi_memory_table *table = &decoder->backend->memory;
+    const bool is_pinned = index >= WEIGHTS_HERE;
+    if (bytes <= thread->buffers[index].bytes)
         return TDM_OK;
-    if (buffer->memory)
-        (is_pinned ? memory->free_pinned : memory->free)(decoder->device, buffer->memory);
-    *buffer = (struct buffer){0};
+    drop(thread, index);
     bytes += bytes / 4; /* files differ in size: not anew for each that is a little larger */
-    buffer->memory = (is_pinned ? memory->alloc_pinned : memory->alloc)(decoder->device, bytes);
-    if (!buffer->memory)
+    void *memory = (is_pinned ? table->alloc_pinned : table->alloc)(decoder->device, bytes);
+    if (!memory)
         return TDM_FAIL(err, TDM_E_MEMORY,
                         "decoding images on the GPU: no room for %zu bytes of %s memory; use a "
                         "smaller batch, fewer --threads or --decode cpu",
                         bytes, is_pinned ? "pinned" : "its");
-    buffer->bytes = bytes;
+    thread->buffers[index] = (struct buffer){memory, bytes};
     return TDM_OK;
-}
-
-static void drop(const struct decoder *decoder, struct buffer *buffer, bool is_pinned)
-{
-    const struct tdmi_memory_table *memory = &decoder->backend->memory;
-    if (buffer->memory)
-        (is_pinned ? memory->free_pinned : memory->free)(decoder->device, buffer->memory);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -84,38 +87,30 @@ static void close_thread(tdmi_decoder_thread *thread)
 {
     if (!thread)
         return;
-    const struct decoder *decoder = thread->decoder;
-    tdmi_cuda_make_current(decoder->device);
+    tdmi_cuda_make_current(thread->decoder->device);
     if (thread->stream)
-        decoder->backend->stream.close(thread->stream);
+        thread->decoder->backend->stream.close(thread->stream);
     tdmi_nvjpeg_state_close(thread->state);
-    struct buffer *const on_gpu[] = {&thread->planes, &thread->rgb, &thread->between,
-                                     &thread->weights, &thread->made};
-    for (size_t i = 0; i < sizeof on_gpu / sizeof on_gpu[0]; i++)
-        drop(decoder, on_gpu[i], false);
-    drop(decoder, &thread->weights_here, true);
-    drop(decoder, &thread->made_here, true);
+    for (int i = 0; i < N_BUFFERS; i++)
+        drop(thread, i);
     tdmi_free(thread);
 }
+TDMI_POINTER_RELEASE(tdmi_decoder_thread, close_thread)
 
 static tdm_status open_thread(const struct tdmi_decoder *base, tdmi_decoder_thread **thread,
                               tdm_error *err)
 {
     const struct decoder *decoder = (const struct decoder *)base;
-    tdmi_decoder_thread *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(close_thread_at) tdmi_decoder_thread *made = NULL;
     *thread = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "decoding pictures on the GPU: out of memory");
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "preparing to decode images on the GPU");
     made->decoder = decoder;
     tdmi_cuda_make_current(decoder->device);
-    tdm_status status = decoder->backend->stream.open(decoder->device, &made->stream, err);
-    if (status == TDM_OK)
-        status = tdmi_nvjpeg_state_open(decoder->nvjpeg, &made->state, err);
-    if (status != TDM_OK) {
-        close_thread(made);
-        return TDM_WRAP(err, status, "preparing to decode pictures on the GPU");
-    }
-    *thread = made;
+    TDM_TRY(decoder->backend->stream.open(decoder->device, &made->stream, err), err,
+            "preparing to decode images on the GPU");
+    TDM_TRY(tdmi_nvjpeg_state_open(decoder->nvjpeg, &made->state, err), err,
+            "preparing to decode images on the GPU");
+    *thread = tdmi_take(&made);
     return TDM_OK;
 }
 
@@ -188,12 +183,12 @@ static size_t put_pass(const struct tdmi_decoder_pass *pass, uint8_t *here, uint
     return rounded(at + taps, ALIGNMENT);
 }
 
-/* Upload the tables of a file's passes. */
 struct passes {
     struct tdmi_cuda_resize across, down;
 };
 
-/* here NULL: only counts. Returns where the next one's begin. */
+/* Write the tables of a file's passes; here NULL: only count. Returns where the next file's begin.
+ */
 static size_t put_weights(const struct tdmi_decoder_file *file, uint8_t *here, uint8_t *there,
                           size_t used, struct passes *to)
 {
@@ -209,7 +204,7 @@ static int scale(tdmi_decoder_thread *thread, const struct tdmi_decoder_file *fi
     const struct tdmi_decoder_pass *across = &file->across_pass, *down = &file->down_pass;
     const int width = tdmi_decoder_width(file), height = tdmi_decoder_height(file);
     const int64_t stride = 3 * (int64_t)width;
-    uint8_t *between = thread->between.memory;
+    uint8_t *between = thread->buffers[BETWEEN].memory;
     int code;
     if (!across->is_wanted && !down->is_wanted)
         return tdmi_cuda_resize_part(queue, rgb + stride * file->part_y + 3 * file->part_x, stride,
@@ -234,114 +229,98 @@ static int scale(tdmi_decoder_thread *thread, const struct tdmi_decoder_file *fi
 
 /* ---- several files --------------------------------------------------------------------------- */
 
-/* Files that are decoded at once, and where what they need begins. */
+/* Files that are decoded at once, where what they need begins, and the bytes of all buffers but
+ * MADE_HERE, which belongs to all groups. */
 struct group {
     struct tdmi_decoder_file *files;
     int n;
     size_t made[TDMI_DECODER_FILES], planes[TDMI_DECODER_FILES];
-    size_t made_bytes, planes_bytes, weights_bytes, rgb_bytes, between_bytes;
+    size_t bytes[N_BUFFERS];
 };
+
+static void raise_to(size_t *bytes, size_t to)
+{
+    *bytes = to > *bytes ? to : *bytes;
+}
 
 static struct group group_of(struct tdmi_decoder_file *files, int n)
 {
     struct group it = {.files = files};
     struct passes passes;
     for (int i = 0; i < n; i++) {
-        const size_t rgb = 3 * (size_t)files[i].width * (size_t)files[i].height;
         size_t planes;
         (void)planes_of(&files[i], NULL, &planes);
-        if (i > 0 && it.planes_bytes + planes > GROUP_BYTES)
+        if (i > 0 && it.bytes[PLANES] + planes > GROUP_BYTES)
             break;
-        it.made[i] = it.made_bytes;
-        it.planes[i] = it.planes_bytes;
-        it.made_bytes += made_bytes(&files[i]);
-        it.planes_bytes += planes;
-        it.weights_bytes = put_weights(&files[i], NULL, NULL, it.weights_bytes, &passes);
-        it.rgb_bytes = rgb > it.rgb_bytes ? rgb : it.rgb_bytes;
-        if (between_bytes(&files[i]) > it.between_bytes)
-            it.between_bytes = between_bytes(&files[i]);
+        it.made[i] = it.bytes[MADE];
+        it.planes[i] = it.bytes[PLANES];
+        it.bytes[MADE] += made_bytes(&files[i]);
+        it.bytes[PLANES] += planes;
+        it.bytes[WEIGHTS] = put_weights(&files[i], NULL, NULL, it.bytes[WEIGHTS], &passes);
+        it.bytes[WEIGHTS_HERE] = it.bytes[WEIGHTS];
+        raise_to(&it.bytes[RGB], 3 * (size_t)files[i].width * (size_t)files[i].height);
+        raise_to(&it.bytes[BETWEEN], between_bytes(&files[i]));
         it.n++;
     }
     return it;
 }
 
-static tdm_status make_room(tdmi_decoder_thread *thread, const struct group *group, tdm_error *err)
-{
-    const struct decoder *decoder = thread->decoder;
-    tdm_status status = grow(decoder, &thread->planes, group->planes_bytes, false, err);
-    if (status == TDM_OK)
-        status = grow(decoder, &thread->rgb, group->rgb_bytes, false, err);
-    if (status == TDM_OK)
-        status = grow(decoder, &thread->between, group->between_bytes, false, err);
-    if (status == TDM_OK)
-        status = grow(decoder, &thread->made, group->made_bytes, false, err);
-    if (status == TDM_OK)
-        status = grow(decoder, &thread->weights, group->weights_bytes, false, err);
-    if (status == TDM_OK)
-        status = grow(decoder, &thread->weights_here, group->weights_bytes, true, err);
-    return status;
-}
-
-/* Their images to `here`. */
+/* Decode the files, mix and scale their planes, and download the images to `here`. */
 static tdm_status run_group(tdmi_decoder_thread *thread, struct group *group, uint8_t *here,
                             tdm_error *err)
 {
     const struct tdmi_backend *backend = thread->decoder->backend;
+    const struct buffer *buffers = thread->buffers;
+    tdmi_stream *stream = thread->stream;
     struct tdmi_nvjpeg_image images[TDMI_DECODER_FILES];
     struct tdmi_cuda_planes planes[TDMI_DECODER_FILES];
     struct passes passes[TDMI_DECODER_FILES] = {{{0}, {0}}};
     bool is_done[TDMI_DECODER_FILES];
     size_t used = 0;
-    TDM_TRY(make_room(thread, group, err), err, "decoding %d pictures", group->n);
+    for (int i = 0; i < MADE_HERE; i++)
+        TDMI_TRY(grow(thread, i, group->bytes[i], err));
+    uint8_t *const rgb = buffers[RGB].memory, *const made = buffers[MADE].memory;
     for (int i = 0; i < group->n; i++) {
         size_t bytes;
-        planes[i] = planes_of(&group->files[i], (uint8_t *)thread->planes.memory + group->planes[i],
-                              &bytes);
+        planes[i] = planes_of(&group->files[i],
+                              (uint8_t *)buffers[PLANES].memory + group->planes[i], &bytes);
         images[i] = image_of(&planes[i]);
-        used = put_weights(&group->files[i], thread->weights_here.memory, thread->weights.memory,
+        used = put_weights(&group->files[i], buffers[WEIGHTS_HERE].memory, buffers[WEIGHTS].memory,
                            used, &passes[i]);
     }
     if (used > 0)
-        TDM_TRY(backend->memory.upload(thread->stream, thread->weights.memory,
-                                       thread->weights_here.memory, used, err),
-                err, "decoding %d pictures", group->n);
-    TDM_TRY(tdmi_nvjpeg_decode(thread->state, thread->stream, group->files, images, group->n,
-                               is_done, err),
-            err, "decoding %d pictures", group->n);
+        TDMI_TRY(backend->memory.upload(stream, buffers[WEIGHTS].memory,
+                                        buffers[WEIGHTS_HERE].memory, used, err));
+    TDMI_TRY(
+        tdmi_nvjpeg_decode(thread->state, stream, group->files, images, group->n, is_done, err));
     for (int i = 0; i < group->n; i++) {
         if (!is_done[i])
             continue;
-        int code =
-            tdmi_cuda_planes_mix(tdmi_cuda_queue(thread->stream), &planes[i], thread->rgb.memory);
+        int code = tdmi_cuda_planes_mix(tdmi_cuda_queue(stream), &planes[i], rgb);
         if (code == 0)
-            code = scale(thread, &group->files[i], &passes[i], thread->rgb.memory,
-                         (uint8_t *)thread->made.memory + group->made[i]);
-        tdmi_cuda_note(thread->stream, code, "decoding pictures");
+            code = scale(thread, &group->files[i], &passes[i], rgb, made + group->made[i]);
+        tdmi_cuda_note(stream, code, "decoding images");
         group->files[i].pixels = here + group->made[i];
     }
-    TDM_TRY(
-        backend->memory.download(thread->stream, here, thread->made.memory, group->made_bytes, err),
-        err, "decoding %d pictures", group->n);
-    return TDM_WRAP(err, backend->stream.wait(thread->stream, err), "decoding %d pictures",
-                    group->n);
+    TDMI_TRY(backend->memory.download(stream, here, made, group->bytes[MADE], err));
+    return backend->stream.wait(stream, err);
 }
 
 static tdm_status run(tdmi_decoder_thread *thread, struct tdmi_decoder_file *files, int n,
                       tdm_error *err)
 {
     size_t bytes = 0;
-    tdm_status status;
     for (int i = 0; i < n; i++) {
         files[i].pixels = NULL;
         bytes += made_bytes(&files[i]);
     }
     tdmi_cuda_make_current(thread->decoder->device); /* another thread may have opened it */
-    status = grow(thread->decoder, &thread->made_here, bytes, true, err);
-    uint8_t *here = thread->made_here.memory;
+    tdm_status status = grow(thread, MADE_HERE, bytes, err);
+    uint8_t *here = thread->buffers[MADE_HERE].memory;
     for (int at = 0; at < n && status == TDM_OK;) {
         struct group group = group_of(files + at, n - at);
-        status = run_group(thread, &group, here, err);
-        here += group.made_bytes;
+        status = TDM_WRAP(err, run_group(thread, &group, here, err), "decoding %d images", group.n);
+        here += group.bytes[MADE];
         at += group.n;
     }
     if (status != TDM_OK) /* what was queued may still read files, which are the caller's */
@@ -364,26 +343,21 @@ static void close_decoder(const struct tdmi_decoder *base)
 static tdm_status open_decoder(const struct tdmi_backend *backend, tdmi_device *device,
                                const struct tdmi_decoder **decoder, tdm_error *err)
 {
-    struct decoder *made = tdmi_alloc(1, sizeof *made);
+    TDMI_AT_END(tdmi_free_at) struct decoder *made = NULL;
     const char *file = device->libraries ? tdmi_cuda_libraries_nvjpeg(device->libraries) : NULL;
     *decoder = NULL;
-    if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening nvJPEG: out of memory");
+    TDM_TRY(TDMI_NEW(made, 1, err), err, "opening nvJPEG");
     made->base.open = open_thread;
     made->base.close = close_thread;
     made->base.run = run;
     made->backend = backend;
     made->device = device;
     tdmi_cuda_make_current(device);
-    const tdm_status status = tdmi_nvjpeg_open(file, &made->nvjpeg, err);
-    if (status != TDM_OK) {
-        tdmi_free(made);
-        return status;
-    }
+    TDMI_TRY(tdmi_nvjpeg_open(file, &made->nvjpeg, err));
     const int version = tdmi_nvjpeg_version(made->nvjpeg);
     snprintf(made->base.name, sizeof made->base.name, "nvJPEG %d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);
-    *decoder = &made->base;
+    *decoder = tdmi_take(&made);
     return TDM_OK;
 }
 

@@ -54,10 +54,8 @@ static bool place(struct tdmi_cuda_timing *it, enum tdmi_dtype type,
             continue;
         is_placed = (it->placed[i] = tdmi_cuda_alloc(it->device, bytes[i])) != NULL;
         if (is_placed)
-            tdmi_cuda_note(it->stream,
-                           tdmi_cuda_fill_random(tdmi_cuda_queue(it->stream), type, it->placed[i],
-                                                 (int64_t)(bytes[i] / tdmi_dtype_bytes(type))),
-                           "filling memory");
+            TDMI_CUDA_LAUNCH(it->stream, "filling memory", tdmi_cuda_fill_random, type,
+                             it->placed[i], (int64_t)(bytes[i] / tdmi_dtype_bytes(type)));
     }
     return is_placed;
 }

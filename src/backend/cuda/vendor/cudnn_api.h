@@ -1,8 +1,8 @@
 /*
- * What of cuDNN 9's graph API is used here: functions, found in the library by name, and the
- * numbers of NVIDIA's reference for descriptors, attributes, types and notes. They are written down
- * so that everything of cuDNN compiles, and is tested, without it; where its headers are there, a
- * test compares them (tests/backend/cuda/test_library_numbers.c).
+ * The functions of cuDNN 9's graph API that are used, found in the library by name, and the numbers
+ * of NVIDIA's reference for descriptors, attributes, types and notes. They are written down so that
+ * the code that calls cuDNN compiles, and is tested, without its headers; where these are
+ * installed, a test compares them (tests/backend/cuda/test_library_numbers.c).
  */
 #pragma once
 

@@ -20,7 +20,6 @@ struct found {
     tdmi_arena arena;
     struct tdmi_parquet_member *members;
     int64_t n_members, capacity, n_ignored;
-    uint64_t above[LARGEST_DEPTH + 1][2]; /* identities of the folders that are being listed */
 };
 
 static void found_release(struct found *found)
@@ -173,44 +172,19 @@ static tdm_status add_single(struct found *found, const char *path, tdm_error *e
     return add_member(found, path, tdmi_path_name(before), err);
 }
 
-/* Is the folder one of those above it, reached again by a link? */
-static bool is_loop(struct found *found, const char *folder, int depth)
+/* All Parquet files below the folder, in the order of their names. */
+static tdm_status find(struct found *found, const char *folder, tdm_error *err)
 {
-    struct tdmi_place place;
-    if (tdmi_storage_is_uri(folder) || tdmi_storage_look(folder, &place, NULL) != TDM_OK)
-        return false;
-    for (int d = 0; d < depth; d++)
-        if (memcmp(found->above[d], place.identity, sizeof place.identity) == 0)
-            return true;
-    memcpy(found->above[depth], place.identity, sizeof place.identity);
-    return false;
-}
-
-/* name: of the folder, relative to the table; "" at its top. */
-static tdm_status find(struct found *found, const char *folder, const char *name, int depth,
-                       tdm_error *err)
-{
-    struct tdmi_place_entry *entries = NULL;
-    size_t n = 0;
-    if (depth > LARGEST_DEPTH)
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' lies more than %d folders deep", folder,
-                        LARGEST_DEPTH);
-    if (is_loop(found, folder, depth)) {
-        tdm_log(TDM_LOG_WARNING, "'%s' is left out: it is a link that leads in a circle", folder);
-        return TDM_OK;
-    }
-    TDM_TRY(tdmi_storage_list(folder, false, &found->arena, &entries, &n, err), err,
-            "cannot find Parquet files");
-    for (size_t i = 0; i < n; i++) {
-        if (tdmi_tree_is_hidden(entries[i].name))
+    TDMI_AT_END(tdmi_tree_release) struct tdmi_tree tree = {.root = folder};
+    TDMI_TRY(tdmi_tree_walk(&tree, err));
+    for (int64_t i = 0; i < tree.n_entries; i++) {
+        const struct tdmi_tree_entry *entry = &tree.entries[i];
+        if (entry->kind == TDMI_FILE_FOLDER)
             continue;
-        const char *below = tdmi_path_join(&found->arena, folder, entries[i].name);
-        const char *relative = tdmi_path_join(&found->arena, name, entries[i].name);
-        TDMI_CHECK_MEMORY(below != NULL && relative != NULL, err);
-        if (entries[i].kind == TDMI_FILE_FOLDER)
-            TDM_TRY(find(found, below, relative, depth + 1, err), err, "cannot list '%s'", folder);
-        else if (is_parquet_name(relative))
-            TDM_TRY(add_member(found, below, relative, err), err, "cannot list '%s'", folder);
+        const char *path = tdmi_path_join(&tree.arena, folder, entry->path);
+        TDMI_CHECK_MEMORY(path, err);
+        if (is_parquet_name(entry->path))
+            TDM_TRY(add_member(found, path, entry->path, err), err, "cannot list '%s'", folder);
         else
             found->n_ignored++;
     }
@@ -238,7 +212,7 @@ static tdm_status parquet_open(const char *path, const struct tdm_source_options
 {
     TDMI_AT_END(found_release) struct found found = {0};
     const bool is_folder = tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
-    TDMI_TRY(is_folder ? find(&found, path, "", 0, err) : add_single(&found, path, err));
+    TDMI_TRY(is_folder ? find(&found, path, err) : add_single(&found, path, err));
     take_parts_of_names(&found);
     TDMI_TRY(tdmi_parquet_table_open(path, found.members, found.n_members, options, self, err));
     ((struct tdmi_listing *)self)->n_ignored = found.n_ignored;

@@ -101,12 +101,6 @@ static bool find_range(const char *path, struct range *range)
     return false;
 }
 
-static bool is_pattern(const char *path)
-{
-    struct range range;
-    return find_range(path, &range);
-}
-
 /* Unroll the first range; recursion unrolls those after it. */
 static tdm_status unroll(const char *path, size_t folder_bytes, tdmi_arena *arena,
                          struct shards *shards, tdm_error *err)
@@ -400,11 +394,12 @@ static bool webdataset_can_open(const char *path)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     TDMI_AT_END(release_shards) struct shards shards = {0};
+    struct range range;
     enum tdmi_file_kind kind = tdmi_storage_kind(path);
     if (kind == TDMI_FILE_REGULAR)
         return looks_like_groups(path);
     if (kind == TDMI_FILE_MISSING)
-        return is_pattern(path);
+        return find_range(path, &range);
     return kind == TDMI_FILE_FOLDER && find_shards(path, &arena, &shards, NULL) == TDM_OK &&
            shards.n > 0 && looks_like_groups(shards.list[0].path);
 }

@@ -13,6 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+/* NVIDIA's headers, which declare these functions, are not needed here. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
 struct fake_cudnn fake_cudnn = {.version = 91900, .slow_ns = 100000, .right_bytes = 1000};
 
 enum { bad_param = 2000, not_supported = 3000, failed = 5000, not_there = 1001 };
@@ -43,19 +46,16 @@ static int complain(int code, const char *format, ...)
     return code;
 }
 
-size_t cudnnGetVersion(void);
 size_t cudnnGetVersion(void)
 {
     return fake_cudnn.version;
 }
 
-void cudnnGetLastErrorString(char *text, size_t bytes);
 void cudnnGetLastErrorString(char *text, size_t bytes)
 {
     snprintf(text, bytes, "%s", fake_cudnn.complaint);
 }
 
-int cudnnCreate(tdmi_cudnn_handle *handle);
 int cudnnCreate(tdmi_cudnn_handle *handle)
 {
     if (fake_cudnn.handle_code != 0)
@@ -65,7 +65,6 @@ int cudnnCreate(tdmi_cudnn_handle *handle)
     return 0;
 }
 
-int cudnnDestroy(tdmi_cudnn_handle handle);
 int cudnnDestroy(tdmi_cudnn_handle handle)
 {
     fake_cudnn.handles--;
@@ -73,7 +72,6 @@ int cudnnDestroy(tdmi_cudnn_handle handle)
     return 0;
 }
 
-int cudnnSetStream(tdmi_cudnn_handle handle, struct CUstream_st *stream);
 int cudnnSetStream(tdmi_cudnn_handle handle, struct CUstream_st *stream)
 {
     if (!handle)
@@ -82,7 +80,6 @@ int cudnnSetStream(tdmi_cudnn_handle handle, struct CUstream_st *stream)
     return 0;
 }
 
-int cudnnBackendCreateDescriptor(int kind, tdmi_cudnn_descriptor *made);
 int cudnnBackendCreateDescriptor(int kind, tdmi_cudnn_descriptor *made)
 {
     static const int kinds[] = {
@@ -101,7 +98,6 @@ int cudnnBackendCreateDescriptor(int kind, tdmi_cudnn_descriptor *made)
     return complain(bad_param, "no kind %d", kind);
 }
 
-int cudnnBackendDestroyDescriptor(tdmi_cudnn_descriptor descriptor);
 int cudnnBackendDestroyDescriptor(tdmi_cudnn_descriptor descriptor)
 {
     struct descriptor *it = descriptor;
@@ -222,8 +218,6 @@ static bool is_right(int kind, int name, int type)
     return false;
 }
 
-int cudnnBackendSetAttribute(tdmi_cudnn_descriptor descriptor, int name, int type, int64_t n,
-                             const void *values);
 int cudnnBackendSetAttribute(tdmi_cudnn_descriptor descriptor, int name, int type, int64_t n,
                              const void *values)
 {
@@ -429,7 +423,6 @@ static int finish_plan(struct descriptor *it)
     return config->engine == FAKE_REFUSES ? complain(not_supported, "engine %d", FAKE_REFUSES) : 0;
 }
 
-int cudnnBackendFinalize(tdmi_cudnn_descriptor descriptor);
 int cudnnBackendFinalize(tdmi_cudnn_descriptor descriptor)
 {
     struct descriptor *it = descriptor;
@@ -468,8 +461,6 @@ static int guess(const struct descriptor *it, int64_t asked, int64_t *n, void *t
     return 0;
 }
 
-int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int type, int64_t asked,
-                             int64_t *n, void *to);
 int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int type, int64_t asked,
                              int64_t *n, void *to)
 {
@@ -568,8 +559,6 @@ static int find_tensors(struct queued *run, const struct descriptor *pack)
     return 0;
 }
 
-int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
-                        tdmi_cudnn_descriptor pack);
 int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
                         tdmi_cudnn_descriptor pack)
 {

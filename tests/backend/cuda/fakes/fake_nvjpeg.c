@@ -14,6 +14,9 @@
 
 #include <jpeglib.h>
 
+/* NVIDIA's headers, which declare these functions, are not needed here. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
 struct fake_nvjpeg fake_nvjpeg = {.version = {12, 4, 0}, .has_engines = 1};
 
 enum { uninitialised = 1, invalid = 2 };
@@ -49,15 +52,12 @@ static int drop(void *block)
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-int nvjpegGetProperty(int which, int *value);
 int nvjpegGetProperty(int which, int *value)
 {
     *value = fake_nvjpeg.version[which];
     return 0;
 }
 
-int nvjpegCreateEx(int backend, void *device_allocator, void *pinned_allocator, unsigned flags,
-                   void **handle);
 int nvjpegCreateEx(int backend, void *device_allocator, void *pinned_allocator, unsigned flags,
                    void **handle)
 {
@@ -74,13 +74,11 @@ int nvjpegCreateEx(int backend, void *device_allocator, void *pinned_allocator, 
     return 0;
 }
 
-int nvjpegDestroy(void *handle);
 int nvjpegDestroy(void *handle)
 {
     return drop(handle);
 }
 
-int nvjpegJpegStateCreate(void *handle, void **state);
 int nvjpegJpegStateCreate(void *handle, void **state)
 {
     (void)handle;
@@ -88,13 +86,11 @@ int nvjpegJpegStateCreate(void *handle, void **state)
     return 0;
 }
 
-int nvjpegJpegStateDestroy(void *state);
 int nvjpegJpegStateDestroy(void *state)
 {
     return drop(state);
 }
 
-int nvjpegJpegStreamCreate(void *handle, void **stream);
 int nvjpegJpegStreamCreate(void *handle, void **stream)
 {
     (void)handle;
@@ -102,7 +98,6 @@ int nvjpegJpegStreamCreate(void *handle, void **stream)
     return 0;
 }
 
-int nvjpegJpegStreamDestroy(void *stream);
 int nvjpegJpegStreamDestroy(void *stream)
 {
     return drop(stream);
@@ -160,8 +155,6 @@ static int side_of(int side, int samples, int most)
 }
 
 int nvjpegGetImageInfo(void *handle, const uint8_t *bytes, size_t length, int *n, int *css,
-                       int *widths, int *heights);
-int nvjpegGetImageInfo(void *handle, const uint8_t *bytes, size_t length, int *n, int *css,
                        int *widths, int *heights)
 {
     struct reader reader;
@@ -183,7 +176,6 @@ int nvjpegGetImageInfo(void *handle, const uint8_t *bytes, size_t length, int *n
     return is_open ? 0 : TDMI_NVJPEG_BAD;
 }
 
-int nvjpegJpegStreamParseHeader(void *handle, const uint8_t *bytes, size_t length, void *stream);
 int nvjpegJpegStreamParseHeader(void *handle, const uint8_t *bytes, size_t length, void *stream)
 {
     struct reader reader;
@@ -196,7 +188,6 @@ int nvjpegJpegStreamParseHeader(void *handle, const uint8_t *bytes, size_t lengt
     return it->backend != TDMI_NVJPEG_BY_HARDWARE ? invalid : is_open ? 0 : TDMI_NVJPEG_BAD;
 }
 
-int nvjpegDecodeBatchedSupported(void *handle, void *stream, int *refusal);
 int nvjpegDecodeBatchedSupported(void *handle, void *stream, int *refusal)
 {
     (void)handle;
@@ -284,7 +275,6 @@ static bool decode_file(const uint8_t *bytes, size_t length, struct copy *it)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-int nvjpegDecodeBatchedInitialize(void *handle, void *state, int n, int threads, int format);
 int nvjpegDecodeBatchedInitialize(void *handle, void *state, int n, int threads, int format)
 {
     (void)handle;
@@ -307,9 +297,6 @@ static void tell(int n, bool is_by_engines)
 }
 
 /* One file that is refused spoils the batch, after those before it were queued. */
-int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
-                        const size_t *lengths, struct tdmi_nvjpeg_image *images,
-                        struct CUstream_st *queue);
 int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
                         const size_t *lengths, struct tdmi_nvjpeg_image *images,
                         struct CUstream_st *queue)

@@ -1,9 +1,9 @@
 /*
- * gather.cu: rows of any width in any order, some of them twice, and nothing but them; from places
+ * image.cu: rows of any width in any order, some of them twice, and nothing but them; from places
  * where vectors may begin and from others; and from a table of more than 2^31 vectors.
  */
 #include "backend/cuda/values.h"
-#include "backend/cuda/kernels/image/gather.h"
+#include "backend/cuda/kernels/image/image.h"
 
 #include <sys/mman.h>
 

@@ -5,7 +5,7 @@
  */
 #include "backend/cuda/values.h"
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels/image/input.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "image/augment/augment.h"
 
 enum { n = 3, side = 9 };

@@ -1,10 +1,10 @@
 /*
- * planes.cu: bytes of the host's decoder, of planes full of anything, in every sampling, all small
+ * image.cu: bytes of the host's decoder, of planes full of anything, in every sampling, all small
  * sizes and some large ones, in every orientation; beside the kernels of the host's decoder and its
  * own orientation.
  */
 #include "backend/cuda/values.h"
-#include "backend/cuda/kernels/image/planes.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "image/image.h"
 #include "image/jpeg/kernels.h"
 

@@ -1,9 +1,9 @@
 /*
- * resize.cu: the host's bytes, up and down, one pass and both in either order, of boxes and parts,
+ * image.cu: the host's bytes, up and down, one pass and both in either order, of boxes and parts,
  * by every filter.
  */
 #include "backend/cuda/values.h"
-#include "backend/cuda/kernels/image/resize.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "image/decoder.h"
 
 static struct tdmi_cuda_resize pass_of(const struct tdmi_decoder_pass *pass)

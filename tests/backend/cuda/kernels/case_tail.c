@@ -1,6 +1,6 @@
-/* tail.cu beside the host's: fewer samples than a block has threads, and more; mixed and not. */
+/* loss.cu beside the host's: fewer samples than a block has threads, and more; mixed and not. */
 #include "backend/cuda/values.h"
-#include "backend/cuda/kernels/loss/tail.h"
+#include "backend/cuda/kernels/loss/loss.h"
 #include "backend/host.h"
 
 enum { most = 1000 };

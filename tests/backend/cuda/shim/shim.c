@@ -34,7 +34,7 @@ struct fibre {
     int line;                     /* AT_BARRIER */
     uint32_t mask;                /* IN_WARP: who has to come */
     uint64_t value;               /* given, then got */
-    int from;                     /* whose value is wanted; -1: who gave one */
+    int from;                     /* thread whose value is read; -1: this one gave a value */
 };
 
 /* State of a CPU thread, from its first launch to its end. */

@@ -49,10 +49,10 @@ struct tdmi_shim_launch {
 };
 /* Both give 0, or the code that CUDA's runtime would give. */
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch);
-/* All of its blocks, now. */
+/* Run all of its blocks now. */
 int tdmi_shim_run(const struct tdmi_shim_launch *launch);
-/* Of a launch that a GPU would take, with a queue: to be given by whoever has queues, and calls
- * tdmi_shim_run when its turn comes. What self points to is lent. */
+/* Queue a launch that a GPU would accept. The owner of the queues defines this function and calls
+ * tdmi_shim_run when the launch is due; `self` points to borrowed memory. */
 int tdmi_shim_queue(const struct tdmi_shim_launch *launch);
 
 /* The one piece of memory that a block's threads know by this mark; full of NaN at first. */

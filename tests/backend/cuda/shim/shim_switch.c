@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* What a function of the System V convention finds again after a call: six registers and its stack.
- * The address to go on at lies above them, put there by the call. */
+/* A function of the System V convention keeps six registers and its stack over a call. The return
+ * address lies above them, put there by the call. */
 __asm__(".text\n"
         ".local swap_stacks\n"
         ".type swap_stacks, @function\n"

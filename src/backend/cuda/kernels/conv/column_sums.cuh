@@ -1,11 +1,11 @@
 /*
- * Two sums a channel over all pixels, in two passes: blocks add up their chunks (columns.h), then
+ * Two sums a channel over all pixels, in two passes: blocks add up their chunks (geometry.h), then
  * the chunks are added up. Threads add a few pixels in f32, everything else is double; what is
  * added to what follows from the shape.
  */
 #pragma once
 
-#include "backend/cuda/kernels/conv/columns.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/kernels/reduce.cuh"
 
 enum { column_threads = 256, single_pixels = 16 /* that are added in f32 */ };

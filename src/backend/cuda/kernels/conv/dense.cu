@@ -1,5 +1,5 @@
 /* Dense layers: three products of two matrices that lie there (product.cuh). */
-#include "backend/cuda/kernels/conv/dense.h"
+#include "backend/cuda/kernels/conv/conv.h"
 #include "backend/cuda/kernels/conv/product.cuh"
 
 /* y = x w + b */

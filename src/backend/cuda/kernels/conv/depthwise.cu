@@ -1,6 +1,6 @@
 /*
  * Depthwise convolution, forward and the gradient of its input. A thread goes down a strip
- * (tiles.h) and keeps in registers the sums of all rows that are not complete yet, so that each
+ * (geometry.h) and keeps in registers the sums of all rows that are not complete yet, so that each
  * value is asked for once a strip; while it works on a row, the next one is on its way. The
  * gradient of a stride of 1 is the same walk with the weights mirrored; that of a stride of 2 is in
  * depthwise_spread.cu. Everything else (other kernels and strides, dilation, channels that are no

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/kernels/conv/depthwise.h"
 #include "backend/cuda/kernels/kernel.cuh"
-#include "backend/cuda/kernels/conv/tiles.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 
 /* Images that are read; the pointer is that of the first one's channels at hand. */
 template <class T>

@@ -5,13 +5,10 @@
  */
 #pragma once
 
+#include "backend/cuda/kernels/launcher.h"
 #include "backend/cuda/kernels/conv/window.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct CUstream_st;
+TDMI_C_BEGIN
 
 struct tdmi_cuda_depthwise_forward {
     const void *x;
@@ -53,7 +50,7 @@ struct tdmi_cuda_depthwise_weights {
     float *dweights;
     void *workspace; /* of tdmi_cuda_depthwise_workspace_bytes, aligned to 16 */
 };
-/* In two stages: blocks add up their cells (tiles.h), then the blocks' sums are added up. */
+/* In two stages: blocks add up their cells (geometry.h), then the blocks' sums are added up. */
 int tdmi_cuda_depthwise_weights(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const struct tdmi_cuda_depthwise_weights *call);
 /* Workspace of the weights' gradient and of the bias's (channels.h). */
@@ -71,6 +68,4 @@ struct tdmi_cuda_depthwise_fold {
 int tdmi_cuda_depthwise_fold(struct CUstream_st *queue,
                              const struct tdmi_cuda_depthwise_fold *call);
 
-#ifdef __cplusplus
-}
-#endif
+TDMI_C_END

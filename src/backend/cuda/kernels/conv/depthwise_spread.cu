@@ -1,6 +1,6 @@
 /*
  * The gradient of a depthwise convolution's input with a stride of 2: a thread goes down a strip
- * (tiles.h) and keeps rows of dy, each of which, with the ones before it, gives two rows of dx.
+ * (geometry.h) and keeps rows of dy, each of which, with the ones before it, gives two rows of dx.
  */
 #include "backend/cuda/kernels/conv/depthwise_walk.cuh"
 

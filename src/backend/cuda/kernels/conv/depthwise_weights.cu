@@ -1,6 +1,6 @@
 /*
  * The gradient of a depthwise convolution's weights: kernel² sums a channel over all pixels of all
- * images. Threads go down strips as forward does (tiles.h), with all sums of their channels in
+ * images. Threads go down strips as forward does (geometry.h), with all sums of their channels in
  * registers, so that x and dy are read once for all taps; blocks add up in a tree, and a second
  * pass adds up the blocks. Where a shape has no unrolled kernel, each tap has threads of its own.
  */

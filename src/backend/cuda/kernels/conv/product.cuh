@@ -13,7 +13,7 @@
 #pragma once
 
 #include "backend/cuda/kernels/kernel.cuh"
-#include "backend/cuda/kernels/conv/product.h"
+#include "backend/cuda/kernels/conv/geometry.h"
 
 enum {
     product_side = 32,

@@ -2,7 +2,7 @@
  * Transposing matrices, tile by tile through shared memory so that reads and writes are both whole
  * lines; and the two numbers a channel that a batch norm with running statistics comes down to.
  */
-#include "backend/cuda/kernels/conv/weights.h"
+#include "backend/cuda/kernels/conv/conv.h"
 #include "backend/cuda/kernels/kernel.cuh"
 
 enum { tile = 32, tile_rows = 8, fold_threads = 128 };

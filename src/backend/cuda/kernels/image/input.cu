@@ -3,7 +3,7 @@
  * numbers come out. Changes of pixels are augment/colour.c's and augment/warp.c's, bit by bit but
  * for hue, whose f32 arithmetic a compiler may fuse.
  */
-#include "backend/cuda/kernels/image/input.h"
+#include "backend/cuda/kernels/image/image.h"
 #include "backend/cuda/kernels/reduce.cuh"
 #include "image/augment/augment.h"
 
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(input_threads)
 
 /* ---- changes ---------------------------------------------------------------------------- */
 
-/* Of a grey image all three are equal. */
+/* A pixel: three equal values in a grey image. */
 struct colour {
     int32_t at[3];
 };

@@ -1,15 +1,20 @@
 /*
- * Losses on a GPU: softmax with its cross-entropy, and the logistic function with its binary
- * cross-entropy; formulas and targets are those of backend/ref/losses.c.
+ * Losses on a GPU: softmax and the logistic function, each with its cross-entropy (formulas and
+ * targets: backend/ref/losses.c), and their sums over a group.
  */
 #pragma once
 
+#include "backend/cuda/kernels/launcher.h"
 #include "backend/op.h"
 #include "backend/update.h"
 #include "tensor/dtype.h"
+#include <stdbool.h>
+
+TDMI_C_BEGIN
 
 struct tdmi_cuda_loss {
     enum tdmi_dtype type; /* of x and dx */
+    bool is_logistic;     /* else softmax */
     const void *x;        /* (n, logits) */
     float *y;             /* (n, classes) probabilities, f32 always; backward reads them */
     void *dx;
@@ -22,17 +27,11 @@ struct tdmi_cuda_loss {
     const struct tdmi_loss_scale *loss_scale; /* dx is multiplied by its scale; NULL: by 1 */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+int tdmi_cuda_loss_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+int tdmi_cuda_loss_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
 
-struct CUstream_st;
+/* As update->tail of backend/backend.h. */
+int tdmi_cuda_tail(struct CUstream_st *queue, const struct tdmi_judgement *judgements,
+                   const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail);
 
-int tdmi_cuda_softmax_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
-int tdmi_cuda_softmax_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
-int tdmi_cuda_logistic_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
-int tdmi_cuda_logistic_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
-
-#ifdef __cplusplus
-}
-#endif
+TDMI_C_END
