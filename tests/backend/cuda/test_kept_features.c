@@ -143,7 +143,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     snprintf(name, sizeof name, "%s-copied", kind->name);
     struct tdm_train_options options = of_kind(tree, kind, name);
     use_gpu(false);
-    train_heard(&options, "on the card:", false);
+    train_heard(&options, "stay on the GPU", false);
     for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char kept[60];
         snprintf(kept, sizeof kept, "%s-%d", kind->name, pace);

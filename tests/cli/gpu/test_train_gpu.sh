@@ -43,7 +43,7 @@ expect_true "the loss is that of the processor ($f32, $host)" close "$f32" "$hos
 expect_exit 0 on_gpu -o bf16 --precision bf16 --epochs 2
 expect_true "the loss in bf16 is near ($(json_value train.loss), $f32)" \
     close "$(json_value train.loss)" "$f32" 0.1
-expect_stderr_matches 'precision bf16: what judges here is stored so, too'
+expect_stderr_matches 'precision bf16: validation during training stores activations so, too'
 bf16=$(json_value val.loss)
 expect_exit 0 "$TANDEM" evaluate bf16 pictures --part val --threads 1 --json
 expect_true "evaluate's loss is nearly that of training ($(json_value loss), $bf16)" \
@@ -116,7 +116,7 @@ expect_exit 0 on_gpu "$@" -o stay --epochs 4
 expect_stderr_matches 'stay on the GPU'
 export TANDEM_FAKE_GATHERS=0
 expect_exit 0 on_gpu "$@" -o travel --epochs 4
-expect_true "nothing stays" sh -c "! grep -q 'on the card:' '$err'"
+expect_true "nothing stays" sh -c "! grep -q 'stay on the GPU' '$err'"
 unset TANDEM_FAKE_GATHERS
 expect_true "the best weights are the same" cmp stay/best.safetensors travel/best.safetensors
 expect_true "the last weights are the same" cmp stay/last.safetensors travel/last.safetensors
@@ -176,12 +176,12 @@ expect_true "changes change something" sh -c '! cmp -s plain1/best.safetensors p
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
 expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --fast -o none
-expect_stderr_matches 'option --fast lets the libraries of a card add in any order; on --device cpu'
+expect_stderr_matches 'option --fast lets libraries of a GPU add in any order; --device cpu'
 expect_true "what is refused leaves no run" test ! -e none
 
 # ---- --fast is reported, recorded, and kept by a resumed run ---------------------------------
 expect_exit 0 on_gpu -o fast --fast --epochs 1
-expect_stderr_matches 'fast: the card.s libraries may add in any order'
+expect_stderr_matches 'fast: the GPU.s libraries may add in any order'
 expect_true "the run records it" grep -q '"fast": 1' fast/run.json
 expect_true "its page says it" grep -q '<td>fast</td><td>yes</td>' fast/report.html
 expect_exit 0 on_gpu -o fast --epochs 2 --resume
