@@ -24,6 +24,11 @@ void tdmi_text_clear(tdmi_text *text)
         text->bytes[0] = '\0';
 }
 
+bool tdmi_text_is(const void *bytes, size_t length_bytes, const char *text)
+{
+    return strlen(text) == length_bytes && memcmp(text, bytes, length_bytes) == 0;
+}
+
 bool tdmi_ends_with(const char *text, const char *ending)
 {
     const size_t n = strlen(text), n_ending = strlen(ending);

@@ -3,6 +3,7 @@
  * followed by the values of all arrays, each at a multiple of 8 bytes.
  */
 #include "weights/hdf5/write.h"
+#include "base/bytes.h"
 #include "base/file/file.h"
 #include "weights/errors.h"
 #include "weights/hdf5/tree.h"
@@ -227,13 +228,6 @@ void tdmi_hdf5_writer_note_list(tdmi_hdf5_writer *writer, const char *path, cons
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 8 };
-
-static uint64_t aligned(uint64_t at)
-{
-    return (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* Gives every array its place; returns the end. */
 static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure, uint64_t at)
 {
@@ -241,8 +235,8 @@ static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure,
         at = place_values(node->members[i], structure, at);
     if (!node->is_array || node->n_bytes == 0)
         return at;
-    at = aligned(at);
-    tdmi_hdf5_put(structure + node->address_at, at, 8);
+    at = tdmi_hdf5_padded(at);
+    tdmi_write_little(structure + node->address_at, at, 8);
     return at + node->n_bytes;
 }
 
@@ -250,13 +244,13 @@ static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure,
 static tdm_status write_values(tdmi_atomic_file *file, const struct tdmi_hdf5_node *node,
                                uint64_t *at, tdm_error *err)
 {
-    static const char zeros[ALIGNMENT];
+    static const char zeros[8];
     for (size_t i = 0; i < node->n_members; i++)
         TDMI_TRY(write_values(file, node->members[i], at, err));
     if (!node->is_array || node->n_bytes == 0)
         return TDM_OK;
-    TDMI_TRY(tdmi_atomic_write(file, zeros, (size_t)(aligned(*at) - *at), err));
-    *at = aligned(*at) + node->n_bytes;
+    TDMI_TRY(tdmi_atomic_write(file, zeros, (size_t)(tdmi_hdf5_padded(*at) - *at), err));
+    *at = tdmi_hdf5_padded(*at) + node->n_bytes;
     return tdmi_atomic_write(file, node->data, node->n_bytes, err);
 }
 
@@ -271,8 +265,8 @@ static tdm_status finish(tdmi_hdf5_writer *writer, const char *path, tdm_error *
     tdmi_hdf5_write_structure(&writer->root, &structure);
     TDMI_TRY(tdmi_text_status(&structure, err));
     uint64_t at = structure.length_bytes;
-    tdmi_hdf5_put(structure.bytes + TDMI_HDF5_END_AT,
-                  place_values(&writer->root, structure.bytes, at), 8);
+    tdmi_write_little(structure.bytes + TDMI_HDF5_END_AT,
+                      place_values(&writer->root, structure.bytes, at), 8);
     TDMI_TRY(tdmi_atomic_open(path, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, structure.bytes, structure.length_bytes, err));
     TDMI_TRY(write_values(file, &writer->root, &at, err));

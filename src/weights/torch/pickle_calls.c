@@ -3,6 +3,7 @@
  * down, and the state of an object is kept beside it.
  */
 #include "weights/torch/pickle_machine.h"
+#include "base/text/text.h"
 
 #include <string.h>
 #include "base/banned.h"
@@ -18,22 +19,17 @@ static const struct tdmi_pickle_name names[] = {
 #undef TYPE
 };
 
-static bool is_equal(const char *text, const uint8_t *bytes, size_t n_bytes)
-{
-    return strlen(text) == n_bytes && memcmp(text, bytes, n_bytes) == 0;
-}
-
 /* Python 2 calls builtins __builtin__. */
 static const struct tdmi_pickle_name *find_name(const uint8_t *module, size_t module_bytes,
                                                 const uint8_t *name, size_t name_bytes)
 {
-    if (is_equal("__builtin__", module, module_bytes)) {
+    if (tdmi_text_is(module, module_bytes, "__builtin__")) {
         module = (const uint8_t *)"builtins";
         module_bytes = strlen("builtins");
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_equal(names[i].name, name, name_bytes) &&
-            is_equal(names[i].module, module, module_bytes))
+        if (tdmi_text_is(name, name_bytes, names[i].name) &&
+            tdmi_text_is(module, module_bytes, names[i].module))
             return &names[i];
     return NULL;
 }
@@ -222,7 +218,7 @@ tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opc
 bool tdmi_pickle_is_text(const tdmi_pickle_value *value, const char *text)
 {
     return value != NULL && value->kind == TDMI_PICKLE_TEXT &&
-           is_equal(text, value->bytes, value->count);
+           tdmi_text_is(value->bytes, value->count, text);
 }
 
 const char *tdmi_pickle_name_of(const tdmi_pickle_value *value)
