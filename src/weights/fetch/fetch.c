@@ -61,12 +61,12 @@ static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         *names[i].name = tdmi_arena_printf(arena, "%s/%s%s%s", fetch->folder, names[i].before, file,
                                            names[i].after);
-        TDMI_NEED_MEMORY(*names[i].name, err);
+        TDMI_CHECK_MEMORY(*names[i].name, err);
     }
     const char *from = mirror && *mirror ? mirror : fetch->known->folder;
     fetch->url =
         tdmi_arena_printf(arena, "%s%s%s", from, tdmi_ends_with(from, "/") ? "" : "/", file);
-    TDMI_NEED_MEMORY(fetch->url, err);
+    TDMI_CHECK_MEMORY(fetch->url, err);
     return tdmi_folder_make(fetch->folder, err);
 }
 

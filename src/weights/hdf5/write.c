@@ -187,7 +187,7 @@ static tdm_status add_part(tdmi_hdf5_writer *writer, const char *path, const cha
 {
     struct tdmi_hdf5_note *note;
     char *items = tdmi_arena_alloc(&writer->arena, n_texts + 1, item_bytes);
-    TDMI_NEED_MEMORY(items, &writer->failure);
+    TDMI_CHECK_MEMORY(items, &writer->failure);
     TDMI_TRY(add_note(writer, path, key, &note));
     for (size_t i = 0; i < n_texts; i++)
         memcpy(items + i * item_bytes, texts[i], strlen(texts[i]));
@@ -213,7 +213,7 @@ static tdm_status add_list(tdmi_hdf5_writer *writer, const char *path, const cha
     for (size_t first = 0, part = 0; first < n_texts; first += per_part) {
         const size_t n = n_texts - first < per_part ? n_texts - first : per_part;
         const char *own = tdmi_arena_printf(&writer->arena, "%s%zu", key, part++);
-        TDMI_NEED_MEMORY(own, &writer->failure);
+        TDMI_CHECK_MEMORY(own, &writer->failure);
         TDMI_TRY(add_part(writer, path, own, texts + first, n, item_bytes));
     }
     return TDM_OK;
@@ -258,7 +258,7 @@ static tdm_status finish(tdmi_hdf5_writer *writer, const char *path, tdm_error *
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text structure = {0};
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
-    TDMI_NEED_MEMORY(writer, err);
+    TDMI_CHECK_MEMORY(writer, err);
     if (writer->failure.code != TDM_OK && err != NULL)
         *err = writer->failure;
     TDMI_TRY(writer->failure.code);

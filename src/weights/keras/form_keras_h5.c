@@ -126,7 +126,7 @@ static tdm_status append(struct reader *reader, const struct tdmi_hdf5_values *v
         return TDM_OK;
     struct tdmi_hdf5_text *more =
         tdmi_realloc(names->items, (size_t)(names->n + values->n_values), sizeof *names->items);
-    TDMI_NEED_MEMORY(more, err);
+    TDMI_CHECK_MEMORY(more, err);
     names->items = more;
     for (uint64_t i = 0; i < values->n_values; i++)
         TDMI_TRY(tdmi_hdf5_text_at(reader->file, values, i, &names->items[names->n++], err));

@@ -232,7 +232,7 @@ static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
     for (size_t i = 0; i < file->n_tensors; i++)
         all += tdmi_safetensors_padded(file->tensors[i].bytes);
     if (!input->is_lent)
-        TDMI_NEED_MEMORY(file->data = tdmi_alloc_aligned(all), err);
+        TDMI_CHECK_MEMORY(file->data = tdmi_alloc_aligned(all), err);
     uint8_t *to = file->data;
     for (size_t i = 0; i < file->n_tensors; i++) {
         struct tdmi_safetensors_tensor *tensor = &file->tensors[i];
