@@ -15,10 +15,10 @@ static inline uint64_t tdmi_read_little(const uint8_t *at, size_t n_bytes)
     return number;
 }
 
-static inline void tdmi_write_little(uint8_t *at, uint64_t number, size_t n_bytes)
+static inline void tdmi_write_little(void *at, uint64_t number, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++)
-        at[i] = (uint8_t)(number >> 8 * i);
+        ((uint8_t *)at)[i] = (uint8_t)(number >> 8 * i);
 }
 
 /* Most significant byte first. */

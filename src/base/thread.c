@@ -249,9 +249,10 @@ tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_er
     if (n_threads == 0)
         n_threads = tdmi_cpus_usable();
     TDMI_AT_END(tdmi_free_at) struct worker *workers = NULL;
-    tdmi_pool *made = NULL;
+    tdmi_pool *room = NULL;
     TDMI_TRY(TDMI_NEW(workers, n_threads, err));
-    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(TDMI_NEW(room, 1, err));
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *made = room;
     /* With default attributes these cannot fail on the systems we build for. */
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->has_work, NULL);
@@ -265,12 +266,8 @@ tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_er
         made->workers[i].waiter.may_look = may_look;
     }
     choose_cpus(made, is_pinned);
-    tdm_status status = start_workers(made, err);
-    if (status != TDM_OK) {
-        tdmi_pool_free(made);
-        return status;
-    }
-    *pool = made;
+    TDMI_TRY(start_workers(made, err));
+    *pool = tdmi_take(&made);
     return TDM_OK;
 }
 

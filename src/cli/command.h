@@ -79,17 +79,19 @@ tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *
                           const struct tdmi_verb **verb, tdm_error *err) TDM_MUST_USE;
 
 /* The command of a cmd_<name>.c, whose parts have these names; the description is last. */
-#define TDMI_COMMAND(name_, summary_, ...)             \
-    const struct tdmi_command tdmi_command_##name_ = { \
-        .name = #name_,                                \
-        .summary = summary_,                           \
-        .description = __VA_ARGS__,                    \
-        .arguments = arguments,                        \
-        .options = options,                            \
-        .examples = examples,                          \
-        .values_bytes = sizeof(struct values),         \
-        .defaults = defaults,                          \
-        .run = run,                                    \
+#define TDMI_COMMAND(name_, summary_, ...)                               \
+    _Static_assert(sizeof options / sizeof *options <= TDMI_OPTIONS_MAX, \
+                   "a setting for each row");                            \
+    const struct tdmi_command tdmi_command_##name_ = {                   \
+        .name = #name_,                                                  \
+        .summary = summary_,                                             \
+        .description = __VA_ARGS__,                                      \
+        .arguments = arguments,                                          \
+        .options = options,                                              \
+        .examples = examples,                                            \
+        .values_bytes = sizeof(struct values),                           \
+        .defaults = defaults,                                            \
+        .run = run,                                                      \
     }
 
 enum {
@@ -110,3 +112,8 @@ extern const struct tdmi_command *const tdmi_commands[];
 /* TDM_E_USAGE with a suggestion when there is none of that name. */
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command,
                              tdm_error *err) TDM_MUST_USE;
+
+/* --help in both forms: for people, and as JSON for programs (completion, pages). Command NULL: the
+ * list of commands. */
+void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command);
+void tdmi_help_write_json(tdm_json_writer *json, const struct tdmi_command *command);

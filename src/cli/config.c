@@ -39,12 +39,11 @@ static bool is_end(const char *at)
 }
 
 /* Ends the key that starts at *at and moves *at behind it; NULL when there is none. */
-static char *take_key(char **at, char *terminator)
+static char *take_key(char **at)
 {
     char *key = *at, *end = key;
     while (is_key_byte(*end))
         end++;
-    *terminator = *end;
     if (end == key)
         return NULL;
     *at = end;
@@ -128,10 +127,9 @@ static tdm_status read_value(struct reader *reader, const char *key, char *at, t
 static tdm_status read_section(struct reader *reader, char *at, tdm_error *err)
 {
     static const char accepted[] = "[command]";
-    char terminator, *close;
     at = skip_blanks(at);
-    char *section = take_key(&at, &terminator);
-    close = skip_blanks(at);
+    char *section = take_key(&at);
+    char *close = skip_blanks(at);
     if (!section || *close != ']' || !is_end(skip_blanks(close + 1)))
         return refuse(reader, err, "a section of another form", accepted);
     *at = '\0';
@@ -142,13 +140,12 @@ static tdm_status read_section(struct reader *reader, char *at, tdm_error *err)
 
 static tdm_status read_line(struct reader *reader, char *at, tdm_error *err)
 {
-    char terminator;
     at = skip_blanks(at);
     if (is_end(at))
         return TDM_OK;
     if (*at == '[')
         return read_section(reader, at + 1, err);
-    char *key = take_key(&at, &terminator);
+    char *key = take_key(&at);
     char *equals = skip_blanks(at);
     if (!key || *equals != '=')
         return refuse(reader, err, "a line of another form", "name = value or [command]");

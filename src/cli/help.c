@@ -1,7 +1,7 @@
 /*
  * Help is made from the tables alone; defaults are read from the struct that defaults() fills.
  */
-#include "cli/help.h"
+#include "cli/command.h"
 #include "tandem/api.h"
 
 #include <math.h>

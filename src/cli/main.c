@@ -3,7 +3,6 @@
  * with the status that other programs rely on. Reading order: command.h, settings.h, then this.
  */
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/settings.h"
 #include "cli/watch.h"
 #include "base/text/json.h"
@@ -106,7 +105,7 @@ static void choose_allocators(void)
     (void)setenv("JE_ARROW_MALLOC_CONF", "background_thread:false", 0);
 }
 
-/* Errors found while the options are still being read must come in the form asked for, too. */
+/* Errors found while the options are still being read must have the requested form, too. */
 static bool is_json_asked(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -186,7 +185,7 @@ static void set_log_level(const struct frame *frame)
         tdmi_settings_log(&frame->settings, frame->values.bytes);
 }
 
-/* The version or help; true when that was what is asked for. */
+/* Print the version or help; true when one of them was requested. */
 static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *json)
 {
     const struct tdmi_command *command = frame->settings.command;

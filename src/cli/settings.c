@@ -33,13 +33,6 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
     return NULL;
 }
 
-static const char *command_words(const struct tdmi_settings *settings, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "tandem%s%s", settings->command ? " " : "",
-             settings->command ? settings->command->name : "");
-    return text;
-}
-
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
                                  const char *name, tdm_error *err)
 {
@@ -49,7 +42,8 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
         for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);
     tdmi_suggest_words(&suggestion, "--", words, sizeof words);
-    command_words(settings, command, sizeof command);
+    snprintf(command, sizeof command, "tandem%s%s", settings->command ? " " : "",
+             settings->command ? settings->command->name : "");
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
     return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help' lists them all",
@@ -155,18 +149,6 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
 }
 
-static tdm_status find_command(struct tdmi_settings *settings, const char *name, tdm_error *err)
-{
-    int n = 0;
-    TDMI_TRY(tdmi_command_find(name, &settings->command, err));
-    while (settings->command->options[n].name)
-        n++;
-    if (n > TDMI_OPTIONS_MAX) /* each row needs a setting */
-        return TDM_FAIL(err, TDM_E_BUG, "%s has %d options and there is room for %d", name, n,
-                        TDMI_OPTIONS_MAX);
-    return TDM_OK;
-}
-
 tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
                                         tdm_error *err)
 {
@@ -180,7 +162,7 @@ tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc
             if (settings->command)
                 argv[settings->n_arguments++] = typed;
             else
-                TDMI_TRY(find_command(settings, typed, err));
+                TDMI_TRY(tdmi_command_find(typed, &settings->command, err));
         } else if (strcmp(typed, "--") == 0) {
             cursor.at++;
             are_options_over = true;

@@ -17,12 +17,6 @@ static void self_close(tdmi_comm *comm)
     (void)comm;
 }
 
-static int self_rank(const tdmi_comm *comm)
-{
-    (void)comm;
-    return 0;
-}
-
 static int self_world(const tdmi_comm *comm)
 {
     (void)comm;
@@ -46,7 +40,7 @@ static tdm_status self_finish(tdmi_comm *comm, tdm_error *err)
 }
 
 static const struct tdmi_comm_table tdmi_comm_self = {
-    "self", self_open, self_close, self_rank, self_world, self_reduce, self_finish,
+    self_open, self_close, self_world, self_reduce, self_finish,
 };
 
 static const struct tdmi_comm_table *const transports[] = {

@@ -10,10 +10,8 @@
 typedef struct tdmi_comm tdmi_comm;
 
 struct tdmi_comm_table {
-    const char *name;
     tdm_status (*open)(tdmi_comm **comm, tdm_error *err);
     void (*close)(tdmi_comm *comm);
-    int (*rank)(const tdmi_comm *comm);
     int (*world)(const tdmi_comm *comm);
     /* Begin to add values [0, n) of every rank's array in the tree's order, each rank holding the
      * sum of its own shards. May return before it is done; values must not be touched until then.

@@ -30,3 +30,4 @@ bool tdmi_lock_is_held(const char *path);
 bool tdmi_lock_is_in_place(const tdmi_lock *lock);
 /* Give it back and leave no file. Accepts NULL. */
 void tdmi_lock_remove(tdmi_lock *lock);
+TDMI_POINTER_RELEASE(tdmi_lock, tdmi_lock_remove)

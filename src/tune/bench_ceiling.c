@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The memory of one thread, on the device. */
-struct hand {
+struct thread_state {
     tdmi_stream *stream;
     struct tdmi_op_call call;
     double forward_s, backward_s; /* the best */
@@ -31,12 +31,12 @@ struct ceiling {
     double seconds; /* to spend on it */
     const float *params[TDMI_OP_PARAMS];
     void *packed;
-    struct hand *hands;
+    struct thread_state *thread_states;
     void **memory; /* all blocks, to be freed */
     int n_memory;
 };
 
-enum { most_blocks = 8 }; /* of a hand, and as many that are shared */
+enum { most_blocks = 8 }; /* of a thread, and as many that are shared */
 
 static bool is_counted(enum tdmi_op_kind kind)
 {
@@ -87,20 +87,20 @@ static tdm_status noise(struct ceiling *it, tdmi_stream *stream, int64_t n, floa
     return it->backend->stream.wait(stream, err);
 }
 
-static tdm_status reserve_hand(struct ceiling *it, struct hand *hand,
-                               struct tdmi_kernel_needs needs, const int64_t *n_params,
-                               tdm_error *err)
+static tdm_status reserve_thread(struct ceiling *it, struct thread_state *state,
+                                 struct tdmi_kernel_needs needs, const int64_t *n_params,
+                                 tdm_error *err)
 {
-    struct tdmi_op_call *call = &hand->call;
+    struct tdmi_op_call *call = &state->call;
     const int64_t in = it->images * tdmi_shape_values(it->desc.in[0]);
     const int64_t out = it->images * tdmi_shape_values(it->desc.out);
     float *x, *y, *dy = NULL, *dx = NULL;
-    TDMI_TRY(noise(it, hand->stream, in, &x, err));
+    TDMI_TRY(noise(it, state->stream, in, &x, err));
     TDMI_TRY(floats(it, out, &y, err));
     TDMI_TRY(block(it, needs.saved_bytes, &call->saved, err));
     TDMI_TRY(block(it, needs.workspace_bytes, &call->workspace, err));
     if (it->has_backward)
-        TDMI_TRY(noise(it, hand->stream, out, &dy, err));
+        TDMI_TRY(noise(it, state->stream, out, &dy, err));
     if (it->has_backward && it->desc.wants_dx)
         TDMI_TRY(floats(it, in, &dx, err));
     for (int i = 0; i < TDMI_OP_PARAMS && n_params[i]; i++) {
@@ -122,7 +122,7 @@ static tdm_status reserve(struct ceiling *it, const tdmi_graph *graph, const str
     const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(it->kernel, &it->desc);
     struct tdmi_pack_call pack = {0};
     int64_t n_params[TDMI_OP_PARAMS] = {0};
-    tdmi_stream *stream = it->hands[0].stream;
+    tdmi_stream *stream = it->thread_states[0].stream;
     for (int i = 0; i < node->n_params; i++) {
         float *values;
         n_params[i] = graph->params[node->first_param + i].n;
@@ -136,40 +136,40 @@ static tdm_status reserve(struct ceiling *it, const tdmi_graph *graph, const str
         it->kernel->pack(stream, &it->desc, &pack);
     }
     for (int i = 0; i < tdmi_pool_threads(it->pool); i++)
-        TDMI_TRY(reserve_hand(it, &it->hands[i], needs, n_params, err));
+        TDMI_TRY(reserve_thread(it, &it->thread_states[i], needs, n_params, err));
     return TDM_OK;
 }
 
 /* ---- running it ---------------------------------------------------------------------------- */
 
-static tdm_status run_once(struct ceiling *it, struct hand *hand, tdmi_kernel_run *run,
+static tdm_status run_once(struct ceiling *it, struct thread_state *state, tdmi_kernel_run *run,
                            double *best, tdm_error *err)
 {
     int64_t begin = tdmi_clock_ns();
-    run(hand->stream, &it->desc, &hand->call);
-    tdm_status status = it->backend->stream.wait(hand->stream, err);
+    run(state->stream, &it->desc, &state->call);
+    tdm_status status = it->backend->stream.wait(state->stream, err);
     double took = tdmi_clock_seconds_since(begin);
     if (took < *best)
         *best = took;
     return status;
 }
 
-static tdm_status run_hand(void *self, int index, int worker, tdm_error *err)
+static tdm_status run_thread(void *self, int index, int worker, tdm_error *err)
 {
     enum { least_runs = 3 };
     struct ceiling *it = self;
-    struct hand *hand = &it->hands[index];
+    struct thread_state *state = &it->thread_states[index];
     int64_t begin = tdmi_clock_ns();
     (void)worker;
-    hand->forward_s = hand->backward_s = DBL_MAX;
+    state->forward_s = state->backward_s = DBL_MAX;
     for (int i = 0; i < least_runs || tdmi_clock_seconds_since(begin) < it->seconds; i++) {
-        TDM_TRY(run_once(it, hand, it->kernel->forward, &hand->forward_s, err), err, "forward");
+        TDM_TRY(run_once(it, state, it->kernel->forward, &state->forward_s, err), err, "forward");
         if (it->has_backward)
-            TDM_TRY(run_once(it, hand, it->kernel->backward, &hand->backward_s, err), err,
+            TDM_TRY(run_once(it, state, it->kernel->backward, &state->backward_s, err), err,
                     "backward");
     }
     if (!it->has_backward)
-        hand->backward_s = 0.0;
+        state->backward_s = 0.0;
     return TDM_OK;
 }
 
@@ -195,11 +195,11 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     tdm_status status = TDM_WRAP(err, reserve(it, plan->graph, node, err),
                                  "measuring %s alone on %d threads", node->name, threads);
     if (status == TDM_OK)
-        status = tdmi_pool_run(it->pool, threads, run_hand, it, err);
+        status = tdmi_pool_run(it->pool, threads, run_thread, it, err);
     *took = 0.0;
     for (int i = 0; i < threads; i++) {
-        *took += (it->hands[i].forward_s + it->hands[i].backward_s) / threads;
-        it->hands[i].call = (struct tdmi_op_call){0};
+        *took += (it->thread_states[i].forward_s + it->thread_states[i].backward_s) / threads;
+        it->thread_states[i].call = (struct tdmi_op_call){0};
     }
     while (it->n_memory > 0)
         it->backend->memory.free(it->device, it->memory[--it->n_memory]);
@@ -243,9 +243,9 @@ static tdm_status measure(struct ceiling *it, const tdmi_plan *plan, double seco
 
 static void release(struct ceiling *it)
 {
-    for (int i = 0; it->hands && i < tdmi_pool_threads(it->pool); i++)
-        it->backend->stream.close(it->hands[i].stream);
-    tdmi_free(it->hands);
+    for (int i = 0; it->thread_states && i < tdmi_pool_threads(it->pool); i++)
+        it->backend->stream.close(it->thread_states[i].stream);
+    tdmi_free(it->thread_states);
     tdmi_free(it->memory);
 }
 
@@ -257,9 +257,9 @@ tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi
     struct ceiling it = {
         .backend = plan->backend, .device = device, .pool = pool, .images = images};
     *shard_seconds = 0.0;
-    TDMI_TRY(TDMI_NEW(it.hands, threads, err));
+    TDMI_TRY(TDMI_NEW(it.thread_states, threads, err));
     TDMI_TRY(TDMI_NEW(it.memory, most_blocks * (threads + 1), err));
     for (int i = 0; i < threads; i++)
-        TDMI_TRY(it.backend->stream.open(device, &it.hands[i].stream, err));
+        TDMI_TRY(it.backend->stream.open(device, &it.thread_states[i].stream, err));
     return measure(&it, plan, seconds, shard_seconds, err);
 }

@@ -34,7 +34,7 @@ struct bench {
     tdmi_device *device;
     tdmi_stream *stream;
     tdmi_pool *pool;
-    int shard, n_lanes;
+    int shard, n_executors;
     tdmi_graph *graph;
     tdmi_plan *plan;
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS]; /* on the device */
@@ -175,9 +175,9 @@ static tdm_status open_values(struct bench *it, tdm_error *err)
 static tdm_status open_runs(struct bench *it, tdm_error *err)
 {
     int batch = it->options->batch;
-    it->n_lanes = (batch + it->shard - 1) / it->shard;
-    if (it->n_lanes > tdmi_pool_threads(it->pool))
-        it->n_lanes = tdmi_pool_threads(it->pool);
+    it->n_executors = (batch + it->shard - 1) / it->shard;
+    if (it->n_executors > tdmi_pool_threads(it->pool))
+        it->n_executors = tdmi_pool_threads(it->pool);
     if (!it->is_training) {
         TDM_TRY(tdmi_evaluator_open(it->plan, it->device, it->pool, batch, &it->evaluator, err),
                 err, "preparing");
@@ -370,7 +370,7 @@ static int64_t planned_bytes(const struct bench *it)
     const tdmi_graph *graph = it->graph;
     int64_t values = graph->param_values + graph->state_values;
     if (!it->is_training)
-        return it->n_lanes * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+        return it->n_executors * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
                values * (int64_t)sizeof(float);
     const struct tdmi_step_options step = {.max_batch = it->options->batch};
     values += it->optimizer->n_slots * graph->param_values;
@@ -415,7 +415,7 @@ static tdm_status measure(struct bench *it, struct tdm_bench_compute *result, td
                                            .device = it->device,
                                            .pool = it->pool,
                                            .values = {it->params, it->states},
-                                           .n_lanes = it->n_lanes,
+                                           .n_executors = it->n_executors,
                                            .batch = &it->batch,
                                            .judgements = it->judgements};
     return tdmi_profile_nodes(&profiled, result, err);

@@ -25,7 +25,7 @@ enum {
 static const int64_t preload_bytes = (int64_t)256 << 20;
 
 /* Memory of one thread of the ceiling. */
-struct hand {
+struct thread_state {
     struct tdmi_preprocess_scratch scratch;
     tdmi_image shown; /* in the size of the table */
     uint8_t *pixels;
@@ -49,7 +49,7 @@ struct bench {
     tdmi_text *files; /* of the first images in that order */
     int64_t *file_items;
     int64_t n_files;
-    struct hand *hands;
+    struct thread_state *thread_states;
     int64_t until_ns; /* of the ceiling's round */
     atomic_llong next_file, n_done;
     double rates[3][MAX_ROUNDS];     /* loader, ceiling, their ratio */
@@ -165,27 +165,27 @@ static tdm_status preload(struct bench *it, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status make_hands(struct bench *it, tdm_error *err)
+static tdm_status make_thread_states(struct bench *it, tdm_error *err)
 {
     const int threads = tdmi_pool_threads(it->pool);
     const size_t bytes = (size_t)it->preprocess.width * (size_t)it->preprocess.height * 3;
-    TDMI_TRY(TDMI_NEW(it->hands, threads, err));
+    TDMI_TRY(TDMI_NEW(it->thread_states, threads, err));
     for (int i = 0; i < threads; i++)
-        if ((it->hands[i].pixels = tdmi_alloc_aligned(bytes)) == NULL)
+        if ((it->thread_states[i].pixels = tdmi_alloc_aligned(bytes)) == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d images", threads);
     return TDM_OK;
 }
 
 static void release(struct bench *it)
 {
-    for (int i = 0; it->hands != NULL && i < tdmi_pool_threads(it->pool); i++) {
-        tdmi_preprocess_scratch_release(&it->hands[i].scratch);
-        tdmi_image_release(&it->hands[i].shown);
-        tdmi_free(it->hands[i].pixels);
+    for (int i = 0; it->thread_states != NULL && i < tdmi_pool_threads(it->pool); i++) {
+        tdmi_preprocess_scratch_release(&it->thread_states[i].scratch);
+        tdmi_image_release(&it->thread_states[i].shown);
+        tdmi_free(it->thread_states[i].pixels);
     }
     for (int64_t i = 0; it->files != NULL && i < it->n_items; i++)
         tdmi_text_release(&it->files[i]);
-    tdmi_free(it->hands);
+    tdmi_free(it->thread_states);
     tdmi_free(it->files);
     tdmi_free(it->file_items);
     tdmi_loader_close(it->loader);
@@ -229,18 +229,18 @@ static tdm_status run_loader(struct bench *it, double seconds, int round, int64_
     return tdmi_loader_seek(it->loader, it->epoch, it->n_positions, err); /* rest */
 }
 
-static tdm_status decode(const struct bench *it, struct hand *hand, int64_t item,
+static tdm_status decode(const struct bench *it, struct thread_state *state, int64_t item,
                          const tdmi_text *file)
 {
     const bool has_table = it->geometry.width > 0;
     if (has_table)
-        TDMI_TRY(tdmi_image_reshape(&hand->shown, it->geometry.width, it->geometry.height, NULL));
+        TDMI_TRY(tdmi_image_reshape(&state->shown, it->geometry.width, it->geometry.height, NULL));
     TDMI_TRY(tdmi_preprocess_file(has_table ? &it->geometry : &it->preprocess,
                                   tdmi_text_string(file), file->length_bytes,
-                                  tdmi_source_item(it->source, item).path, &hand->scratch,
-                                  has_table ? hand->shown.pixels : hand->pixels, NULL));
-    return has_table ? tdmi_preprocess_image(&it->preprocess, &hand->shown, &hand->scratch,
-                                             hand->pixels, NULL)
+                                  tdmi_source_item(it->source, item).path, &state->scratch,
+                                  has_table ? state->shown.pixels : state->pixels, NULL));
+    return has_table ? tdmi_preprocess_image(&it->preprocess, &state->shown, &state->scratch,
+                                             state->pixels, NULL)
                      : TDM_OK;
 }
 
@@ -248,14 +248,14 @@ static tdm_status decode(const struct bench *it, struct hand *hand, int64_t item
 static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
 {
     struct bench *it = self;
-    struct hand *hand = &it->hands[index];
+    struct thread_state *state = &it->thread_states[index];
     (void)worker, (void)err;
     while (tdmi_clock_ns() < it->until_ns) {
         int64_t i = atomic_fetch_add(&it->next_file, 1) % it->n_files;
         int64_t item = it->file_items[i];
         const tdmi_text *file = &it->files[i];
-        tdm_status status = it->is_raw ? tdmi_source_read_raw(it->source, item, hand->pixels, NULL)
-                                       : decode(it, hand, item, file);
+        tdm_status status = it->is_raw ? tdmi_source_read_raw(it->source, item, state->pixels, NULL)
+                                       : decode(it, state, item, file);
         if (status == TDM_OK)
             atomic_fetch_add(&it->n_done, 1);
     }
@@ -341,7 +341,7 @@ static tdm_status bench(struct bench *it, struct tdm_bench_loader *result, tdm_e
     TDMI_TRY(make_order(it, err));
     TDMI_TRY(open_loader(it, err));
     TDMI_TRY(preload(it, err));
-    TDMI_TRY(make_hands(it, err));
+    TDMI_TRY(make_thread_states(it, err));
     return measure(it, result, err);
 }
 

@@ -10,12 +10,13 @@
 
 enum { profile_runs = 5, queued_in_a_row = 8 };
 
-/* A lane and its clock for each thread. */
+/* An executor and its clock for each thread. */
 struct profiler {
     const struct tdmi_profiled *of;
-    tdmi_executor **lanes;
+    tdmi_executor **executors;
     float **sums;
-    /* lanes × (forward of all nodes, backward of all nodes): the run at hand, the best of all */
+    /* executors × (forward of all nodes, backward of all nodes): the run at hand, the best of all
+     */
     double *seconds, *best;
     const uint8_t **pixels;
     tdmi_packed *packed;
@@ -34,7 +35,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
 {
     struct profiler *profiler = self;
     const struct tdmi_profiled *it = profiler->of;
-    tdmi_executor *lane = profiler->lanes[index];
+    tdmi_executor *executor = profiler->executors[index];
     int n_nodes = it->plan->graph->n_nodes, first = index * it->plan->max_images;
     int n =
         it->batch->n - first < it->plan->max_images ? it->batch->n - first : it->plan->max_images;
@@ -47,52 +48,52 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
                                .judgements = it->plan->is_training ? it->judgements + first : NULL};
     (void)worker;
     tdmi_executor_profile(
-        lane, &(struct tdmi_profile){seconds, seconds + n_nodes,
-                                     it->plan->backend->device.is_host ? 1 : queued_in_a_row});
+        executor, &(struct tdmi_profile){seconds, seconds + n_nodes,
+                                         it->plan->backend->device.is_host ? 1 : queued_in_a_row});
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
-        tdmi_executor_forward(lane, it->values, &shard, profiler->sums[index]);
+        tdmi_executor_forward(executor, it->values, &shard, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
-            tdmi_executor_backward(lane, it->values, s, profiler->sums[index]);
+            tdmi_executor_backward(executor, it->values, s, profiler->sums[index]);
         keep_best(best, seconds, 2 * n_nodes, r <= 0);
     }
-    return it->plan->backend->stream.wait(tdmi_executor_stream(lane), err);
+    return it->plan->backend->stream.wait(tdmi_executor_stream(executor), err);
 }
 
 static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
 {
     const struct tdmi_profiled *it = profiler->of;
-    const int lanes = it->n_lanes, n_nodes = it->plan->graph->n_nodes;
+    const int executors = it->n_executors, n_nodes = it->plan->graph->n_nodes;
     const size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->plan->graph);
     const int64_t image = tdmi_shape_values(it->plan->graph->nodes[0].out);
-    TDMI_TRY(TDMI_NEW(profiler->lanes, lanes, err));
-    TDMI_TRY(TDMI_NEW(profiler->sums, lanes, err));
-    TDMI_TRY(TDMI_NEW(profiler->seconds, lanes * 2 * n_nodes, err));
-    TDMI_TRY(TDMI_NEW(profiler->best, lanes * 2 * n_nodes, err));
+    TDMI_TRY(TDMI_NEW(profiler->executors, executors, err));
+    TDMI_TRY(TDMI_NEW(profiler->sums, executors, err));
+    TDMI_TRY(TDMI_NEW(profiler->seconds, executors * 2 * n_nodes, err));
+    TDMI_TRY(TDMI_NEW(profiler->best, executors * 2 * n_nodes, err));
     TDMI_TRY(TDMI_NEW(profiler->pixels, it->batch->n, err));
     for (int i = 0; i < it->batch->n; i++)
         profiler->pixels[i] = it->batch->pixels + i * image;
     TDMI_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err));
     TDMI_TRY(tdmi_packed_fill(profiler->packed, it->values, 0, it->pool, err));
-    for (int i = 0; i < lanes; i++) {
-        TDMI_TRY(tdmi_executor_open(it->plan, it->device, &profiler->lanes[i], err));
-        tdmi_executor_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
+    for (int i = 0; i < executors; i++) {
+        TDMI_TRY(tdmi_executor_open(it->plan, it->device, &profiler->executors[i], err));
+        tdmi_executor_use(profiler->executors[i], tdmi_packed_memory(profiler->packed));
         profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums);
         TDMI_CHECK_MEMORY(profiler->sums[i], err);
     }
-    return tdmi_pool_run(it->pool, lanes, profile_task, profiler, err);
+    return tdmi_pool_run(it->pool, executors, profile_task, profiler, err);
 }
 
 static void profiler_release(struct profiler *profiler)
 {
     const struct tdmi_profiled *it = profiler->of;
-    for (int i = 0; i < it->n_lanes; i++) {
-        if (profiler->lanes)
-            tdmi_executor_close(profiler->lanes[i]);
+    for (int i = 0; i < it->n_executors; i++) {
+        if (profiler->executors)
+            tdmi_executor_close(profiler->executors[i]);
         if (profiler->sums && profiler->sums[i])
             it->plan->backend->memory.free(it->device, profiler->sums[i]);
     }
     tdmi_packed_close(profiler->packed);
-    tdmi_free(profiler->lanes);
+    tdmi_free(profiler->executors);
     tdmi_free(profiler->sums);
     tdmi_free(profiler->seconds);
     tdmi_free(profiler->best);
@@ -136,21 +137,21 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
     row->bytes_per_s = bytes * it->batch->n / seconds;
 }
 
-static struct tdm_bench_way way_of(const struct tdmi_kernel_algorithm *way)
+static struct tdm_bench_way algorithm_of(const struct tdmi_kernel_algorithm *algorithm)
 {
-    struct tdm_bench_way to = {.workspace_bytes = (int64_t)way->workspace_bytes};
-    snprintf(to.by, sizeof to.by, "%s", way->by);
+    struct tdm_bench_way to = {.workspace_bytes = (int64_t)algorithm->workspace_bytes};
+    snprintf(to.by, sizeof to.by, "%s", algorithm->by);
     return to;
 }
 
-static void fill_ways(const struct tdmi_node_plan *node, struct tdm_bench_node *row)
+static void fill_algorithms(const struct tdmi_node_plan *node, struct tdm_bench_node *row)
 {
-    struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+    struct tdmi_kernel_algorithms found = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
     if (node->kernel->describe)
-        node->kernel->describe(&node->desc, &ways);
-    row->forward_way = way_of(&ways.forward);
-    row->input_gradient_way = way_of(&ways.of_input);
-    row->weight_gradient_way = way_of(&ways.of_weights);
+        node->kernel->describe(&node->desc, &found);
+    row->forward_way = algorithm_of(&found.forward);
+    row->input_gradient_way = algorithm_of(&found.of_input);
+    row->weight_gradient_way = algorithm_of(&found.of_weights);
 }
 
 static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *result)
@@ -158,16 +159,16 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
     const struct tdmi_profiled *it = profiler->of;
     int n_nodes = it->plan->graph->n_nodes;
     double all = 0.0, batch_seconds = 1e-3 * result->milliseconds;
-    /* of what the lanes ran, as much as a batch has for each thread */
-    int images = it->n_lanes * it->plan->max_images < it->batch->n
-                     ? it->n_lanes * it->plan->max_images
+    /* of what the executors ran, as much as a batch has for each thread */
+    int images = it->n_executors * it->plan->max_images < it->batch->n
+                     ? it->n_executors * it->plan->max_images
                      : it->batch->n;
-    double scale = (double)it->batch->n / images / it->n_lanes;
+    double scale = (double)it->batch->n / images / it->n_executors;
     for (int i = 0; i < n_nodes; i++) {
         struct tdm_bench_node *row = &result->nodes[result->n_nodes];
         *row = (struct tdm_bench_node){0};
-        for (int lane = 0; lane < it->n_lanes; lane++) {
-            const double *seconds = profiler->best + (int64_t)lane * 2 * n_nodes;
+        for (int executor = 0; executor < it->n_executors; executor++) {
+            const double *seconds = profiler->best + (int64_t)executor * 2 * n_nodes;
             row->forward_seconds += seconds[i] * scale;
             row->backward_seconds += seconds[n_nodes + i] * scale;
         }
@@ -176,7 +177,7 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
         snprintf(row->name, sizeof row->name, "%s", it->plan->graph->nodes[i].name);
         snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->plan->graph->nodes[i].kind));
         fill_rates(it, i, row);
-        fill_ways(&it->plan->nodes[i], row);
+        fill_algorithms(&it->plan->nodes[i], row);
         all += row->forward_seconds + row->backward_seconds;
         result->n_nodes++;
     }

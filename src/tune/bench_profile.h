@@ -12,7 +12,7 @@ struct tdmi_profiled {
     tdmi_device *device;
     tdmi_pool *pool;
     struct tdmi_values values;
-    int n_lanes; /* executors that have work in a batch */
+    int n_executors; /* executors that have work in a batch */
     const struct tdmi_batch *batch;
     struct tdmi_judgement *judgements; /* one an image of the batch */
 };

@@ -40,13 +40,6 @@ static void describe_cpu(struct tdm_machine *machine)
     machine->limits.memory_bytes = found.cgroup_memory_bytes;
 }
 
-static void describe_gpu(const tdmi_nvml *nvml, int index, struct tdm_machine_gpus *gpus)
-{
-    tdm_error why = {0};
-    if (tdmi_nvml_describe(nvml, index, &gpus->of[index], &why) != TDM_OK)
-        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
-}
-
 static void describe_gpus(struct tdm_machine_gpus *gpus)
 {
     tdmi_nvml *nvml;
@@ -60,7 +53,10 @@ static void describe_gpus(struct tdm_machine_gpus *gpus)
     gpus->cuda_major = tdmi_nvml_cuda(nvml) / 1000;
     gpus->cuda_minor = tdmi_nvml_cuda(nvml) % 1000 / 10;
     for (int i = 0; i < gpus->n && i < TDM_MACHINE_GPUS_MAX; i++)
-        describe_gpu(nvml, i, gpus);
+        if (tdmi_nvml_describe(nvml, i, &gpus->of[i], &why) != TDM_OK) {
+            snprintf(gpus->problem, sizeof gpus->problem, "%.239s", tdm_error_sentence(&why, 0));
+            tdm_error_clear(&why);
+        }
     tdmi_nvml_close(nvml);
 }
 

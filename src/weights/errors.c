@@ -28,7 +28,7 @@ tdm_status tdmi_arena_room(tdmi_arena *arena, void *items, size_t *capacity, siz
         return TDM_OK;
     const size_t needed = n < 8 ? 8 : 2 * n;
     void *old, *more = tdmi_arena_alloc(arena, needed, item_bytes);
-    TDMI_NEED_MEMORY(more, err);
+    TDMI_CHECK_MEMORY(more, err);
     memcpy(&old, items, sizeof old);
     if (n > 0)
         memcpy(more, old, n * item_bytes);

@@ -15,16 +15,14 @@ tdm_status tdmi_bad_file(tdm_error *err, const char *file, int line, const char 
 /* Length of a name that no zero ends, as the precision of its %.*s. */
 int tdmi_precision(size_t length_bytes);
 
-/* Return TDM_E_MEMORY from the calling function unless everything was allocated. */
-#define TDMI_NEED_MEMORY(is_allocated, err) \
-    TDMI_TRY((is_allocated) ? TDM_OK : TDM_FAIL((err), TDM_E_MEMORY, "out of memory"))
-
-/* Return the same, or let the lvalue `pointer` point to `count` zeroed items in the arena. */
-#define TDMI_ARENA_NEW(arena, pointer, count, err) \
-    TDMI_NEED_MEMORY((pointer) = tdmi_arena_alloc((arena), (size_t)(count), sizeof *(pointer)), err)
+/* Return TDM_E_MEMORY from the calling function, or let the lvalue `pointer` point to `count`
+ * zeroed items in the arena. */
+#define TDMI_ARENA_NEW(arena, pointer, count, err)                                               \
+    TDMI_CHECK_MEMORY((pointer) = tdmi_arena_alloc((arena), (size_t)(count), sizeof *(pointer)), \
+                      err)
 /* Return the same, or let `pointer` point to a copy of the text in the arena. */
 #define TDMI_ARENA_COPY(arena, pointer, text, err) \
-    TDMI_NEED_MEMORY((pointer) = tdmi_arena_copy((arena), (text)), err)
+    TDMI_CHECK_MEMORY((pointer) = tdmi_arena_copy((arena), (text)), err)
 /* Return the same, or make room for item number n; what was there is left in the arena. */
 #define TDMI_ARENA_ROOM(arena, items, capacity, n, err) \
     TDMI_TRY(tdmi_arena_room((arena), &(items), &(capacity), (n), sizeof *(items), (err)))

@@ -31,7 +31,7 @@ static tdm_status set(struct tdmi_lineage *lineage, int i, const char *text, tdm
                       tdm_error *err)
 {
     const char *copy = text ? tdmi_arena_copy(arena, text) : NULL;
-    TDMI_NEED_MEMORY(copy || !text, err);
+    TDMI_CHECK_MEMORY(copy || !text, err);
     memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
     return TDM_OK;
 }

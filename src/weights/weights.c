@@ -71,7 +71,7 @@ tdm_status tdmi_weights_keep(tdmi_weights *weights, void *held, void (*release)(
     struct held *note = tdmi_arena_alloc(&weights->arena, 1, sizeof *note);
     if (note == NULL)
         release(held);
-    TDMI_NEED_MEMORY(note, err);
+    TDMI_CHECK_MEMORY(note, err);
     *note = (struct held){.what = held, .release = release, .next = weights->held};
     weights->held = note;
     return TDM_OK;
@@ -320,8 +320,9 @@ tdm_status tdmi_weights_read_at(int file, const char *path, uint64_t offset, voi
     return TDM_OK;
 }
 
-tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
-                              void *out, tdm_error *err)
+/* Copy the tensor's bytes. TDM_E_INPUT: the file became shorter meanwhile. */
+static tdm_status copy_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
+                             void *out, tdm_error *err)
 {
     /* So many bytes around it are mapped with the first page that is touched. */
     const size_t read_from = (size_t)64 << 10;
@@ -345,7 +346,7 @@ tdm_status tdmi_weights_floats(const tdmi_weights *weights,
         return TDM_OK;
     switch (tensor->dtype) {
     case TDMI_DTYPE_F32:
-        return TDM_WRAP(err, tdmi_weights_bytes(weights, tensor, out, err), "reading tensor '%s'",
+        return TDM_WRAP(err, copy_bytes(weights, tensor, out, err), "reading tensor '%s'",
                         tensor->name);
     case TDMI_DTYPE_F64:
         for (int64_t i = 0; i < tensor->n_values; i++) {

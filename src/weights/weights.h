@@ -55,9 +55,6 @@ const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key);
 size_t tdmi_weights_facts(const tdmi_weights *weights);
 const char *tdmi_weights_fact_key(const tdmi_weights *weights, size_t index);
 
-/* Copy the tensor's bytes to out. TDM_E_INPUT: the file became shorter meanwhile. */
-tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
-                              void *out, tdm_error *err) TDM_MUST_USE;
 /* Floats of any width as F32, in the order of the file; TDM_E_INPUT names a tensor of another type.
  */
 tdm_status tdmi_weights_floats(const tdmi_weights *weights,

@@ -1,5 +1,4 @@
 /* How progress looks, and when it is drawn. */
-#include "base/progress_form.h"
 #include "base/progress.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@ expect_exit 0 "$TANDEM" synth pictures --classes 2 --per-class 10 --size 32 --fo
 expect_exit 0 "$TANDEM" bench loader pictures --size 24 --threads 2 --seconds 0.5 --json
 expect_json images_per_second ceiling_images_per_second milliseconds fraction_of_ceiling threads \
     images skipped others source_images read decode augment
-expect_same 2 "$(json_value threads)" "as many threads as asked for"
+expect_same 2 "$(json_value threads)" "as many threads as requested"
 expect_same 20 "$(json_value source_images)" "20 pictures"
 expect_same 0 "$(json_value skipped)" "none skipped"
 expect_same True "$(json_value draft)" "large pictures are decoded as training does"
@@ -52,8 +52,8 @@ expect_stderr_matches nowhere
 expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 9 --classes 10 --threads 2 --seconds 0.5 --json
 expect_json images_per_second ceiling_images_per_second milliseconds fraction_of_ceiling \
     images_per_second_spread start_milliseconds planned_bytes peak_bytes model mode backend threads shard image
-expect_same 2 "$(json_value threads)" "as many threads as asked for"
-expect_same train "$(json_value mode)" "training unless told otherwise"
+expect_same 2 "$(json_value threads)" "as many threads as requested"
+expect_same train "$(json_value mode)" "training by default"
 expect_same 28 "$(json_value image)" "the model's own size"
 expect_true "rates are above 0" python3 -c '
 import json, sys

@@ -1,4 +1,4 @@
-# Pictures that are damaged and complete: told by audit, used, and refused only under --strict.
+# Damaged images that are whole: reported by audit, used, and refused only under --strict.
 . "$SOURCE/tests/cli/lib.sh"
 
 corpus=$SOURCE/fuzz/corpus/image

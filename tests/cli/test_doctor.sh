@@ -4,7 +4,7 @@
 expect_exit 0 "$TANDEM" doctor --time 1 --disk-size 4M --json
 expect_json version build cpu memory limits gpus gpu_driver gpu_libraries mpi nccl features measured
 expect_true "something was measured" test "$(json_value measured.copy_bytes_per_s.one_thread)" != None
-expect_true "seconds are told" test "$(json_value measured.seconds)" != None
+expect_true "seconds are reported" test "$(json_value measured.seconds)" != None
 
 expect_exit 0 "$TANDEM" doctor --time 1 --disk-size 4M
 expect_stdout_matches '^This machine$'

@@ -17,7 +17,7 @@ expect_exit 0 "$TANDEM" train pictures -o run --model lenet5 --size 12 --epochs 
 expect_exit 0 "$TANDEM" export run -o out/model.onnx --json
 expect_json path form bytes network classes note
 expect_same onnx "$(json_value form)" "the ending says the form"
-expect_same lenet5 "$(json_value network)" "the network is told"
+expect_same lenet5 "$(json_value network)" "the network is reported"
 expect_same 2 "$(json_value classes)" "and how many classes it has"
 expect_same "$(wc -c <out/model.onnx | tr -d ' ')" "$(json_value bytes)" "bytes are those of the file"
 expect_exit 0 "$TANDEM" export run -o again.onnx

@@ -114,18 +114,18 @@ if [ -w /dev/full ]; then
         "$TANDEM" doctor --no-measure $form >/dev/full 2>"$err" || status=$?
         expect_same 1 "$status" "exit 1 when the device is full ($form)"
         expect_stderr_matches '^tandem: the result could not be written to standard output: No space left on device$'
-        expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "told in one line ($form)"
+        expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "reported in one line ($form)"
     done
 fi
 { sleep 0.2; "$TANDEM" doctor --no-measure 2>"$err"; echo $? >"$temp/status"; } | :
 expect_same 1 "$(cat "$temp/status")" "exit 1 when the pipe is closed"
 expect_stderr_matches '^tandem: the result could not be written to standard output: Broken pipe$'
-expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "told in one line (closed pipe)"
+expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "reported in one line (closed pipe)"
 status=0
 "$TANDEM" doctor --no-measure >&- 2>"$err" || status=$?
 expect_same 1 "$status" "exit 1 when standard output is closed"
 
-# ---- errors as JSON, however it was asked for -------------------------------------------------
+# ---- errors as JSON, however the form was requested -------------------------------------------------
 expect_exit 2 env TANDEM_JSON=true "$TANDEM" doctor --nonsense
 expect_same USAGE "$(json_value error.code)" "TANDEM_JSON=true makes the error of a wrong option JSON"
 expect_exit 2 "$TANDEM" train pictures --epochs 99999999999

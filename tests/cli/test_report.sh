@@ -40,7 +40,7 @@ END
 # A training leaves its page behind, with pictures; a report by hand is the same.
 expect_true "train writes the page" check_page runs/a/report.html
 expect_true "it shows pictures" grep -q '<img ' runs/a/report.html
-expect_true "what was said of them stands below" grep -q '<figcaption>' runs/a/report.html
+expect_true "the predictions are printed below" grep -q '<figcaption>' runs/a/report.html
 cp runs/a/report.html trained.html
 expect_exit 0 "$TANDEM" report runs/a --json
 expect_true "and report writes the same" cmp trained.html runs/a/report.html
@@ -49,7 +49,7 @@ expect_same runs/a/report.html "$(json_value path)" "the page lies in the run"
 expect_true "it is a whole page without scripts, whatever classes are called" check_page runs/a/report.html
 expect_true "the name is there to be read" \
     grep -q '<td>&lt;script&gt;alert(&quot;1&quot;)&amp;</td>' runs/a/report.html
-expect_true "what is left to others is told in words" \
+expect_true "automatic choices are written as words" \
     grep -q '<td>momentum</td><td>the optimizer&#39;s own</td>' runs/a/report.html
 expect_true "and so are flags" grep -q '<td>balance</td><td>no</td>' runs/a/report.html
 expect_true "a number that was chosen is shown" grep -q '<td>batch</td><td>16</td>' runs/a/report.html
@@ -63,10 +63,10 @@ expect_true "the same run gives the same bytes" cmp first.html runs/a/report.htm
 expect_exit 0 "$TANDEM" report runs/a "runs/<b>" runs/other -o new/all.html
 expect_true "several runs make one page, too" check_page new/all.html
 expect_true "a run's name is escaped" grep -q '<h2>runs/&lt;b&gt;</h2>' new/all.html
-expect_true "those of the same pictures are compared" grep -q '<td>runs/&lt;b&gt;</td><td><b>cannot tell</b>' new/all.html
+expect_true "runs on the same images are compared" grep -q '<td>runs/&lt;b&gt;</td><td><b>cannot tell</b>' new/all.html
 expect_true "those of others are not" grep -q '<td>runs/other</td><td><b>not comparable</b></td><td>–</td>' new/all.html
 
-# Sample pictures that are damaged, or another run's, are told and not shown.
+# Sample pictures that are damaged, or another run's, are reported and not shown.
 cp -r runs/a runs/damaged
 cp "runs/<b>/samples.safetensors" runs/damaged/
 expect_exit 0 "$TANDEM" report runs/damaged

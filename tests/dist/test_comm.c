@@ -9,10 +9,8 @@ TEST(alone_every_sum_is_there_already)
     float values[3] = {1.0f, -2.5f, 1e30f};
     const float before[3] = {1.0f, -2.5f, 1e30f};
     assert_int_equal(tdmi_comm_find("self", &self, NULL), TDM_OK);
-    assert_string_equal(self->name, "self");
     assert_int_equal(self->open(&comm, NULL), TDM_OK);
     assert_non_null(comm);
-    assert_int_equal(self->rank(comm), 0);
     assert_int_equal(self->world(comm), 1);
     assert_int_equal(self->reduce(comm, values, 3, NULL), TDM_OK);
     assert_int_equal(self->finish(comm, NULL), TDM_OK);

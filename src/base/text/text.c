@@ -29,6 +29,11 @@ int tdmi_compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+bool tdmi_text_is(const void *bytes, size_t length_bytes, const char *text)
+{
+    return strlen(text) == length_bytes && memcmp(text, bytes, length_bytes) == 0;
+}
+
 bool tdmi_ends_with(const char *text, const char *ending)
 {
     const size_t n = strlen(text), n_ending = strlen(ending);

@@ -24,6 +24,8 @@ char *tdmi_text_room(tdmi_text *text, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);
 /* TDM_OK, or the error of a text that is broken. */
 tdm_status tdmi_text_status(const tdmi_text *text, tdm_error *err);
+/* Are the bytes this text? */
+bool tdmi_text_is(const void *bytes, size_t length_bytes, const char *text);
 /* Does text end with ending? */
 bool tdmi_ends_with(const char *text, const char *ending);
 /* Is name one of these endings, in any case, with something before it? endings ends with NULL. */

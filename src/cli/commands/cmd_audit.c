@@ -56,36 +56,7 @@ static void write_file(tdm_json_writer *json, const struct tdm_audit *audit,
     tdm_json_object_end(json);
 }
 
-static void write_classes(tdm_json_writer *json, const struct tdm_audit *audit)
-{
-    tdm_json_array_begin(json, "per_class");
-    for (int i = 0; i < audit->n_classes; i++) {
-        tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "label", audit->classes[i].name);
-        tdm_json_integer(json, "n", audit->classes[i].n);
-        tdm_json_integer(json, "bad", audit->classes[i].bad);
-        tdm_json_object_end(json);
-    }
-    tdm_json_array_end(json);
-}
-
-static void write_pairs(tdm_json_writer *json, const struct tdm_audit *audit)
-{
-    tdm_json_array_begin(json, "duplicates");
-    for (int64_t i = 0; i < audit->n_pairs; i++) {
-        const struct tdm_audit_pair *pair = &audit->pairs[i];
-        tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "first", audit->files[pair->first].path);
-        tdm_json_string(json, "second", audit->files[pair->second].path);
-        tdm_json_bool(json, "same_bytes", pair->distance < 0);
-        tdm_json_number(json, "distance", pair->distance < 0 ? NAN : (double)pair->distance);
-        tdm_json_object_end(json);
-    }
-    tdm_json_array_end(json);
-    tdm_json_bool(json, "duplicates_complete", !audit->is_near_cut);
-}
-
-static void write_json(tdm_json_writer *json, const struct tdm_audit *audit)
+static void write_facts(tdm_json_writer *json, const struct tdm_audit *audit)
 {
     tdm_json_integer(json, "images", audit->images);
     tdm_json_integer(json, "classes", audit->n_classes);
@@ -111,12 +82,6 @@ static void write_json(tdm_json_writer *json, const struct tdm_audit *audit)
         tdm_json_integer(json, NULL, audit->sizes[i]);
     tdm_json_array_end(json);
     tdm_json_object_end(json);
-    write_classes(json, audit);
-    write_pairs(json, audit);
-    tdm_json_array_begin(json, "verdicts");
-    for (int64_t i = 0; i < audit->images; i++)
-        write_file(json, audit, &audit->files[i]);
-    tdm_json_array_end(json);
 }
 
 /* ---- people -------------------------------------------------------------------------------------
@@ -130,8 +95,10 @@ static void print_bar(struct tdmi_output *out, int64_t n, int64_t most)
     tdmi_print(out, "\n");
 }
 
-static void print_classes(struct tdmi_output *out, const struct tdm_audit *audit, int show)
+static void report_classes(const struct tdmi_call *call, const struct tdm_audit *audit, int show)
 {
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
     int64_t most = 0, least = INT64_MAX;
     int widest = 5;
     for (int i = 0; i < audit->n_classes; i++) {
@@ -140,21 +107,29 @@ static void print_classes(struct tdmi_output *out, const struct tdm_audit *audit
         least = class->n < least ? class->n : least;
         widest = tdmi_widest(widest, class->name, 40);
     }
-    if (audit->n_classes == 0) {
+    if (audit->n_classes == 0)
         tdmi_print(out, "no class folders: the images are unlabelled\n");
-        return;
-    }
-    tdmi_print(out, "\n  %-*s  %8s  %6s\n", widest, "class", "images", "bad");
-    for (int i = 0; i < audit->n_classes && i < show; i++) {
+    else
+        tdmi_print(out, "\n  %-*s  %8s  %6s\n", widest, "class", "images", "bad");
+    tdm_json_array_begin(json, "per_class");
+    for (int i = 0; i < audit->n_classes; i++) {
         const struct tdm_audit_class *class = &audit->classes[i];
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "label", class->name);
+        tdm_json_integer(json, "n", class->n);
+        tdm_json_integer(json, "bad", class->bad);
+        tdm_json_object_end(json);
+        if (i >= show)
+            continue;
         tdmi_print(out, "  %-*s  %8lld  %6lld  ", widest, class->name, (long long)class->n,
                    (long long)class->bad);
         print_bar(out, class->n, most);
     }
+    tdm_json_array_end(json);
     if (audit->n_classes > show)
         tdmi_print(out, "  … and %d more (--show %d lists them all)\n", audit->n_classes - show,
                    audit->n_classes);
-    if (least > 0 && most >= 2 * least)
+    if (least > 0 && most >= 2 * least && audit->n_classes > 0)
         tdmi_print(out, "  the largest class has %.1f times the images of the smallest\n",
                    (double)most / (double)least);
 }
@@ -218,23 +193,34 @@ static bool is_grave(const struct tdm_audit *audit, const struct tdm_audit_pair 
     return a->label != b->label || a->part != b->part;
 }
 
-static void print_pairs(struct tdmi_output *out, const struct tdm_audit *audit, int show)
+static void report_pairs(const struct tdmi_call *call, const struct tdm_audit *audit, int show)
 {
-    int shown = 0;
+    tdm_json_writer *json = call->json;
     int64_t n_grave = 0;
+    tdm_json_array_begin(json, "duplicates");
     for (int64_t i = 0; i < audit->n_pairs; i++) {
         const struct tdm_audit_pair *pair = &audit->pairs[i];
+        const char *first = audit->files[pair->first].path;
+        const char *second = audit->files[pair->second].path;
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "first", first);
+        tdm_json_string(json, "second", second);
+        tdm_json_bool(json, "same_bytes", pair->distance < 0);
+        tdm_json_number(json, "distance", pair->distance < 0 ? NAN : (double)pair->distance);
+        tdm_json_object_end(json);
         if (!is_grave(audit, pair) || n_grave++ >= show)
             continue;
-        if (shown++ == 0)
-            tdmi_print(out, "\n  the same image in two classes or splits\n");
-        tdmi_print(out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near",
-                   audit->files[pair->first].path, audit->files[pair->second].path);
+        if (n_grave == 1)
+            tdmi_print(call->out, "\n  the same image in two classes or splits\n");
+        tdmi_print(call->out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near", first,
+                   second);
     }
-    if (n_grave > shown)
-        tdmi_print(out, "  … and %lld more\n", (long long)(n_grave - shown));
+    tdm_json_array_end(json);
+    tdm_json_bool(json, "duplicates_complete", !audit->is_near_cut);
+    if (n_grave > show)
+        tdmi_print(call->out, "  … and %lld more\n", (long long)(n_grave - show));
     if (audit->is_near_cut)
-        tdmi_print(out, "  (so many images look alike that not all pairs were looked for)\n");
+        tdmi_print(call->out, "  (so many images look alike that not all pairs were looked for)\n");
 }
 
 static void print_list(struct tdmi_output *out, const struct tdm_audit *audit,
@@ -256,11 +242,12 @@ static void print_list(struct tdmi_output *out, const struct tdm_audit *audit,
     }
 }
 
-static void print_people(const struct tdmi_call *call, const struct values *values,
-                         const struct tdm_audit *audit)
+static void report(const struct tdmi_call *call, const struct tdm_audit *audit)
 {
+    const struct values *values = call->values;
     struct tdmi_output *out = call->out;
     char size[40];
+    write_facts(call->json, audit);
     tdmi_print(out, "%lld %s of %d %s (%s), %s, %.1f s: %lld ok, %lld bad, %lld with remarks",
                (long long)audit->images, audit->images == 1 ? "image" : "images", audit->n_classes,
                audit->n_classes == 1 ? "class" : "classes", audit->kind,
@@ -272,10 +259,14 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
                    audit->others == 1 ? "file" : "files");
     tdmi_print(out, "\n");
     print_verdicts(out, audit);
-    print_classes(out, audit, values->show);
+    report_classes(call, audit, values->show);
     print_sizes(out, audit);
     print_bad(out, audit, values->show);
-    print_pairs(out, audit, values->show);
+    report_pairs(call, audit, values->show);
+    tdm_json_array_begin(call->json, "verdicts");
+    for (int64_t i = 0; i < audit->images; i++)
+        write_file(call->json, audit, &audit->files[i]);
+    tdm_json_array_end(call->json);
     if (values->audit.quarantine)
         print_list(out, audit, &values->audit);
 }
@@ -295,8 +286,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_AT_END(tdm_audit_release) struct tdm_audit audit = {.struct_bytes = sizeof audit};
     options.source = call->arguments[0];
     TDMI_TRY(tdm_audit(&options, tdmi_watch_sink(call->watch), &audit, err));
-    write_json(call->json, &audit);
-    print_people(call, values, &audit);
+    report(call, &audit);
     if (audit.refusal != NULL)
         tdm_log(TDM_LOG_ERROR, "%s", audit.refusal);
     if (audit.refusal != NULL || (values->audit.strict && is_alarming(&audit)))

@@ -30,14 +30,20 @@ static void defaults(void *values)
 
 /* ---- loader -------------------------------------------------------------------------------- */
 
-static void write_stage(tdm_json_writer *json, const char *name,
-                        const struct tdm_bench_stage *stage)
+static void report_stage(const struct tdmi_call *call, const char *name,
+                         const struct tdm_bench_stage *stage)
 {
-    tdm_json_object_begin(json, name);
-    tdm_json_integer(json, "images", stage->images);
-    tdm_json_integer(json, "bytes", stage->bytes);
-    tdm_json_number(json, "thread_seconds", stage->seconds);
-    tdm_json_object_end(json);
+    char rate[32];
+    tdm_json_object_begin(call->json, name);
+    tdm_json_integer(call->json, "images", stage->images);
+    tdm_json_integer(call->json, "bytes", stage->bytes);
+    tdm_json_number(call->json, "thread_seconds", stage->seconds);
+    tdm_json_object_end(call->json);
+    if (stage->images > 0 && stage->seconds > 0.0)
+        tdmi_print(
+            call->out, "  %-9s %10.0f images/s a thread, %s\n", name,
+            (double)stage->images / stage->seconds,
+            tdmi_format_amount((double)stage->bytes / stage->seconds, "B/s", rate, sizeof rate));
 }
 
 static void write_rate(tdm_json_writer *json, const char *name, const struct tdm_bench_rate *rate)
@@ -48,8 +54,11 @@ static void write_rate(tdm_json_writer *json, const char *name, const struct tdm
     tdm_json_object_end(json);
 }
 
-static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *result)
+static void report_loader(const struct tdmi_call *call, const struct tdm_bench_loader *result)
 {
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
+    const char *ceiling = result->is_raw ? "reading" : "decoding";
     tdm_json_number(json, "images_per_second", result->loader.median);
     tdm_json_number(json, "ceiling_images_per_second", result->ceiling.median);
     tdm_json_number(json, "milliseconds", result->milliseconds);
@@ -69,27 +78,6 @@ static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *r
     tdm_json_integer(json, "skipped", result->skipped);
     tdm_json_integer(json, "others", result->others);
     tdm_json_integer(json, "source_images", result->source_images);
-    write_stage(json, "read", &result->read);
-    write_stage(json, "decode", &result->decode);
-    write_stage(json, "augment", &result->augment);
-    tdm_json_number(json, "consumer_wait_seconds", result->consumer_wait_seconds);
-    tdm_json_number(json, "ring_wait_seconds", result->ring_wait_seconds);
-}
-
-static void print_stage(struct tdmi_output *out, const char *name,
-                        const struct tdm_bench_stage *stage)
-{
-    char rate[32];
-    if (stage->images == 0 || !(stage->seconds > 0.0))
-        return;
-    tdmi_print(out, "  %-9s %10.0f images/s a thread, %s\n", name,
-               (double)stage->images / stage->seconds,
-               tdmi_format_amount((double)stage->bytes / stage->seconds, "B/s", rate, sizeof rate));
-}
-
-static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader *result)
-{
-    const char *ceiling = result->is_raw ? "reading" : "decoding";
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f in %d round%s), %.2f ms a batch\n",
                "loader", result->loader.median, result->loader.low, result->loader.high,
                result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
@@ -103,9 +91,11 @@ static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader 
             100.0 * result->fraction.median, result->threads, result->threads == 1 ? "" : "s",
             100.0 * result->fraction.low, 100.0 * result->fraction.high);
     tdmi_print(out, "\n");
-    print_stage(out, "read", &result->read);
-    print_stage(out, "decode", &result->decode);
-    print_stage(out, "augment", &result->augment);
+    report_stage(call, "read", &result->read);
+    report_stage(call, "decode", &result->decode);
+    report_stage(call, "augment", &result->augment);
+    tdm_json_number(json, "consumer_wait_seconds", result->consumer_wait_seconds);
+    tdm_json_number(json, "ring_wait_seconds", result->ring_wait_seconds);
     if (result->skipped > 0 || result->others > 0)
         tdmi_print(out, "%lld of %lld images could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
@@ -122,8 +112,7 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_loader(&options, &result, err));
-    write_loader(call->json, &result);
-    print_loader(call->out, &result);
+    report_loader(call, &result);
     return TDM_OK;
 }
 
@@ -142,16 +131,22 @@ static void write_algorithm(tdm_json_writer *json, const char *key,
     tdm_json_object_end(json);
 }
 
-static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *result)
+static void report_nodes(tdm_json_writer *json, struct tdmi_output *out,
+                         const struct tdm_bench_compute *result)
 {
+    char operations[32], bytes[32];
     tdm_json_array_begin(json, "profile");
+    tdmi_print(out, "\n  %-28s %-12s %10s %10s %7s %13s %11s\n", "node", "op", "forward ms",
+               "backward", "share", "arithmetic", "traffic");
     for (int i = 0; i < result->n_nodes; i++) {
         const struct tdm_bench_node *node = &result->nodes[i];
+        const double forward_ms = 1e3 * node->forward_seconds;
+        const double backward_ms = 1e3 * node->backward_seconds;
         tdm_json_object_begin(json, NULL);
         tdm_json_string(json, "name", node->name);
         tdm_json_string(json, "op", node->op);
-        tdm_json_number(json, "forward_milliseconds", 1e3 * node->forward_seconds);
-        tdm_json_number(json, "backward_milliseconds", 1e3 * node->backward_seconds);
+        tdm_json_number(json, "forward_milliseconds", forward_ms);
+        tdm_json_number(json, "backward_milliseconds", backward_ms);
         tdm_json_number(json, "share", node->share);
         tdm_json_number(json, "operations_per_second", node->operations_per_s);
         tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
@@ -159,43 +154,24 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
         write_algorithm(json, "input_gradient", &node->input_gradient_way);
         write_algorithm(json, "weight_gradient", &node->weight_gradient_way);
         tdm_json_object_end(json);
+        tdmi_print(
+            out, "  %-28s %-12s %10.3f %10.3f %5.1f %% %13s %11s\n", node->name, node->op,
+            forward_ms, backward_ms, 100.0 * node->share,
+            tdmi_format_amount(node->operations_per_s, "FLOP/s", operations, sizeof operations),
+            tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
     }
     tdm_json_array_end(json);
     tdm_json_number(json, "other_milliseconds", 1e3 * result->other_seconds);
+    tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
     if (!(result->update_seconds > 0.0))
         return;
     tdm_json_object_begin(json, "update");
     tdm_json_number(json, "milliseconds", 1e3 * result->update_seconds);
     tdm_json_number(json, "bytes_per_second", result->update_bytes_per_s);
     tdm_json_object_end(json);
-}
-
-static void write_compute(tdm_json_writer *json, const struct values *values,
-                          const struct tdm_bench_compute *result)
-{
-    tdm_json_number(json, "images_per_second", result->rate.median);
-    tdm_json_number(json, "ceiling_images_per_second", result->ceiling);
-    tdm_json_number(json, "milliseconds", result->milliseconds);
-    write_rate(json, "images_per_second_spread", &result->rate);
-    tdm_json_number(json, "fraction_of_ceiling",
-                    result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
-    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
-    tdm_json_number(json, "operations_per_second", result->operations_per_s);
-    tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
-    tdm_json_string(json, "model", result->model);
-    tdm_json_string(json, "mode", values->mode);
-    tdm_json_string(json, "freeze", values->freeze);
-    tdm_json_string(json, "backend", result->backend);
-    tdm_json_bool(json, "unfused", values->compute.is_unfused);
-    tdm_json_integer(json, "parameters", result->parameters);
-    tdm_json_integer(json, "image", result->image);
-    tdm_json_integer(json, "shard", result->shard);
-    tdm_json_integer(json, "steps", result->steps);
-    tdm_json_integer(json, "threads", result->threads);
-    tdm_json_integer(json, "planned_bytes", result->planned_bytes);
-    tdm_json_integer(json, "peak_bytes", result->peak_bytes);
-    if (result->nodes)
-        write_nodes(json, result);
+    tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
+               1e3 * result->update_seconds, "", "",
+               tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
 }
 
 static void print_algorithm(struct tdmi_output *out, const char *node, const char *direction,
@@ -227,30 +203,33 @@ static void print_algorithms(struct tdmi_output *out, const struct tdm_bench_com
     }
 }
 
-static void print_nodes(struct tdmi_output *out, const struct tdm_bench_compute *result)
+static void report_compute(const struct tdmi_call *call, const struct tdm_bench_compute *result)
 {
-    char operations[32], bytes[32];
-    tdmi_print(out, "\n  %-28s %-12s %10s %10s %7s %13s %11s\n", "node", "op", "forward ms",
-               "backward", "share", "arithmetic", "traffic");
-    for (int i = 0; i < result->n_nodes; i++) {
-        const struct tdm_bench_node *node = &result->nodes[i];
-        tdmi_print(
-            out, "  %-28s %-12s %10.3f %10.3f %5.1f %% %13s %11s\n", node->name, node->op,
-            1e3 * node->forward_seconds, 1e3 * node->backward_seconds, 100.0 * node->share,
-            tdmi_format_amount(node->operations_per_s, "FLOP/s", operations, sizeof operations),
-            tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
-    }
-    tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
-    if (result->update_seconds > 0.0)
-        tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
-                   1e3 * result->update_seconds, "", "",
-                   tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
-}
-
-static void print_compute(struct tdmi_output *out, const struct values *values,
-                          const struct tdm_bench_compute *result)
-{
+    const struct values *values = call->values;
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
     char amount[32], planned[32];
+    tdm_json_number(json, "images_per_second", result->rate.median);
+    tdm_json_number(json, "ceiling_images_per_second", result->ceiling);
+    tdm_json_number(json, "milliseconds", result->milliseconds);
+    write_rate(json, "images_per_second_spread", &result->rate);
+    tdm_json_number(json, "fraction_of_ceiling",
+                    result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
+    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
+    tdm_json_number(json, "operations_per_second", result->operations_per_s);
+    tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
+    tdm_json_string(json, "model", result->model);
+    tdm_json_string(json, "mode", values->mode);
+    tdm_json_string(json, "freeze", values->freeze);
+    tdm_json_string(json, "backend", result->backend);
+    tdm_json_bool(json, "unfused", values->compute.is_unfused);
+    tdm_json_integer(json, "parameters", result->parameters);
+    tdm_json_integer(json, "image", result->image);
+    tdm_json_integer(json, "shard", result->shard);
+    tdm_json_integer(json, "steps", result->steps);
+    tdm_json_integer(json, "threads", result->threads);
+    tdm_json_integer(json, "planned_bytes", result->planned_bytes);
+    tdm_json_integer(json, "peak_bytes", result->peak_bytes);
     tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
                result->model, values->mode,
                strcmp(values->freeze, "base") == 0 ? ", base frozen" : "", result->image,
@@ -267,10 +246,10 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                result->start_milliseconds,
                tdmi_format_bytes((double)result->planned_bytes, planned, sizeof planned),
                tdmi_format_bytes((double)result->peak_bytes, amount, sizeof amount));
-    if (result->nodes)
-        print_nodes(out, result);
-    if (result->nodes)
+    if (result->nodes) {
+        report_nodes(json, out, result);
         print_algorithms(out, result);
+    }
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
@@ -285,8 +264,7 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
     TDMI_TRY(tdm_bench_compute(&options, &result, err));
-    write_compute(call->json, values, &result);
-    print_compute(call->out, values, &result);
+    report_compute(call, &result);
     return TDM_OK;
 }
 

@@ -23,7 +23,16 @@ static void defaults(void *values)
     own->has_measurements = true;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------- */
+/* ---- words and lines -------------------------------------------------------------------- */
+
+enum { label_width = 14 };
+
+/* Where the result goes: JSON, or lines for people. */
+struct report {
+    tdm_json_writer *json;
+    struct tdmi_output *out;
+    int width;
+};
 
 /* 0 means "none" or "unknown" in tandem/machine.h; JSON has null for that, as for "". */
 static void write_amount(tdm_json_writer *json, const char *key, double amount)
@@ -36,13 +45,29 @@ static void write_text(tdm_json_writer *json, const char *key, const char *text)
     tdm_json_string(json, key, text && *text ? text : NULL);
 }
 
-static void write_cpu(tdm_json_writer *json, const struct tdm_machine_cpu *cpu)
+static void print_label(struct tdmi_output *out, const char *label)
 {
-    tdm_json_object_begin(json, "cpu");
-    tdm_json_string(json, "model", cpu->model);
-    tdm_json_string(json, "architecture", cpu->architecture);
+    tdmi_print(out, "  %-*s", label_width - 2, label);
+}
+
+static void print_line(const struct report *to, const char *label, const char *text)
+{
+    print_label(to->out, label);
+    tdmi_print_wrapped(to->out, text, label_width, label_width, to->width);
+    tdmi_print(to->out, "\n");
+}
+
+static const char *known_bytes(int64_t bytes, char *text, size_t text_bytes)
+{
+    return bytes > 0 ? tdmi_format_bytes((double)bytes, text, text_bytes) : "unknown";
+}
+
+/* ---- CPU and memory --------------------------------------------------------------------- */
+
+static void write_extensions(tdm_json_writer *json, const char *isa)
+{
     tdm_json_array_begin(json, "isa");
-    for (const char *at = cpu->isa; *at; at += strspn(at, " ")) {
+    for (const char *at = isa; *at; at += strspn(at, " ")) {
         char name[32];
         int length = (int)strcspn(at, " ");
         snprintf(name, sizeof name, "%.*s", length, at);
@@ -50,95 +75,186 @@ static void write_cpu(tdm_json_writer *json, const struct tdm_machine_cpu *cpu)
         at += length;
     }
     tdm_json_array_end(json);
-    tdm_json_integer(json, "packages", cpu->packages);
-    tdm_json_integer(json, "cores", cpu->cores);
-    tdm_json_integer(json, "threads", cpu->threads);
-    tdm_json_integer(json, "usable", cpu->usable);
-    tdm_json_integer(json, "numa_nodes", cpu->numa_nodes);
-    tdm_json_integer(json, "l1d_bytes", cpu->l1d_bytes);
-    tdm_json_integer(json, "l2_bytes", cpu->l2_bytes);
-    tdm_json_integer(json, "l3_bytes", cpu->l3_bytes);
-    tdm_json_object_end(json);
 }
 
-static int described_gpus(const struct tdm_machine_gpus *gpus)
+static void report_cpu(const struct report *to, const struct tdm_machine_cpu *cpu)
 {
-    return gpus->n < TDM_MACHINE_GPUS_MAX ? gpus->n : TDM_MACHINE_GPUS_MAX;
+    char line[400], a[32], b[32], c[32];
+    tdm_json_object_begin(to->json, "cpu");
+    tdm_json_string(to->json, "model", cpu->model);
+    tdm_json_string(to->json, "architecture", cpu->architecture);
+    write_extensions(to->json, cpu->isa);
+    tdm_json_integer(to->json, "packages", cpu->packages);
+    tdm_json_integer(to->json, "cores", cpu->cores);
+    tdm_json_integer(to->json, "threads", cpu->threads);
+    tdm_json_integer(to->json, "usable", cpu->usable);
+    tdm_json_integer(to->json, "numa_nodes", cpu->numa_nodes);
+    tdm_json_integer(to->json, "l1d_bytes", cpu->l1d_bytes);
+    tdm_json_integer(to->json, "l2_bytes", cpu->l2_bytes);
+    tdm_json_integer(to->json, "l3_bytes", cpu->l3_bytes);
+    tdm_json_object_end(to->json);
+    print_line(to, "CPU", *cpu->model ? cpu->model : "unknown");
+    snprintf(line, sizeof line, "%d core%s, %d thread%s, %d package%s, %d NUMA node%s; usable: %d",
+             cpu->cores, cpu->cores == 1 ? "" : "s", cpu->threads, cpu->threads == 1 ? "" : "s",
+             cpu->packages, cpu->packages == 1 ? "" : "s", cpu->numa_nodes,
+             cpu->numa_nodes == 1 ? "" : "s", cpu->usable);
+    print_line(to, "cores", line);
+    snprintf(line, sizeof line, "%s: %s", cpu->architecture, cpu->isa);
+    print_line(to, "extensions", line);
+    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s", known_bytes(cpu->l1d_bytes, a, sizeof a),
+             known_bytes(cpu->l2_bytes, b, sizeof b), known_bytes(cpu->l3_bytes, c, sizeof c));
+    print_line(to, "caches", line);
 }
 
-static void write_gpus(tdm_json_writer *json, const struct tdm_machine_gpus *gpus)
+static void report_memory(const struct report *to, const struct tdm_machine *machine)
 {
-    char text[48];
-    tdm_json_array_begin(json, "gpus");
-    for (int i = 0; i < described_gpus(gpus); i++) {
-        const struct tdm_machine_gpu *gpu = &gpus->of[i];
-        tdm_json_object_begin(json, NULL);
-        tdm_json_integer(json, "index", i);
-        tdm_json_string(json, "name", gpu->name);
-        write_text(json, "uuid", gpu->uuid);
-        tdm_json_integer(json, "memory_bytes", gpu->memory_bytes);
-        tdm_json_integer(json, "memory_free_bytes", gpu->memory_free_bytes);
-        snprintf(text, sizeof text, "%d.%d", gpu->compute_major, gpu->compute_minor);
-        tdm_json_string(json, "compute_capability", text);
-        write_amount(json, "pcie_generation", gpu->pcie_generation);
-        write_amount(json, "pcie_lanes", gpu->pcie_lanes);
-        tdm_json_integer(json, "nvlinks", gpu->nvlinks);
-        write_amount(json, "power_limit_watts", gpu->power_limit_watts);
-        tdm_json_object_end(json);
-    }
-    tdm_json_array_end(json);
-    tdm_json_object_begin(json, "gpu_driver");
-    write_text(json, "version", gpus->driver);
-    snprintf(text, sizeof text, "%d.%d", gpus->cuda_major, gpus->cuda_minor);
-    write_text(json, "cuda", gpus->cuda_major ? text : NULL);
-    write_text(json, "problem", gpus->problem);
-    tdm_json_object_end(json);
+    const struct tdm_machine_memory *memory = &machine->memory;
+    char line[400], a[32], b[32];
+    tdm_json_object_begin(to->json, "memory");
+    tdm_json_integer(to->json, "total_bytes", memory->total_bytes);
+    tdm_json_integer(to->json, "available_bytes", memory->available_bytes);
+    tdm_json_object_end(to->json);
+    tdm_json_object_begin(to->json, "limits");
+    write_amount(to->json, "cpus", machine->limits.cpus);
+    write_amount(to->json, "memory_bytes", (double)machine->limits.memory_bytes);
+    tdm_json_object_end(to->json);
+    snprintf(line, sizeof line, "%s, %s available",
+             tdmi_format_bytes((double)memory->total_bytes, a, sizeof a),
+             tdmi_format_bytes((double)memory->available_bytes, b, sizeof b));
+    print_line(to, "memory", line);
+    snprintf(a, sizeof a, "%.3g CPUs", machine->limits.cpus);
+    tdmi_format_bytes((double)machine->limits.memory_bytes, b, sizeof b);
+    snprintf(line, sizeof line, "%s, %s", machine->limits.cpus > 0 ? a : "no limit on CPUs",
+             machine->limits.memory_bytes > 0 ? b : "no limit on memory");
+    print_line(to, "cgroup", line);
 }
 
-static void write_library(tdm_json_writer *json, const char *key,
-                          const struct tdm_machine_library *library)
+/* ---- GPUs ------------------------------------------------------------------------------- */
+
+static void report_gpu(const struct report *to, const struct tdm_machine_gpu *gpu, int index)
 {
-    tdm_json_object_begin(json, key);
-    tdm_json_bool(json, "found", library->is_found);
-    write_text(json, "file", library->file);
-    write_text(json, "version", library->version);
-    write_text(json, "problem", library->problem);
-    tdm_json_object_end(json);
+    char line[400], text[48], total[32], left[32], pcie[32] = "", power[32] = "";
+    tdm_json_object_begin(to->json, NULL);
+    tdm_json_integer(to->json, "index", index);
+    tdm_json_string(to->json, "name", gpu->name);
+    write_text(to->json, "uuid", gpu->uuid);
+    tdm_json_integer(to->json, "memory_bytes", gpu->memory_bytes);
+    tdm_json_integer(to->json, "memory_free_bytes", gpu->memory_free_bytes);
+    snprintf(text, sizeof text, "%d.%d", gpu->compute_major, gpu->compute_minor);
+    tdm_json_string(to->json, "compute_capability", text);
+    write_amount(to->json, "pcie_generation", gpu->pcie_generation);
+    write_amount(to->json, "pcie_lanes", gpu->pcie_lanes);
+    tdm_json_integer(to->json, "nvlinks", gpu->nvlinks);
+    write_amount(to->json, "power_limit_watts", gpu->power_limit_watts);
+    tdm_json_object_end(to->json);
+    if (gpu->pcie_generation > 0)
+        snprintf(pcie, sizeof pcie, ", PCIe %d x%d", gpu->pcie_generation, gpu->pcie_lanes);
+    if (gpu->power_limit_watts > 0)
+        snprintf(power, sizeof power, ", up to %.0f W", gpu->power_limit_watts);
+    snprintf(line, sizeof line, "%s, %s (%s free), compute %s%s, %d NVLinks%s", gpu->name,
+             tdmi_format_bytes((double)gpu->memory_bytes, total, sizeof total),
+             tdmi_format_bytes((double)gpu->memory_free_bytes, left, sizeof left), text, pcie,
+             gpu->nvlinks, power);
+    snprintf(text, sizeof text, "GPU %d", index);
+    print_line(to, text, line);
 }
 
-static void write_gpu_libraries(tdm_json_writer *json, const struct tdm_machine *machine)
+static void report_gpus(const struct report *to, const struct tdm_machine_gpus *gpus)
 {
-    tdm_json_array_begin(json, "gpu_libraries");
+    char line[400], cuda[48];
+    snprintf(cuda, sizeof cuda, "%d.%d", gpus->cuda_major, gpus->cuda_minor);
+    snprintf(line, sizeof line, "%s, serves CUDA up to %s", gpus->driver, cuda);
+    if (gpus->n > 0)
+        print_line(to, "GPU driver", line);
+    tdm_json_array_begin(to->json, "gpus");
+    for (int i = 0; i < gpus->n && i < TDM_MACHINE_GPUS_MAX; i++)
+        report_gpu(to, &gpus->of[i], i);
+    tdm_json_array_end(to->json);
+    tdm_json_object_begin(to->json, "gpu_driver");
+    write_text(to->json, "version", gpus->driver);
+    write_text(to->json, "cuda", gpus->cuda_major ? cuda : NULL);
+    write_text(to->json, "problem", gpus->problem);
+    tdm_json_object_end(to->json);
+    if (gpus->n > TDM_MACHINE_GPUS_MAX)
+        tdmi_print(to->out, "%*s… and %d more\n", label_width, "", gpus->n - TDM_MACHINE_GPUS_MAX);
+    snprintf(line, sizeof line, "%s: %s", gpus->n > 0 ? "problem" : "none", gpus->problem);
+    if (*gpus->problem)
+        print_line(to, "GPUs", line);
+}
+
+/* ---- libraries and parts ---------------------------------------------------------------- */
+
+static void report_gpu_libraries(const struct report *to, const struct tdm_machine *machine)
+{
+    char line[1000];
+    tdm_json_array_begin(to->json, "gpu_libraries");
     for (int i = 0; i < machine->n_gpu_libraries; i++) {
         const struct tdm_machine_gpu_library *library = &machine->gpu_libraries[i];
-        tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "name", library->name);
-        tdm_json_bool(json, "found", library->is_found);
-        write_text(json, "version", library->version);
-        write_text(json, "file", library->file);
-        write_text(json, "problem", library->problem);
-        write_text(json, "without", library->without);
-        tdm_json_object_end(json);
+        tdm_json_object_begin(to->json, NULL);
+        tdm_json_string(to->json, "name", library->name);
+        tdm_json_bool(to->json, "found", library->is_found);
+        write_text(to->json, "version", library->version);
+        write_text(to->json, "file", library->file);
+        write_text(to->json, "problem", library->problem);
+        write_text(to->json, "without", library->without);
+        tdm_json_object_end(to->json);
+        if (library->is_found)
+            snprintf(line, sizeof line, "%s (%s)", library->version,
+                     *library->file ? library->file : "linked in");
+        else
+            snprintf(line, sizeof line, "not found: %s; without it %s", library->problem,
+                     library->without);
+        print_line(to, library->name, line);
     }
-    tdm_json_array_end(json);
+    tdm_json_array_end(to->json);
 }
 
-static void write_features(tdm_json_writer *json, const struct tdm_machine *machine)
+static void report_library(const struct report *to, const char *key, const char *label,
+                           const struct tdm_machine_library *library)
 {
-    tdm_json_array_begin(json, "features");
+    char line[400];
+    tdm_json_object_begin(to->json, key);
+    tdm_json_bool(to->json, "found", library->is_found);
+    write_text(to->json, "file", library->file);
+    write_text(to->json, "version", library->version);
+    write_text(to->json, "problem", library->problem);
+    tdm_json_object_end(to->json);
+    if (library->is_found)
+        snprintf(line, sizeof line, "%s (%s)", library->version, library->file);
+    else
+        snprintf(line, sizeof line, "not found: %s", library->problem);
+    print_line(to, label, line);
+}
+
+static void report_features(const struct report *to, const struct tdm_machine *machine)
+{
+    char line[TDM_ERROR_TEXT_BYTES + 16];
+    tdmi_print(to->out, "\nThis build (%s, %s)\n", machine->build_type, machine->compiler);
+    tdm_json_array_begin(to->json, "features");
     for (int i = 0; i < machine->n_features; i++) {
         const struct tdm_machine_feature *feature = &machine->features[i];
-        tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "name", feature->name);
-        tdm_json_bool(json, "on", feature->is_on);
-        write_text(json, "version", feature->version);
-        tdm_json_string(json, "gives", feature->gives);
-        write_text(json, "remedy", feature->is_on ? NULL : feature->remedy);
-        write_text(json, "problem", feature->problem);
-        tdm_json_object_end(json);
+        tdm_json_object_begin(to->json, NULL);
+        tdm_json_string(to->json, "name", feature->name);
+        tdm_json_bool(to->json, "on", feature->is_on);
+        write_text(to->json, "version", feature->version);
+        tdm_json_string(to->json, "gives", feature->gives);
+        write_text(to->json, "remedy", feature->is_on ? NULL : feature->remedy);
+        write_text(to->json, "problem", feature->problem);
+        tdm_json_object_end(to->json);
+        if (feature->is_on)
+            snprintf(line, sizeof line, "on    %s: %s", feature->version, feature->gives);
+        else if (*feature->problem) /* which says what to do, too */
+            snprintf(line, sizeof line, "off   %s", feature->problem);
+        else
+            snprintf(line, sizeof line, "off   %s; to get it: %s", feature->gives, feature->remedy);
+        print_label(to->out, feature->name);
+        tdmi_print_wrapped(to->out, line, label_width, label_width + 6, to->width);
+        tdmi_print(to->out, "\n");
     }
-    tdm_json_array_end(json);
+    tdm_json_array_end(to->json);
 }
+
+/* ---- measurements ----------------------------------------------------------------------- */
 
 static void write_rate(tdm_json_writer *json, const char *key, const struct tdm_machine_rate *rate)
 {
@@ -150,10 +266,6 @@ static void write_rate(tdm_json_writer *json, const char *key, const struct tdm_
 
 static void write_rates(tdm_json_writer *json, const struct tdm_machine_rates *rates)
 {
-    if (!rates) {
-        tdm_json_null(json, "measured");
-        return;
-    }
     tdm_json_object_begin(json, "measured");
     tdm_json_number(json, "seconds", rates->seconds);
     tdm_json_integer(json, "threads", rates->threads);
@@ -171,152 +283,6 @@ static void write_rates(tdm_json_writer *json, const struct tdm_machine_rates *r
     tdm_json_object_end(json);
 }
 
-static void write_json(tdm_json_writer *json, const struct tdm_machine *machine,
-                       const struct tdm_machine_rates *rates)
-{
-    tdm_json_string(json, "version", tdm_version());
-    tdm_json_object_begin(json, "build");
-    tdm_json_string(json, "type", machine->build_type);
-    tdm_json_string(json, "compiler", machine->compiler);
-    tdm_json_object_end(json);
-    write_cpu(json, &machine->cpu);
-    tdm_json_object_begin(json, "memory");
-    tdm_json_integer(json, "total_bytes", machine->memory.total_bytes);
-    tdm_json_integer(json, "available_bytes", machine->memory.available_bytes);
-    tdm_json_object_end(json);
-    tdm_json_object_begin(json, "limits");
-    write_amount(json, "cpus", machine->limits.cpus);
-    write_amount(json, "memory_bytes", (double)machine->limits.memory_bytes);
-    tdm_json_object_end(json);
-    write_gpus(json, &machine->gpus);
-    write_gpu_libraries(json, machine);
-    write_library(json, "mpi", &machine->mpi);
-    write_library(json, "nccl", &machine->nccl);
-    write_features(json, machine);
-    write_rates(json, rates);
-}
-
-/* ---- for people ------------------------------------------------------------------------- */
-
-enum { label_width = 14 };
-
-static void print_label(struct tdmi_output *out, const char *label)
-{
-    tdmi_print(out, "  %-*s", label_width - 2, label);
-}
-
-static void print_line(struct tdmi_output *out, const char *label, const char *text, int width)
-{
-    print_label(out, label);
-    tdmi_print_wrapped(out, text, label_width, label_width, width);
-    tdmi_print(out, "\n");
-}
-
-static const char *known_bytes(int64_t bytes, char *text, size_t text_bytes)
-{
-    return bytes > 0 ? tdmi_format_bytes((double)bytes, text, text_bytes) : "unknown";
-}
-
-static void print_cpu(struct tdmi_output *out, const struct tdm_machine *machine, int width)
-{
-    const struct tdm_machine_cpu *cpu = &machine->cpu;
-    char line[400], a[32], b[32], c[32];
-    print_line(out, "CPU", *cpu->model ? cpu->model : "unknown", width);
-    snprintf(line, sizeof line, "%d core%s, %d thread%s, %d package%s, %d NUMA node%s; usable: %d",
-             cpu->cores, cpu->cores == 1 ? "" : "s", cpu->threads, cpu->threads == 1 ? "" : "s",
-             cpu->packages, cpu->packages == 1 ? "" : "s", cpu->numa_nodes,
-             cpu->numa_nodes == 1 ? "" : "s", cpu->usable);
-    print_line(out, "cores", line, width);
-    snprintf(line, sizeof line, "%s: %s", cpu->architecture, cpu->isa);
-    print_line(out, "extensions", line, width);
-    snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s", known_bytes(cpu->l1d_bytes, a, sizeof a),
-             known_bytes(cpu->l2_bytes, b, sizeof b), known_bytes(cpu->l3_bytes, c, sizeof c));
-    print_line(out, "caches", line, width);
-    snprintf(line, sizeof line, "%s, %s available",
-             tdmi_format_bytes((double)machine->memory.total_bytes, a, sizeof a),
-             tdmi_format_bytes((double)machine->memory.available_bytes, b, sizeof b));
-    print_line(out, "memory", line, width);
-    snprintf(a, sizeof a, "%.3g CPUs", machine->limits.cpus);
-    tdmi_format_bytes((double)machine->limits.memory_bytes, b, sizeof b);
-    snprintf(line, sizeof line, "%s, %s", machine->limits.cpus > 0 ? a : "no limit on CPUs",
-             machine->limits.memory_bytes > 0 ? b : "no limit on memory");
-    print_line(out, "cgroup", line, width);
-}
-
-static void describe_gpu(const struct tdm_machine_gpu *gpu, char *line, size_t line_bytes)
-{
-    char total[32], left[32], pcie[32] = "", power[32] = "";
-    if (gpu->pcie_generation > 0)
-        snprintf(pcie, sizeof pcie, ", PCIe %d x%d", gpu->pcie_generation, gpu->pcie_lanes);
-    if (gpu->power_limit_watts > 0)
-        snprintf(power, sizeof power, ", up to %.0f W", gpu->power_limit_watts);
-    snprintf(line, line_bytes, "%s, %s (%s free), compute %d.%d%s, %d NVLinks%s", gpu->name,
-             tdmi_format_bytes((double)gpu->memory_bytes, total, sizeof total),
-             tdmi_format_bytes((double)gpu->memory_free_bytes, left, sizeof left),
-             gpu->compute_major, gpu->compute_minor, pcie, gpu->nvlinks, power);
-}
-
-static void print_gpus(struct tdmi_output *out, const struct tdm_machine_gpus *gpus, int width)
-{
-    char line[400], label[24];
-    if (gpus->n > 0) {
-        snprintf(line, sizeof line, "%s, serves CUDA up to %d.%d", gpus->driver, gpus->cuda_major,
-                 gpus->cuda_minor);
-        print_line(out, "GPU driver", line, width);
-    }
-    for (int i = 0; i < described_gpus(gpus); i++) {
-        snprintf(label, sizeof label, "GPU %d", i);
-        describe_gpu(&gpus->of[i], line, sizeof line);
-        print_line(out, label, line, width);
-    }
-    if (gpus->n > TDM_MACHINE_GPUS_MAX)
-        tdmi_print(out, "%*s… and %d more\n", label_width, "", gpus->n - TDM_MACHINE_GPUS_MAX);
-    if (*gpus->problem) {
-        snprintf(line, sizeof line, "%s: %s", gpus->n > 0 ? "problem" : "none", gpus->problem);
-        print_line(out, "GPUs", line, width);
-    }
-}
-
-static void print_gpu_library(struct tdmi_output *out, const struct tdm_machine_gpu_library *it,
-                              int width)
-{
-    char line[1000];
-    if (it->is_found)
-        snprintf(line, sizeof line, "%s (%s)", it->version, *it->file ? it->file : "linked in");
-    else
-        snprintf(line, sizeof line, "not found: %s; without it %s", it->problem, it->without);
-    print_line(out, it->name, line, width);
-}
-
-static void print_library(struct tdmi_output *out, const char *label,
-                          const struct tdm_machine_library *library, int width)
-{
-    char line[400];
-    if (library->is_found)
-        snprintf(line, sizeof line, "%s (%s)", library->version, library->file);
-    else
-        snprintf(line, sizeof line, "not found: %s", library->problem);
-    print_line(out, label, line, width);
-}
-
-static void print_features(struct tdmi_output *out, const struct tdm_machine *machine, int width)
-{
-    char line[TDM_ERROR_TEXT_BYTES + 16];
-    tdmi_print(out, "\nThis build (%s, %s)\n", machine->build_type, machine->compiler);
-    for (int i = 0; i < machine->n_features; i++) {
-        const struct tdm_machine_feature *feature = &machine->features[i];
-        if (feature->is_on)
-            snprintf(line, sizeof line, "on    %s: %s", feature->version, feature->gives);
-        else if (*feature->problem) /* which says what to do, too */
-            snprintf(line, sizeof line, "off   %s", feature->problem);
-        else
-            snprintf(line, sizeof line, "off   %s; to get it: %s", feature->gives, feature->remedy);
-        print_label(out, feature->name);
-        tdmi_print_wrapped(out, line, label_width, label_width + 6, width);
-        tdmi_print(out, "\n");
-    }
-}
-
 static void print_rate(struct tdmi_output *out, const char *label,
                        const struct tdm_machine_rate *rate, const char *unit, int threads,
                        const char *remark)
@@ -328,8 +294,7 @@ static void print_rate(struct tdmi_output *out, const char *label,
                tdmi_format_amount(rate->all_threads, unit, all, sizeof all), threads, remark);
 }
 
-static void print_precision(struct tdmi_output *out, const struct tdm_machine_rates *rates,
-                            int width)
+static void print_precision(const struct report *to, const struct tdm_machine_rates *rates)
 {
     char line[400];
     double f32 = rates->f32_flop_per_s.all_threads, bf16 = rates->bf16_flop_per_s.all_threads;
@@ -340,11 +305,12 @@ static void print_precision(struct tdmi_output *out, const struct tdm_machine_ra
     else
         snprintf(line, sizeof line, "%s is faster here, %.2f times; training on the CPU uses f32",
                  rates->faster_precision, bf16 > f32 ? bf16 / f32 : f32 / bf16);
-    print_line(out, "precision", line, width);
+    print_line(to, "precision", line);
 }
 
-static void print_rates(struct tdmi_output *out, const struct tdm_machine_rates *rates, int width)
+static void print_rates(const struct report *to, const struct tdm_machine_rates *rates)
 {
+    struct tdmi_output *out = to->out;
     char line[400], a[32], b[32];
     const char *method = rates->matmul_method;
     tdmi_print(out, "\nMeasured in %.1f s\n", rates->seconds);
@@ -353,30 +319,31 @@ static void print_rates(struct tdmi_output *out, const struct tdm_machine_rates 
     print_rate(out, "f32 matmul", &rates->f32_flop_per_s, "FLOP/s", rates->threads, method);
     if (rates->bf16_flop_per_s.all_threads > 0)
         print_rate(out, "bf16 matmul", &rates->bf16_flop_per_s, "FLOP/s", rates->threads, method);
-    print_precision(out, rates, width);
+    print_precision(to, rates);
     if (*rates->disk_problem)
         snprintf(line, sizeof line, "not measured: %s", rates->disk_problem);
     else
         snprintf(line, sizeof line, "%s over %s (%s)",
                  tdmi_format_amount(rates->disk_read_bytes_per_s, "B/s", a, sizeof a),
                  tdmi_format_bytes((double)rates->disk_bytes, b, sizeof b), rates->disk_method);
-    print_line(out, "disk read", line, width);
+    print_line(to, "disk read", line);
 }
 
-static void print_people(struct tdmi_output *out, const struct tdm_machine *machine,
-                         const struct tdm_machine_rates *rates)
+static void report(const struct report *to, const struct tdm_machine *machine)
 {
-    int width = tdmi_output_width(out);
-    tdmi_print(out, "tandem %s\n\nThis machine\n", tdm_version());
-    print_cpu(out, machine, width);
-    print_gpus(out, &machine->gpus, width);
-    for (int i = 0; i < machine->n_gpu_libraries; i++)
-        print_gpu_library(out, &machine->gpu_libraries[i], width);
-    print_library(out, "MPI", &machine->mpi, width);
-    print_library(out, "NCCL", &machine->nccl, width);
-    print_features(out, machine, width);
-    if (rates)
-        print_rates(out, rates, width);
+    tdmi_print(to->out, "tandem %s\n\nThis machine\n", tdm_version());
+    tdm_json_string(to->json, "version", tdm_version());
+    tdm_json_object_begin(to->json, "build");
+    tdm_json_string(to->json, "type", machine->build_type);
+    tdm_json_string(to->json, "compiler", machine->compiler);
+    tdm_json_object_end(to->json);
+    report_cpu(to, &machine->cpu);
+    report_memory(to, machine);
+    report_gpus(to, &machine->gpus);
+    report_gpu_libraries(to, machine);
+    report_library(to, "mpi", "MPI", &machine->mpi);
+    report_library(to, "nccl", "NCCL", &machine->nccl);
+    report_features(to, machine);
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -391,9 +358,14 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_log(TDM_LOG_INFO, "measuring for about %.3g s", values->measure.seconds);
         TDMI_TRY(tdm_machine_measure(&values->measure, &rates, err));
     }
-    const struct tdm_machine_rates *measured = values->has_measurements ? &rates : NULL;
-    write_json(call->json, &machine, measured);
-    print_people(call->out, &machine, measured);
+    const struct report to = {call->json, call->out, tdmi_output_width(call->out)};
+    report(&to, &machine);
+    if (values->has_measurements) {
+        write_rates(call->json, &rates);
+        print_rates(&to, &rates);
+    } else {
+        tdm_json_null(call->json, "measured");
+    }
     return TDM_OK;
 }
 

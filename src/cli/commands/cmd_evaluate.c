@@ -38,16 +38,14 @@ static enum tdm_part part_of(const char *name)
                                        : TDM_PART_ALL;
 }
 
-static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
+static void report(const struct tdmi_call *call, const struct tdm_evaluation *evaluation)
 {
-    tdm_metrics_to_json(&evaluation->metrics, json);
-    tdm_json_integer(json, "trained_on", evaluation->trained_on);
-    tdm_json_integer(json, "skipped", evaluation->skipped);
-}
-
-static void print_people(struct tdmi_output *out, const struct tdm_evaluation *evaluation, int show)
-{
-    tdmi_print_metrics(out, &evaluation->metrics, show);
+    const struct values *values = call->values;
+    struct tdmi_output *out = call->out;
+    tdm_metrics_to_json(&evaluation->metrics, call->json);
+    tdm_json_integer(call->json, "trained_on", evaluation->trained_on);
+    tdm_json_integer(call->json, "skipped", evaluation->skipped);
+    tdmi_print_metrics(out, &evaluation->metrics, values->show);
     if (evaluation->trained_on > 0)
         tdmi_print(out, "The model was trained on %lld of these images.\n",
                    (long long)evaluation->trained_on);
@@ -71,8 +69,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                                                  .memory = values->memory,
                                                  .cache = values->cache};
     TDMI_TRY(tdm_model_evaluate(model, &options, tdmi_watch_sink(call->watch), &evaluation, err));
-    write_json(call->json, &evaluation);
-    print_people(call->out, &evaluation, values->show);
+    report(call, &evaluation);
     return TDM_OK;
 }
 

@@ -2,14 +2,13 @@
  * tandem help [COMMAND]: the same text that --help prints.
  */
 #include "cli/command.h"
-#include "cli/help.h"
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct tdmi_command *command = NULL;
     if (call->n_arguments > 0)
         TDM_TRY(tdmi_command_find(call->arguments[0], &command, err), err,
-                "help was asked for an unknown command");
+                "showing the help of a command");
     tdmi_help_write_json(call->json, command);
     tdmi_help_print(call->out, command);
     return TDM_OK;

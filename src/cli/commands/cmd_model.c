@@ -19,19 +19,44 @@ static void defaults(void *values)
     *(struct values *)values = (struct values){.svg = NULL};
 }
 
-/* ---- JSON --------------------------------------------------------------------------------- */
-
-static void write_node(tdm_json_writer *json, const tdm_network *network,
-                       const struct tdm_network_node *node)
+static void print_columns(struct tdmi_output *out, const char *shape, const char *parameters,
+                          const char *flops, const char *op)
 {
+    tdmi_print(out, "  %-14s  %10s  %11s  %s", shape, parameters, flops, op);
+}
+
+static void print_node(struct tdmi_output *out, const struct tdm_network_node *node, int widest)
+{
+    char shape[48], parameters[24] = "", flops[24] = "";
+    snprintf(shape, sizeof shape, "%d×%d×%d", node->height, node->width, node->channels);
+    if (node->parameters > 0)
+        snprintf(parameters, sizeof parameters, "%lld", (long long)node->parameters);
+    if (node->flops > 0.0)
+        tdmi_format_amount(node->flops, "FLOP", flops, sizeof flops);
+    tdmi_print(out, "  %-*s", widest, node->name);
+    print_columns(out, shape, parameters, flops, node->op);
+    tdmi_print(out, "%s%s", *node->detail ? " " : "", node->detail);
+}
+
+static void report_node(const struct tdmi_call *call, const tdm_network *network, int index,
+                        int widest)
+{
+    tdm_json_writer *json = call->json;
+    const struct tdm_network_node *node = tdm_network_node_at(network, index);
+    print_node(call->out, node, widest);
     tdm_json_object_begin(json, NULL);
     tdm_json_string(json, "name", node->name);
     tdm_json_string(json, "op", node->op);
     tdm_json_string(json, "detail", node->detail);
     tdm_json_array_begin(json, "inputs");
-    for (int k = 0; k < node->n_inputs; k++)
-        tdm_json_string(json, NULL, tdm_network_node_at(network, node->inputs[k])->name);
+    for (int k = 0; k < node->n_inputs; k++) {
+        const char *input = tdm_network_node_at(network, node->inputs[k])->name;
+        tdm_json_string(json, NULL, input);
+        if (node->n_inputs > 1 || node->inputs[k] != index - 1) /* not the node before */
+            tdmi_print(call->out, "%s%s", k ? " and " : " of ", input);
+    }
     tdm_json_array_end(json);
+    tdmi_print(call->out, "\n");
     tdm_json_integer(json, "height", node->height);
     tdm_json_integer(json, "width", node->width);
     tdm_json_integer(json, "channels", node->channels);
@@ -42,10 +67,16 @@ static void write_node(tdm_json_writer *json, const tdm_network *network,
     tdm_json_object_end(json);
 }
 
-static void write_json(tdm_json_writer *json, const tdm_network *network)
+static void report(const struct tdmi_call *call, const tdm_network *network)
 {
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
     const struct tdm_network_totals *totals = tdm_network_totals(network);
     const struct tdm_network_node *node;
+    char flops[40], multiplications[40];
+    int widest = 4;
+    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
+        widest = tdmi_widest(widest, node->name, 1000);
     tdm_json_string(json, "model", totals->name);
     tdm_json_string(json, "summary", totals->summary);
     tdm_json_object_begin(json, "input");
@@ -58,59 +89,13 @@ static void write_json(tdm_json_writer *json, const tdm_network *network)
     tdm_json_integer(json, "states", totals->states);
     tdm_json_number(json, "multiplications", totals->multiplications);
     tdm_json_number(json, "flops", totals->flops);
-    tdm_json_array_begin(json, "nodes");
-    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
-        write_node(json, network, node);
-    tdm_json_array_end(json);
-}
-
-/* ---- people ------------------------------------------------------------------------------- */
-
-static void print_columns(struct tdmi_output *out, const char *shape, const char *parameters,
-                          const char *flops, const char *op)
-{
-    tdmi_print(out, "  %-14s  %10s  %11s  %s", shape, parameters, flops, op);
-}
-
-/* Inputs that differ from the node before. */
-static void print_inputs(struct tdmi_output *out, const tdm_network *network,
-                         const struct tdm_network_node *node, int index)
-{
-    for (int k = 0; k < node->n_inputs; k++)
-        if (node->n_inputs > 1 || node->inputs[k] != index - 1)
-            tdmi_print(out, "%s%s", k ? " and " : " of ",
-                       tdm_network_node_at(network, node->inputs[k])->name);
-}
-
-static void print_node(struct tdmi_output *out, const tdm_network *network,
-                       const struct tdm_network_node *node, int index, int widest)
-{
-    char shape[48], parameters[24] = "", flops[24] = "";
-    snprintf(shape, sizeof shape, "%d×%d×%d", node->height, node->width, node->channels);
-    if (node->parameters > 0)
-        snprintf(parameters, sizeof parameters, "%lld", (long long)node->parameters);
-    if (node->flops > 0.0)
-        tdmi_format_amount(node->flops, "FLOP", flops, sizeof flops);
-    tdmi_print(out, "  %-*s", widest, node->name);
-    print_columns(out, shape, parameters, flops, node->op);
-    tdmi_print(out, "%s%s", *node->detail ? " " : "", node->detail);
-    print_inputs(out, network, node, index);
-    tdmi_print(out, "\n");
-}
-
-static void print_people(struct tdmi_output *out, const tdm_network *network)
-{
-    const struct tdm_network_totals *totals = tdm_network_totals(network);
-    const struct tdm_network_node *node;
-    char flops[40], multiplications[40];
-    int widest = 4;
-    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
-        widest = tdmi_widest(widest, node->name, 1000);
     tdmi_print(out, "%s: %s\n\n  %-*s", totals->name, totals->summary, widest, "node");
     print_columns(out, "gives", "parameters", "work", "op");
     tdmi_print(out, "\n");
-    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
-        print_node(out, network, node, i, widest);
+    tdm_json_array_begin(json, "nodes");
+    for (int i = 0; i < totals->nodes; i++)
+        report_node(call, network, i, widest);
+    tdm_json_array_end(json);
     tdmi_print(
         out,
         "\n%d nodes, %lld parameters and %lld running statistics; an image takes %s: %s of "
@@ -131,8 +116,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
     if (values->svg)
         TDMI_TRY(tdm_network_draw(network, values->svg, err));
-    write_json(call->json, network);
-    print_people(call->out, network);
+    report(call, network);
     return TDM_OK;
 }
 

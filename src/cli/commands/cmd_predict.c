@@ -3,13 +3,13 @@
  */
 #include "cli/command.h"
 #include "base/scope.h"
-#include "cli/serve.h"
 #include "cli/settings.h"
 #include "base/file/input.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
 #include "tandem/train.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
@@ -176,6 +176,59 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
     return refuse_server_options(call, err);
 }
 
+/* ---- --serve: a model that answers until somebody ends it ------------------------------------ */
+
+/* Is text an address, and not the next argument? "8080", "127.0.0.1:0", "[::1]:80". */
+static bool is_address(const char *text)
+{
+    const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+    return *port != '\0' && port[strspn(port, "0123456789")] == '\0';
+}
+
+/* The one line on standard output is the address, so that a script that asked for any free port
+ * reads it there. */
+static tdm_status answer(struct tdmi_call *call, tdm_model *model,
+                         const struct tdm_serve_options *options, tdm_error *err)
+{
+    tdm_server *server = NULL;
+    TDMI_TRY(tdm_server_start(model, options, &server, err));
+    tdm_log(TDM_LOG_INFO, "%s with %d classes answers at %s until Ctrl-C", tdm_model_name(model),
+            tdm_model_classes(model), tdm_server_url(server));
+    tdmi_print(call->out, "%s\n", tdm_server_url(server));
+    const tdm_status status = tdmi_output_check(call->out, err);
+    if (status == TDM_OK)
+        tdm_server_wait(server);
+    tdm_json_string(call->json, "url", tdm_server_url(server));
+    const struct tdm_serve_counts counts = tdm_server_stop(server);
+    tdm_json_integer(call->json, "requests", counts.requests);
+    tdm_json_integer(call->json, "pictures", counts.pictures);
+    tdm_log(TDM_LOG_INFO, "%lld %s answered, %lld %s predicted", (long long)counts.requests,
+            counts.requests == 1 ? "request was" : "requests were", (long long)counts.pictures,
+            counts.pictures == 1 ? "image" : "images");
+    return status;
+}
+
+/* Print where the model is served, wait for a request to stop, finish, and report the counts. */
+static tdm_status serve(struct tdmi_call *call, struct tdm_serve_options *options, tdm_error *err)
+{
+    const struct values *values = call->values;
+    TDMI_AT_END(tdm_model_close_at) tdm_model *opened = NULL;
+    const char *token = getenv("TANDEM_TOKEN"); /* never an option: others see those of a process */
+    if (!options->token_file && token)
+        options->token = token;
+    if (options->token && !*token)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "TANDEM_TOKEN is empty, which is no token; unset it to serve without one");
+    const tdm_status status = tdm_serve_check(options, err);
+    if (status != TDM_OK && options->token)
+        return TDM_WRAP(err, status, "serving with the token in TANDEM_TOKEN");
+    TDMI_TRY(status);
+    TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &opened, err));
+    return answer(call, opened, options, err);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
@@ -183,9 +236,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_AT_END(tdm_model_close_at) tdm_model *model = NULL;
     TDMI_TRY(check(call, err));
     if (values->serve.address) {
-        struct tdm_serve_options serve = values->serve;
-        serve.top = values->top;
-        return tdmi_serve(call, &values->model, &serve, err);
+        struct tdm_serve_options options = values->serve;
+        options.top = values->top;
+        return serve(call, &options, err);
     }
     TDMI_TRY(tdm_model_open(call->arguments[0], &values->model, &model, err));
     tdm_json_array_begin(call->json, "predictions");
@@ -219,7 +272,7 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(TEXT, "serve", serve.address, "Serve",
              "answer over HTTP instead, at PORT or ADDRESS:PORT (alone: 127.0.0.1:8080; port 0: "
              "any free port)",
-             .value_name = "[ADDR]", .alone = "127.0.0.1:8080", .is_value = tdmi_is_address,
+             .value_name = "[ADDR]", .alone = "127.0.0.1:8080", .is_value = is_address,
              .default_words = "no server", .is_command_line_only = true),
     TDMI_ROW(PATH, "token-file", serve.token_file, "Serve",
              "file with the token that requests must carry; without a token only this machine is "

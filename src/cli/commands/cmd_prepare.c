@@ -60,9 +60,12 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
 
 /* ---- result ------------------------------------------------------------------------------- */
 
-static void write_json(tdm_json_writer *json, const struct tdm_prepare_options *options,
-                       const struct tdm_prepare_result *result)
+static void report(const struct tdmi_call *call, const struct tdm_prepare_options *options,
+                   const struct tdm_prepare_result *result)
 {
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
+    char bytes[40];
     tdm_json_string(json, "folder", options->folder);
     tdm_json_integer(json, "images", result->images);
     tdm_json_integer(json, "train", result->train);
@@ -86,12 +89,6 @@ static void write_json(tdm_json_writer *json, const struct tdm_prepare_options *
     tdm_json_number(json, "seconds", result->seconds);
     if (result->is_complete && result->made == result->parts && result->seconds > 0)
         tdm_json_number(json, "images_per_second", (double)result->images / result->seconds);
-}
-
-static void print_people(struct tdmi_output *out, const struct tdm_prepare_options *options,
-                         const struct tdm_prepare_result *result)
-{
-    char bytes[40];
     tdmi_format_amount((double)result->bytes, "B", bytes, sizeof bytes);
     if (!result->is_complete) {
         tdmi_print(out, "slice %d of %d: %d of %d parts made in %s (%s, %.1f s)\n", options->slice,
@@ -130,8 +127,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_prepare_result result = {.struct_bytes = sizeof result};
     TDMI_TRY(read_options(call, &options, err));
     TDMI_TRY(tdm_prepare(&options, tdmi_watch_sink(call->watch), &result, err));
-    write_json(call->json, &options, &result);
-    print_people(call->out, &options, &result);
+    report(call, &options, &result);
     if (result.is_complete && !call->globals->quiet)
         tdmi_print_next(call->out, "tandem train", options.folder);
     return TDM_OK;

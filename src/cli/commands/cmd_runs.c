@@ -168,18 +168,23 @@ static tdm_status show(struct tdmi_call *call, tdm_error *err)
 
 /* ---- compare ------------------------------------------------------------------------------ */
 
-static void write_comparison(tdm_json_writer *json, const struct tdm_comparison *comparison)
+static void report_comparison(const struct tdmi_call *call, const tdm_runs *runs,
+                              const struct tdm_comparison *comparison)
 {
+    static const char *const unknown[] = {"n",       "both",   "only_a",     "only_b",
+                                          "neither", "p",      "difference", "low",
+                                          "high",    "better", "worse",      "no_loss"};
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
+    const char *a = tdm_runs_at(runs, 0)->path, *b = tdm_runs_at(runs, 1)->path;
     tdm_json_bool(json, "comparable", comparison->is_comparable);
     tdm_json_string(json, "verdict", comparison->verdict);
     tdm_json_string(json, "reason", *comparison->reason ? comparison->reason : NULL);
     tdm_json_number(json, "margin", TDM_COMPARE_MARGIN);
     if (!comparison->is_comparable) {
-        static const char *const unknown[] = {"n",       "both",   "only_a",     "only_b",
-                                              "neither", "p",      "difference", "low",
-                                              "high",    "better", "worse",      "no_loss"};
         for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
             tdm_json_null(json, unknown[i]);
+        tdmi_print(out, "\nnot comparable: %s\n", comparison->reason);
         return;
     }
     tdm_json_integer(json, "n", comparison->n);
@@ -194,16 +199,6 @@ static void write_comparison(tdm_json_writer *json, const struct tdm_comparison 
     tdm_json_bool(json, "better", comparison->is_better);
     tdm_json_bool(json, "worse", comparison->is_worse);
     tdm_json_bool(json, "no_loss", comparison->is_no_loss);
-}
-
-static void print_comparison(struct tdmi_output *out, const tdm_runs *runs,
-                             const struct tdm_comparison *comparison)
-{
-    const char *a = tdm_runs_at(runs, 0)->path, *b = tdm_runs_at(runs, 1)->path;
-    if (!comparison->is_comparable) {
-        tdmi_print(out, "\nnot comparable: %s\n", comparison->reason);
-        return;
-    }
     tdmi_print(out,
                "\nof %lld images: %lld right in both, %lld only in %s, %lld only in %s, %lld in "
                "neither\n",
@@ -232,9 +227,8 @@ static tdm_status compare(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdm_runs_read(call->arguments + 1, 2, &runs, err));
     TDMI_TRY(tdm_runs_compare(runs, 0, 1, &comparison, err));
     write_runs(call->json, runs, false);
-    write_comparison(call->json, &comparison);
     print_table(call->out, runs);
-    print_comparison(call->out, runs, &comparison);
+    report_comparison(call, runs, &comparison);
     return TDM_OK;
 }
 

@@ -31,16 +31,6 @@ static void defaults(void *values)
     own->split = split_of(&own->train);
 }
 
-static void write_json(const struct tdmi_call *call, const struct values *values,
-                       const struct tdm_train_result *result)
-{
-    tdm_json_writer *json = call->json;
-    tdm_train_result_to_json(result, json);
-    tdm_json_object_begin(json, "options");
-    tdmi_settings_write_json(call->settings, values, json);
-    tdm_json_object_end(json);
-}
-
 /* Cost and effect of the epochs after the best one. */
 static void print_after_best(struct tdmi_output *out, const struct tdm_train_result *result)
 {
@@ -150,26 +140,24 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
     return status;
 }
 
-static tdm_status train(struct tdmi_call *call, const struct values *values, tdm_error *err)
-{
-    struct tdm_train_options options = values->train;
-    struct tdm_train_result result = {.struct_bytes = sizeof result};
-    TDMI_TRY(tdmi_split_take(&values->split, "is not used", &options.train_fraction,
-                             &options.val_fraction, &options.test_fraction, err));
-    options.source = call->arguments[0];
-    TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
-    write_json(call, values, &result);
-    print_people(call, values, &result);
-    return TDM_OK;
-}
-
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct values values;
     /* Strings of values that were read from the record. */
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
     TDMI_TRY(resolve(call, &values, &words, err));
-    return train(call, &values, err);
+    struct tdm_train_options options = values.train;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    TDMI_TRY(tdmi_split_take(&values.split, "is not used", &options.train_fraction,
+                             &options.val_fraction, &options.test_fraction, err));
+    options.source = call->arguments[0];
+    TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
+    tdm_train_result_to_json(&result, call->json);
+    tdm_json_object_begin(call->json, "options");
+    tdmi_settings_write_json(call->settings, &values, call->json);
+    tdm_json_object_end(call->json);
+    print_people(call, &values, &result);
+    return TDM_OK;
 }
 
 static const struct tdmi_argument arguments[] = {

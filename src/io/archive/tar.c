@@ -111,20 +111,15 @@ static tdm_status fail_pax(const struct tar *tar, tdm_error *err)
                     tar->archive->path, (long long)tar->at);
 }
 
-static bool is_key(const char *key, size_t key_bytes, const char *name)
-{
-    return key_bytes == strlen(name) && memcmp(key, name, key_bytes) == 0;
-}
-
 /* One "key=value" of a pax head; value ends before the line feed. */
 static tdm_status take_pax(struct tar *tar, const char *key, size_t key_bytes, const char *value,
                            size_t value_bytes, tdm_error *err)
 {
     struct advance *advance = &tar->advance;
     tdmi_text *text = NULL;
-    if (is_key(key, key_bytes, "path"))
+    if (tdmi_text_is(key, key_bytes, "path"))
         text = &advance->path;
-    else if (is_key(key, key_bytes, "linkpath"))
+    else if (tdmi_text_is(key, key_bytes, "linkpath"))
         text = &advance->link;
     if (text != NULL) {
         if (memchr(value, '\0', value_bytes) != NULL)
@@ -133,7 +128,7 @@ static tdm_status take_pax(struct tar *tar, const char *key, size_t key_bytes, c
         tdmi_text_add(text, value, value_bytes);
         return tdmi_text_status(text, err);
     }
-    if (is_key(key, key_bytes, "size")) {
+    if (tdmi_text_is(key, key_bytes, "size")) {
         int64_t size = 0;
         for (size_t i = 0; i < value_bytes; i++) {
             if (value[i] < '0' || value[i] > '9' || size > INT64_MAX / 16)

@@ -12,9 +12,10 @@
 
 static const struct {
     const char *name, *ending;
-    const struct tdmi_export_form *form;
+    bool takes_preprocess;
+    tdm_status (*write)(struct tdmi_export *export, tdm_error *err);
 } forms[] = {
-#define X(name, ending) {#name, ending, &tdmi_export_##name},
+#define X(name, ending, takes_preprocess) {#name, ending, takes_preprocess, tdmi_export_##name},
 #include "train/export/exports.def"
 #undef X
 };
@@ -29,12 +30,12 @@ const char *tdm_export_form(int index)
 static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
 {
     static const char *const names[] = {
-#define X(name, ending) #name,
+#define X(name, ...) #name,
 #include "train/export/exports.def"
 #undef X
     };
     static const char endings[] =
-#define X(name, ending) ", " ending
+#define X(name, ending, ...) ", " ending
 #include "train/export/exports.def"
 #undef X
         ;
@@ -60,9 +61,8 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
     int chosen = 0;
     result->form = "";
     TDM_TRY(choose(options, &chosen, err), err, "exporting the model");
-    const struct tdmi_export_form *form = forms[chosen].form;
     result->form = forms[chosen].name;
-    if (options->preprocess && !form->takes_preprocess)
+    if (options->preprocess && !forms[chosen].takes_preprocess)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "exporting the model as %s: preprocessing can be part of onnx files only",
                         result->form);
@@ -71,7 +71,7 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
                                  .path = options->path,
                                  .has_preprocess = options->preprocess,
                                  .result = result};
-    const tdm_status status = form->write(&export, err);
+    const tdm_status status = forms[chosen].write(&export, err);
     tdmi_arena_release(&export.arena);
     result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
     return TDM_WRAP(err, status, "exporting the model as %s", result->form);
@@ -123,18 +123,20 @@ static const char *preprocess_of(struct tdmi_export *export)
     return tdmi_export_finished(export, writer);
 }
 
+bool tdmi_export_pads_alike(const struct tdmi_op_attrs *a, const struct tdmi_op_attrs *b)
+{
+    return a->pad_top == b->pad_top && a->pad_bottom == b->pad_bottom &&
+           a->pad_left == b->pad_left && a->pad_right == b->pad_right;
+}
+
 /* Compare up to the head of the built graph: a model that was read from a file does not record
  * where its own head begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
-    for (int i = 0; i < built->head; i++) {
-        if (i >= ours->n_nodes || ours->nodes[i].kind != built->nodes[i].kind)
+    for (int i = 0; i < built->head; i++)
+        if (i >= ours->n_nodes || ours->nodes[i].kind != built->nodes[i].kind ||
+            !tdmi_export_pads_alike(&ours->nodes[i].attrs, &built->nodes[i].attrs))
             return false;
-        const struct tdmi_op_attrs *x = &ours->nodes[i].attrs, *y = &built->nodes[i].attrs;
-        if (x->pad_top != y->pad_top || x->pad_bottom != y->pad_bottom ||
-            x->pad_left != y->pad_left || x->pad_right != y->pad_right)
-            return false;
-    }
     return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The parts of an exported file, and the table entry of a file form (export.c).
+ * The parts of an exported file, and the writers of its forms.
  */
 #pragma once
 
@@ -17,12 +17,8 @@ struct tdmi_export {
     struct tdm_export_result *result; /* the form sets only the note */
 };
 
-struct tdmi_export_form {
-    bool takes_preprocess;
-    tdm_status (*write)(struct tdmi_export *export, tdm_error *err);
-};
-
-#define X(name, ending) extern const struct tdmi_export_form tdmi_export_##name;
+#define X(name, ...) \
+    tdm_status tdmi_export_##name(struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;
 #include "train/export/exports.def"
 #undef X
 
@@ -33,6 +29,8 @@ const float *tdmi_export_values(const struct tdmi_export *export, const struct t
  * agree. NULL when out of memory. */
 const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
                                       const struct tdmi_tensor *tensor, bool is_state);
+
+bool tdmi_export_pads_alike(const struct tdmi_op_attrs *a, const struct tdmi_op_attrs *b);
 
 /* The finished JSON text in the arena; frees the writer. NULL when out of memory. */
 const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer);

@@ -63,7 +63,7 @@ static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_
     return TDM_OK;
 }
 
-static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
+tdm_status tdmi_export_h5(struct tdmi_export *export, tdm_error *err)
 {
     struct tdmi_keras_network network;
     TDMI_TRY(tdmi_keras_plan_layers(export, &network, err));
@@ -90,5 +90,3 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
                                          .n_notes = n_notes};
     return tdmi_keras_h5_write(&file, export->path, err);
 }
-
-const struct tdmi_export_form tdmi_export_h5 = {.write = write_model};

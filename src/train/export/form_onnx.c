@@ -172,7 +172,7 @@ static void release(struct tdmi_onnx *onnx)
     tdmi_protobuf_release(&onnx->out);
 }
 
-static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
+tdm_status tdmi_export_onnx(struct tdmi_export *export, tdm_error *err)
 {
     const tdmi_graph *graph = export->graph;
     const int64_t values = graph->param_values + graph->state_values;
@@ -185,5 +185,3 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
     TDMI_TRY(check_size(export, (int64_t)tdmi_protobuf_length(&onnx.out), err));
     return tdmi_protobuf_write(&onnx.out, export->path, err);
 }
-
-const struct tdmi_export_form tdmi_export_onnx = {.takes_preprocess = true, .write = write_model};

@@ -98,20 +98,13 @@ static bool is_same_op(const struct tdmi_node *a, const struct tdmi_node *b)
            x->dilation == y->dilation && x->groups == y->groups && x->has_bias == y->has_bias;
 }
 
-static bool pads_alike(const struct tdmi_node *a, const struct tdmi_node *b)
-{
-    const struct tdmi_op_attrs *x = &a->attrs, *y = &b->attrs;
-    return x->pad_top == y->pad_top && x->pad_bottom == y->pad_bottom &&
-           x->pad_left == y->pad_left && x->pad_right == y->pad_right;
-}
-
 static void note_difference(struct tdmi_export *export, const struct tdmi_node *ours,
                             const struct tdmi_node *theirs)
 {
     const struct tdmi_op_attrs *x = &ours->attrs, *y = &theirs->attrs;
     char *note = export->result->note;
     const char *network = export->model->network;
-    if (ours->kind == theirs->kind && !pads_alike(ours, theirs))
+    if (ours->kind == theirs->kind && !tdmi_export_pads_alike(x, y))
         snprintf(note, TDM_ERROR_TEXT_BYTES,
                  "torchvision's %s gives other outputs with these weights: '%s' pads %d, %d, %d "
                  "and %d above, below, left and right, and torchvision %d, %d, %d and %d",
@@ -149,7 +142,8 @@ static bool is_torchvisions(struct tdmi_export *export)
     int a = next_of(ours, 0), b = next_of(theirs, 0);
     while (a < ours->n_nodes && b < theirs->n_nodes &&
            is_same_op(&ours->nodes[a], &theirs->nodes[b])) {
-        if (!pads_alike(&ours->nodes[a], &theirs->nodes[b]) && !*export->result->note)
+        if (!tdmi_export_pads_alike(&ours->nodes[a].attrs, &theirs->nodes[b].attrs) &&
+            !*export->result->note)
             note_difference(export, &ours->nodes[a], &theirs->nodes[b]);
         a = next_of(ours, a + 1);
         b = next_of(theirs, b + 1);
@@ -199,7 +193,7 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status write_tensors(struct tdmi_export *export, tdm_error *err)
+tdm_status tdmi_export_safetensors(struct tdmi_export *export, tdm_error *err)
 {
     TDMI_AT_END(tdmi_safetensors_writer_free_at)
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
@@ -208,5 +202,3 @@ static tdm_status write_tensors(struct tdmi_export *export, tdm_error *err)
     TDMI_TRY(add_all(&writing, err));
     return tdmi_safetensors_finish(writer, export->path, err);
 }
-
-const struct tdmi_export_form tdmi_export_safetensors = {.write = write_tensors};

@@ -199,8 +199,7 @@ static int pool(struct tdmi_keras_network *network, const struct tdmi_node *node
             return no_layer(network, node, "the mean of padded windows of this shape");
         x = add_zeros(network, node, x);
     }
-    struct tdmi_keras_plan layer =
-        layer_of(network, node, class_of(node), NULL);
+    struct tdmi_keras_plan layer = layer_of(network, node, class_of(node), NULL);
     layer.is_same = is_same;
     return add_after(network, x, layer);
 }

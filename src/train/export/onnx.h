@@ -76,18 +76,12 @@ const char *tdmi_onnx_name(struct tdmi_onnx *onnx, const char *node, const char 
 void tdmi_onnx_begin(struct tdmi_onnx *onnx, const char *op, const char *name,
                      const char *const *inputs, const char *output);
 void tdmi_onnx_int(struct tdmi_onnx *onnx, const char *name, int64_t value);
-void tdmi_onnx_float(struct tdmi_onnx *onnx, const char *name, double value);
 void tdmi_onnx_ints(struct tdmi_onnx *onnx, const char *name, const int64_t *values, int n);
 void tdmi_onnx_end(struct tdmi_onnx *onnx);
 
-/* Constants; values are lent until the file is written. */
-void tdmi_onnx_constant(struct tdmi_onnx *onnx, const char *name, int type,
-                        struct tdmi_layout layout, const void *values, size_t bytes);
-/* Small ones, copied; returns the name. */
+/* Add a constant of a few values, which are copied; returns the name. */
 const char *tdmi_onnx_floats(struct tdmi_onnx *onnx, const char *name, struct tdmi_layout layout,
                              const float *values);
-const char *tdmi_onnx_longs(struct tdmi_onnx *onnx, const char *name, const int64_t *values,
-                            int64_t n);
 
 /* Add what computes node number index. TDM_E_INPUT when ONNX cannot say it. */
 tdm_status tdmi_onnx_node(struct tdmi_onnx *onnx, int index, tdm_error *err) TDM_MUST_USE;

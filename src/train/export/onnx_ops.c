@@ -3,6 +3,102 @@
  */
 #include "train/export/onnx.h"
 
+#include <string.h>
+
+/* ---- the words of a model: names, nodes, attributes, constants ----------------------------- */
+
+const char *tdmi_onnx_name(struct tdmi_onnx *onnx, const char *node, const char *what)
+{
+    const char *name = tdmi_arena_printf(&onnx->export->arena, "%s.%s", node, what);
+    onnx->is_broken |= !name;
+    return name ? name : "";
+}
+
+void tdmi_onnx_begin(struct tdmi_onnx *onnx, const char *op, const char *name,
+                     const char *const *inputs, const char *output)
+{
+    tdmi_protobuf_begin(&onnx->out, ONNX_GRAPH_NODE);
+    for (; *inputs; inputs++)
+        tdmi_protobuf_string(&onnx->out, ONNX_NODE_INPUT, *inputs);
+    tdmi_protobuf_string(&onnx->out, ONNX_NODE_OUTPUT, output);
+    tdmi_protobuf_string(&onnx->out, ONNX_NODE_NAME, name);
+    tdmi_protobuf_string(&onnx->out, ONNX_NODE_OP, op);
+}
+
+void tdmi_onnx_end(struct tdmi_onnx *onnx)
+{
+    tdmi_protobuf_end(&onnx->out);
+}
+
+static void attribute(struct tdmi_onnx *onnx, const char *name, int type)
+{
+    tdmi_protobuf_begin(&onnx->out, ONNX_NODE_ATTRIBUTE);
+    tdmi_protobuf_string(&onnx->out, ONNX_ATTRIBUTE_NAME, name);
+    tdmi_protobuf_integer(&onnx->out, ONNX_ATTRIBUTE_TYPE, type);
+}
+
+void tdmi_onnx_int(struct tdmi_onnx *onnx, const char *name, int64_t value)
+{
+    attribute(onnx, name, ONNX_IS_INT);
+    tdmi_protobuf_integer(&onnx->out, ONNX_ATTRIBUTE_INT, value);
+    tdmi_protobuf_end(&onnx->out);
+}
+
+static void float_attribute(struct tdmi_onnx *onnx, const char *name, double value)
+{
+    attribute(onnx, name, ONNX_IS_FLOAT);
+    tdmi_protobuf_float(&onnx->out, ONNX_ATTRIBUTE_FLOAT, (float)value);
+    tdmi_protobuf_end(&onnx->out);
+}
+
+void tdmi_onnx_ints(struct tdmi_onnx *onnx, const char *name, const int64_t *values, int n)
+{
+    attribute(onnx, name, ONNX_IS_INTS);
+    for (int i = 0; i < n; i++)
+        tdmi_protobuf_integer(&onnx->out, ONNX_ATTRIBUTE_INTS, values[i]);
+    tdmi_protobuf_end(&onnx->out);
+}
+
+/* values are lent until the file is written. */
+static void add_constant(struct tdmi_onnx *onnx, const char *name, int type,
+                         struct tdmi_layout layout, const void *values, size_t bytes)
+{
+    tdmi_protobuf_begin(&onnx->out, ONNX_GRAPH_INITIALIZER);
+    for (int d = 0; d < layout.rank; d++)
+        tdmi_protobuf_integer(&onnx->out, ONNX_TENSOR_DIMS, layout.shape[d]);
+    tdmi_protobuf_integer(&onnx->out, ONNX_TENSOR_TYPE, type);
+    tdmi_protobuf_string(&onnx->out, ONNX_TENSOR_NAME, name);
+    tdmi_protobuf_bytes(&onnx->out, ONNX_TENSOR_RAW, values, bytes);
+    tdmi_protobuf_end(&onnx->out);
+}
+
+static const char *copied(struct tdmi_onnx *onnx, const char *name, int type,
+                          struct tdmi_layout layout, const void *values, size_t bytes)
+{
+    void *copy = tdmi_arena_alloc(&onnx->export->arena, bytes, 1);
+    onnx->is_broken |= !copy;
+    if (copy) {
+        memcpy(copy, values, bytes);
+        add_constant(onnx, name, type, layout, copy, bytes);
+    }
+    return name;
+}
+
+const char *tdmi_onnx_floats(struct tdmi_onnx *onnx, const char *name, struct tdmi_layout layout,
+                             const float *values)
+{
+    int64_t n = 1;
+    for (int d = 0; d < layout.rank; d++)
+        n *= layout.shape[d];
+    return copied(onnx, name, ONNX_FLOAT, layout, values, sizeof *values * (size_t)n);
+}
+
+static const char *longs(struct tdmi_onnx *onnx, const char *name, const int64_t *values, int64_t n)
+{
+    return copied(onnx, name, ONNX_INT64, (struct tdmi_layout){1, {n}}, values,
+                  sizeof *values * (size_t)n);
+}
+
 /* ---- values ------------------------------------------------------------------------------- */
 
 static const char *as_flat(struct tdmi_onnx *onnx, int node)
@@ -31,8 +127,7 @@ static const char *as_picture(struct tdmi_onnx *onnx, int node)
     if (!value->is_flat)
         return value->name;
     if (!value->reshaped) {
-        const char *constant =
-            tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, name, "picture_axes"), axes, 2);
+        const char *constant = longs(onnx, tdmi_onnx_name(onnx, name, "picture_axes"), axes, 2);
         value->reshaped = tdmi_onnx_name(onnx, name, "picture");
         tdmi_onnx_begin(onnx, "Unsqueeze", tdmi_onnx_name(onnx, name, "unsqueeze"),
                         (const char *[]){value->name, constant, NULL}, value->reshaped);
@@ -68,8 +163,8 @@ static const char *weights(struct tdmi_onnx *onnx, const struct tdmi_node *node,
 {
     const float *values = tdmi_export_torch_values(onnx->export, node, tensor, is_state);
     onnx->is_broken |= !values;
-    tdmi_onnx_constant(onnx, tensor->name, ONNX_FLOAT, tdmi_layout_of_torch(node, tensor), values,
-                       sizeof *values * (size_t)tensor->n);
+    add_constant(onnx, tensor->name, ONNX_FLOAT, tdmi_layout_of_torch(node, tensor), values,
+                 sizeof *values * (size_t)tensor->n);
     return tensor->name;
 }
 
@@ -118,7 +213,7 @@ static void batch_norm(struct tdmi_onnx *onnx, const char *word, int index,
         as_it_is(onnx, node->inputs[0]), scale, shift, mean, variance, NULL};
     tdmi_onnx_begin(onnx, word, node->name, inputs,
                     gives(onnx, index, is_flat(onnx, node->inputs[0])));
-    tdmi_onnx_float(onnx, "epsilon", node->attrs.epsilon);
+    float_attribute(onnx, "epsilon", node->attrs.epsilon);
     tdmi_onnx_end(onnx);
 }
 
@@ -181,7 +276,7 @@ static void pad(struct tdmi_onnx *onnx, const char *word, int index, const struc
     const struct tdmi_op_attrs *attrs = &node->attrs;
     const int64_t pads[] = {0, attrs->pad_front, attrs->pad_top,    attrs->pad_left,
                             0, attrs->pad_back,  attrs->pad_bottom, attrs->pad_right};
-    const char *constant = tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, node->name, "pads"), pads, 8);
+    const char *constant = longs(onnx, tdmi_onnx_name(onnx, node->name, "pads"), pads, 8);
     const char *const inputs[] = {as_picture(onnx, node->inputs[0]), constant, NULL};
     tdmi_onnx_begin(onnx, word, node->name, inputs, gives(onnx, index, false));
     tdmi_onnx_end(onnx);
@@ -190,9 +285,9 @@ static void pad(struct tdmi_onnx *onnx, const char *word, int index, const struc
 static void lrn(struct tdmi_onnx *onnx, const char *word, int index, const struct tdmi_node *node)
 {
     begin(onnx, word, index, node, as_picture(onnx, node->inputs[0]), false);
-    tdmi_onnx_float(onnx, "alpha", node->attrs.alpha);
-    tdmi_onnx_float(onnx, "beta", node->attrs.beta);
-    tdmi_onnx_float(onnx, "bias", node->attrs.offset);
+    float_attribute(onnx, "alpha", node->attrs.alpha);
+    float_attribute(onnx, "beta", node->attrs.beta);
+    float_attribute(onnx, "bias", node->attrs.offset);
     tdmi_onnx_int(onnx, "size", node->attrs.kernel);
     tdmi_onnx_end(onnx);
 }

@@ -115,28 +115,22 @@ tdm_status tdmi_review_epochs(const char *run, tdmi_arena *arena, struct tdmi_re
                     "reading the curve of %s", run);
 }
 
-/* Set how many epochs are complete; a run that went back to a checkpoint counts from there. */
-static tdm_status count_epochs(const char *run, int *epoch, tdm_error *err)
-{
-    struct tdmi_review_epoch *epochs;
-    size_t n;
-    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    *epoch = 0;
-    TDMI_TRY(tdmi_review_epochs(run, &arena, &epochs, &n, err));
-    *epoch = n > 0 ? epochs[n - 1].epoch : 0;
-    return TDM_OK;
-}
-
 /* Progress of a run that has not ended: its place while it runs, and the place where --resume
  * continues when it does not. Epochs after the newest checkpoint are computed again then, so they
  * are not counted; an older version recorded no epochs with it, and only the curve has them. */
 static tdm_status read_progress(struct tdm_run *summary, const tdm_json_value *clock,
                                 tdm_error *err)
 {
+    struct tdmi_review_epoch *epochs;
+    size_t n;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     summary->steps = integer_of(clock, "steps");
-    if (strcmp(summary->state, "running") == 0 || !tdm_json_member(clock, "epochs"))
-        return count_epochs(summary->path, &summary->epochs, err);
     summary->epochs = (int)integer_of(clock, "epochs");
+    if (strcmp(summary->state, "running") != 0 && tdm_json_member(clock, "epochs"))
+        return TDM_OK;
+    TDMI_TRY(tdmi_review_epochs(summary->path, &arena, &epochs, &n, err));
+    /* A run that went back to a checkpoint counts from there. */
+    summary->epochs = n > 0 ? epochs[n - 1].epoch : 0;
     return TDM_OK;
 }
 

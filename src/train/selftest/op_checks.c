@@ -24,14 +24,11 @@ struct tolerance {
 
 static struct tolerance tolerance_of(enum tdmi_dtype storage)
 {
-    switch (storage) {
-    case TDMI_DTYPE_BF16:
+    if (storage == TDMI_DTYPE_BF16)
         return (struct tolerance){TDMI_TOLERANCE_BF16, 0x1p-8};
-    case TDMI_DTYPE_F16:
+    if (storage == TDMI_DTYPE_F16)
         return (struct tolerance){TDMI_TOLERANCE_F16, 0x1p-11};
-    default:
-        return (struct tolerance){TDMI_TOLERANCE_F32, (double)FLT_EPSILON};
-    }
+    return (struct tolerance){TDMI_TOLERANCE_F32, (double)FLT_EPSILON};
 }
 
 /* sizes: of sums of products, how large the terms are that each value adds up; else NULL. A sum

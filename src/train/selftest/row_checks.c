@@ -53,8 +53,9 @@ static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, td
     return TDM_OK;
 }
 
-static void close_rows(struct rows *it)
+static void close_rows(struct rows **rows)
 {
+    struct rows *it = *rows;
     it->backend->stream.close(it->work);
     tdmi_feature_table_close(it->kept);
     it->backend->memory.free(it->device, it->numbers);
@@ -98,6 +99,7 @@ static void compare(struct rows *it, enum tdmi_dtype type, int width, struct tdm
 static tdm_status check_width(struct rows *it, enum tdmi_dtype type, int width,
                               struct tdmi_check *check, tdm_error *err)
 {
+    TDMI_AT_END(close_rows) struct rows *opened = it;
     int64_t number;
     TDM_TRY(open_rows(it, type, width, err), err, "preparing rows that stay");
     for (int64_t row = 0; row < n_rows && check->has_passed; row++) {
@@ -119,15 +121,12 @@ tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *devi
                            struct tdmi_check *check, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) struct rows *it = NULL;
-    tdm_status status = TDM_OK;
     *check = (struct tdmi_check){.has_passed = true};
     TDMI_TRY(TDMI_NEW(it, 1, err));
     it->backend = backend;
     it->device = device;
-    for (int k = 0; k < n_types * n_widths && status == TDM_OK; k++)
-        if (tdmi_backend_stores(backend, types[k / n_widths])) {
-            status = check_width(it, types[k / n_widths], widths[k % n_widths], check, err);
-            close_rows(it);
-        }
-    return status;
+    for (int k = 0; k < n_types * n_widths; k++)
+        if (tdmi_backend_stores(backend, types[k / n_widths]))
+            TDMI_TRY(check_width(it, types[k / n_widths], widths[k % n_widths], check, err));
+    return TDM_OK;
 }

@@ -95,8 +95,7 @@ static tdm_status find_largest(struct tdmi_session *session, int *batch, struct 
     if (limit.bytes == 0)
         return TDM_OK;
     for (; *batch > 0; *batch /= 2) {
-        TDM_TRY(measure(session, *batch, most, &bytes, &most_workspace, err), err,
-                "counting memory");
+        TDMI_TRY(measure(session, *batch, most, &bytes, &most_workspace, err));
         if (bytes <= most) {
             session->compute.most_workspace = most_workspace;
             return TDM_OK;
@@ -136,16 +135,15 @@ static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
     const struct tdmi_plan_options request = tdmi_plans_options(
-        session, session->compute.device, tdmi_network_final_freeze_point(session),
-        tdmi_batch_shard(session, batch));
+        session, &(struct tdmi_plans_request){
+                     session->compute.device, tdmi_network_final_freeze_point(session),
+                     tdmi_batch_shard(session, batch), session->compute.most_workspace});
     struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
-    TDM_TRY(
-        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err),
-        err, "preparing steps");
-    TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
-                           &it->step, err),
-            err, "preparing steps");
+    TDMI_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err));
+    TDMI_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
+                            &it->step, err));
     TDMI_TRY(
         tdmi_trainer_open_update(session, it->plan->first_trained, it->step, &it->update, err));
     TDMI_TRY(TDMI_NEW(it->pixels, (size_t)batch * tdmi_plan_sample_bytes(it->plan), err));

@@ -181,8 +181,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(list_evaluated(session, err), err, "splitting %s", options->source);
     tdmi_batch_begin(session);
     if (tdmi_record_is_new(record)) {
-        TDM_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err), err,
-                "planning when layers are unfrozen");
+        TDMI_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err));
         TDM_TRY(report_split(session, options, err), err, "splitting %s", options->source);
     }
     return report_unreadable(options, record, data->contents.n_unreadable, err);

@@ -17,22 +17,22 @@
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session, tdmi_device *device,
-                                            int freeze_point, int shard)
+struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session,
+                                            const struct tdmi_plans_request *plans)
 {
     const bool reads_rows =
-        session->cache.is_used && freeze_point == session->network.first_trained;
+        session->cache.is_used && plans->freeze_point == session->network.first_trained;
     return (struct tdmi_plan_options){
-        .max_images = shard,
+        .max_images = plans->shard,
         .is_training = true,
-        .device = device,
-        .first_trained = freeze_point,
+        .device = plans->device,
+        .first_trained = plans->freeze_point,
         .storage = session->config.storage,
         .allows_tf32 = session->config.allows_tf32,
         .may_vary = session->config.options.fast,
-        .most_workspace = session->compute.most_workspace,
+        .most_workspace = plans->most_workspace,
         .keeps_statistics = session->config.keeps_statistics,
-        .first_node = reads_rows ? freeze_point : 0,
+        .first_node = reads_rows ? plans->freeze_point : 0,
     };
 }
 
@@ -40,9 +40,7 @@ tdm_status tdmi_plans_make(const struct tdmi_session *session,
                            const struct tdmi_plans_request *plans, tdmi_plan **train_plan,
                            tdmi_plan **evaluation_plan, tdm_error *err)
 {
-    struct tdmi_plan_options request =
-        tdmi_plans_options(session, plans->device, plans->freeze_point, plans->shard);
-    request.most_workspace = plans->most_workspace;
+    struct tdmi_plan_options request = tdmi_plans_options(session, plans);
     TDM_TRY(
         tdmi_plan_make(session->network.graph, session->compute.backend, &request, train_plan, err),
         err, "planning training");
@@ -165,9 +163,8 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
                                            .most_workspace = plans->request.most_workspace};
     struct tdmi_plans_request last = plans->request;
     last.freeze_point = tdmi_network_final_freeze_point(session);
-    TDM_TRY(tdmi_plans_make_test(session, plans->request.device, plans->request.most_workspace,
-                                 &plans->test, err),
-            err, "planning one image");
+    TDMI_TRY(tdmi_plans_make_test(session, plans->request.device, plans->request.most_workspace,
+                                  &plans->test, err));
     if (session->cache.is_used)
         TDM_TRY(tdmi_plan_make(session->cache.base, session->compute.backend, &base,
                                &plans->now.base, err),
@@ -402,9 +399,8 @@ static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, td
     struct plans plans = {.request = {device, session->network.first_trained, session->config.shard,
                                       session->compute.most_workspace}};
     forget_session_plans(&session->network);
-    TDM_TRY(tdmi_plans_make(session, &plans.request, &session->network.train_plan,
-                            &session->network.evaluation_plan, err),
-            err, "planning the network");
+    TDMI_TRY(tdmi_plans_make(session, &plans.request, &session->network.train_plan,
+                             &session->network.evaluation_plan, err));
     plans.now.train = session->network.train_plan;
     plans.now.evaluator = session->network.evaluation_plan;
     TDM_TRY(plan_others(session, &plans, err), err, "counting memory");

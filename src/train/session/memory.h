@@ -17,13 +17,13 @@ void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t m
                                   struct tdmi_memory_limit limit);
 
 /* How training is planned with a freeze point and a group size. */
-struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session, tdmi_device *device,
-                                            int freeze_point, int shard);
 struct tdmi_plans_request {
     tdmi_device *device; /* NULL: without the workspace that the GPU's libraries need */
     int freeze_point, shard;
     size_t most_workspace;
 };
+struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session,
+                                            const struct tdmi_plans_request *plans);
 tdm_status tdmi_plans_make(const struct tdmi_session *session,
                            const struct tdmi_plans_request *plans, tdmi_plan **train_plan,
                            tdmi_plan **evaluation_plan, tdm_error *err) TDM_MUST_USE;

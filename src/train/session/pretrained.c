@@ -26,6 +26,7 @@ static const char *file_of(tdmi_arena *arena, const char *path)
 /* A name of the catalogue whose file is on this machine. */
 static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
 {
+    struct tdmi_pretrained *pretrained = &session->pretrained;
     const char *name = session->config.options.weights;
     const struct tdm_weights_known *known = NULL;
     char path[1024];
@@ -41,12 +42,11 @@ static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
                         "the weights %s are not at hand: tandem weights fetch %s brings them "
                         "(%.0f MB, %s/%s), or put that file at %s",
                         name, name, known->megabytes, known->folder, known->file, path);
-    session->pretrained.published = known;
-    session->pretrained.path = tdmi_arena_copy(&session->arena, path);
-    if (!session->pretrained.network)
-        session->pretrained.network = known->network;
-    return session->pretrained.path ? TDM_OK
-                                    : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
+    pretrained->published = known;
+    pretrained->path = tdmi_arena_copy(&session->arena, path);
+    if (!pretrained->network)
+        pretrained->network = known->network;
+    return pretrained->path ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
 }
 
 /* Names a network that only the file knows by the file, without its extension. */
@@ -101,23 +101,23 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
 tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->config.options;
+    struct tdmi_pretrained *pretrained = &session->pretrained;
     options->weights = options->weights && *options->weights ? options->weights : NULL;
-    session->pretrained.is_by_default = !options->model && !options->weights;
-    if (session->pretrained.is_by_default)
-        TDM_TRY(choose_by_default(&session->config, &session->arena, err), err,
-                "choosing what to begin with");
-    session->pretrained.network = options->model;
-    session->pretrained.is_resuming =
+    pretrained->is_by_default = !options->model && !options->weights;
+    if (pretrained->is_by_default)
+        TDMI_TRY(choose_by_default(&session->config, &session->arena, err));
+    pretrained->network = options->model;
+    pretrained->is_resuming =
         seems_begun(&session->config, &session->arena); /* the file is then not needed */
-    if (options->weights && (session->pretrained.is_resuming ||
-                             tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
-        session->pretrained.path = file_of(&session->arena, options->weights);
+    if (options->weights &&
+        (pretrained->is_resuming || tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
+        pretrained->path = file_of(&session->arena, options->weights);
     else if (options->weights)
         TDM_TRY(find_published(session, err), err, "beginning with --weights");
-    if (session->pretrained.is_by_default && !options->weights)
+    if (pretrained->is_by_default && !options->weights)
         options->model = "convnet7";
-    if (options->model || session->pretrained.network)
-        return tdmi_network_find(options->model ? options->model : session->pretrained.network,
+    if (options->model || pretrained->network)
+        return tdmi_network_find(options->model ? options->model : pretrained->network,
                                  &session->network.definition, err);
     name_by_file(&session->network.definition, options->weights);
     return TDM_OK;

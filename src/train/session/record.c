@@ -3,6 +3,7 @@
  * finished run recorded as its result.
  */
 #include "base/clock.h"
+#include "base/scope.h"
 #include "base/system/cpu.h"
 #include "base/text/quote.h"
 #include "train/advice.h"
@@ -74,8 +75,7 @@ static tdm_status record_options(const struct tdmi_session *session, tdm_error *
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->config.options, writer, NULL);
-    TDM_TRY(tdmi_record_set(&session->record, "options", writer, err), err,
-            "recording the options");
+    TDMI_TRY(tdmi_record_set(&session->record, "options", writer, err));
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", session->config.options.source);
@@ -85,9 +85,8 @@ static tdm_status record_options(const struct tdmi_session *session, tdm_error *
 
 tdm_status tdmi_record_begin(const struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(record_options(session, err), err, "beginning the record");
-    return TDM_WRAP(err, tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err),
-                    "beginning the record");
+    TDMI_TRY(record_options(session, err));
+    return tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err);
 }
 
 void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status)

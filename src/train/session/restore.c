@@ -322,8 +322,7 @@ static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_
     tdm_json_number(writer, "logits_moved", it->moved);
     tdm_json_number(writer, "seconds", seconds);
     tdm_json_object_end(writer);
-    TDM_TRY(tdmi_record_set(&session->record, "norms", writer, err), err,
-            "recording what was measured");
+    TDMI_TRY(tdmi_record_set(&session->record, "norms", writer, err));
     session->network.host.lineage.norms =
         tdmi_arena_printf(&session->arena, "measured over %lld pictures, content %s",
                           (long long)it->n_images, content);

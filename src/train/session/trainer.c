@@ -241,9 +241,8 @@ static tdm_status fill_averages(struct tdmi_session *session, tdm_error *err)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the checkpoint of %s has no averages of weights, which --ema continues",
                         tdmi_run_path(session->record.run));
-    TDM_TRY(reserve_averages(session, err), err, "preparing averages");
-    TDM_TRY(tdmi_values_upload(session, true, host->params, host->states, err), err,
-            "preparing averages");
+    TDMI_TRY(reserve_averages(session, err));
+    TDMI_TRY(tdmi_values_upload(session, true, host->params, host->states, err));
     if (resumed)
         TDM_TRY(tdmi_values_upload(session, false, resumed->raw_params, resumed->raw_states, err),
                 err, "resuming the weights beside the averages");

@@ -61,12 +61,12 @@ static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         *names[i].name = tdmi_arena_printf(arena, "%s/%s%s%s", fetch->folder, names[i].before, file,
                                            names[i].after);
-        TDMI_NEED_MEMORY(*names[i].name, err);
+        TDMI_CHECK_MEMORY(*names[i].name, err);
     }
     const char *from = mirror && *mirror ? mirror : fetch->known->folder;
     fetch->url =
         tdmi_arena_printf(arena, "%s%s%s", from, tdmi_ends_with(from, "/") ? "" : "/", file);
-    TDMI_NEED_MEMORY(fetch->url, err);
+    TDMI_CHECK_MEMORY(fetch->url, err);
     return tdmi_folder_make(fetch->folder, err);
 }
 
@@ -292,18 +292,13 @@ static tdm_status fetch_locked(struct fetch *fetch, struct tdm_weights_fetched *
     return status == TDM_OK ? remember(fetch, fetched, err) : status;
 }
 
-static void remove_lock(tdmi_lock **lock)
-{
-    tdmi_lock_remove(*lock);
-}
-
 tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
                              struct tdm_weights_fetched *fetched, tdm_error *err)
 {
     TDMI_RESULT(tdm_weights_fetched, fetched, err);
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     struct fetch fetch = {.fd = -1, .sink = sink, .arena = &arena};
-    TDMI_AT_END(remove_lock) tdmi_lock *lock = NULL;
+    TDMI_AT_END(tdmi_lock_remove_at) tdmi_lock *lock = NULL;
     TDMI_TRY(tdmi_catalogue_find(name, &fetch.known, err));
     TDMI_TRY(set_names(&fetch, mirror, err));
     TDM_TRY(tdmi_lock_take(fetch.lock_file, &lock, err), err, "fetching %s", name);

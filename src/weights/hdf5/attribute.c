@@ -120,11 +120,6 @@ struct collection {
 
 enum { HEAD_BYTES = 16 };
 
-static size_t padded(uint64_t n_bytes)
-{
-    return (size_t)((n_bytes + 7) / 8 * 8);
-}
-
 /* Objects: index, references, 4 bytes, size; the bytes, padded to 8. Index 0 is what is free, which
  * is the rest. fill: note where they are, else only find how many there are. */
 static bool walk(struct tdmi_hdf5_cursor cursor, struct collection *collection, bool fill)
@@ -137,7 +132,8 @@ static bool walk(struct tdmi_hdf5_cursor cursor, struct collection *collection, 
             break;
         if (n_bytes > cursor.left)
             return false;
-        size_t step = padded(n_bytes) < cursor.left ? padded(n_bytes) : cursor.left;
+        size_t step =
+            tdmi_hdf5_padded(n_bytes) < cursor.left ? tdmi_hdf5_padded(n_bytes) : cursor.left;
         tdmi_hdf5_skip(&cursor, step);
         if (fill)
             collection->objects[index] = head;

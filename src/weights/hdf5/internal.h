@@ -17,6 +17,7 @@ enum tdmi_hdf5_message_type {
     TDMI_HDF5_DATASPACE = 0x01,
     TDMI_HDF5_LINK_INFO = 0x02,
     TDMI_HDF5_DATATYPE = 0x03,
+    TDMI_HDF5_FILL = 0x05,
     TDMI_HDF5_LINK = 0x06,
     TDMI_HDF5_EXTERNAL = 0x07,
     TDMI_HDF5_LAYOUT = 0x08,
@@ -68,6 +69,12 @@ struct tdmi_hdf5 {
 
 /* "NAME: HDF5: what is wrong" as TDM_E_INPUT. */
 #define TDMI_HDF5_BAD(err, hdf5, ...) TDMI_BAD_FILE(err, (hdf5)->name, "HDF5: " __VA_ARGS__)
+
+/* Texts, names and values stand at multiples of 8 bytes. */
+static inline size_t tdmi_hdf5_padded(uint64_t n_bytes)
+{
+    return (size_t)((n_bytes + 7) / 8 * 8);
+}
 
 /* ---- hdf5/bytes.c ------------------------------------------------------------------------ */
 

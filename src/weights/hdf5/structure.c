@@ -7,6 +7,7 @@
  * Sizes of nodes are those that the library writes: 8 members in a leaf, 32 children in a node.
  */
 #include "weights/hdf5/tree.h"
+#include "base/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@ enum {
     HEAP_BYTES_MIN = 4096,
     NO_FREE_PLACE = 1
 };
-#define NOWHERE UINT64_MAX
 
 struct writer {
     tdmi_text *bytes;
@@ -28,16 +28,10 @@ struct writer {
     unsigned n_texts; /* placed in attributes so far, in the order in which they lie there */
 };
 
-void tdmi_hdf5_put(char *at, uint64_t number, int n_bytes)
-{
-    for (int i = 0; i < n_bytes; i++)
-        at[i] = (char)(uint8_t)(number >> 8 * i);
-}
-
 static void put(struct writer *writer, uint64_t number, int n_bytes)
 {
     char bytes[8];
-    tdmi_hdf5_put(bytes, number, n_bytes);
+    tdmi_write_little(bytes, number, (size_t)n_bytes);
     tdmi_text_add(writer->bytes, bytes, (size_t)n_bytes);
 }
 
@@ -48,15 +42,10 @@ static void put_zeros(struct writer *writer, size_t n_bytes)
         memset(room, 0, n_bytes);
 }
 
-static size_t padded(size_t n_bytes)
-{
-    return (n_bytes + 7) / 8 * 8;
-}
-
 static void put_padded(struct writer *writer, const void *bytes, size_t n_bytes)
 {
     tdmi_text_add(writer->bytes, bytes, n_bytes);
-    put_zeros(writer, padded(n_bytes) - n_bytes);
+    put_zeros(writer, tdmi_hdf5_padded(n_bytes) - n_bytes);
 }
 
 /* ---- texts of variable length ------------------------------------------------------------ */
@@ -95,24 +84,15 @@ static void put_heap(struct writer *writer, const struct tdmi_hdf5_node *root)
         n_bytes = HEAP_BYTES_MIN;
     }
     if (!writer->bytes->is_broken)
-        tdmi_hdf5_put(writer->bytes->bytes + start + 8, n_bytes, 8);
+        tdmi_write_little(writer->bytes->bytes + start + 8, n_bytes, 8);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-enum message {
-    MESSAGE_SHAPE = 1,
-    MESSAGE_TYPE = 3,
-    MESSAGE_FILL = 5,
-    MESSAGE_LAYOUT = 8,
-    MESSAGE_ATTRIBUTE = 12,
-    MESSAGE_MEMBERS = 17
-};
-
-static void begin_message(struct writer *writer, enum message type, size_t n_bytes)
+static void begin_message(struct writer *writer, enum tdmi_hdf5_message_type type, size_t n_bytes)
 {
     put(writer, type, 2);
-    put(writer, padded(n_bytes), 2);
+    put(writer, tdmi_hdf5_padded(n_bytes), 2);
     put_zeros(writer, 4);
 }
 
@@ -163,8 +143,9 @@ static void put_attribute(struct writer *writer, const struct tdmi_hdf5_note *no
     size_t type_bytes = is_text ? VARIABLE_BYTES : FIXED_BYTES,
            rank_bytes = shape_bytes(is_text ? 0 : 1);
     size_t data_bytes = is_text ? 16 : note->n_items * note->item_bytes;
-    begin_message(writer, MESSAGE_ATTRIBUTE,
-                  8 + padded(name_bytes) + padded(type_bytes) + rank_bytes + data_bytes);
+    begin_message(writer, TDMI_HDF5_ATTRIBUTE,
+                  8 + tdmi_hdf5_padded(name_bytes) + tdmi_hdf5_padded(type_bytes) + rank_bytes +
+                      data_bytes);
     put(writer, 1, 2);
     put(writer, name_bytes, 2);
     put(writer, type_bytes, 2);
@@ -209,24 +190,24 @@ static void end_header(struct writer *writer, const struct tdmi_hdf5_node *node,
     }
     if (writer->bytes->is_broken)
         return;
-    tdmi_hdf5_put(writer->bytes->bytes + start - 14, n_messages, 2);
-    tdmi_hdf5_put(writer->bytes->bytes + start - 8, writer->bytes->length_bytes - start, 4);
+    tdmi_write_little(writer->bytes->bytes + start - 14, n_messages, 2);
+    tdmi_write_little(writer->bytes->bytes + start - 8, writer->bytes->length_bytes - start, 4);
 }
 
 static void put_array(struct writer *writer, struct tdmi_hdf5_node *node)
 {
     size_t start = begin_header(writer, node);
-    begin_message(writer, MESSAGE_SHAPE, shape_bytes(node->rank));
+    begin_message(writer, TDMI_HDF5_DATASPACE, shape_bytes(node->rank));
     put_shape(writer, node->rank, node->shape);
-    begin_message(writer, MESSAGE_TYPE, FLOAT_BYTES);
+    begin_message(writer, TDMI_HDF5_DATATYPE, FLOAT_BYTES);
     put_float(writer, node->dtype);
-    put_zeros(writer, padded(FLOAT_BYTES) - FLOAT_BYTES);
-    begin_message(writer, MESSAGE_FILL, 8);
+    put_zeros(writer, tdmi_hdf5_padded(FLOAT_BYTES) - FLOAT_BYTES);
+    begin_message(writer, TDMI_HDF5_FILL, 8);
     put(writer, 0x01020202, 8); /* version 2, room late, written if set; the fill value is 0 */
-    begin_message(writer, MESSAGE_LAYOUT, 18);
+    begin_message(writer, TDMI_HDF5_LAYOUT, 18);
     put(writer, 0x0103, 2);
     node->address_at = writer->bytes->length_bytes;
-    put(writer, NOWHERE, 8);
+    put(writer, TDMI_HDF5_NOWHERE, 8);
     put(writer, node->n_bytes, 8);
     put_zeros(writer, 6);
     end_header(writer, node, start, 4);
@@ -252,8 +233,8 @@ static size_t put_level(struct writer *writer, struct child *children, size_t n,
         put(writer, 0, 1);
         put(writer, (uint64_t)level, 1);
         put(writer, used, 2);
-        put(writer, n_nodes == 0 ? NOWHERE : address - NODE_BYTES, 8);
-        put(writer, n_nodes + 1 == n_all ? NOWHERE : address + NODE_BYTES, 8);
+        put(writer, n_nodes == 0 ? TDMI_HDF5_NOWHERE : address - NODE_BYTES, 8);
+        put(writer, n_nodes + 1 == n_all ? TDMI_HDF5_NOWHERE : address + NODE_BYTES, 8);
         put(writer, greatest, 8);
         for (size_t i = 0; i < used; i++) {
             put(writer, children[first + i].address, 8);
@@ -295,7 +276,7 @@ static uint64_t put_names(struct writer *writer, const struct tdmi_hdf5_node *gr
     uint64_t address = writer->bytes->length_bytes;
     for (size_t i = 0; i < group->n_members; i++) {
         name_at[i] = n_bytes;
-        n_bytes += padded(strlen(group->members[i]->name) + 1);
+        n_bytes += tdmi_hdf5_padded(strlen(group->members[i]->name) + 1);
     }
     tdmi_text_add(writer->bytes, "HEAP\0\0\0\0", 8);
     put(writer, n_bytes, 8);
@@ -328,7 +309,7 @@ static void put_node(struct writer *writer, struct tdmi_hdf5_node *node)
         n_children = put_level(writer, children, n_children, level);
     node->tree = children[0].address;
     size_t start = begin_header(writer, node);
-    begin_message(writer, MESSAGE_MEMBERS, 16);
+    begin_message(writer, TDMI_HDF5_SYMBOL_TABLE, 16);
     put(writer, node->tree, 8);
     put(writer, node->names, 8);
     end_header(writer, node, start, 1);
@@ -361,16 +342,16 @@ void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes)
     put(&writer, NODE_K, 2);
     put(&writer, 0, 4);
     put(&writer, 0, 8); /* addresses count from here */
-    put(&writer, NOWHERE, 8);
+    put(&writer, TDMI_HDF5_NOWHERE, 8);
     put(&writer, 0, 8); /* the end */
-    put(&writer, NOWHERE, 8);
+    put(&writer, TDMI_HDF5_NOWHERE, 8);
     put_zeros(&writer, 40); /* the root as a member */
     put_heap(&writer, root);
     put_node(&writer, root);
     if (bytes->is_broken)
         return;
-    tdmi_hdf5_put(bytes->bytes + 64, root->address, 8);
-    tdmi_hdf5_put(bytes->bytes + 72, 1, 4); /* its tree and names follow */
-    tdmi_hdf5_put(bytes->bytes + 80, root->tree, 8);
-    tdmi_hdf5_put(bytes->bytes + 88, root->names, 8);
+    tdmi_write_little(bytes->bytes + 64, root->address, 8);
+    tdmi_write_little(bytes->bytes + 72, 1, 4); /* its tree and names follow */
+    tdmi_write_little(bytes->bytes + 80, root->tree, 8);
+    tdmi_write_little(bytes->bytes + 88, root->names, 8);
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/text/text.h"
-#include "weights/hdf5/hdf5.h"
+#include "weights/hdf5/internal.h"
 
 /* An attribute's message body is kept below this, as Keras does: headers hold 64 KiB. */
 enum { TDMI_HDF5_LIST_BYTES_MAX = 64512 };
@@ -37,4 +37,3 @@ struct tdmi_hdf5_node {
  * values and the end of the file are filled in by the caller. */
 void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes);
 enum { TDMI_HDF5_END_AT = 40 }; /* where in the superblock the end stands */
-void tdmi_hdf5_put(char *at, uint64_t number, int n_bytes);

@@ -3,6 +3,7 @@
  * followed by the values of all arrays, each at a multiple of 8 bytes.
  */
 #include "weights/hdf5/write.h"
+#include "base/bytes.h"
 #include "base/file/file.h"
 #include "weights/errors.h"
 #include "weights/hdf5/tree.h"
@@ -186,7 +187,7 @@ static tdm_status add_part(tdmi_hdf5_writer *writer, const char *path, const cha
 {
     struct tdmi_hdf5_note *note;
     char *items = tdmi_arena_alloc(&writer->arena, n_texts + 1, item_bytes);
-    TDMI_NEED_MEMORY(items, &writer->failure);
+    TDMI_CHECK_MEMORY(items, &writer->failure);
     TDMI_TRY(add_note(writer, path, key, &note));
     for (size_t i = 0; i < n_texts; i++)
         memcpy(items + i * item_bytes, texts[i], strlen(texts[i]));
@@ -212,7 +213,7 @@ static tdm_status add_list(tdmi_hdf5_writer *writer, const char *path, const cha
     for (size_t first = 0, part = 0; first < n_texts; first += per_part) {
         const size_t n = n_texts - first < per_part ? n_texts - first : per_part;
         const char *own = tdmi_arena_printf(&writer->arena, "%s%zu", key, part++);
-        TDMI_NEED_MEMORY(own, &writer->failure);
+        TDMI_CHECK_MEMORY(own, &writer->failure);
         TDMI_TRY(add_part(writer, path, own, texts + first, n, item_bytes));
     }
     return TDM_OK;
@@ -227,13 +228,6 @@ void tdmi_hdf5_writer_note_list(tdmi_hdf5_writer *writer, const char *path, cons
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 8 };
-
-static uint64_t aligned(uint64_t at)
-{
-    return (at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* Gives every array its place; returns the end. */
 static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure, uint64_t at)
 {
@@ -241,8 +235,8 @@ static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure,
         at = place_values(node->members[i], structure, at);
     if (!node->is_array || node->n_bytes == 0)
         return at;
-    at = aligned(at);
-    tdmi_hdf5_put(structure + node->address_at, at, 8);
+    at = tdmi_hdf5_padded(at);
+    tdmi_write_little(structure + node->address_at, at, 8);
     return at + node->n_bytes;
 }
 
@@ -250,13 +244,13 @@ static uint64_t place_values(const struct tdmi_hdf5_node *node, char *structure,
 static tdm_status write_values(tdmi_atomic_file *file, const struct tdmi_hdf5_node *node,
                                uint64_t *at, tdm_error *err)
 {
-    static const char zeros[ALIGNMENT];
+    static const char zeros[8];
     for (size_t i = 0; i < node->n_members; i++)
         TDMI_TRY(write_values(file, node->members[i], at, err));
     if (!node->is_array || node->n_bytes == 0)
         return TDM_OK;
-    TDMI_TRY(tdmi_atomic_write(file, zeros, (size_t)(aligned(*at) - *at), err));
-    *at = aligned(*at) + node->n_bytes;
+    TDMI_TRY(tdmi_atomic_write(file, zeros, (size_t)(tdmi_hdf5_padded(*at) - *at), err));
+    *at = tdmi_hdf5_padded(*at) + node->n_bytes;
     return tdmi_atomic_write(file, node->data, node->n_bytes, err);
 }
 
@@ -264,15 +258,15 @@ static tdm_status finish(tdmi_hdf5_writer *writer, const char *path, tdm_error *
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text structure = {0};
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
-    TDMI_NEED_MEMORY(writer, err);
+    TDMI_CHECK_MEMORY(writer, err);
     if (writer->failure.code != TDM_OK && err != NULL)
         *err = writer->failure;
     TDMI_TRY(writer->failure.code);
     tdmi_hdf5_write_structure(&writer->root, &structure);
     TDMI_TRY(tdmi_text_status(&structure, err));
     uint64_t at = structure.length_bytes;
-    tdmi_hdf5_put(structure.bytes + TDMI_HDF5_END_AT,
-                  place_values(&writer->root, structure.bytes, at), 8);
+    tdmi_write_little(structure.bytes + TDMI_HDF5_END_AT,
+                      place_values(&writer->root, structure.bytes, at), 8);
     TDMI_TRY(tdmi_atomic_open(path, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, structure.bytes, structure.length_bytes, err));
     TDMI_TRY(write_values(file, &writer->root, &at, err));

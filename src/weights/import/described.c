@@ -274,7 +274,7 @@ static tdm_status bind_source(struct describing *d, const struct tdmi_keras_name
                                                    layer->number, number, layer->name)
                                : tdmi_arena_printf(bindings->arena, "%s/%s", layer->name,
                                                    tdmi_keras_variable_name(variable));
-        TDMI_NEED_MEMORY(name, err);
+        TDMI_CHECK_MEMORY(name, err);
         TDMI_TRY(tdmi_bind(bindings, binding, tdmi_keras_find(names, &place, variable), name, err));
     }
     return TDM_OK;
@@ -321,7 +321,7 @@ static tdm_status build(struct describing *d, tdm_error *err)
     TDMI_ARENA_COPY(&import->arena, import->network, d->config.name, err);
     d->build.graph = import->graph = tdmi_graph_new();
     d->build.config = &d->config;
-    TDMI_NEED_MEMORY(import->graph, err);
+    TDMI_CHECK_MEMORY(import->graph, err);
     find_classifier(d);
     find_head(d);
     choose_end(d);

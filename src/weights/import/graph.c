@@ -119,7 +119,7 @@ static tdm_status build_resized(struct import_graph *t, const struct tdmi_prepro
             what.publisher = (enum tdmi_publisher)form;
             what.padding = (enum tdmi_padding)padding;
             tdm_status status = tdmi_network_make(&t->network, &what, &graph, NULL);
-            TDMI_NEED_MEMORY(status != TDM_E_MEMORY, err);
+            TDMI_CHECK_MEMORY(status != TDM_E_MEMORY, err);
             what.preprocess = *preprocess;
             if (status == TDM_OK && same_graph(graph, t->stored))
                 return tdmi_network_make(&t->network, &what, made, err);
@@ -161,7 +161,7 @@ static tdm_status build(struct import_graph *t, tdm_error *err)
     const bool is_kept = keeps_head(t);
     const tdmi_graph *from = resized ? resized : t->stored;
     import->graph = tdmi_graph_begun(from, is_kept ? from->n_nodes : t->cut);
-    TDMI_NEED_MEMORY(import->graph, err);
+    TDMI_CHECK_MEMORY(import->graph, err);
     import->graph->nodes[0].attrs.preprocess = preprocess;
     import->graph->head = t->classifier ? t->cut : 0;
     if (!is_kept)

@@ -163,7 +163,7 @@ static tdm_status name_classes(struct tdmi_importing *it, tdm_error *err)
                                : tdm_json_as_string(tdm_json_at(names, (size_t)i), NULL);
         import->classes[i] = name ? tdmi_arena_copy(&import->arena, name)
                                   : tdmi_arena_printf(&import->arena, "class %d", i);
-        TDMI_NEED_MEMORY(import->classes[i], err);
+        TDMI_CHECK_MEMORY(import->classes[i], err);
     }
     return TDM_OK;
 }

@@ -141,10 +141,10 @@ static tdm_status read_layer(struct reader *in, const struct place *place,
                                      .n_inputs = n_inputs};
     layer.group = place->group ? place->group : layer.name;
     layer.number = number_of(in, place, layers, index);
-    TDMI_NEED_MEMORY(layer.number, err);
+    TDMI_CHECK_MEMORY(layer.number, err);
     if (is_model(layer.class)) {
         const char *below = tdmi_arena_printf(in->arena, "%s/", layer.number);
-        TDMI_NEED_MEMORY(below, err);
+        TDMI_CHECK_MEMORY(below, err);
         if (n_inputs > 1)
             return TDM_FAIL(err, TDM_E_INPUT, "the model '%s' reads %d tensors; one is accepted",
                             layer.name, n_inputs);

@@ -9,9 +9,9 @@
  *
  * An optimizer's state is left out: it is of no use to a network.
  */
+#include "weights/keras/h5.h"
+#include "base/text/text.h"
 #include "weights/hdf5/hdf5.h"
-#include "weights/zip_members.h"
-#include "base/text/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +40,6 @@ static void release_names(struct names *names)
 static struct tdmi_hdf5_text text_of(const char *text)
 {
     return (struct tdmi_hdf5_text){text, strlen(text)};
-}
-
-static bool is_name(struct tdmi_hdf5_text name, const char *text)
-{
-    return name.length_bytes == strlen(text) && memcmp(name.bytes, text, name.length_bytes) == 0;
 }
 
 /* ---- facts ------------------------------------------------------------------------------- */
@@ -89,7 +84,7 @@ static tdm_status is_bfloat16(struct reader *reader, const tdmi_hdf5_object *obj
     if (!*is || said.n_values != 1)
         return TDM_OK;
     TDMI_TRY(tdmi_hdf5_text_at(reader->file, &said, 0, &text, err));
-    *is = is_name(text, "bfloat16");
+    *is = tdmi_text_is(text.bytes, text.length_bytes, "bfloat16");
     return TDM_OK;
 }
 
@@ -131,7 +126,7 @@ static tdm_status append(struct reader *reader, const struct tdmi_hdf5_values *v
         return TDM_OK;
     struct tdmi_hdf5_text *more =
         tdmi_realloc(names->items, (size_t)(names->n + values->n_values), sizeof *names->items);
-    TDMI_NEED_MEMORY(more, err);
+    TDMI_CHECK_MEMORY(more, err);
     names->items = more;
     for (uint64_t i = 0; i < values->n_values; i++)
         TDMI_TRY(tdmi_hdf5_text_at(reader->file, values, i, &names->items[names->n++], err));
@@ -224,7 +219,9 @@ static tdm_status visit(struct reader *reader, const struct tdmi_hdf5_link *link
     tdmi_text_add(reader->name, link->name.bytes, link->name.length_bytes);
     TDMI_TRY(tdmi_text_status(reader->name, err));
     if (tdmi_hdf5_is_group(object))
-        TDMI_TRY(walk(reader, object, is_name(link->name, "vars"), depth + 1, err));
+        TDMI_TRY(walk(reader, object,
+                      tdmi_text_is(link->name.bytes, link->name.length_bytes, "vars"), depth + 1,
+                      err));
     else if (is_vars)
         TDMI_TRY(add_tensor(reader, object, err));
     else
@@ -268,7 +265,8 @@ static tdm_status walk(struct reader *reader, tdmi_hdf5_object *group, bool is_v
     TDMI_TRY(tdmi_hdf5_links(reader->file, group, &links, &n_links, err));
     for (size_t i = 0; i < n_links; i++)
         if (depth > 0 ||
-            (!is_name(links[i].name, "optimizer") && !is_name(links[i].name, "optimizer_weights")))
+            (!tdmi_text_is(links[i].name.bytes, links[i].name.length_bytes, "optimizer") &&
+             !tdmi_text_is(links[i].name.bytes, links[i].name.length_bytes, "optimizer_weights")))
             TDMI_TRY(visit(reader, &links[i], is_vars, depth, err));
     return TDM_OK;
 }
@@ -328,8 +326,7 @@ static void release(void *file)
     tdmi_hdf5_close(file);
 }
 
-/* name is for messages: the path, or a file in an archive. */
-static tdm_status read_arrays(tdmi_weights *weights, const uint8_t *bytes, size_t n_bytes,
+tdm_status tdmi_keras_h5_read(tdmi_weights *weights, const uint8_t *bytes, size_t n_bytes,
                               const char *name, tdm_error *err)
 {
     TDMI_AT_END(release_names) struct names layers = {0};
@@ -349,7 +346,7 @@ static bool is_form(const struct tdmi_weights_input *input)
 static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
                        tdm_error *err)
 {
-    return read_arrays(weights, input->bytes, input->n_bytes, input->path, err);
+    return tdmi_keras_h5_read(weights, input->bytes, input->n_bytes, input->path, err);
 }
 
 const struct tdmi_weights_form tdmi_weights_form_keras_h5 = {
@@ -357,77 +354,4 @@ const struct tdmi_weights_form tdmi_weights_form_keras_h5 = {
     .what = "Keras .h5",
     .is_form = is_form,
     .read = read,
-};
-
-/*
- * ---- Keras 3's .keras files: a zip of config.json (the network), metadata.json (who wrote it) and
- * model.weights.h5 (the arrays, in place where the zip does not compress them, as Keras's does).
- */
-
-static const char metadata_name[] = "metadata.json", config_name[] = "config.json",
-                  arrays_name[] = "model.weights.h5";
-
-/* The first of the three is what a damaged file begins with. */
-static bool is_mark(const char *name)
-{
-    return strcmp(name, arrays_name) == 0 || strcmp(name, metadata_name) == 0;
-}
-
-static bool is_zip(const struct tdmi_weights_input *input)
-{
-    return tdmi_zip_members_have(input, is_mark);
-}
-
-static tdm_status bytes_of(struct tdmi_zip_members *members, const char *name,
-                           const uint8_t **bytes, size_t *n_bytes, tdm_error *err)
-{
-    int64_t index = tdmi_archive_find(members->archive, name);
-    if (index < 0)
-        return TDMI_WEIGHTS_BAD(err, members->weights,
-                                "it is a zip without '%s': no model of Keras", name);
-    *n_bytes = (size_t)tdmi_archive_entry(members->archive, index)->size_bytes;
-    return tdmi_zip_members_bytes(members, index, bytes, err);
-}
-
-static tdm_status note_config(struct tdmi_zip_members *members, tdm_error *err)
-{
-    const uint8_t *bytes = NULL;
-    size_t n_bytes = 0;
-    TDMI_TRY(bytes_of(members, config_name, &bytes, &n_bytes, err));
-    return tdmi_weights_note(members->weights, "model_config", (const char *)bytes, n_bytes, err);
-}
-
-static tdm_status note_version(struct tdmi_zip_members *members, tdm_error *err)
-{
-    const uint8_t *bytes = NULL;
-    size_t n_bytes = 0;
-    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
-    TDMI_TRY(bytes_of(members, metadata_name, &bytes, &n_bytes, err));
-    TDM_TRY(tdm_json_read((const char *)bytes, n_bytes, metadata_name, &document, err), err,
-            "reading %s", tdmi_weights_path(members->weights));
-    const char *version =
-        tdm_json_as_string(tdm_json_member(tdm_json_root(document), "keras_version"), NULL);
-    return version == NULL ? TDM_OK
-                           : tdmi_weights_note(members->weights, "keras_version", version,
-                                               strlen(version), err);
-}
-
-static tdm_status read_zip(tdmi_weights *weights, const struct tdmi_weights_input *input,
-                           tdm_error *err)
-{
-    struct tdmi_zip_members members = {0};
-    const uint8_t *bytes = NULL;
-    size_t n_bytes = 0;
-    TDMI_TRY(tdmi_zip_members_open(weights, input, &members, err));
-    TDMI_TRY(note_config(&members, err));
-    TDMI_TRY(note_version(&members, err));
-    TDMI_TRY(bytes_of(&members, arrays_name, &bytes, &n_bytes, err));
-    return read_arrays(weights, bytes, n_bytes, input->path, err);
-}
-
-const struct tdmi_weights_form tdmi_weights_form_keras_zip = {
-    .name = "keras",
-    .what = ".keras",
-    .is_form = is_zip,
-    .read = read_zip,
 };

@@ -16,13 +16,13 @@ static tdm_status make_layer(struct maker *maker, const char *root,
 {
     const char *group = tdmi_arena_printf(maker->arena, "%s%s", root, layer->name);
     const char **names;
-    TDMI_NEED_MEMORY(group, err);
+    TDMI_CHECK_MEMORY(group, err);
     TDMI_ARENA_NEW(maker->arena, names, layer->n_weights + 1, err);
     tdmi_hdf5_writer_group(maker->writer, group);
     for (size_t i = 0; i < layer->n_weights; i++) {
         const struct tdmi_keras_weight *weight = &layer->weights[i];
         const char *path = tdmi_arena_printf(maker->arena, "%s/%s", group, weight->name);
-        TDMI_NEED_MEMORY(path, err);
+        TDMI_CHECK_MEMORY(path, err);
         names[i] = weight->name;
         tdmi_hdf5_writer_add(maker->writer, path, TDMI_DTYPE_F32, weight->rank, weight->shape,
                              weight->data);

@@ -14,6 +14,13 @@ enum {
 /* The limit every known reader has. */
 #define TDMI_SAFETENSORS_HEADER_MAX 100000000u
 
+/* Bytes of a tensor in memory, or of a header in a file: a multiple of the alignment. */
+static inline size_t tdmi_safetensors_padded(size_t n)
+{
+    return (n + TDMI_SAFETENSORS_ALIGNMENT - 1) / TDMI_SAFETENSORS_ALIGNMENT *
+           TDMI_SAFETENSORS_ALIGNMENT;
+}
+
 /* Where the digits of the checksum stand in the text of a header: the first member of that name,
  * which in a file of ours is the first of all. NULL when they are not to be found. A zero ends the
  * header. */

@@ -223,12 +223,6 @@ static tdm_status read_tensors(tdmi_safetensors *file, uint64_t header_bytes, ui
 
 /* ---- data ------------------------------------------------------------------------------- */
 
-static size_t slot_bytes(size_t n)
-{
-    const size_t step = TDMI_SAFETENSORS_ALIGNMENT;
-    return (n + step - 1) / step * step;
-}
-
 /* hash: NULL, or what the values are added to. */
 static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
                             uint64_t header_bytes, tdmi_xxh64 *hash, tdm_error *err)
@@ -236,9 +230,9 @@ static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
     uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
     size_t all = TDMI_SAFETENSORS_ALIGNMENT;
     for (size_t i = 0; i < file->n_tensors; i++)
-        all += slot_bytes(file->tensors[i].bytes);
+        all += tdmi_safetensors_padded(file->tensors[i].bytes);
     if (!input->is_lent)
-        TDMI_NEED_MEMORY(file->data = tdmi_alloc_aligned(all), err);
+        TDMI_CHECK_MEMORY(file->data = tdmi_alloc_aligned(all), err);
     uint8_t *to = file->data;
     for (size_t i = 0; i < file->n_tensors; i++) {
         struct tdmi_safetensors_tensor *tensor = &file->tensors[i];
@@ -248,7 +242,7 @@ static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
             tensor->data = to;
             TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
                     tensor->name);
-            to += slot_bytes(tensor->bytes);
+            to += tdmi_safetensors_padded(tensor->bytes);
         }
         if (hash)
             tdmi_xxh64_add(hash, tensor->data, tensor->bytes);
@@ -270,8 +264,7 @@ static tdm_status hash_header(tdmi_safetensors *file, uint64_t header_bytes, con
                    TDMI_SAFETENSORS_DIGITS);
     memset(digits, '0', TDMI_SAFETENSORS_DIGITS);
     uint8_t prefix[TDMI_SAFETENSORS_PREFIX];
-    for (size_t i = 0; i < sizeof prefix; i++)
-        prefix[i] = (uint8_t)(header_bytes >> 8 * i & 255);
+    tdmi_write_little(prefix, header_bytes, sizeof prefix);
     tdmi_xxh64_init(hash, 0);
     tdmi_xxh64_add(hash, prefix, sizeof prefix);
     tdmi_xxh64_add(hash, file->header, (size_t)header_bytes);

@@ -8,6 +8,7 @@
  */
 #include "weights/safetensors/safetensors.h"
 #include "weights/safetensors/safetensors_form.h"
+#include "base/bytes.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/text/json.h"
@@ -227,15 +228,13 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
     tdm_json_object_end(json);
     TDMI_TRY(tdm_json_finish(json, &text, &text_bytes, err));
     TDMI_TRY(check_header(writer, order, text, text_bytes, err));
-    const size_t step = TDMI_SAFETENSORS_ALIGNMENT;
-    size_t all = (TDMI_SAFETENSORS_PREFIX + text_bytes + step - 1) / step * step;
+    const size_t all = tdmi_safetensors_padded(TDMI_SAFETENSORS_PREFIX + text_bytes);
     uint64_t json_bytes = all - TDMI_SAFETENSORS_PREFIX;
     if (json_bytes > TDMI_SAFETENSORS_HEADER_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "names and metadata need %" PRIu64 " bytes, %u are read",
                         json_bytes, TDMI_SAFETENSORS_HEADER_MAX);
     TDMI_TRY(TDMI_NEW(*head, all + 1, err));
-    for (int i = 0; i < TDMI_SAFETENSORS_PREFIX; i++)
-        (*head)[i] = (char)(json_bytes >> 8 * i & 255);
+    tdmi_write_little(*head, json_bytes, TDMI_SAFETENSORS_PREFIX);
     memset(*head + TDMI_SAFETENSORS_PREFIX, ' ', (size_t)json_bytes);
     memcpy(*head + TDMI_SAFETENSORS_PREFIX, text, text_bytes);
     *head_bytes = all;

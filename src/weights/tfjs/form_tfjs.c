@@ -62,7 +62,7 @@ static tdm_status find_shard(tdmi_weights *weights, const char *folder, struct s
     if (!stays_inside(shard->name))
         return TDM_OK; /* its group refuses it */
     shard->path = tdmi_path_join(tdmi_weights_arena(weights), folder, shard->name);
-    TDMI_NEED_MEMORY(shard->path, err);
+    TDMI_CHECK_MEMORY(shard->path, err);
     TDM_TRY(tdmi_storage_look(shard->path, &place, err), err, "cannot read %s",
             tdmi_weights_path(weights));
     shard->kind = place.kind;
@@ -418,7 +418,7 @@ static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *i
                            ? tdmi_path_join(tdmi_weights_arena(weights), input->path, model_name)
                            : input->path;
     const char *folder = path == NULL ? NULL : folder_of(weights, path);
-    TDMI_NEED_MEMORY(folder, err);
+    TDMI_CHECK_MEMORY(folder, err);
     if (input->is_folder) {
         TDMI_TRY(tdmi_file_read(path, MOST_JSON_BYTES, &loaded, &length, err));
         text = loaded;

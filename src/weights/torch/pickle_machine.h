@@ -48,8 +48,5 @@ tdm_status tdmi_pickle_take_number(struct tdmi_pickle_machine *machine, int n_by
 tdm_status tdmi_pickle_run_scalar(struct tdmi_pickle_machine *machine, uint8_t opcode) TDM_MUST_USE;
 tdm_status tdmi_pickle_run_container(struct tdmi_pickle_machine *machine,
                                      uint8_t opcode) TDM_MUST_USE;
-/* A DICT's next pair. */
-tdm_status tdmi_pickle_add_pair(struct tdmi_pickle_machine *machine, tdmi_pickle_value *dict,
-                                tdmi_pickle_value *key, tdmi_pickle_value *value) TDM_MUST_USE;
-/* pickle_calls.c: names, calls, state, persistent ids. */
+/* Names, calls, state, persistent ids. */
 tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opcode) TDM_MUST_USE;

@@ -147,7 +147,7 @@ refused(server, 413, "a body above the limit", "POST", "/predict", bytes(2000), 
 connection = server.connect()
 connection.request("POST", "/predict", iter([bytes(800), bytes(800)]), {"Content-Type": "image/x"}, encode_chunked=True)
 answer = connection.getresponse()
-check(answer.status == 413 and sentence_of(answer.read()), "and one whose length is not said", answer.status)
+check(answer.status == 413 and sentence_of(answer.read()), "and one without a length", answer.status)
 client = server.socket()
 client.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/x\r\nTransfer-Encoding: chunked\r\n\r\n")
 try:
@@ -162,7 +162,7 @@ refused(server, 422, "a picture above the limit", "POST", "/predict", b"P6 11 10
 check(server.ask("POST", "/predict", b"P6 10 10 255\n" + bytes(300))[0] == 200, "one at the limit is answered")
 client = server.socket()
 client.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: image/x\r\nContent-Length: 9999\r\n\r\n")
-check(b" 413 " in client.recv(4096).split(b"\r\n")[0], "who asks first is told before sending")
+check(b" 413 " in client.recv(4096).split(b"\r\n")[0], "a client that asks first is refused before it sends")
 
 
 def seconds_until_closed(sentence, start, drip):
@@ -228,7 +228,7 @@ for server in Server("--token-file", "token.txt"), Server(environment={"TANDEM_T
     refused(server, 401, "with another scheme", "GET", "/model", headers={"Authorization": f"Basic {token}"})
     check(server.ask("POST", "/predict?top=3", first, {"Authorization": f"Bearer {token}", "Host": "any.example"})[1] == wanted[names[0]],
           "with the token, by whatever name")
-    check(server.ask("GET", "/")[0] == 200 and server.is_alive(), "page and health want none")
+    check(server.ask("GET", "/")[0] == 200 and server.is_alive(), "page and health need none")
     check(server.end() == 0, "it ends")
 
 finish()

@@ -45,7 +45,7 @@ def fast(server, address="127.0.0.1"):
 
 
 def status_of(client, seconds):
-    """The status that a client is told within that time; 0: closed without one, None: nothing yet."""
+    """The status that a client gets within that time; 0: closed without one, None: nothing yet."""
     client.settimeout(seconds)
     try:
         said = client.recv(65536)
@@ -106,7 +106,7 @@ check(status_of(slow[0], 10) == 200, "and have the time that every body has")
 slow = [start(server, sized % len(picture) + picture[:100], f"127.0.0.{2 + i % 3}") for i in range(150)]
 got, seconds = fast(server)
 check(got == 200 and seconds < 8, f"slow bodies on every connection, and more that wait, are outlived ({seconds:.1f} s)", (got, seconds))
-check(status_of(slow[0], 1) == 503, "the ones that gave way are told so")
+check(status_of(slow[0], 1) == 503, "the ones that gave way get 503")
 [client.close() for client in slow]
 check(until(lambda: server.open() == 0, 5), "all are gone")
 # Answers of 8 MB that nobody takes: more than a socket holds.
@@ -155,7 +155,7 @@ asked = (b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + heavy_
 busy = [start(server, asked, "127.0.0.2") for _ in range(4)]
 check(until(lambda: server.open() == 4, 10), "one address may have every place while nobody else asks")
 time.sleep(0.3)
-check(fast(server, "127.0.0.2")[0] == 503, "its next request is told to come again")
+check(fast(server, "127.0.0.2")[0] == 503, "its next request gets 503")
 got = [fast(server, "127.0.0.1")[0], fast(server, "127.0.0.3")[0]]
 check(got == [200, 200], "but others are answered", got)
 check(status_of(busy[3], 60) == 503 and status_of(busy[0], 0.1) is None, "its youngest request gave way, not its oldest")

@@ -74,7 +74,7 @@ for _ in $(seq 100); do
 done
 kill -TERM "$server"
 wait "$server"
-expect_same 1 "$(grep -c 'others may read the token in token.txt' warned.txt)" "that is told once"
+expect_same 1 "$(grep -c 'others may read the token in token.txt' warned.txt)" "the warning is printed once"
 
 # ---- what clients see ---------------------------------------------------------------------------
 python3 -B "$SOURCE/tests/cli/serve/serve_client.py" "$TANDEM" run shown || n_failed=$((n_failed + 1))

@@ -1,4 +1,4 @@
-# predict --serve against clients that want too much, hang up, stay silent, or speak in two tongues.
+# predict --serve against clients that ask too much, hang up, stay silent, or send two requests as one.
 . "$SOURCE/tests/cli/lib.sh"
 command -v python3 >/dev/null || {
     skip "no python3 to ask with"

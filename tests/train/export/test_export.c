@@ -4,7 +4,7 @@
 #include "weights/safetensors/safetensors.h"
 #include "base/text/json.h"
 #include "train/export/export.h"
-#include "train/model/model_internal.h"
+#include "train/export/models.h"
 #include "train/export/onnx_walk.h"
 #include "train/pictures.h"
 
@@ -17,33 +17,19 @@
 
 static const char *const hostile[] = {"a\"b\\c", "Straße, 猫 🐈", "</script>\t\n'"};
 
-/* A model in memory: what an export reads of one. */
 static struct tdm_model model_of(tdmi_graph *graph, const char *network)
 {
-    struct tdm_model model = {.file = {.network = network, .graph = graph}};
+    const int n_classes = graph->nodes[graph->n_nodes - 1].out.c;
+    struct tdm_model model = empty_model(graph, network, n_classes, hostile, 3);
     struct tdmi_model_file *file = &model.file;
     tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
-    file->n_classes = graph->nodes[graph->n_nodes - 1].out.c;
-    file->classes = tdmi_alloc((size_t)file->n_classes, sizeof *file->classes);
-    file->params = tdmi_alloc((size_t)graph->param_values, sizeof(float));
-    file->states = tdmi_alloc((size_t)graph->state_values + 1, sizeof(float));
     file->progress.step = 77;
     file->lineage = (struct tdmi_lineage){.file = "base.pth", .licence = "BSD-3-Clause"};
-    for (int i = 0; i < file->n_classes; i++)
-        file->classes[i] = hostile[i % 3];
     for (int64_t i = 0; i < graph->param_values; i++)
         file->params[i] = tdmi_rng_uniform(&rng, -1, 1);
     for (int64_t i = 0; i < graph->state_values; i++)
         file->states[i] = tdmi_rng_uniform(&rng, 0.1f, 2);
     return model;
-}
-
-static void model_release(struct tdm_model *model)
-{
-    tdmi_free(model->file.classes);
-    tdmi_free(model->file.params);
-    tdmi_free(model->file.states);
-    tdmi_graph_free(model->file.graph);
 }
 
 static const struct tdmi_preprocess small = {
@@ -194,7 +180,7 @@ TEST(every_op_has_its_words_in_onnx)
         NULL,
     };
     const struct tree *tree = *state;
-    struct tdm_model model = model_of(every_op(5), "every");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(every_op(5), "every");
     must_export(&model, below(tree, "every.onnx"), false);
     struct onnx_file file = onnx_open(below(tree, "every.onnx"));
     nodes_are(&file, expected);
@@ -209,7 +195,6 @@ TEST(every_op_has_its_words_in_onnx)
         assert_int_equal(field.value, wanted_pads[i]);
     }
     tdmi_free(file.bytes);
-    model_release(&model);
 }
 
 /* The values of a constant in the file. */
@@ -229,7 +214,7 @@ TEST(weights_in_onnx_are_turned_as_its_ops_read_them)
 {
     enum { in = 16, out = 4 };
     const struct tree *tree = *state;
-    struct tdm_model model = model_of(every_op(5), "every");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(every_op(5), "every");
     const tdmi_graph *graph = model.file.graph;
     float values[in * out];
     must_export(&model, below(tree, "turned.onnx"), false);
@@ -244,7 +229,6 @@ TEST(weights_in_onnx_are_turned_as_its_ops_read_them)
                             model.file.params[graph->params[p].offset + i * out + o]);
     }
     tdmi_free(file.bytes);
-    model_release(&model);
 }
 
 TEST(preprocessing_in_onnx_takes_bytes)
@@ -264,7 +248,7 @@ TEST(preprocessing_in_onnx_takes_bytes)
     tdmi_add_head(graph, &(struct tdmi_head){.classes = 3, .is_logistic = true}, "dense",
                   tdmi_add_input(graph, &small));
     assert_int_equal(tdmi_graph_finish(graph, "flat", NULL), TDM_OK);
-    struct tdm_model model = model_of(graph, "flat");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "flat");
     must_export(&model, below(tree, "bytes.onnx"), true);
     struct onnx_file file = onnx_open(below(tree, "bytes.onnx"));
     struct field field;
@@ -282,7 +266,6 @@ TEST(preprocessing_in_onnx_takes_bytes)
     struct message type = field_of(field_of(input, 2).sub, 1).sub;
     assert_int_equal(field_of(type, 1).value, 2); /* bytes */
     tdmi_free(file.bytes);
-    model_release(&model);
 }
 
 TEST(one_logit_gives_both_probabilities)
@@ -300,12 +283,11 @@ TEST(one_logit_gives_both_probabilities)
     tdmi_add_head(graph, &(struct tdmi_head){.classes = 2, .is_logistic = true}, "dense",
                   tdmi_add_input(graph, &small));
     assert_int_equal(tdmi_graph_finish(graph, "flat", NULL), TDM_OK);
-    struct tdm_model model = model_of(graph, "flat");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "flat");
     must_export(&model, below(tree, "one.onnx"), false);
     struct onnx_file file = onnx_open(below(tree, "one.onnx"));
     nodes_are(&file, expected);
     tdmi_free(file.bytes);
-    model_release(&model);
 }
 
 static void refused(const tdm_model *model, struct tdm_export_options options, tdm_status status,
@@ -324,17 +306,16 @@ static void refused(const tdm_model *model, struct tdm_export_options options, t
 TEST(networks_that_onnx_cannot_express_are_refused)
 {
     const struct tree *tree = *state;
-    struct tdm_model model = model_of(every_op(4), "every");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(every_op(4), "every");
     refused(&model, (struct tdm_export_options){.path = below(tree, "even.onnx")}, TDM_E_INPUT,
             "node 'lrn' normalises over 4 channels");
-    model_release(&model);
     /* 2.4 GB that nobody has to have: they are refused before a value is read. */
     TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = tdmi_graph_new();
     int x = tdmi_add_dense(graph, "wide", tdmi_add_input(graph, &small), 30000);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 20000));
     assert_int_equal(tdmi_graph_finish(graph, "large", NULL), TDM_OK);
-    model = (struct tdm_model){.file = {.network = "large", .graph = graph}};
-    refused(&model, (struct tdm_export_options){.path = below(tree, "large.onnx")}, TDM_E_INPUT,
+    const struct tdm_model large = {.file = {.network = "large", .graph = graph}};
+    refused(&large, (struct tdm_export_options){.path = below(tree, "large.onnx")}, TDM_E_INPUT,
             "at most 2147483647");
 }
 
@@ -360,6 +341,7 @@ static const struct tdmi_tensor *tensor_of(const struct tdmi_tensor *tensors, in
 TEST(mobilenet_goes_under_torchvisions_names_with_its_epsilon)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("mobilenetv2-0.35", 32, 3), "mobilenetv2-0.35");
     const tdmi_graph *graph = model.file.graph;
     struct tdm_export_result result = must_export(&model, below(tree, "mobile.safetensors"), false);
@@ -388,7 +370,6 @@ TEST(mobilenet_goes_under_torchvisions_names_with_its_epsilon)
     assert_string_equal(tdmi_safetensors_metadata(file, "network"), "mobilenetv2-0.35");
     assert_non_null(strstr(tdmi_safetensors_metadata(file, "lineage"), "BSD-3-Clause"));
     tdmi_safetensors_close(file);
-    model_release(&model);
 }
 
 TEST(what_torchvision_would_compute_otherwise_is_noted)
@@ -417,6 +398,7 @@ TEST(what_torchvision_would_compute_otherwise_is_noted)
 TEST(networks_of_ours_keep_their_names_and_values)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("xception", 71, 3), "xception");
     const tdmi_graph *graph = model.file.graph;
     assert_string_equal(must_export(&model, below(tree, "ours.safetensors"), false).note, "");
@@ -428,7 +410,6 @@ TEST(networks_of_ours_keep_their_names_and_values)
     assert_non_null(found);
     assert_memory_equal(found->data, model.file.states + ours->offset, found->bytes);
     tdmi_safetensors_close(file);
-    model_release(&model);
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
@@ -447,6 +428,7 @@ static void classes_are(const char *text)
 TEST(names_of_classes_come_through_whatever_they_are)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("convnet7", 8, 3), "convnet7");
     must_export(&model, below(tree, "classes.safetensors"), false);
     tdmi_safetensors *file = tensors_of(below(tree, "classes.safetensors"));
@@ -463,12 +445,12 @@ TEST(names_of_classes_come_through_whatever_they_are)
     assert_true(find_named(onnx.model, METADATA, 1, "preprocess", &entry));
     assert_true(find_named(onnx.model, METADATA, 1, "lineage", &entry));
     tdmi_free(onnx.bytes);
-    model_release(&model);
 }
 
 TEST(the_same_model_gives_the_same_bytes)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
     must_export(&model, below(tree, "a/new/folder/1.onnx"), true);
     must_export(&model, below(tree, "2.onnx"), true);
@@ -476,12 +458,12 @@ TEST(the_same_model_gives_the_same_bytes)
     must_export(&model, below(tree, "1.safetensors"), false);
     must_export(&model, below(tree, "2.SafeTensors"), false);
     same_files(below(tree, "1.safetensors"), below(tree, "2.SafeTensors"));
-    model_release(&model);
 }
 
 TEST(the_form_is_the_endings_or_the_one_that_is_named)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
     struct tdm_export_result result = {.struct_bytes = sizeof result};
     refused(&model, (struct tdm_export_options){.path = below(tree, "model.pb")}, TDM_E_USAGE,
@@ -499,7 +481,6 @@ TEST(the_form_is_the_endings_or_the_one_that_is_named)
     assert_string_equal(result.form, "onnx");
     assert_string_equal(tdm_export_form(0), "onnx");
     assert_null(tdm_export_form(-1));
-    model_release(&model);
 }
 
 static struct tree *scene_tree;

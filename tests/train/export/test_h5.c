@@ -3,7 +3,7 @@
 #include "weights/import/import.h"
 #include "weights/weights.h"
 #include "train/export/keras.h"
-#include "train/model/model_internal.h"
+#include "train/export/models.h"
 #include "train/pictures.h"
 
 #include "base/each_allocation.h"
@@ -13,21 +13,10 @@ static const char *const classes[] = {"a \"b\"", "猫", "c"};
 
 static struct tdm_model model_of(tdmi_graph *graph, const char *network)
 {
-    struct tdm_model model = {.file = {.network = network, .graph = graph}};
-    model.file.n_classes = 3;
-    model.file.classes = (const char **)(uintptr_t)classes;
-    model.file.params = tdmi_alloc((size_t)graph->param_values, sizeof(float));
-    model.file.states = tdmi_alloc((size_t)graph->state_values + 1, sizeof(float));
+    struct tdm_model model = empty_model(graph, network, 3, classes, 3);
     for (int64_t i = 0; i < graph->param_values; i++)
         model.file.params[i] = (float)(i % 1000);
     return model;
-}
-
-static void model_release(struct tdm_model *model)
-{
-    tdmi_free(model->file.params);
-    tdmi_free(model->file.states);
-    tdmi_graph_free(model->file.graph);
 }
 
 static tdmi_weights *exported(const struct tdm_model *model, const char *path)
@@ -61,6 +50,7 @@ static size_t place_of(const tdmi_weights *weights, const char *name)
 TEST(xception_has_the_layers_of_keras_in_its_order)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("xception", 71, 3), "xception");
     tdmi_weights *weights = exported(&model, below(tree, "xception.h5"));
     size_t depthwise = place_of(weights, "/block2_sepconv2/depthwise_kernel:0");
@@ -79,7 +69,6 @@ TEST(xception_has_the_layers_of_keras_in_its_order)
     assert_int_equal(tdmi_weights_count(weights),
                      (size_t)(model.file.graph->n_params + model.file.graph->n_states));
     tdmi_weights_close(weights);
-    model_release(&model);
 }
 
 static const tdm_json_value *layer_of(const tdm_json_value *config, const char *name)
@@ -107,6 +96,7 @@ static void is_layer(const tdm_json_value *config, const char *name, const char 
 TEST(the_configuration_says_what_keras_has_no_word_for_in_layers)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("resnet20-cifar", 32, 3), "resnet20-cifar");
     tdmi_weights *weights = exported(&model, below(tree, "cifar.h5"));
     const char *text = tdmi_weights_fact(weights, "model_config");
@@ -132,7 +122,6 @@ TEST(the_configuration_says_what_keras_has_no_word_for_in_layers)
     assert_true(tdm_json_as_number(tdm_json_member(norm, "momentum"), 0) == 0.9);
     tdm_json_document_free(document);
     tdmi_weights_close(weights);
-    model_release(&model);
 }
 
 TEST(what_keras_has_no_layer_for_is_refused_by_name)
@@ -162,7 +151,7 @@ TEST(what_keras_has_no_layer_for_is_refused_by_name)
         x = tdmi_graph_add(graph, cases[i].kind, "strange", x, cases[i].attrs);
         tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 3));
         assert_int_equal(tdmi_graph_finish(graph, "strange", NULL), TDM_OK);
-        struct tdm_model model = model_of(graph, "strange");
+        TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "strange");
         const char *path = below(tree, "strange.h5");
         assert_int_equal(
             tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &result, &err),
@@ -171,13 +160,13 @@ TEST(what_keras_has_no_layer_for_is_refused_by_name)
         if (!strstr(text, cases[i].says))
             fail_msg("expected '%s' in: %s", cases[i].says, text);
         assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
-        model_release(&model);
     }
 }
 
 TEST(the_same_model_gives_the_same_file_with_its_classes)
 {
     const struct tree *tree = *state;
+    TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
     tdmi_weights *weights = exported(&model, below(tree, "1.h5"));
     tdm_json_document *document = NULL;
@@ -191,7 +180,6 @@ TEST(the_same_model_gives_the_same_file_with_its_classes)
     tdmi_weights_close(weights);
     tdmi_weights_close(exported(&model, below(tree, "2.h5")));
     same_files(below(tree, "1.h5"), below(tree, "2.h5"));
-    model_release(&model);
 }
 
 /* Imported again: the same values in the same tensors, by the description alone. */
@@ -231,9 +219,8 @@ TEST(colours_stay_in_order_whatever_the_network_is_called)
         int x = tdmi_add_conv(graph, "conv1", tdmi_add_input(graph, &preprocess), 4, 3, 1, 1, true);
         tdmi_add_softmax(graph, tdmi_add_dense(graph, "fc", x, 3));
         assert_int_equal(tdmi_graph_finish(graph, "resnet50", NULL), TDM_OK);
-        struct tdm_model model = model_of(graph, "resnet50");
+        TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "resnet50");
         comes_back(&model, below(tree, "colours.h5"));
-        model_release(&model);
     }
 }
 
@@ -250,9 +237,8 @@ TEST(halves_of_separable_convolutions_come_back_as_layers)
     x = tdmi_add_conv(graph, "sep.pointwise", x, 5, 1, 1, 0, false);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 3));
     assert_int_equal(tdmi_graph_finish(graph, "strange", NULL), TDM_OK);
-    struct tdm_model model = model_of(graph, "strange");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "strange");
     comes_back(&model, below(tree, "halves.h5"));
-    model_release(&model);
 }
 
 static struct tree *scene_tree;

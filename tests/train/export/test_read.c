@@ -12,8 +12,8 @@
 #include "tandem/model.h"
 #include "tandem/log.h"
 #include "train/evaluate/evaluated.h"
+#include "train/export/models.h"
 #include "train/model/model_import.h"
-#include "train/model/model_internal.h"
 #include "train/pictures.h"
 #include "unit.h"
 
@@ -25,14 +25,11 @@ static const char *const names[MOST_CLASSES] = {"ant", "bee", "cat", "dog"};
 
 static struct tdm_model model_of(tdmi_graph *graph, const char *network)
 {
-    struct tdm_model model = {.file = {.network = network, .graph = graph}};
-    struct tdmi_model_file *file = &model.file;
     tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 0, 0);
     assert_int_equal(tdmi_graph_finish(graph, network, NULL), TDM_OK);
-    file->n_classes = tdmi_graph_classes(graph);
-    file->classes = (const char **)(uintptr_t)names;
-    file->params = tdmi_alloc((size_t)graph->param_values + 1, sizeof(float));
-    file->states = tdmi_alloc((size_t)graph->state_values + 1, sizeof(float));
+    struct tdm_model model =
+        empty_model(graph, network, tdmi_graph_classes(graph), names, MOST_CLASSES);
+    struct tdmi_model_file *file = &model.file;
     tdmi_graph_init_values(graph, 3, file->params, file->states);
     for (int i = 0; i < graph->n_params; i++)
         for (int64_t v = 0; graph->params[i].spec.n_dims == 1 && v < graph->params[i].n; v++)
@@ -41,13 +38,6 @@ static struct tdm_model model_of(tdmi_graph *graph, const char *network)
     for (int64_t v = 0; v < graph->state_values; v++)
         file->states[v] = tdmi_rng_uniform(&rng, 0.001F, 0.01F);
     return model;
-}
-
-static void model_release(struct tdm_model *model)
-{
-    tdmi_free(model->file.params);
-    tdmi_free(model->file.states);
-    tdmi_graph_free(model->file.graph);
 }
 
 struct answers {
@@ -98,7 +88,7 @@ static void answers_alike(const struct tdm_model *model, const char *path, const
 static void comes_back(const struct tree *tree, tdmi_graph *graph, const char *network)
 {
     static const char *const files[] = {"read.safetensors", "read.h5"};
-    struct tdm_model model = model_of(graph, network);
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, network);
     struct tdmi_network known;
     for (size_t i = 0; i < 2; i++) {
         struct tdm_export_result result = {.struct_bytes = sizeof result};
@@ -110,7 +100,6 @@ static void comes_back(const struct tree *tree, tdmi_graph *graph, const char *n
         if (tdmi_network_find(network, &known, NULL) == TDM_OK)
             answers_alike(&model, path, network);
     }
-    model_release(&model);
 }
 
 static const struct tdmi_preprocess small = {.width = 9,
@@ -197,6 +186,7 @@ TEST(layers_say_more_than_a_name)
     for (int padding = 0; padding <= (int)TDMI_PADDING_SYMMETRIC; padding++) {
         struct tdm_export_result result = {.struct_bytes = sizeof result};
         const char *path = below(tree, "plain.h5"), *again = below(tree, "again.safetensors");
+        TDMI_AT_END(model_release)
         struct tdm_model model = model_of(
             known(name, 32, &three, (enum tdmi_padding)padding, TDMI_PUBLISHER_TORCH), name);
         assert_int_equal(
@@ -211,7 +201,6 @@ TEST(layers_say_more_than_a_name)
         ask(&read, &found);
         same_numbers(again, found.logits, expected.logits, 3 * PICTURES);
         tdmi_model_file_release(&read);
-        model_release(&model);
     }
 }
 
@@ -252,12 +241,11 @@ TEST(dense_layers_behind_a_pool_are_head_under_any_name)
     x = tdmi_add_dense(graph, "d1", tdmi_add_global_pool(graph, "pool", x), 6);
     x = tdmi_add_dense(graph, "d2", tdmi_add_relu(graph, "d1_relu", x), 5);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "last", tdmi_add_relu(graph, "d2_relu", x), 3));
-    struct tdm_model model = model_of(graph, "nobodys");
+    TDMI_AT_END(model_release) struct tdm_model model = model_of(graph, "nobodys");
     struct tdm_export_result result = {.struct_bytes = sizeof result};
     assert_int_equal(
         tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &result, NULL),
         TDM_OK);
-    model_release(&model);
 
     tdmi_weights *weights;
     struct tdmi_import import;

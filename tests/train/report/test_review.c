@@ -1,4 +1,4 @@
-/* Runs looked at from outside: listed, read, and compared picture by picture. */
+/* Runs looked at from outside: listed, read, and compared image by image. */
 #include "train/pictures.h"
 #include "train/report/review.h"
 #include "unit.h"
@@ -7,7 +7,7 @@
 
 TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
 
-/* A run whose picture i (content first + i, class i % n_classes) is right where is_right says. */
+/* A run whose image i (content first + i, class i % n_classes) is right where is_right says. */
 static void make_run(const struct tree *tree, const char *name, const char *const *classes,
                      int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
 {
@@ -29,10 +29,10 @@ static void make_run(const struct tree *tree, const char *name, const char *cons
     for (int64_t i = 0; i < n; i++) {
         float probabilities[4] = {0};
         const int label = (int)(i % n_classes);
-        const int said = is_right(i) ? label : (label + 1) % n_classes;
-        probabilities[said] = 1.0f;
+        const int predicted = is_right(i) ? label : (label + 1) % n_classes;
+        probabilities[predicted] = 1.0f;
         tdmi_outcomes_add(&outcomes, first + (uint64_t)i, label,
-                          (struct tdmi_judgement){0.1f, said}, probabilities);
+                          (struct tdmi_judgement){0.1f, predicted}, probabilities);
     }
     snprintf(path, sizeof path, "%s/outcomes.safetensors", name);
     assert_int_equal(tdmi_outcomes_save(&outcomes, below(tree, path), NULL), TDM_OK);
@@ -55,7 +55,7 @@ static struct tdm_comparison compared(const struct tree *tree, const char *a, co
     return comparison;
 }
 
-static const char *const two[] = {"cat", "dog"}, *const turned[] = {"dog", "cat"},
+static const char *const two[] = {"cat", "dog"}, *const swapped[] = {"dog", "cat"},
                          *const others[] = {"cat", "fox"};
 
 static bool always(int64_t i)
@@ -84,7 +84,7 @@ static bool not_25_of_next(int64_t i)
 }
 
 /* 0 and 10 discordant: 2 · 2^-10. */
-TEST_WITH(a_clear_difference_is_better_and_turned_worse, begin_with_tree, end_with_tree)
+TEST_WITH(a_clear_difference_is_better_and_swapped_worse, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
     make_run(tree, "a", two, 2, 2000, 1, not_first_10);
@@ -150,9 +150,9 @@ TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_t
     make_run(tree, "a", two, 2, 2000, 1, always);
     make_run(tree, "moved", two, 2, 2000, 2, always);
     make_run(tree, "fewer", two, 2, 1999, 1, always);
-    make_run(tree, "turned", turned, 2, 2000, 1, always);
+    make_run(tree, "swapped", swapped, 2, 2000, 1, always);
     make_run(tree, "others", others, 2, 2000, 1, always);
-    static const char *const names[] = {"moved", "fewer", "turned", "others"};
+    static const char *const names[] = {"moved", "fewer", "swapped", "others"};
     for (int i = 0; i < 4; i++) {
         struct tdm_comparison c = compared(tree, "a", names[i]);
         assert_false(c.is_comparable);
@@ -166,16 +166,16 @@ TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_t
 TEST_WITH(classes_are_matched_by_name, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
-    make_run(tree, "a", two, 2, 2, 1, always);    /* 1 cat, 2 dog */
-    make_run(tree, "b", turned, 2, 3, 2, always); /* 2 dog, 3 cat, 4 dog */
-    make_run(tree, "c", turned, 2, 2, 2, always); /* 2 dog, 3 cat */
+    make_run(tree, "a", two, 2, 2, 1, always);     /* 1 cat, 2 dog */
+    make_run(tree, "b", swapped, 2, 3, 2, always); /* 2 dog, 3 cat, 4 dog */
+    make_run(tree, "c", swapped, 2, 2, 2, always); /* 2 dog, 3 cat */
     make_run(tree, "d", two, 2, 2, 1, not_first_5);
     assert_false(compared(tree, "a", "c").is_comparable);
     struct tdm_comparison c = compared(tree, "a", "d");
     assert_true(c.is_comparable);
     assert_int_equal(c.only_a, 2);
-    make_run(tree, "e", two, 2, 3, 1, always);    /* 1 cat, 2 dog, 3 cat */
-    make_run(tree, "f", turned, 2, 3, 1, always); /* 1 dog */
+    make_run(tree, "e", two, 2, 3, 1, always);     /* 1 cat, 2 dog, 3 cat */
+    make_run(tree, "f", swapped, 2, 3, 1, always); /* 1 dog */
     assert_false(compared(tree, "e", "f").is_comparable);
     make_run(tree, "g", two, 2, 1, 9, always);
     make_run(tree, "h", (const char *const[]){"cat"}, 1, 1, 9, always);
