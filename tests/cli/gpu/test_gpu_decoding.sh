@@ -83,11 +83,11 @@ expect_stderr_matches 'were decoded by nvJPEG 12\.4\.0, and here is nvJPEG 13\.4
 
 # ---- what is missing ----------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures -o none --model lenet5 --decode card
-expect_stderr_matches 'option --decode card: --device cpu decodes no pictures; --device cuda'
+expect_stderr_matches 'option --decode card: --device cpu decodes no images; --device cuda'
 expect_exit 2 "$TANDEM" train pictures -o none --model lenet5 --decode gpu
 expect_exit 4 env TANDEM_FAKE_NVJPEG=/nowhere/libnvjpeg.so.13 LD_LIBRARY_PATH="$gpu" "$TANDEM" \
     train pictures -o none --model lenet5 --device cuda --decode card
-expect_stderr_matches 'option --decode card: --device cuda cannot decode pictures here; --decode cpu'
+expect_stderr_matches 'option --decode card: --device cuda cannot decode images here; --decode cpu'
 expect_stderr_matches '/nowhere/libnvjpeg\.so\.13'
 expect_exit 4 env TANDEM_FAKE_NVJPEG_VERSION=10 LD_LIBRARY_PATH="$gpu" "$TANDEM" train pictures \
     -o none --model lenet5 --device cuda --decode card

@@ -37,7 +37,7 @@ struct tdmi_cuda_norm {
     const void *x;        /* (pixels, channels): what is normalised */
     const void *y, *dy;   /* backward: output after act and its gradient; y NULL: nothing was added
                              before act, so its input is computed again as scale · x + shift */
-    void *dx;             /* NULL: not wanted */
+    void *dx;             /* NULL: not computed */
     void *g;              /* NULL, or where dy goes as act lets it through: a residual's gradient */
     int64_t pixels;       /* of this call */
     int channels;

@@ -11,7 +11,7 @@
 
 TDMI_C_BEGIN
 
-/* winners: which pixel of its window each value of y is, counted row by row; NULL: not wanted. */
+/* winners: which pixel of its window each value of y is, counted row by row; NULL: not written. */
 int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                        const void *x, void *y, uint8_t *winners);
 int tdmi_cuda_pool_max_gradient(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,

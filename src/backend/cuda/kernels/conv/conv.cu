@@ -69,7 +69,7 @@ struct data_gradient {
     struct tdmi_cuda_conv c;
     const T *dy;
     const float *weights;
-    const T *add; /* may be dx: whoever reads a value there writes it */
+    const T *add; /* may be dx: the thread that reads a value there writes it */
     T *dx;
 
     /* The output pixel whose window has this pixel at the tap, if there is one. */

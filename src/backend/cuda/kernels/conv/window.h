@@ -1,4 +1,4 @@
-/* How a window goes over images, as depthwise convolutions and pools are told it. */
+/* How a window goes over images, for depthwise convolutions and pools. */
 #pragma once
 
 #include "backend/op.h"
