@@ -70,13 +70,13 @@ static tdm_status check_idle(const struct tdmi_prepare_form *form, tdm_error *er
     const struct tdm_prepare_options *options = form->options;
     if (options->quality != 0 && form->codec != TDMI_PREPARE_JPEG)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--quality %d with --codec %s decides nothing: leave one of them out, or "
+                        "--quality %d with --codec %s has no effect: leave one of them out, or "
                         "use --codec jpeg",
                         options->quality, codecs[form->codec]);
     if (options->crop_fraction < 1 && form->preprocess.fit != TDMI_FIT_CROP)
         return TDM_FAIL(
             err, TDM_E_USAGE,
-            "--crop-fraction %g with --fit %s decides nothing: leave it out, or use --fit crop",
+            "--crop-fraction %g with --fit %s has no effect: leave it out, or use --fit crop",
             options->crop_fraction, fits[form->preprocess.fit]);
     return TDM_OK;
 }

@@ -82,7 +82,7 @@ static void report_given_split(const struct preparing *work)
                             fabs(options->val_fraction - usual.val_fraction) > 0.0;
     static const tdm_event note = {
         .kind = TDM_EVENT_NOTE,
-        .text = "the source gives the training and validation images: --split decides nothing"};
+        .text = "the source gives the training and validation images: --split has no effect"};
     if (work->sink.event && work->plan.is_split_given && has_option)
         work->sink.event(work->sink.self, &note);
 }

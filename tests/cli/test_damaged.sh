@@ -22,9 +22,9 @@ set -- --model lenet5 --epochs 1 --split 0.7,0.3
 expect_exit 0 "$TANDEM" train pictures "$@" -o used --json
 expect_same 0 "$(json_value skipped)" "they are used"
 expect_exit 3 "$TANDEM" train pictures "$@" -o strict --strict
-expect_stderr_matches 'a picture cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
+expect_stderr_matches 'an image cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
 expect_exit 3 "$TANDEM" train pictures "$@" -o part --strict --augment resized-crop
-expect_stderr_matches 'a picture cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
+expect_stderr_matches 'an image cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
 expect_exit 0 "$TANDEM" train sound "$@" -o accepted --strict --json
 expect_exit 0 "$TANDEM" train pictures "$@" -o left --strict --quarantine strict.jsonl --json
 expect_same 0 "$(json_value skipped)" "the list leaves them out"

@@ -126,7 +126,7 @@ expect_exit 0 "$TANDEM" train new/out --model lenet5 --epochs 1 -o run --json
 expect_same 81 "$(json_value train.n)" "the split is kept"
 expect_same 9 "$(json_value val.n)" "the split is kept"
 
-# Where the source gives the parts, one sentence says that --split decides nothing.
+# Where the source gives the parts, one sentence says that --split has no effect.
 said='the source gives the training and validation images: --split has no effect'
 expect_exit 0 "$TANDEM" prepare new/out -o given --size 16 --codec raw --split 0.5,0.5
 expect_stdout_matches '81 train, 9 val'
@@ -145,7 +145,7 @@ for class in $(ls pictures); do
     for picture in "pictures/$class"/*; do head -c 100 "$picture" >"parts/val/$class/$(basename "$picture")"; done
 done
 expect_exit 3 "$TANDEM" train parts --model lenet5 --epochs 1 -o shape
-expect_stderr_matches 'none of the [0-9]+ validation pictures can be read; the first: .*it is truncated'
+expect_stderr_matches 'none of the [0-9]+ validation images can be read; the first: .*it is truncated'
 
 # What cannot be.
 expect_exit 2 "$TANDEM" prepare pictures
@@ -164,12 +164,12 @@ expect_stderr_matches 'is a file'
 expect_exit 2 "$TANDEM" prepare pictures -o other --codec gif
 for codec in png raw keep; do
     expect_exit 2 "$TANDEM" prepare pictures -o other --codec $codec --quality 80
-    expect_stderr_matches "--quality 80 with --codec $codec decides nothing: .*--codec jpeg"
+    expect_stderr_matches "--quality 80 with --codec $codec has no effect: .*--codec jpeg"
 done
 expect_exit 2 "$TANDEM" prepare pictures -o other --quality 0
 expect_stderr_matches '--quality takes an integer from 1 to 100; found .0.'
 expect_exit 2 "$TANDEM" prepare pictures -o other --crop-fraction 0.5
-expect_stderr_matches '--crop-fraction 0\.5 with --fit pad decides nothing: .*--fit crop'
+expect_stderr_matches '--crop-fraction 0\.5 with --fit pad has no effect: .*--fit crop'
 expect_true "nothing is left of what was refused" test ! -e other
 mkdir bad bad/a bad/b && echo x >bad/a/1.jpg && echo y >bad/b/2.jpg
 expect_exit 3 "$TANDEM" prepare bad -o other --codec raw
