@@ -1,6 +1,6 @@
 /*
  * The painter behind the synthetic images: a canvas of three float planes, background, things
- * with an outline and a surface, and what a camera adds. It has no effect; synth/scene.c does.
+ * with an outline and a surface, and what a camera adds. It decides nothing; synth/scene.c does.
  *
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and
  * optimisation level paints the same bits (the build forbids fused multiply-add).
