@@ -49,7 +49,7 @@ carry() { # path: copied when it is there
     for path; do
         [ -e "$path" ] || continue
         mkdir -p "$machine$(dirname "$path")"
-        cp -rL "$path" "$machine$(dirname "$path")/"
+        cp -rL --remove-destination "$path" "$machine$(dirname "$path")/"
     done
 }
 rm -f "$machine/etc/apt/sources.list"
