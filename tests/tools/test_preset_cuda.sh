@@ -22,7 +22,7 @@ if [ -n "$nvcc" ]; then
     expect_true "it is code of the GPUs that docs/design/gpu.md names" \
         grep -q 'arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90' "$rules"
     expect_true "the host's part has the defences that C files have" \
-        grep -q -- '-Xcompiler -fstack-protector-strong.*tail.cu.o' "$rules"
+        grep -q -- '-Xcompiler -fstack-protector-strong.*update.cu.o' "$rules"
     expect_true "a release build" grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$temp/made/CMakeCache.txt"
 else
     expect_exit 1 configure
