@@ -93,7 +93,7 @@ struct tdmi_stream_table {
 struct tdmi_kernel_needs {
     size_t saved_bytes;     /* from forward to backward; 0 when not training */
     size_t workspace_bytes; /* the larger of both directions */
-    size_t packed_bytes;    /* of packed weights; 0: it reads the weights themselves */
+    size_t packed_bytes;    /* size of packed weights; 0: it reads the weights unpacked */
 };
 
 typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -114,7 +114,7 @@ struct tdmi_chain_table;
 /* The algorithm that computes a desc, for reports. */
 struct tdmi_kernel_algorithm {
     char by[56];            /* "cuDNN engine 12"; "": nothing to report, or not computed */
-    size_t workspace_bytes; /* of this algorithm */
+    size_t workspace_bytes; /* workspace of this algorithm */
 };
 struct tdmi_kernel_algorithms {
     struct tdmi_kernel_algorithm forward, of_input, of_weights; /* gradients, in training */
@@ -220,7 +220,7 @@ struct tdmi_mix;
 /* Changes that the op input makes to images as it converts their bytes to numbers: the rest that
  * tdmi_augment_divide leaves, and mixing (image/augment/augment.h). */
 struct tdmi_change_table {
-    size_t bytes; /* of one image's change, as the op input reads it */
+    size_t bytes; /* size of the change of one image, as the op input reads it */
     /* Write one on the host. mix NULL: no mixing; otherwise it names positions in the group, and so
      * does `own`. */
     void (*put)(void *to, const struct tdmi_augment_change *change, const struct tdmi_mix *mix,

@@ -31,7 +31,7 @@ struct tdmi_conv_infer {
     const float *bias, *residual; /* (out), (n, out); NULL: 0; residual may be y */
     enum tdmi_act act;            /* not SIGMOID */
     float *y;
-    const float *next; /* what will be read after this call, prefetched meanwhile; NULL: none */
+    const float *next; /* input of the next call, prefetched meanwhile; NULL: none */
     int64_t next_floats;
     void *workspace;
 };

@@ -87,7 +87,7 @@ struct tdmi_depthwise_room {
     float *of_g, *of_y, *one, *bias;
     const float **rows; /* of the band at hand, slots of them */
     float *ring;        /* (slots + 1, block, columns, lanes) */
-    size_t bytes;       /* of all */
+    size_t bytes;       /* size of the whole workspace */
 };
 struct tdmi_depthwise_room tdmi_depthwise_room_at(const struct tdmi_depthwise *shape,
                                                   const struct tdmi_depthwise_ring *ring,

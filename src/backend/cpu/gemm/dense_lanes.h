@@ -49,7 +49,7 @@ struct tdmi_dense_scratch tdmi_dense_lanes_scratch(const struct tdmi_dense_lanes
                                                    void *workspace);
 
 struct tdmi_dense_lanes_kernels {
-    int lanes; /* of a vector: images that are computed at a time */
+    int lanes; /* images computed at a time, one in each lane of a vector */
     void (*forward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
     void (*backward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
 };

@@ -26,7 +26,7 @@ struct tdmi_combine {
 struct tdmi_combine_gradient {
     bool is_pool;
     int n;          /* 1, or images of a pool */
-    int64_t pixels; /* of each */
+    int64_t pixels; /* pixels of each image */
     int channels;
     const float *dy;
     const float *y; /* NULL where act is NONE */

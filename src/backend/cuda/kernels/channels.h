@@ -32,17 +32,17 @@ int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype type, const
 /* ---- batch norm ------------------------------------------------------------------------------ */
 
 struct tdmi_cuda_norm {
-    enum tdmi_dtype type; /* of x, y, dy, dx, g */
+    enum tdmi_dtype type; /* element type of x, y, dy, dx and g */
     enum tdmi_act act;    /* that followed: NONE, RELU, RELU6 */
     const void *x;        /* (pixels, channels): what is normalised */
     const void *y, *dy;   /* backward: output after act and its gradient; y NULL: nothing was added
                              before act, so its input is computed again as scale · x + shift */
     void *dx;             /* NULL: not computed */
     void *g;              /* NULL, or where dy goes as act lets it through: a residual's gradient */
-    int64_t pixels;       /* of this call */
+    int64_t pixels;       /* pixels in this call */
     int channels;
     struct tdmi_norm norm;
-    double total_pixels; /* of all that share statistics */
+    double total_pixels; /* pixels of all groups that share statistics */
     void *workspace;     /* tdmi_cuda_norm_workspace_bytes */
 };
 size_t tdmi_cuda_norm_workspace_bytes(int64_t pixels, int channels);

@@ -13,7 +13,7 @@
 TDMI_C_BEGIN
 
 struct tdmi_cuda_conv {
-    enum tdmi_dtype type; /* of x, y, dy and dx */
+    enum tdmi_dtype type; /* element type of x, y, dy and dx */
     struct tdmi_shape in, out;
     int n, kernel, stride, dilation, groups, pad_top, pad_left;
 };
@@ -33,7 +33,7 @@ size_t tdmi_cuda_conv_workspace_bytes(const struct tdmi_cuda_conv *it);
 /* ---- dense layers: y = x w + b --------------------------------------------------------------- */
 
 struct tdmi_cuda_dense {
-    enum tdmi_dtype type; /* of x, y, dy and dx */
+    enum tdmi_dtype type; /* element type of x, y, dy and dx */
     int n;
     int64_t in, out;
 };
@@ -51,7 +51,7 @@ int tdmi_cuda_dense_weight_gradient(struct CUstream_st *queue, const struct tdmi
 
 /* A matrix of weights: rows are taps and channels in, columns are channels out. */
 struct tdmi_cuda_weights {
-    enum tdmi_dtype type; /* of the transposed ones */
+    enum tdmi_dtype type; /* element type of the transposed weights */
     int64_t rows;
     int columns;
 };

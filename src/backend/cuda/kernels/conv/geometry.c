@@ -39,7 +39,7 @@ size_t tdmi_cuda_columns_sum_bytes(int64_t pixels, int channels)
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
 enum {
-    fewest_rows = 4,          /* of a part: shorter ones read more rows twice than they gain */
+    fewest_rows = 4, /* rows of a part: shorter parts read more rows twice than they gain */
     enough_threads = 1 << 18, /* two to four times what a large GPU holds */
     sum_threads = 256,
     widest = 32,      /* vectors of a block of sums: more lines share one set of sums */
