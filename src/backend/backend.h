@@ -111,6 +111,13 @@ typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *des
 
 struct tdmi_chain_table;
 
+/* How the threads of a team divide a call among them. */
+enum tdmi_sharing {
+    TDMI_SHARING_NONE,   /* one of them computes it */
+    TDMI_SHARING_IMAGES, /* each computes some of the images, which do not meet in this op */
+    TDMI_SHARING_OWN     /* all run the kernel, which divides its work by call->member */
+};
+
 /* The algorithm that computes a desc, for reports. */
 struct tdmi_kernel_algorithm {
     char by[56];            /* "cuDNN engine 12"; "": nothing to report, or not computed */
@@ -143,6 +150,7 @@ struct tdmi_kernel {
                  const struct tdmi_pack_call *call);
     tdmi_kernel_run *forward;
     tdmi_kernel_run *backward; /* NULL for ops that never see a gradient (input) */
+    enum tdmi_sharing shares_forward, shares_backward;
     /* batch_norm, training: fill call->norm.sums from x, or from x and dy, where no neighbour did.
      */
     tdmi_kernel_run *reduce_forward, *reduce_backward;
@@ -267,6 +275,14 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
 bool tdmi_backend_knows(const char *name);
 /* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);
+/* In a kernel that needs neither workspace nor saved memory: */
+#define TDMI_SHARES_IMAGES \
+    .shares_forward = TDMI_SHARING_IMAGES, .shares_backward = TDMI_SHARING_IMAGES
+
+/* Run one call as a member of its team (call->member), and alone where there is none. Members must
+ * wait for each other before they read its results. */
+void tdmi_kernel_run_shared(tdmi_kernel_run *run, enum tdmi_sharing sharing, tdmi_stream *stream,
+                            const struct tdmi_op_desc *desc, const struct tdmi_op_call *call);
 /* Memory that this kernel needs for a prepared desc; all 0 where it has no needs. */
 struct tdmi_kernel_needs tdmi_kernel_needs_of(const struct tdmi_kernel *kernel,
                                               const struct tdmi_op_desc *desc);

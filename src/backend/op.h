@@ -80,6 +80,7 @@ struct tdmi_op_desc {
     struct tdmi_shape in[TDMI_OP_INPUTS];
     struct tdmi_shape out;
     int max_images;        /* of one call */
+    int team;              /* threads that may compute one call together; 0 counts as 1 */
     bool is_training;      /* batch norm: statistics of the shard, not the running ones */
     bool keeps_statistics; /* batch norm in training: the running ones all the same, which stay */
     bool wants_dx;         /* backward: someone below has parameters */
@@ -146,6 +147,7 @@ struct tdmi_draws {
 };
 
 struct tdmi_loss_scale; /* backend/update.h */
+struct tdmi_member;     /* base/team.h */
 
 /* All pointers refer to device memory, and so do the pointers in pixels. Arrays of n rows have room
  * for max_images; the rows past n are unspecified, and a kernel may read and write them. */
@@ -170,6 +172,8 @@ struct tdmi_op_call {
     struct tdmi_draws draws;              /* dropout in training */
     /* softmax, logistic in training: their gradient is multiplied by its scale; NULL: by 1 */
     const struct tdmi_loss_scale *loss_scale;
+    /* Of the team that computes this call, at most desc->team; NULL: one thread does. */
+    const struct tdmi_member *member;
 
     struct tdmi_norm norm; /* batch_norm in training: its own; else that behind y, if fused */
     /* of fusion: */

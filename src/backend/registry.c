@@ -2,6 +2,7 @@
  * The lists of ops and backends, and how a device name is understood.
  */
 #include "backend/backend.h"
+#include "base/team.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,4 +163,54 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
                         name, name + name_bytes);
     return is_cuda ? find_plugin(name, *index, backend, err)
                    : check_number(name, found, *index, backend, err);
+}
+
+/* ---- teams ---------------------------------------------------------------------------------- */
+
+/* n images from `first` on of a call. */
+static struct tdmi_op_call images_of(const struct tdmi_op_desc *desc,
+                                     const struct tdmi_op_call *call, int64_t first, int64_t n)
+{
+    struct tdmi_op_call part = *call;
+    const int64_t out = first * tdmi_shape_values(tdmi_op_result(desc));
+    part.n = (int)n;
+    part.member = NULL;
+#define MOVE(pointer, by)       \
+    do                          \
+        if (part.pointer)       \
+            part.pointer += by; \
+    while (0)
+    for (int k = 0; k < TDMI_OP_INPUTS; k++) {
+        const int64_t in = first * tdmi_shape_values(desc->in[k]);
+        MOVE(x[k], in);
+        MOVE(dx[k], in);
+        MOVE(dx_add[k], in);
+    }
+    MOVE(y, out);
+    MOVE(dy, out);
+    MOVE(residual, out);
+    MOVE(pixels, first);
+    MOVE(labels, first);
+    MOVE(mixed, first);
+    MOVE(judgements, first);
+    MOVE(draws.samples, first);
+#undef MOVE
+    return part;
+}
+
+void tdmi_kernel_run_shared(tdmi_kernel_run *run, enum tdmi_sharing sharing, tdmi_stream *stream,
+                            const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    if (!call->member || sharing == TDMI_SHARING_OWN) {
+        run(stream, desc, call);
+    } else if (sharing == TDMI_SHARING_IMAGES) {
+        const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
+        const struct tdmi_op_call part = images_of(desc, call, mine.first, mine.end - mine.first);
+        if (part.n > 0)
+            run(stream, desc, &part);
+    } else if (tdmi_member_is_first(call->member)) {
+        struct tdmi_op_call alone = *call;
+        alone.member = NULL;
+        run(stream, desc, &alone);
+    }
 }

@@ -13,6 +13,7 @@
 #include "base/system/cgroup.h"
 #include "base/clock.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -68,7 +69,7 @@ struct waiter {
     int64_t since_ns;
 };
 
-static void pause_briefly(void)
+void tdmi_thread_pause(void)
 {
 #if defined(__SSE2__)
     _mm_pause();
@@ -88,7 +89,7 @@ static bool may_look_on(const struct waiter *waiter)
     if (!waiter->may_look || waiter->was_long)
         return false;
     for (int i = 0; i < pauses_a_look; i++)
-        pause_briefly();
+        tdmi_thread_pause();
     return tdmi_clock_ns() - waiter->since_ns < look_ns;
 }
 
@@ -126,26 +127,37 @@ struct tdmi_pool {
     tdmi_task task;
     void *self;
     int n_tasks;
+    bool is_by_worker; /* task i is worker i's */
     int64_t announced_ns;
     _Atomic int64_t next; /* 64 bits: every worker claims one past the end */
     atomic_bool has_failed;
 };
 
+static void run_task(struct worker *worker, int index)
+{
+    tdmi_pool *pool = worker->pool;
+    tdm_error_clear(&worker->error);
+    worker->status = pool->task(pool->self, index, worker->number, &worker->error);
+    if (worker->status == TDM_OK)
+        return;
+    worker->failed_index = index;
+    atomic_store_explicit(&pool->has_failed, true, memory_order_relaxed);
+}
+
 static void work(struct worker *worker)
 {
     tdmi_pool *pool = worker->pool;
     worker->status = TDM_OK;
+    if (pool->is_by_worker) {
+        if (worker->number < pool->n_tasks)
+            run_task(worker, worker->number);
+        return;
+    }
     while (!atomic_load_explicit(&pool->has_failed, memory_order_relaxed)) {
         int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
         if (index >= pool->n_tasks)
             return;
-        tdm_error_clear(&worker->error);
-        worker->status = pool->task(pool->self, (int)index, worker->number, &worker->error);
-        if (worker->status != TDM_OK) {
-            worker->failed_index = (int)index;
-            atomic_store_explicit(&pool->has_failed, true, memory_order_relaxed);
-            return;
-        }
+        run_task(worker, (int)index);
     }
 }
 
@@ -342,10 +354,12 @@ static void wait_for_others(tdmi_pool *pool)
     end_waiting(waiter, last_ns);
 }
 
-tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self, tdm_error *err)
+static tdm_status run(tdmi_pool *pool, int n_tasks, bool is_by_worker, tdmi_task task, void *self,
+                      tdm_error *err)
 {
     if (n_tasks <= 0)
         return TDM_OK;
+    pool->is_by_worker = is_by_worker;
     pool->task = task;
     pool->self = self;
     pool->n_tasks = n_tasks;
@@ -371,6 +385,22 @@ tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *sel
         err->code = first->status;
     }
     return first->status;
+}
+
+tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self, tdm_error *err)
+{
+    return run(pool, n_tasks, false, task, self, err);
+}
+
+tdm_status tdmi_pool_run_all(tdmi_pool *pool, int n, tdmi_task task, void *self, tdm_error *err)
+{
+    assert(n <= pool->n_workers);
+    return run(pool, n, true, task, self, err);
+}
+
+bool tdmi_pool_may_spin(const tdmi_pool *pool)
+{
+    return pool->workers[0].waiter.may_look;
 }
 
 /* ---- how many CPUs ------------------------------------------------------------------------ */

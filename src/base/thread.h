@@ -28,9 +28,20 @@ typedef tdm_status (*tdmi_task)(void *self, int index, int worker, tdm_error *er
 tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self,
                          tdm_error *err) TDM_MUST_USE;
 
+/* Run task(self, i, i, err) on worker i for every i in [0, n), at the same time, so that they may
+ * wait for each other (base/team.h); n is at most the number of threads. A task that fails must not
+ * keep others waiting. */
+tdm_status tdmi_pool_run_all(tdmi_pool *pool, int n, tdmi_task task, void *self,
+                             tdm_error *err) TDM_MUST_USE;
+/* Has every worker a CPU of its own, so that those that wait may spin? */
+bool tdmi_pool_may_spin(const tdmi_pool *pool);
+
 /* CPUs this process may use: the affinity mask, cut by the cgroup quota (rounded up); at least 1.
  */
 int tdmi_cpus_usable(void);
+
+/* One turn of a loop that waits for a value to change. */
+void tdmi_thread_pause(void);
 
 /* Denormals to zero for the calling thread (x86 and arm64; nothing elsewhere). */
 void tdmi_thread_flush_denormals(void);

@@ -206,66 +206,98 @@ static bool is_trained_norm(const tdmi_plan *plan, int node)
            plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
 }
 
-static void run_kernel(const tdmi_executor *executor, struct tdmi_values values, int index,
-                       float *sums, tdmi_kernel_run *run, struct tdmi_buffer workspace)
+/* What the functions below need to run nodes. */
+struct run {
+    const tdmi_executor *executor;
+    struct tdmi_values values;
+    float *sums;
+    const struct tdmi_member *member;
+};
+
+static void run_kernel(const struct run *run, int index, tdmi_kernel_run *kernel,
+                       enum tdmi_sharing sharing, struct tdmi_buffer workspace)
 {
-    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    const tdmi_executor *executor = run->executor;
+    struct tdmi_op_call call = call_of(executor, run->values, index, run->sums);
     call.workspace = at(executor, workspace);
-    run(executor->stream, &executor->plan->nodes[index].desc, &call);
+    call.member = run->member;
+    tdmi_kernel_run_shared(kernel, sharing, executor->stream, &executor->plan->nodes[index].desc,
+                           &call);
+    tdmi_member_wait(run->member);
 }
 
 /* Compute the sums of a batch norm, unless it is virtual and the conv before it has taken them. */
-static void reduce_forward(const tdmi_executor *executor, struct tdmi_values values, int index,
-                           float *sums)
+static void reduce_forward(const struct run *run, int index)
 {
-    const struct tdmi_node_plan *nodes = executor->plan->nodes, *it = &nodes[index];
+    const struct tdmi_node_plan *nodes = run->executor->plan->nodes, *it = &nodes[index];
     if (!it->desc.keeps_statistics &&
         !(it->is_virtual && nodes[it->in[0].node].desc.fusion.gives_sums))
-        run_kernel(executor, values, index, sums, it->kernel->reduce_forward,
+        run_kernel(run, index, it->kernel->reduce_forward, it->kernel->shares_forward,
                    it->forward_workspace);
 }
 
 /* All links of the chain that ends here. */
-static void run_chain(const tdmi_executor *executor, struct tdmi_values values, int last)
+static void run_chain(const struct run *run, int last)
 {
+    const tdmi_executor *executor = run->executor;
     const struct tdmi_node_plan *nodes = executor->plan->nodes;
     const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
     struct tdmi_op_call calls[TDMI_CHAIN_LINKS];
     int links[TDMI_CHAIN_LINKS], n = tdmi_chain_links(executor->plan, last, links);
     for (int i = 0; i < n; i++) {
         descs[i] = &nodes[links[i]].desc;
-        calls[i] = call_of(executor, values, links[i], NULL);
+        calls[i] = call_of(executor, run->values, links[i], NULL);
     }
     calls[n - 1].workspace = at(executor, nodes[last].forward_workspace);
+    calls[n - 1].member = run->member;
     nodes[last].kernel->chain->forward(executor->stream, descs, calls, n);
+    tdmi_member_wait(run->member);
 }
 
 /* The last writer of a virtual norm's gradient has taken its sums too. */
-static void reduce_backward(const tdmi_executor *executor, struct tdmi_values values, int index,
-                            float *sums)
+static void reduce_backward(const struct run *run, int index)
 {
-    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
+    const struct tdmi_node_plan *it = &run->executor->plan->nodes[index];
     if (!it->is_virtual)
-        run_kernel(executor, values, index, sums, it->kernel->reduce_backward,
+        run_kernel(run, index, it->kernel->reduce_backward, it->kernel->shares_backward,
                    it->backward_workspace);
 }
 
-static void run_backward(const tdmi_executor *executor, struct tdmi_values values, int index,
-                         float *sums)
+/* Add a gradient that was written to the side. */
+static void add_spill(const struct run *run, int index, int k, const float *spill)
 {
+    const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
-    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    const int64_t values =
+        executor->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k));
+    const size_t bytes = tdmi_dtype_bytes(it->desc.storage);
+    enum { unit = 1024 };
+    const struct tdmi_share units = tdmi_member_share(run->member, (values + unit - 1) / unit);
+    const int64_t first = units.first * unit;
+    const int64_t end = units.end * unit < values ? units.end * unit : values;
+    if (first < end)
+        plan->backend->update->accumulate(executor->stream, it->desc.storage,
+                                          (char *)dy_at(executor, tdmi_gradient_of(it->in[k])) +
+                                              (size_t)first * bytes,
+                                          (const char *)spill + (size_t)first * bytes, end - first);
+    tdmi_member_wait(run->member);
+}
+
+static void run_backward(const struct run *run, int index)
+{
+    const tdmi_executor *executor = run->executor;
+    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
+    struct tdmi_op_call call = call_of(executor, run->values, index, run->sums);
     call.workspace = at(executor, it->backward_workspace);
+    call.member = run->member;
     give_gradients(executor, index, &call);
-    it->kernel->backward(executor->stream, &it->desc, &call);
-    for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
+    tdmi_kernel_run_shared(it->kernel->backward, it->kernel->shares_backward, executor->stream,
+                           &it->desc, &call);
+    tdmi_member_wait(run->member);
+    for (int k = 0; k < tdmi_plan_reads(executor->plan, index); k++)
         if (call.dx[k] && call.dx[k] == at(executor, it->spill[k]))
-            plan->backend->update->accumulate(
-                executor->stream, it->desc.storage, dy_at(executor, tdmi_gradient_of(it->in[k])),
-                call.dx[k],
-                executor->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k)));
-    }
+            add_spill(run, index, k, call.dx[k]);
 }
 
 /* Add loss and counts to the sums that are reduced; in inference the caller downloads them. */
@@ -311,40 +343,42 @@ static void stop_clock(const tdmi_executor *executor, double *seconds, int node,
 }
 
 /* One node, and the sums of the batch norm that comes next: after `index` in forward. */
-static void step_forward(tdmi_executor *executor, struct tdmi_values values, int index, float *sums)
+static void step_forward(const struct run *run, int index)
 {
+    const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
     const bool is_silent = tdmi_plan_is_silent(plan, index) || it->chained_by >= 0;
     int64_t begin = start_clock(executor);
     for (int i = 0; i < in_a_row(executor); i++)
         if (it->n_links > 1)
-            run_chain(executor, values, index);
+            run_chain(run, index);
         else if (!is_silent)
-            run_kernel(executor, values, index, sums, it->kernel->forward, it->forward_workspace);
+            run_kernel(run, index, it->kernel->forward, it->kernel->shares_forward,
+                       it->forward_workspace);
     stop_clock(executor, executor->profile.forward_s, index, begin);
     if (index + 1 >= plan->graph->n_nodes || !is_trained_norm(plan, index + 1))
         return;
     begin = start_clock(executor);
     for (int i = 0; i < in_a_row(executor); i++)
-        reduce_forward(executor, values, index + 1, sums);
+        reduce_forward(run, index + 1);
     stop_clock(executor, executor->profile.forward_s, index + 1, begin);
 }
 
-static void step_backward(tdmi_executor *executor, struct tdmi_values values, int index,
-                          float *sums)
+static void step_backward(const struct run *run, int index)
 {
+    const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
     int64_t begin = start_clock(executor);
     for (int i = 0; i < in_a_row(executor); i++)
         if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
-            run_backward(executor, values, index, sums);
+            run_backward(run, index);
     stop_clock(executor, executor->profile.backward_s, index, begin);
     if (index == 0 || !is_trained_norm(plan, index - 1) || !plan->nodes[index - 1].has_backward)
         return;
     begin = start_clock(executor);
     for (int i = 0; i < in_a_row(executor); i++)
-        reduce_backward(executor, values, index - 1, sums);
+        reduce_backward(run, index - 1);
     stop_clock(executor, executor->profile.backward_s, index - 1, begin);
 }
 
@@ -375,57 +409,65 @@ int tdmi_executor_backward_end(const tdmi_plan *plan, int node, int lowest)
 /* Put the cached features in the place of the missing nodes' output. On a device they are there
  * already, or are gathered from its feature table: the first work of a group that may be recorded,
  * because its three addresses never change. */
-static void take_rows(const tdmi_executor *executor)
+static void take_rows(const struct run *run)
 {
+    const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
     const size_t bytes = tdmi_plan_sample_bytes(plan);
     char *y = at(executor, plan->nodes[plan->first_node - 1].y);
     if (executor->shard.rows)
         tdmi_feature_table_gather(executor->kept, executor->stream, executor->shard.rows,
                                   executor->shard.n, y);
-    for (int i = 0; !executor->staging && i < executor->shard.n;
-         i++) /* a failure shows at the next wait */
+    if (executor->staging)
+        return;
+    const struct tdmi_share mine = tdmi_member_share(run->member, executor->shard.n);
+    for (int64_t i = mine.first; i < mine.end; i++) /* a failure shows at the next wait */
         (void)plan->backend->memory.upload(executor->stream, y + (size_t)i * bytes,
                                            executor->given.pixels[i], bytes, NULL);
+    tdmi_member_wait(run->member);
 }
 
 void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values values, int first,
-                                int last, float *sums)
+                                int last, float *sums, const struct tdmi_member *member)
 {
     const tdmi_plan *plan = executor->plan;
+    const struct run run = {executor, values, sums, member};
     if (first == 0 && plan->first_node > 0)
-        take_rows(executor);
+        take_rows(&run);
     for (int i = first; i <= last; i++)
-        step_forward(executor, values, i, sums);
-    if (last + 1 == plan->graph->n_nodes)
+        step_forward(&run, i);
+    if (last + 1 == plan->graph->n_nodes && tdmi_member_is_first(member))
         end_forward(executor, sums);
 }
 
 void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
-                                 int last, float *sums)
+                                 int last, float *sums, const struct tdmi_member *member)
 {
+    const struct run run = {executor, values, sums, member};
     for (int i = first; i >= last; i--)
-        step_backward(executor, values, i, sums);
+        step_backward(&run, i);
 }
 
 void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, float *sums)
 {
     tdmi_executor_begin(executor, shard, 0);
-    tdmi_executor_forward_part(executor, values, 0, executor->plan->graph->n_nodes - 1, sums);
+    tdmi_executor_forward_part(executor, values, 0, executor->plan->graph->n_nodes - 1, sums, NULL);
 }
 
 void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
-                            float *sums)
+                            float *sums, const struct tdmi_member *member)
 {
     const struct tdmi_segment *range = &executor->plan->segments[segment];
-    tdmi_executor_backward_part(executor, values, range->first_node, range->last_node, sums);
+    tdmi_executor_backward_part(executor, values, range->first_node, range->last_node, sums,
+                                member);
 }
 
 void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, int first, double *sums)
 {
     const tdmi_graph *graph = executor->plan->graph;
+    const struct run run = {executor, values, NULL, NULL};
     tdmi_executor_begin(executor, shard, 0);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tdmi_node_plan *it = &executor->plan->nodes[i];
@@ -435,7 +477,7 @@ void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
             it->kernel->reduce_forward(executor->stream, &it->desc, &call);
             sums += 2 * (int64_t)graph->nodes[i].out.c;
         }
-        step_forward(executor, values, i, NULL);
+        step_forward(&run, i);
     }
 }
 

@@ -1,10 +1,11 @@
 /*
- * An executor: one plan bound to memory, the workspace of one thread, running one group of images
- * at a time. Executors share the parameters, which they only read, and each writes its own sums, so
- * groups run side by side, one a thread.
+ * An executor: one plan bound to memory, running one group of images at a time, by one thread or by
+ * a team (base/team.h), whose members then all call forward_part and backward_part. Executors share
+ * the parameters, which they only read, and each writes its own sums, so groups run side by side.
  */
 #pragma once
 
+#include "base/team.h"
 #include "graph/feature_table.h"
 #include "graph/plan.h"
 
@@ -75,9 +76,10 @@ void tdmi_executor_keep(tdmi_executor *executor, const tdmi_feature_table *kept)
  * upload shows at the stream's next wait. */
 void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, float *sums);
-/* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
+/* Backward of one segment, in the order 0, 1, …, after forward of the same shard. member NULL: one
+ * thread; it has waited for the others when it returns. */
 void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
-                            float *sums);
+                            float *sums, const struct tdmi_member *member);
 
 /* Forward without training of an unfused plan (is_apart), which also adds to sums the statistics of
  * the input x of every batch norm from node `first` on: Σ(x - running mean) and its square, 2 ·
@@ -93,16 +95,17 @@ void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
  *     begin, then  forward_part(0, a - 1)  exchange at norm a  forward_part(a, b - 1)  …
  */
 
-/* Start a batch of total_images over all executors; its arrays must stay until backward has run. */
+/* Start a batch of total_images over all executors (0: the group has statistics of its own); its
+ * arrays must stay until backward has run. One thread calls it; a team waits for it. */
 void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images);
 /* The last node of the part that begins at `node`. Forward parts end before a batch norm or at the
  * last node; backward ones, going down to `lowest`, after which one is next, or there. */
 int tdmi_executor_forward_end(const tdmi_plan *plan, int node);
 int tdmi_executor_backward_end(const tdmi_plan *plan, int node, int lowest);
 void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values values, int first,
-                                int last, float *sums);
+                                int last, float *sums, const struct tdmi_member *member);
 void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
-                                 int last, float *sums);
+                                 int last, float *sums, const struct tdmi_member *member);
 /* Sums of the batch norm at node, 2 · channels values to be added over executors, and the array
  * that the totals are written to. */
 const double *tdmi_executor_norm_sums(const tdmi_executor *executor, int node);

@@ -34,6 +34,7 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         .attrs = node->attrs,
         .out = node->out,
         .max_images = plan->max_images,
+        .team = plan->team,
         .is_training = is_training,
         .storage = plan->storage,
         .allows_tf32 = plan->allows_tf32,
@@ -340,6 +341,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->graph = graph;
     made->backend = backend;
     made->max_images = request->max_images;
+    made->team = request->team > 0 ? request->team : 1;
     made->is_training = request->is_training;
     made->storage = request->storage;
     made->allows_tf32 = request->allows_tf32;

@@ -74,6 +74,7 @@ typedef struct tdmi_plan {
     const tdmi_graph *graph; /* lent */
     const struct tdmi_backend *backend;
     int max_images;
+    int team; /* threads that may run one group together, 1 or more */
     bool is_training;
     enum tdmi_dtype storage;      /* of activations */
     bool allows_tf32;             /* those that are f32 */
@@ -95,6 +96,7 @@ typedef struct tdmi_plan {
 
 struct tdmi_plan_options {
     int max_images;
+    int team; /* most threads that run one group together (base/team.h); 0: 1 */
     bool is_training;
     enum tdmi_dtype storage; /* of activations; 0: f32. Others as the backend's storages say */
     bool allows_tf32;        /* of f32: products may round what they multiply */

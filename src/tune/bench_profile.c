@@ -53,7 +53,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
         tdmi_executor_forward(executor, it->values, &shard, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
-            tdmi_executor_backward(executor, it->values, s, profiler->sums[index]);
+            tdmi_executor_backward(executor, it->values, s, profiler->sums[index], NULL);
         keep_best(best, seconds, 2 * n_nodes, r <= 0);
     }
     return it->plan->backend->stream.wait(tdmi_executor_stream(executor), err);

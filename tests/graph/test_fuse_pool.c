@@ -153,7 +153,7 @@ static float *run(const tdmi_plan *plan, struct tdmi_values values, const struct
             .n = n, .pixels = pictures->at, .labels = pictures->labels, .judgements = judgements};
         tdmi_executor_forward(lane, values, &shard, sums);
         for (int s = 0; s < plan->n_segments; s++)
-            tdmi_executor_backward(lane, values, s, sums);
+            tdmi_executor_backward(lane, values, s, sums, NULL);
     }
     tdmi_executor_close(lane);
     tdmi_packed_close(packed);

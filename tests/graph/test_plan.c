@@ -88,7 +88,7 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
         tdmi_executor_forward(lane, values, &shard, plan->is_training ? outcome->sums : NULL);
         memcpy(outcome->logits, tdmi_executor_logits(lane), sizeof(float) * (size_t)n * 5);
         for (int s = 0; s < plan->n_segments; s++)
-            tdmi_executor_backward(lane, values, s, outcome->sums);
+            tdmi_executor_backward(lane, values, s, outcome->sums, NULL);
     }
     tdmi_executor_close(lane);
     tdmi_free(pixels);

@@ -72,7 +72,7 @@ static void run(struct network_run *it, const char *network, int size)
     memcpy(it->logits, tdmi_executor_logits(it->lane), /* before backward takes their place */
            sizeof(float) * (size_t)(it->images * it->classes));
     for (int s = 0; s < it->plan->n_segments; s++)
-        tdmi_executor_backward(it->lane, values, s, it->sums);
+        tdmi_executor_backward(it->lane, values, s, it->sums, NULL);
 }
 
 static void release(struct network_run *it)

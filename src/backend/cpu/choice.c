@@ -6,6 +6,7 @@
  */
 #include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/cpu.h"
+#include "base/team.h"
 #include "base/scope.h"
 
 #include <stdio.h>
@@ -128,22 +129,33 @@ TDMI_KERNEL_PACK(pack)
 TDMI_KERNEL_RUN(forward)
 {
     const struct chosen *chosen = desc->prepared;
-    chosen->kernel->forward(stream, &chosen->desc, call);
+    tdmi_kernel_run_shared(chosen->kernel->forward, chosen->kernel->shares_forward, stream,
+                           &chosen->desc, call);
+}
+
+static void run_backward(const struct chosen *chosen, tdmi_stream *stream,
+                         const struct tdmi_op_call *call)
+{
+    tdmi_kernel_run_shared(chosen->kernel->backward, chosen->kernel->shares_backward, stream,
+                           &chosen->desc, call);
 }
 
 TDMI_KERNEL_RUN(backward)
 {
     const struct chosen *chosen = desc->prepared;
     if (!call->dx_add[0] || !has_spill(chosen)) {
-        chosen->kernel->backward(stream, &chosen->desc, call);
+        run_backward(chosen, stream, call);
         return;
     }
     const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(chosen->kernel, &chosen->desc);
+    const int64_t image = tdmi_shape_values(desc->in[0]);
     struct tdmi_op_call spilled = *call;
     float *spill = (float *)((char *)call->workspace + tdmi_cpu_lines(needs.workspace_bytes));
     spilled.dx[0] = spill;
-    chosen->kernel->backward(stream, &chosen->desc, &spilled);
-    for (int64_t i = 0; i < call->n * tdmi_shape_values(desc->in[0]); i++)
+    run_backward(chosen, stream, &spilled);
+    tdmi_member_wait(call->member);
+    const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
+    for (int64_t i = mine.first * image; i < mine.end * image; i++)
         call->dx[0][i] = call->dx_add[0][i] + spill[i];
 }
 
@@ -168,7 +180,8 @@ static void forward_chain(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_op_
     const struct tdmi_op_desc *prepared[TDMI_CHAIN_LINKS];
     for (int i = 0; i < n; i++)
         prepared[i] = &((const struct chosen *)links[i]->prepared)->desc;
-    tdmi_conv_chain_forward(prepared, calls, n);
+    if (tdmi_member_is_first(calls[n - 1].member))
+        tdmi_conv_chain_forward(prepared, calls, n);
 }
 
 static const struct tdmi_chain_table chains = {can_chain, tdmi_conv_chain_workspace_bytes,
@@ -178,6 +191,8 @@ const struct tdmi_kernel tdmi_cpu_conv = {
     .can_run = can,
     .can_fuse = can,
     .adds_dx = true,
+    .shares_forward = TDMI_SHARING_OWN,
+    .shares_backward = TDMI_SHARING_OWN,
     .prepare = prepare,
     .release = release,
     .needs = needs,
@@ -188,7 +203,9 @@ const struct tdmi_kernel tdmi_cpu_conv = {
     .chain = &chains,
 };
 
-const struct tdmi_kernel tdmi_cpu_dense = {.prepare = prepare,
+const struct tdmi_kernel tdmi_cpu_dense = {.shares_forward = TDMI_SHARING_OWN,
+                                           .shares_backward = TDMI_SHARING_OWN,
+                                           .prepare = prepare,
                                            .release = release,
                                            .needs = needs,
                                            .forward = forward,

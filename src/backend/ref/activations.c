@@ -69,8 +69,8 @@ static float hswish_gradient(float dy, float x)
         for (int64_t i = 0; i < n; i++)                                          \
             call->dx[0][i] = name##_gradient(call->dy[i], (reads)[i]);           \
     }                                                                            \
-    const struct tdmi_kernel tdmi_ref_##name = {.forward = name##_forward,       \
-                                                .backward = name##_backward}
+    const struct tdmi_kernel tdmi_ref_##name = {                                 \
+        .forward = name##_forward, .backward = name##_backward, TDMI_SHARES_IMAGES}
 
 ACTIVATION(relu, call->y);
 ACTIVATION(relu6, call->y);

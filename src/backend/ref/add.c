@@ -18,4 +18,5 @@ TDMI_KERNEL_RUN(backward)
             memcpy(call->dx[k], call->dy, bytes);
 }
 
-const struct tdmi_kernel tdmi_ref_add = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_add = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

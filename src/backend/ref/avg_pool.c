@@ -84,4 +84,5 @@ TDMI_KERNEL_RUN(backward)
                              call->dx[0] + i * tdmi_shape_values(in));
 }
 
-const struct tdmi_kernel tdmi_ref_avg_pool = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_avg_pool = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

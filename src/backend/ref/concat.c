@@ -20,4 +20,5 @@ TDMI_KERNEL_RUN(backward)
                 memcpy(call->dx[k] + p * desc->in[k].c, dy, sizeof(float) * (size_t)desc->in[k].c);
 }
 
-const struct tdmi_kernel tdmi_ref_concat = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_concat = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

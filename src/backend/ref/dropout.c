@@ -46,4 +46,5 @@ TDMI_KERNEL_RUN(backward)
         apply(desc, call, call->dy, call->dx[0]);
 }
 
-const struct tdmi_kernel tdmi_ref_dropout = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_dropout = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

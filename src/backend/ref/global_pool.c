@@ -32,4 +32,5 @@ TDMI_KERNEL_RUN(backward)
                     call->dy[(int64_t)i * channels + c] / (float)n_pixels;
 }
 
-const struct tdmi_kernel tdmi_ref_global_pool = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_global_pool = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

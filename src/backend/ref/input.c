@@ -9,4 +9,5 @@ TDMI_KERNEL_RUN(forward)
                                   call->y + i * tdmi_shape_values(desc->out));
 }
 
-const struct tdmi_kernel tdmi_ref_input = {.forward = forward};
+const struct tdmi_kernel tdmi_ref_input = {.forward = forward,
+                                           .shares_forward = TDMI_SHARING_IMAGES};

@@ -94,8 +94,8 @@ TDMI_KERNEL_RUN(softmax_backward)
     }
 }
 
-const struct tdmi_kernel tdmi_ref_softmax = {.forward = softmax_forward,
-                                             .backward = softmax_backward};
+const struct tdmi_kernel tdmi_ref_softmax = {
+    .forward = softmax_forward, .backward = softmax_backward, TDMI_SHARES_IMAGES};
 
 /* ---- logistic ---- */
 
@@ -179,5 +179,5 @@ TDMI_KERNEL_RUN(logistic_backward)
     }
 }
 
-const struct tdmi_kernel tdmi_ref_logistic = {.forward = logistic_forward,
-                                              .backward = logistic_backward};
+const struct tdmi_kernel tdmi_ref_logistic = {
+    .forward = logistic_forward, .backward = logistic_backward, TDMI_SHARES_IMAGES};

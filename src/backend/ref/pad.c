@@ -34,4 +34,5 @@ TDMI_KERNEL_RUN(backward)
                 memcpy(dx, call->dy + place_of(desc, i, row, column), sizeof(float) * (size_t)in.c);
 }
 
-const struct tdmi_kernel tdmi_ref_pad = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_pad = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};

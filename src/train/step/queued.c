@@ -29,10 +29,11 @@ static void queue_part(void *self)
         tdmi_packed_queue(step->packed, tdmi_executor_stream(executor), step->values,
                           step->has_packed ? plan->first_trained : 0);
     if (part->n > 0)
-        tdmi_executor_forward_part(executor, step->values, 0, plan->graph->n_nodes - 1, part->sums);
+        tdmi_executor_forward_part(executor, step->values, 0, plan->graph->n_nodes - 1, part->sums,
+                                   NULL);
     for (int s = 0; s < plan->n_segments; s++) {
         if (part->n > 0)
-            tdmi_executor_backward(executor, step->values, s, part->sums);
+            tdmi_executor_backward(executor, step->values, s, part->sums, NULL);
         if (part->is_last)
             tdmi_sums_add(step->sums, plan->segments[s].first_value, plan->segments[s].n_values);
     }

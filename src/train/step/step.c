@@ -4,6 +4,7 @@
 #include "dist/tree.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- reserving ----------------------------------------------------------------------------- */
@@ -91,6 +92,10 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     struct tdmi_sums_options sums = sums_of(plan, options, step->n_executors);
     TDMI_TRY(TDMI_NEW(step->executors, step->n_executors, err));
     TDMI_TRY(TDMI_NEW(step->wave, step->n_executors, err));
+    if (plan->backend->device.is_host)
+        TDMI_TRY(TDMI_NEW(step->teams, step->n_executors, err));
+    for (int i = 0; step->teams && i < step->n_executors; i++)
+        TDMI_TRY(tdmi_team_new(&step->teams[i], err));
     TDMI_TRY(reserve_samples(step, options->max_batch, err));
     TDMI_TRY(tdmi_packed_open(plan, step->device, &step->packed, err));
     for (int i = 0; i < step->n_executors; i++) {
@@ -148,6 +153,9 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step->items);
     tdmi_free(step->keys);
     tdmi_free(step->judgements);
+    for (int i = 0; step->teams && i < step->n_executors; i++)
+        tdmi_team_free(step->teams[i]);
+    tdmi_free(step->teams);
     tdmi_free(step->executors);
     tdmi_free(step->wave);
     tdmi_free(step);
@@ -224,6 +232,20 @@ static void gather(tdmi_step *step, const struct tdmi_batch *batch)
     }
 }
 
+static void schedule(tdmi_step *step)
+{
+    /* With one segment no gradients are final early, so no wave needs to run by segments. Groups
+     * that share statistics go from one batch norm to the next together. */
+    const bool has_wave = step->plan->n_segments > 1 && !step->exchange;
+    step->schedule =
+        tdmi_schedule_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
+    const struct tdmi_schedule *of = &step->schedule;
+    for (int i = 0; i < of->n_teams; i++)
+        tdmi_team_form(step->teams[i], tdmi_schedule_first(of, i + 1) - tdmi_schedule_first(of, i),
+                       tdmi_pool_may_spin(step->pool), NULL);
+    atomic_store(&step->n_begun, 0);
+}
+
 void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
                      const struct tdmi_mixing *mixing)
 {
@@ -243,11 +265,8 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->batch = batch->pixels;
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
-    step->n_early = step->n_shards > step->n_executors ? step->n_shards - step->n_executors : 0;
-    /* With one segment no gradients are final early, so no wave needs to run by segments. */
-    if (step->plan->n_segments == 1 && step->n_executors == tdmi_pool_threads(step->pool) &&
-        !step->exchange)
-        step->n_early = step->n_shards;
+    if (step->teams)
+        schedule(step);
     tdmi_sums_begin(step->sums, step->n_shards);
     gather(step, batch);
 }
@@ -283,18 +302,24 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     return n;
 }
 
-static void forward(tdmi_step *step, int executor, int s)
+/* Forward and backward of the parts below by a member of a team; NULL: by one thread. */
+static void forward(tdmi_step *step, int executor, int s, const struct tdmi_member *member)
 {
-    if (tdmi_step_give(step, executor, s) > 0)
+    if (tdmi_member_is_first(member))
+        tdmi_step_give(step, executor, s);
+    tdmi_member_wait(member);
+    if (step->shard_images[s] > 0)
         tdmi_executor_forward_part(step->executors[executor], step->values, 0,
-                                   step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s));
+                                   step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s),
+                                   member);
 }
 
-static void backward(tdmi_step *step, int executor, int s, int segment)
+static void backward(tdmi_step *step, int executor, int s, int segment,
+                     const struct tdmi_member *member)
 {
     if (step->shard_images[s] > 0)
         tdmi_executor_backward(step->executors[executor], step->values, segment,
-                               tdmi_sums_of(step->sums, s));
+                               tdmi_sums_of(step->sums, s), member);
 }
 
 static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
@@ -302,36 +327,100 @@ static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
     return step->plan->backend->stream.wait(tdmi_executor_stream(step->executors[executor]), err);
 }
 
-static tdm_status run_whole(void *self, int index, int worker, tdm_error *err)
+static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
     const int s = tdmi_sums_take(step->sums, index);
-    forward(step, worker, s);
+    forward(step, worker, s, NULL);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, worker, s, segment);
+        backward(step, worker, s, segment, NULL);
     tdmi_sums_give(step->sums, s);
     return wait_for(step, worker, err);
 }
 
-/* On a device: with the only executor. */
-static tdm_status early_shards(tdmi_step *step, tdm_error *err)
+/* A thread as a member of its team; alone: there is no other. */
+struct seat {
+    int team;
+    struct tdmi_member member;
+    const struct tdmi_member *or_alone; /* the member, or NULL */
+};
+
+static void take_seat(const tdmi_step *step, int thread, struct seat *seat)
 {
-    for (int i = 0; i < step->n_early; i++)
-        TDM_TRY(run_whole(step, i, 0, err), err, "shard %d of %d", i + 1, step->n_shards);
-    return TDM_OK;
+    seat->team = tdmi_schedule_team_of(&step->schedule, thread);
+    seat->member = tdmi_team_join(step->teams[seat->team],
+                                  thread - tdmi_schedule_first(&step->schedule, seat->team));
+    seat->or_alone = seat->member.size > 1 ? &seat->member : NULL;
 }
 
-/* In the last wave a shard keeps its executor from segment to segment, whichever thread runs it. */
-static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *err)
+/* Each team computes the next group until none is left. Only the first member fails, at the end. */
+static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
-    (void)worker;
-    if (step->segment == 0) {
-        step->wave[index] = tdmi_sums_take(step->sums, step->n_early + index);
-        forward(step, index, step->wave[index]);
+    struct seat seat;
+    take_seat(step, thread, &seat);
+    const struct tdmi_member *member = seat.or_alone;
+    const int team = seat.team;
+    for (;;) {
+        if (tdmi_member_is_first(member)) {
+            const int index = atomic_fetch_add(&step->n_begun, 1);
+            step->wave[team] = index < step->schedule.n_together
+                                   ? tdmi_sums_take(step->sums, step->schedule.n_alone + index)
+                                   : -1;
+        }
+        tdmi_member_wait(member);
+        const int s = step->wave[team];
+        if (s < 0)
+            return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+        forward(step, team, s, member);
+        for (int segment = 0; segment < step->plan->n_segments; segment++)
+            backward(step, team, s, segment, member);
+        if (tdmi_member_is_first(member))
+            tdmi_sums_give(step->sums, s);
     }
-    backward(step, index, step->wave[index], step->segment);
-    return wait_for(step, index, err);
+}
+
+/* In the last wave a group keeps its team and its executor from segment to segment. */
+static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
+{
+    tdmi_step *step = self;
+    const struct tdmi_schedule *of = &step->schedule;
+    struct seat seat;
+    take_seat(step, thread, &seat);
+    const struct tdmi_member *member = seat.or_alone;
+    const int team = seat.team;
+    if (team >= of->n_last)
+        return TDM_OK;
+    if (step->segment == 0) {
+        if (tdmi_member_is_first(member))
+            step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_together + team);
+        tdmi_member_wait(member);
+        forward(step, team, step->wave[team], member);
+    }
+    backward(step, team, step->wave[team], step->segment, member);
+    return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+}
+
+static int threads_of_teams(const tdmi_step *step)
+{
+    return step->schedule.n_teams > 0 ? step->schedule.n_threads : 0;
+}
+
+/* All groups but those of the last wave. */
+static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
+{
+    TDMI_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, run_alone, step, err));
+    if (step->schedule.n_together == 0)
+        return TDM_OK;
+    return tdmi_pool_run_all(step->pool, threads_of_teams(step), run_together, step, err);
+}
+
+/* On a device: with the only executor. */
+static tdm_status run_on_device(tdmi_step *step, tdm_error *err)
+{
+    for (int i = 0; i < step->n_shards; i++)
+        TDM_TRY(run_alone(step, i, 0, err), err, "shard %d of %d", i + 1, step->n_shards);
+    return TDM_OK;
 }
 
 enum { slice_values = 16 * 1024 };
@@ -361,25 +450,63 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
 
 /* ---- statistics shared over the batch: executor s runs shard s ----------------------------- */
 
-static tdm_status forward_part_task(void *self, int s, int worker, tdm_error *err)
+static void forward_part(tdmi_step *step, int s, const struct tdmi_member *member)
 {
-    tdmi_step *step = self;
-    (void)worker;
-    const int n = step->first_node == 0 ? tdmi_step_give(step, s, s) : step->shard_images[s];
-    if (n > 0)
+    if (step->first_node == 0) {
+        if (tdmi_member_is_first(member))
+            tdmi_step_give(step, s, s);
+        tdmi_member_wait(member);
+    }
+    if (step->shard_images[s] > 0)
         tdmi_executor_forward_part(step->executors[s], step->values, step->first_node,
-                                   step->last_node, tdmi_sums_of(step->sums, s));
-    return wait_for(step, s, err);
+                                   step->last_node, tdmi_sums_of(step->sums, s), member);
 }
 
-static tdm_status backward_part_task(void *self, int s, int worker, tdm_error *err)
+static void backward_part(tdmi_step *step, int s, const struct tdmi_member *member)
 {
-    tdmi_step *step = self;
-    (void)worker;
     if (step->shard_images[s] > 0)
         tdmi_executor_backward_part(step->executors[s], step->values, step->first_node,
-                                    step->last_node, tdmi_sums_of(step->sums, s));
-    return wait_for(step, s, err);
+                                    step->last_node, tdmi_sums_of(step->sums, s), member);
+}
+
+static void run_part(tdmi_step *step, int s, const struct tdmi_member *member)
+{
+    if (step->is_backward)
+        backward_part(step, s, member);
+    else
+        forward_part(step, s, member);
+}
+
+static tdm_status part_alone(void *self, int s, int worker TDMI_UNUSED, tdm_error *err)
+{
+    run_part(self, s, NULL);
+    return wait_for(self, s, err);
+}
+
+static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
+{
+    tdmi_step *step = self;
+    struct seat seat;
+    take_seat(step, thread, &seat);
+    const struct tdmi_member *member = seat.or_alone;
+    const int team = seat.team;
+    tdm_status status = TDM_OK;
+    for (int s = step->schedule.n_alone + team; s < step->n_shards; s += step->schedule.n_teams) {
+        run_part(step, s, member);
+        if (tdmi_member_is_first(member) && status == TDM_OK)
+            status = wait_for(step, s, err);
+    }
+    return status;
+}
+
+static tdm_status run_parts(tdmi_step *step, bool is_backward, tdm_error *err)
+{
+    step->is_backward = is_backward;
+    TDM_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, part_alone, step, err), err,
+            "running shards together");
+    return TDM_WRAP(err,
+                    tdmi_pool_run_all(step->pool, threads_of_teams(step), part_together, step, err),
+                    "running shards together");
 }
 
 /* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
@@ -406,8 +533,7 @@ static tdm_status forward_together(tdmi_step *step, tdm_error *err)
         if (step->first_node > 0)
             exchange(step, step->first_node);
         step->last_node = tdmi_executor_forward_end(step->plan, step->first_node);
-        TDM_TRY(tdmi_pool_run(step->pool, step->n_shards, forward_part_task, step, err), err,
-                "running shards together");
+        TDMI_TRY(run_parts(step, false, err));
     }
     return TDM_OK;
 }
@@ -422,8 +548,7 @@ static tdm_status backward_together(tdmi_step *step, const struct tdmi_segment *
             exchange(step, step->first_node);
         step->last_node =
             tdmi_executor_backward_end(step->plan, step->first_node, range->last_node);
-        TDM_TRY(tdmi_pool_run(step->pool, step->n_shards, backward_part_task, step, err), err,
-                "running shards together");
+        TDMI_TRY(run_parts(step, true, err));
     }
     return TDM_OK;
 }
@@ -431,7 +556,9 @@ static tdm_status backward_together(tdmi_step *step, const struct tdmi_segment *
 static tdm_status run_shards(tdmi_step *step, tdm_error *err)
 {
     if (!step->exchange)
-        return tdmi_pool_run(step->pool, step->n_shards - step->n_early, last_wave_task, step, err);
+        return step->schedule.n_last == 0
+                   ? TDM_OK
+                   : tdmi_pool_run_all(step->pool, threads_of_teams(step), run_last, step, err);
     if (step->segment == 0)
         TDM_TRY(forward_together(step, err), err, "forward");
     return backward_together(step, &step->plan->segments[step->segment], err);
@@ -444,10 +571,9 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
                                  step->has_packed ? step->plan->first_trained : 0, step->pool, err),
                 err, "beginning a step");
         step->has_packed = true;
-        TDM_TRY(step->plan->backend->device.is_host
-                    ? tdmi_pool_run(step->pool, step->n_early, run_whole, step, err)
-                    : early_shards(step, err),
-                err, "running shards");
+        if (!step->exchange)
+            TDM_TRY(step->teams ? run_whole_groups(step, err) : run_on_device(step, err), err,
+                    "running shards");
     }
     for (step->segment = first; step->segment <= last; step->segment++) {
         TDM_TRY(run_shards(step, err), err, "running the last shards");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/packed.h"
+#include "train/step/schedule.h"
 #include "train/step/recorder.h"
 #include "train/step/step.h"
 #include "train/step/sums.h"
@@ -13,7 +14,8 @@ struct tdmi_step {
     int max_shards, n_executors;
     tdmi_executor **executors;
     tdmi_sums *sums;
-    int *wave; /* shards of the last wave, by executor */
+    tdmi_team **teams; /* one for each executor; NULL where one thread queues */
+    int *wave;         /* the shard that a team computes, -1: none is left; by executor */
     tdmi_packed *packed;
     bool has_packed;         /* the weights of frozen nodes, which do not change */
     tdmi_recorder *recorder; /* NULL where memory is the host's */
@@ -42,9 +44,12 @@ struct tdmi_step {
     const uint8_t *batch; /* its images, side by side */
     int n;
     struct tdmi_draw_key draws;
-    int n_shards, n_early;     /* shards that run before the last wave */
+    int n_shards;
+    struct tdmi_schedule schedule;
+    _Atomic int n_begun;       /* of schedule.n_together */
     int segment;               /* that tasks run now */
     int first_node, last_node; /* … and the part of it, where statistics are shared */
+    bool is_backward;          /* that part */
     int n_images;              /* that are not left out */
 };
 

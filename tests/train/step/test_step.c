@@ -5,6 +5,7 @@
 #include "dist/tree.h"
 #include "models/known_network.h"
 #include "train/evaluate/evaluator.h"
+#include "train/step/schedule.h"
 #include "train/step/step.h"
 #include "train/step/steps.h"
 #include "train/step/sums.h"
@@ -50,15 +51,24 @@ static int tear_down(void **state)
 
 enum statistics { of_shards, of_batch };
 
+/* A plan whose groups teams may compute. */
+static tdmi_plan *plan_for_teams(const struct bench *it, int shard)
+{
+    tdmi_plan *plan = NULL;
+    const struct tdmi_plan_options request = {
+        .max_images = shard, .is_training = true, .team = TDMI_TEAM_MOST};
+    assert_int_equal(tdmi_plan_make(it->graph, &tdmi_backend_ref, &request, &plan, NULL), TDM_OK);
+    return plan;
+}
+
 /* The sums of one batch; by_segment runs them one by one; mixing may be NULL. */
 static float *mixed_sums_of(const struct bench *it, int shard, int threads,
                             const struct tdmi_batch *batch, bool by_segment,
                             const struct tdmi_mixing *mixing, enum statistics statistics)
 {
-    tdmi_plan *plan;
+    tdmi_plan *plan = plan_for_teams(it, shard);
     tdmi_pool *pool;
     tdmi_step *step;
-    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
     assert_int_equal(
         tdmi_step_open(plan, NULL, pool,
@@ -116,7 +126,7 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
             continue;
         tdmi_executor_forward(lane, values, &taken, arrays[s]);
         for (int g = 0; g < plan->n_segments; g++)
-            tdmi_executor_backward(lane, values, g, arrays[s]);
+            tdmi_executor_backward(lane, values, g, arrays[s], NULL);
     }
     tdmi_executor_close(lane);
     tdmi_plan_free(plan);
@@ -145,10 +155,9 @@ static void same_sums(const struct bench *it, const float *a, const float *b)
 
 static void check_threads(const struct bench *it, int shard, int threads, float *const *wanted)
 {
-    tdmi_plan *plan;
+    tdmi_plan *plan = plan_for_teams(it, shard);
     tdmi_pool *pool;
     tdmi_step *step;
-    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(plan, NULL, pool,
                                     &(struct tdmi_step_options){.max_batch = most_batch}, &step,
@@ -209,7 +218,7 @@ TEST(every_number_of_threads_gives_the_bits_of_one)
             struct tdmi_batch batch = first_of(it, n);
             wanted[n] = plain_sums(it, shard, &batch);
         }
-        for (int threads = 1; threads <= 4; threads++)
+        for (int threads = 1; threads <= 9; threads++)
             check_threads(it, shard, threads, wanted);
         for (int n = 1; n <= most_batch; n++)
             free(wanted[n]);
@@ -254,7 +263,7 @@ TEST(arrays_that_are_used_again_change_no_bit)
             labels[i] = tdmi_rng_below(&rng, 5) ? large.labels[i] : -1;
         batch.labels = labels;
         float *wanted = plain_sums(&large, 1, &batch);
-        for (int threads = 1; threads <= 4; threads++) {
+        for (int threads = 1; threads <= 9; threads++) {
             float *sums = sums_of(&large, 1, threads, &batch, threads % 2 == 0);
             same_sums(&large, sums, wanted);
             free(sums);

@@ -1,0 +1,62 @@
+/*
+ * A team: a few threads that compute one thing together. All members run the same code on the same
+ * arguments, and each does its own share of every loop:
+ *
+ *     const struct tdmi_share mine = tdmi_member_share(member, n);
+ *     for (int64_t i = mine.first; i < mine.end; i++)
+ *         …
+ *     tdmi_member_wait(member);      now every member sees what all have written
+ *
+ * The stretch from one wait to the next is a region. A member NULL is a thread alone: it has all of
+ * every loop and waits for nobody, so code for teams is code for one thread too. Shares depend on n
+ * and the number of members only.
+ */
+#pragma once
+
+#include "base/scope.h"
+#include "tandem/error.h"
+#include <stdint.h>
+
+typedef struct tdmi_team tdmi_team;
+
+struct tdmi_member {
+    tdmi_team *team;
+    int index, size;
+};
+
+struct tdmi_share {
+    int64_t first, end;
+};
+
+/* Time of regions, added up. The members of a measured team run one after the other, each alone on
+ * the machine, so that a large team can be measured on few CPUs. */
+struct tdmi_team_log {
+    int64_t n_regions;
+    double seconds;   /* of all members together */
+    double predicted; /* Σ over regions: seconds of all members, times the largest share */
+    double longest;   /* Σ over regions: seconds of the slowest member */
+};
+
+tdm_status tdmi_team_new(tdmi_team **team, tdm_error *err) TDM_MUST_USE;
+void tdmi_team_free(tdmi_team *team);
+TDMI_POINTER_RELEASE(tdmi_team, tdmi_team_free)
+/* Set the number of members, while none is at work. may_spin: every member has a CPU of its own.
+ * log NULL: the usual, all run at once. */
+void tdmi_team_form(tdmi_team *team, int size, bool may_spin, struct tdmi_team_log *log);
+/* A member begins. Every member must begin, and then wait equally often. */
+struct tdmi_member tdmi_team_join(tdmi_team *team, int index);
+
+/* The part of 0 to n - 1 that is the member's: equal parts in the order of the members, but for
+ * one. */
+struct tdmi_share tdmi_member_share(const struct tdmi_member *member, int64_t n);
+/* Is it the one that does what cannot be shared? A region without shares counts as serial. */
+static inline bool tdmi_member_is_first(const struct tdmi_member *member)
+{
+    return !member || member->index == 0;
+}
+static inline int tdmi_member_size(const struct tdmi_member *member)
+{
+    return member ? member->size : 1;
+}
+/* Until all members have come here. */
+void tdmi_member_wait(const struct tdmi_member *member);

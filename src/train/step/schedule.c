@@ -1,0 +1,78 @@
+/* The number of teams is the one that ends first by a simple estimate. */
+#include "train/step/schedule.h"
+
+/* Each member more costs a team this part of its speed: waiting, and shares that are not equal. */
+static const double loss_per_member = 0.02;
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+int tdmi_schedule_first(const struct tdmi_schedule *schedule, int team)
+{
+    return schedule->n_threads * team / schedule->n_teams;
+}
+
+int tdmi_schedule_team_of(const struct tdmi_schedule *schedule, int thread)
+{
+    int team = 0;
+    while (team + 1 < schedule->n_teams && tdmi_schedule_first(schedule, team + 1) <= thread)
+        team++;
+    return team;
+}
+
+/* Time until the last of n_groups has been computed, if one thread takes 1 for a group. Teams take
+ * the next group when they are free; sizes differ by one at most. */
+static double time_of(int n_groups, int n_threads, int n_teams)
+{
+    const int smallest = n_threads / n_teams;
+    const int rounds = (n_groups + n_teams - 1) / n_teams;
+    return rounds * (1.0 / smallest) * (1.0 + loss_per_member * (smallest - 1));
+}
+
+static int teams_for(int n_groups, int n_threads, int largest)
+{
+    int best = 1;
+    for (int n = 1; n <= least(n_groups, n_threads); n++) {
+        const bool fits = (n_threads + n - 1) / n <= largest;
+        const bool best_fits = (n_threads + best - 1) / best <= largest;
+        if (!best_fits ||
+            (fits && time_of(n_groups, n_threads, n) <= time_of(n_groups, n_threads, best)))
+            best = n;
+    }
+    return best;
+}
+
+struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, bool has_wave)
+{
+    const int rest = n_groups % n_threads;
+    const int whole = n_groups - rest;
+    struct tdmi_schedule schedule = {.n_threads = n_threads};
+    if (rest > 0) {
+        schedule.n_teams = teams_for(rest, n_threads, largest);
+        schedule.n_alone = whole;
+        schedule.n_last = has_wave ? least(schedule.n_teams, rest) : 0;
+        schedule.n_together = rest - schedule.n_last;
+    } else if (has_wave && n_groups > 0) {
+        schedule.n_teams = schedule.n_last = n_threads;
+        schedule.n_alone = whole - n_threads;
+    } else {
+        schedule.n_alone = whole;
+    }
+    /* Threads beyond the largest teams have nothing to do. */
+    if (schedule.n_teams > 0)
+        schedule.n_threads = least(n_threads, schedule.n_teams * largest);
+    return schedule;
+}
+
+int tdmi_schedule_largest_team(int max_groups, int n_threads)
+{
+    int largest = 1;
+    for (int n = 1; n <= max_groups; n++) {
+        const struct tdmi_schedule schedule = tdmi_schedule_of(n, n_threads, TDMI_TEAM_MOST, true);
+        const int size = (schedule.n_threads + schedule.n_teams - 1) / schedule.n_teams;
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}

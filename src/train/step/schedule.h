@@ -1,0 +1,35 @@
+/*
+ * How the groups of a batch are divided among threads. As many groups as fill all threads are each
+ * computed by one thread alone. What is left is computed by teams of neighbouring threads
+ * (base/team.h), so that no thread is idle:
+ *
+ *     groups 6, threads 4      thread 0   [0][4.....]
+ *                              thread 1   [1][4.....]      4 alone, then 2 teams of 2
+ *                              thread 2   [2][5.....]
+ *                              thread 3   [3][5.....]
+ *
+ * A pure function. It decides nothing about results.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* More members than this gain too little: the smallest layers have too few rows. */
+enum { TDMI_TEAM_MOST = 16 };
+
+struct tdmi_schedule {
+    int n_threads;  /* at work */
+    int n_alone;    /* groups that one thread computes, and that end before teams begin */
+    int n_together; /* groups that teams compute, in any order */
+    int n_last;     /* groups of the last wave, one for each of the first teams */
+    int n_teams;    /* 0: all groups are computed alone */
+};
+
+/* largest: members of a team at most. has_wave: the last groups run segment by segment, side by
+ * side. */
+struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, bool has_wave);
+/* Threads [first, end) are those of a team. */
+int tdmi_schedule_first(const struct tdmi_schedule *schedule, int team);
+int tdmi_schedule_team_of(const struct tdmi_schedule *schedule, int thread);
+/* Members of the largest team that batches of up to so many groups lead to. */
+int tdmi_schedule_largest_team(int max_groups, int n_threads);
