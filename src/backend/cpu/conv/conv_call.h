@@ -2,11 +2,13 @@
  * One call of a convolution of backend cpu on the images of a shard, for training (forms.h) and for
  * inference. Everything is f32, pictures are (n, h, w, c), outputs lie at multiples of 64 bytes if
  * they are to be streamed past the caches. Nothing is accumulated: outputs are written. Packed
- * weights are made once for all threads; workspace belongs to the call.
+ * weights are made once for all threads; workspace belongs to the call, whose team is at most as
+ * large as the desc's.
  */
 #pragma once
 
 #include "backend/cpu/forms.h"
+#include "base/team.h"
 
 /* The direction that weights are packed for. */
 enum tdmi_conv_direction { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
@@ -14,6 +16,7 @@ enum tdmi_conv_direction { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
 /* y = conv(act(scale · x + shift)) + bias */
 struct tdmi_conv_forward {
     int n;
+    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
     const float *x;
     struct tdmi_read_form read;
     const float *packed; /* TDMI_CONV_FORWARD */
@@ -26,6 +29,7 @@ struct tdmi_conv_forward {
 /* y = act(conv(x) + bias + residual), with a frozen batch norm in weights and bias */
 struct tdmi_conv_infer {
     int n;
+    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
     const float *x;
     const float *packed;          /* TDMI_CONV_FORWARD */
     const float *bias, *residual; /* (out), (n, out); NULL: 0; residual may be y */
@@ -43,6 +47,7 @@ struct tdmi_conv_infer {
  */
 struct tdmi_conv_backward {
     int n;
+    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
     const float *x;
     struct tdmi_read_form read;
     const float *g, *y; /* y: NULL where the gradient form has no of_y */

@@ -65,6 +65,7 @@ struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
         .dilation = a->dilation,
         .pad_top = a->pad_top,
         .pad_left = a->pad_left,
+        .team = desc->team,
         .isa = isa,
         .is_split =
             !desc->is_training && a->kernel == 1 && a->stride == 1 &&
@@ -163,6 +164,7 @@ struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
     const struct conv_gemm_state *state = desc->prepared;
     return (struct tdmi_conv_infer){
         .n = call->n,
+        .member = call->member,
         .x = call->x[0],
         .packed = part_of(call->packed, state->forward_at),
         .bias = state->has_bias ? part_of(call->packed, state->bias_at) : NULL,
@@ -176,6 +178,8 @@ struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
 TDMI_KERNEL_RUN(forward)
 {
     const struct conv_gemm_state *state = desc->prepared;
+    if (!state->algorithm->is_shared && !tdmi_member_is_first(call->member))
+        return;
     const struct tdmi_conv_infer own = tdmi_conv_gemm_call_of(desc, call);
     if (!desc->is_training) {
         state->algorithm->infer(&state->conv, &own);
@@ -183,6 +187,7 @@ TDMI_KERNEL_RUN(forward)
     }
     state->algorithm->forward(&state->conv, &(struct tdmi_conv_forward){
                                                 .n = call->n,
+                                                .member = call->member,
                                                 .x = call->x[0],
                                                 .read = tdmi_cpu_form_of(desc, call, 0),
                                                 .packed = own.packed,
@@ -196,8 +201,11 @@ TDMI_KERNEL_RUN(forward)
 TDMI_KERNEL_RUN(backward)
 {
     const struct conv_gemm_state *state = desc->prepared;
+    if (!state->algorithm->is_shared && !tdmi_member_is_first(call->member))
+        return;
     struct tdmi_conv_backward training = {
         .n = call->n,
+        .member = call->member,
         .x = call->x[0],
         .read = tdmi_cpu_form_of(desc, call, 0),
         .g = call->dy,
@@ -219,6 +227,7 @@ TDMI_KERNEL_RUN(backward)
 #define GEMM_KERNEL(runs)                                                                       \
     {                                                                                           \
         .can_run = runs, .can_fuse = can_fuse, .adds_dx = true, .prepare = prepare,             \
+        .shares_forward = TDMI_SHARING_OWN, .shares_backward = TDMI_SHARING_OWN,                \
         .release = tdmi_free, .needs = needs, .algorithm = "products of its own", .pack = pack, \
         .forward = forward, .backward = backward                                                \
     }

@@ -1,5 +1,5 @@
 /*
- * Convolutions of one group, f32, on one thread. One of three algorithms runs a shape: pointwise
+ * Convolutions of one group, f32. One of three algorithms runs a shape: pointwise
  * (1 × 1 of stride 1: pointwise.c), Winograd (3 × 3 of stride 1:
  * winograd.c) or the window (any window, stride, dilation and padding: conv_window.c). The input is
  * read through its form, and padding is zero after the form.
@@ -19,6 +19,7 @@ struct tdmi_conv_gemm {
     int kernel_h, kernel_w;
     int stride, dilation;
     int pad_top, pad_left; /* what is needed below and to the right follows from out */
+    int team;              /* members of the largest team of a call; 0 counts as 1 */
     enum tdmi_isa isa;
     bool is_split; /* inference by strassen.h, which must be for these channels */
 };
@@ -40,6 +41,7 @@ struct tdmi_conv_algorithm {
     void (*forward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call);
     void (*infer)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
     void (*backward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call);
+    bool is_shared;
 };
 
 /* pointwise: 1 × 1 of stride 1 without padding, one product of whole tensors. */

@@ -2,6 +2,8 @@
 #include "backend/cpu/conv/conv_plan.h"
 #include "backend/cpu/conv/conv_sums.h"
 
+#include "base/system/multiversion.h"
+
 #include <string.h>
 
 enum {
@@ -141,4 +143,22 @@ int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc)
     int64_t frames = dy_floats(desc) + frames_floats(&input);
     int64_t sums = 3 * tdmi_conv_sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
     return sums + segments_floats(desc) + (weights > frames ? weights : frames);
+}
+
+TDMI_MULTIVERSION
+void tdmi_conv_bias_add(const float *dy, int64_t dy_row, int64_t n, struct tdmi_share columns,
+                        double *sums)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const float *a = dy + i * dy_row, *b = a + dy_row, *c = b + dy_row, *d = c + dy_row;
+        for (int64_t k = columns.first; k < columns.end; k++)
+            sums[k] += (double)(0.0f + a[k] + b[k] + c[k] + d[k]);
+    }
+    for (int64_t k = columns.first; i < n && k < columns.end; k++) {
+        float sum = 0.0f;
+        for (int64_t pixel = i; pixel < n; pixel++)
+            sum += dy[pixel * dy_row + k];
+        sums[k] += (double)sum;
+    }
 }

@@ -23,16 +23,37 @@ static inline bool tdmi_conv_is_streamed(const struct tdmi_conv_gemm *desc, int6
            desc->max_images * values * (int64_t)sizeof(float) >= STREAM_BYTES;
 }
 
-/* to NULL: nothing is copied. */
-static inline void tdmi_conv_sums_deliver(double *to, const double *sums, int channels)
+/* The member's part of the columns of sums, which it alone adds up and copies: whole lines of the
+ * cache. */
+static inline struct tdmi_share tdmi_conv_sums_share(const struct tdmi_member *member, int channels)
 {
-    for (int c = 0; to && c < channels; c++)
+    const struct tdmi_share lines =
+        tdmi_member_share(member, tdmi_gemm_round(channels) / TDMI_GEMM_ROUND);
+    return (struct tdmi_share){lines.first * TDMI_GEMM_ROUND, lines.end * TDMI_GEMM_ROUND};
+}
+
+static inline void tdmi_conv_sums_clear(double *sums, struct tdmi_share columns)
+{
+    for (int64_t c = columns.first; c < columns.end; c++)
+        sums[c] = 0.0;
+}
+
+/* Copy these columns, as far as there are so many channels; to NULL: nothing is copied. */
+static inline void tdmi_conv_sums_deliver(double *to, const double *sums, struct tdmi_share columns,
+                                          int channels)
+{
+    for (int64_t c = columns.first; to && c < columns.end && c < channels; c++)
         to[c] = sums[c];
 }
 
 /* The same for the gradient of a bias, which is f32. */
-static inline void tdmi_conv_bias_deliver(float *to, const double *sums, int channels)
+static inline void tdmi_conv_bias_deliver(float *to, const double *sums, struct tdmi_share columns,
+                                          int channels)
 {
-    for (int c = 0; to && c < channels; c++)
+    for (int64_t c = columns.first; to && c < columns.end && c < channels; c++)
         to[c] = (float)sums[c];
 }
+
+/* Add n pixels of dy to the sums of these columns: f32 over four pixels, double beyond. */
+void tdmi_conv_bias_add(const float *dy, int64_t dy_row, int64_t n, struct tdmi_share columns,
+                        double *sums);

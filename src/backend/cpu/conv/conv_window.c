@@ -99,7 +99,7 @@ static void fill_row(const struct source *source, const struct picture *picture,
                                   picture->c,        to + begin * frame->pixel,
                                   frame->pixel};
     if (source->gradient)
-        source->kernels->gradient(&copy, source->gradient, NULL);
+        source->kernels->gradient(&copy, source->gradient);
     else if (is_dense(&copy) && tdmi_read_form_is_plain(source->read))
         memcpy(copy.to, copy.from, sizeof(float) * (size_t)(copy.n * copy.channels));
     else
@@ -227,8 +227,10 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
                                            .centre = call->sums.centre,
                                            .sum = scratch.sum,
                                            .square = scratch.square});
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
-    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, tdmi_conv_sums_share(NULL, desc->out_c),
+                           desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square,
+                           tdmi_conv_sums_share(NULL, desc->out_c), desc->out_c);
 }
 
 static void infer_range(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call,
@@ -271,10 +273,13 @@ static void gradient_rows(const struct tdmi_conv_gemm *desc,
     const int64_t at =
         piece->image * output_values(desc) + (int64_t)piece->row * desc->out_w * desc->out_c;
     /* Several images are whole, and so follow each other. */
-    kernels->gradient(&(struct tdmi_gemm_copy){call->g + at, call->y ? call->y + at : NULL,
-                                               (int64_t)piece->images * piece->rows * desc->out_w,
+    const int64_t n = (int64_t)piece->images * piece->rows * desc->out_w;
+    kernels->gradient(&(struct tdmi_gemm_copy){call->g + at, call->y ? call->y + at : NULL, n,
                                                desc->out_c, desc->out_c, scratch->dy, row},
-                      &call->gradient, call->dbias ? scratch->dbias : NULL);
+                      &call->gradient);
+    if (call->dbias)
+        tdmi_conv_bias_add(scratch->dy, row, n, tdmi_conv_sums_share(NULL, desc->out_c),
+                           scratch->dbias);
 }
 
 static void backward_weights(const struct tdmi_conv_gemm *desc,
@@ -414,8 +419,10 @@ static void backward_input(const struct tdmi_conv_gemm *desc,
                 backward_phase(desc, kernels, call, &piece, row, column, &job);
             }
     }
-    tdmi_conv_sums_deliver(call->sums.sum, scratch->sum, desc->in_c);
-    tdmi_conv_sums_deliver(call->sums.product, scratch->square, desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch->sum, tdmi_conv_sums_share(NULL, desc->in_c),
+                           desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.product, scratch->square,
+                           tdmi_conv_sums_share(NULL, desc->in_c), desc->in_c);
 }
 
 static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)
@@ -424,7 +431,8 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     if (call->dweights || call->dbias)
         backward_weights(desc, kernels, call, &scratch);
-    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, desc->out_c);
+    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, tdmi_conv_sums_share(NULL, desc->out_c),
+                           desc->out_c);
     if (call->dx)
         backward_input(desc, kernels, call, &scratch);
 }

@@ -205,8 +205,10 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
     struct tdmi_gemm_rows end = {
         .c = call->y, .end = TDMI_GEMM_RAW, .bias = call->bias, .centre = call->sums.centre};
     run_forward(desc, call->n, call->x, &call->read, call->packed, &scratch, &end);
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
-    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, tdmi_conv_sums_share(NULL, desc->out_c),
+                           desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square,
+                           tdmi_conv_sums_share(NULL, desc->out_c), desc->out_c);
 }
 
 static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
@@ -276,7 +278,8 @@ static void backward_weights(const struct tdmi_conv_gemm *desc,
                                                       &call->read, NULL, scratch.in});
         multiply_weights(desc, &scratch, tiles.n, tiles.first > 0);
     }
-    tdmi_conv_bias_deliver(call->dbias, scratch.sum, desc->out_c);
+    tdmi_conv_bias_deliver(call->dbias, scratch.sum, tdmi_conv_sums_share(NULL, desc->out_c),
+                           desc->out_c);
     if (call->dweights)
         kernels->gather(scratch.positions, desc->in_c, desc->out_c, call->dweights);
 }
@@ -310,8 +313,10 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
         kernels->finish(
             &(struct tdmi_winograd_write){tiles, scratch.in, desc->in_h, desc->in_w, &end});
     }
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->in_c);
-    tdmi_conv_sums_deliver(call->sums.product, scratch.square, desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, tdmi_conv_sums_share(NULL, desc->in_c),
+                           desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.product, scratch.square,
+                           tdmi_conv_sums_share(NULL, desc->in_c), desc->in_c);
 }
 
 static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)

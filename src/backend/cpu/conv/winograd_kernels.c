@@ -155,9 +155,10 @@ LANES_INLINE void narrow(lanes *a, lanes *b, lanes *c, const lanes *d)
 }
 
 /* n_rows, n_columns: of the tile that are in the result */
-LANES_INLINE void write_tile(const struct tdmi_winograd_write *job, const int end,
-                             const float *from, int64_t at, const int n_rows, const int n_columns)
+LANES_INLINE void write_tile(const struct tdmi_winograd_write *job, const int end, int64_t tile,
+                             int64_t at, const int n_rows, const int n_columns)
 {
+    const float *from = job->from.at + tile * job->from.tile_step;
     const int64_t channels = job->end->columns;
     for (int c = 0; c < channels; c += LANES) {
         struct column column = column_at(job->end, end, c);
@@ -173,7 +174,7 @@ LANES_INLINE void write_tile(const struct tdmi_winograd_write *job, const int en
                 finish(job->end, end, &column, at + ((int64_t)i * job->w + j) * channels + c,
                        m[i][j]);
         }
-        add_sums(job->end, end, &column, c);
+        add_sums(job->end, end, &column, c, tile);
     }
 }
 
@@ -181,14 +182,13 @@ LANES_INLINE void write_tiles(const struct tdmi_winograd_write *job, const int e
 {
     for (int64_t i = 0; i < job->tiles.n; i++) {
         const struct place place = place_of(&job->tiles, i);
-        const float *from = job->from.at + i * job->from.tile_step;
         int64_t at =
             ((place.image * job->h + place.row) * job->w + place.column) * job->end->columns;
         int n_rows = job->h - place.row, n_columns = job->w - place.column;
         if (n_rows >= 2 && n_columns >= 2)
-            write_tile(job, end, from, at, 2, 2);
+            write_tile(job, end, i, at, 2, 2);
         else
-            write_tile(job, end, from, at, n_rows < 2 ? 1 : 2, n_columns < 2 ? 1 : 2);
+            write_tile(job, end, i, at, n_rows < 2 ? 1 : 2, n_columns < 2 ? 1 : 2);
     }
 }
 

@@ -12,7 +12,9 @@
  *
  * Every value of C is one chain of additions, in the order of the segments and inside a segment of
  * the depth, whatever block it falls into. The sums of the columns are f32 in a block and double
- * across blocks, so one call must cut its rows at the same places always.
+ * across blocks, in the order of the blocks, so one call must cut its rows at the same places
+ * always. Where several threads compute the blocks of a job, each keeps the sums of its blocks as
+ * pieces, and these are added up in the same order when all are there.
  */
 #pragma once
 
@@ -61,8 +63,13 @@ struct tdmi_gemm_rows {
     int64_t c_image, c_line, c_row;
     bool is_streamed; /* past the caches; columns, c and its distances are multiples of a line */
     enum tdmi_gemm_end end;
-    const float *centre;          /* (columns), or NULL: 0 */
-    double *sum, *square;         /* (columns rounded up), added to; never NULL with RAW */
+    const float *centre;  /* (columns), or NULL: 0 */
+    double *sum, *square; /* (columns rounded up), added to; never NULL with RAW */
+    /* Only blocks that begin in [from, to), rows counted over lines and images; to 0: all. */
+    int64_t from, to;
+    /* Not NULL: the sums of block i are stored in row i of (blocks, 2, columns rounded up) and
+     * added to sum and square later (tdmi_gemm_add_pieces). */
+    float *pieces;
     const float *bias, *residual; /* NULL: 0 */
     const float *add, *x;         /* NULL: 0; no mask and no sums */
     struct tdmi_read_form read;   /* of x; act alone for ACTIVATED */
@@ -126,14 +133,14 @@ struct tdmi_gemm_copy {
 };
 
 struct tdmi_gemm_kernels {
-    int lanes; /* floats of a vector */
+    int lanes;    /* floats of a vector */
+    int talls[5]; /* rows of a block, by its vectors */
     void (*rows)(const struct tdmi_gemm_rows *job);
     void (*outer)(const struct tdmi_gemm_outer *job);
     /* to = act(scale · from + shift); NONE, RELU, RELU6 */
     void (*read)(const struct tdmi_gemm_copy *job, const struct tdmi_read_form *form);
-    /* to = of_g · from + of_y · y + one; sums (channels rounded up), or NULL, are added to */
-    void (*gradient)(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form,
-                     double *sums);
+    /* to = of_g · from + of_y · y + one */
+    void (*gradient)(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form);
     /* NULL: this set has none */
     void (*split)(const struct tdmi_gemm_split *job);
     void (*split_sums)(const struct tdmi_gemm_split_sums *job);
@@ -142,6 +149,20 @@ struct tdmi_gemm_kernels {
 extern const struct tdmi_gemm_kernels tdmi_gemm_scalar, tdmi_gemm_avx2, tdmi_gemm_avx512;
 
 const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of(enum tdmi_isa isa);
+
+struct tdmi_member;
+
+/* Add the pieces of all blocks of the job, in their order, to its sums of columns first to end - 1,
+ * multiples of TDMI_GEMM_ROUND. */
+void tdmi_gemm_add_pieces(const struct tdmi_gemm_kernels *kernels, const struct tdmi_gemm_rows *job,
+                          int64_t first, int64_t end);
+/* The same of n pieces, each with sums of all columns. */
+void tdmi_gemm_add_all_pieces(const struct tdmi_gemm_rows *job, int64_t n, int64_t first,
+                              int64_t end);
+
+/* The member's part of an outer product: blocks of C, each of which one thread computes whole. */
+void tdmi_gemm_outer_shared(const struct tdmi_gemm_kernels *kernels,
+                            const struct tdmi_gemm_outer *job, const struct tdmi_member *member);
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
@@ -165,6 +186,15 @@ static inline int tdmi_gemm_panel(int left, int wide)
 static inline int64_t tdmi_gemm_round(int64_t floats)
 {
     return (floats + TDMI_GEMM_ROUND - 1) / TDMI_GEMM_ROUND * TDMI_GEMM_ROUND;
+}
+
+enum { TDMI_GEMM_LEAST_TALL = 2 }; /* rows of a block at least, in any instruction set */
+
+/* Floats of the pieces of a job of so many lines of n_rows rows. */
+static inline int64_t tdmi_gemm_pieces_floats(int64_t n_lines, int64_t n_rows, int64_t columns)
+{
+    const int64_t blocks = (n_rows + TDMI_GEMM_LEAST_TALL - 1) / TDMI_GEMM_LEAST_TALL;
+    return n_lines * blocks * 2 * tdmi_gemm_round(columns);
 }
 
 /* Distance of rows in scratch memory: a whole number of lines, and none that makes the rows of a

@@ -160,11 +160,18 @@ LANES_INLINE void finish(const struct tdmi_gemm_rows *job, const int end, struct
         store_part(job->c + at, value, column->part);
 }
 
+/* piece: number of the block, whose sums these are */
 LANES_INLINE void add_sums(const struct tdmi_gemm_rows *job, const int end,
-                           const struct column *column, int64_t at)
+                           const struct column *column, int64_t at, int64_t piece)
 {
     if (end == TDMI_GEMM_ACTIVATED || (end == TDMI_GEMM_GRADIENT && !job->x))
         return;
+    if (job->pieces) {
+        const int64_t columns = tdmi_gemm_round(job->columns);
+        lanes_store(job->pieces + 2 * piece * columns + at, column->sum);
+        lanes_store(job->pieces + (2 * piece + 1) * columns + at, column->square);
+        return;
+    }
     lanes_add_to_doubles(job->sum + at, column->sum);
     lanes_add_to_doubles(job->square + at, column->square);
 }

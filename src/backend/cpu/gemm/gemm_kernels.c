@@ -163,14 +163,14 @@ LANES_INLINE void multiply_lines(const struct tdmi_gemm_outer *job, struct ahead
 
 /* Finish a tile in memory with any end: for rare cases and low blocks. */
 static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int64_t c, int first,
-                        int tall, int wide)
+                        int tall, int wide, int64_t piece)
 {
     for (int j = 0; j < wide; j++) {
         struct column column = column_at(job, (int)job->end, first + j * LANES);
         for (int i = 0; i < tall; i++)
             finish(job, (int)job->end, &column, c + i * job->c_row + j * LANES,
                    lanes_load(tile + (i * wide + j) * LANES));
-        add_sums(job, (int)job->end, &column, first + j * LANES);
+        add_sums(job, (int)job->end, &column, first + j * LANES, piece);
     }
 }
 
@@ -183,7 +183,8 @@ LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int
 
 LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, int64_t c,
                                int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
-                               const bool is_streamed, const int tall, const int wide)
+                               const bool is_streamed, const int tall, const int wide,
+                               int64_t piece)
 {
     EACH_OF (j, wide) {
         struct column column = column_at(job, end, first + j * LANES);
@@ -191,27 +192,28 @@ LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, 
         UNROLL(16)
         for (int i = 0; i < tall; i++, at += job->c_row)
             finish_usual(job, end, &column, at, sums[i][j], add, is_streamed);
-        add_sums(job, end, &column, first + j * LANES);
+        add_sums(job, end, &column, first + j * LANES, piece);
     }
 }
 
 /* A block of full height: c is where it begins, first its first column. */
 LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, const int end,
                         int64_t a, const float *b, int64_t c, int first, const int tall,
-                        const int wide)
+                        const int wide, int64_t piece)
 {
     lanes sums[MAX_TALL][MAX_WIDE];
     multiply_segments(job, ahead, a, b, sums, tall, wide);
     if (!is_usual(job, end, first + wide * LANES)) {
         float tile[MAX_TALL * MAX_WIDE * LANES];
         to_tile(sums, tile, tall, wide);
-        finish_tile(job, tile, c, first, tall, wide);
+        finish_tile(job, tile, c, first, tall, wide, piece);
         return;
     }
     if (end != TDMI_GEMM_GRADIENT && !added(job, end) && !job->is_streamed)
-        finish_block(job, end, c, first, sums, NULL, false, tall, wide);
+        finish_block(job, end, c, first, sums, NULL, false, tall, wide, piece);
     else
-        finish_block(job, end, c, first, sums, added(job, end), job->is_streamed, tall, wide);
+        finish_block(job, end, c, first, sums, added(job, end), job->is_streamed, tall, wide,
+                     piece);
 }
 
 #if defined(__AVX512F__)
@@ -318,22 +320,30 @@ static const int talls[MAX_WIDE + 1] = {0, TALL_1, TALL_2, TALL_3, TALL_4};
 /* ---- whole products ---------------------------------------------------------------------------
  */
 
+/* Blocks of one line of one panel; line counts over images. */
 LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *ahead,
-                                const int end, int64_t a, const float *b, int64_t c, int first,
-                                const int tall, const int wide)
+                                const int end, int64_t line, int64_t a, const float *b, int64_t c,
+                                int first, const int tall, const int wide)
 {
     float tile[MAX_TALL * MAX_WIDE * LANES];
-    int row = 0;
+    const int64_t at = line * job->n_rows;
+    const int64_t from = job->from > at ? job->from - at : 0;
+    const int64_t to = job->to == 0 || job->to - at > job->n_rows ? job->n_rows : job->to - at;
+    int64_t piece = (from + tall - 1) / tall;
+    int64_t row = piece * tall;
+    piece += line * ((job->n_rows + tall - 1) / tall);
 #if defined(__AVX512F__)
     if (wide == 2 && is_half(job, end, first))
-        for (; row + tall <= job->n_rows; row += tall)
+        for (; row < to && row + tall <= job->n_rows; row += tall)
             half_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
 #endif
-    for (; row + tall <= job->n_rows; row += tall)
-        block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide);
-    if (row < job->n_rows) {
-        parts[wide][job->n_rows - row](job, ahead, a + row * job->a_row, b, tile);
-        finish_tile(job, tile, c + row * job->c_row, first, job->n_rows - row, wide);
+    for (; row < to && row + tall <= job->n_rows; row += tall, piece++)
+        block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide,
+              piece);
+    if (row < to) {
+        const int left = (int)(job->n_rows - row);
+        parts[wide][left](job, ahead, a + row * job->a_row, b, tile);
+        finish_tile(job, tile, c + row * job->c_row, first, left, wide, piece);
     }
 }
 
@@ -350,7 +360,8 @@ static int64_t steps_of(const struct tdmi_gemm_rows *job)
     case wide:                                                                                \
         for (int image = 0; image < job->n_images; image++)                                   \
             for (int line = 0; line < job->n_lines; line++)                                   \
-                line_of_panel(job, &ahead, end, image * job->a_image + line * job->a_line, b, \
+                line_of_panel(job, &ahead, end, (int64_t)image * job->n_lines + line,         \
+                              image * job->a_image + line * job->a_line, b,                   \
                               image * job->c_image + line * job->c_line + first, first, tall, \
                               wide);                                                          \
         break;
@@ -469,15 +480,14 @@ static void read_form(const struct tdmi_gemm_copy *job, const struct tdmi_read_f
     }
 }
 
-static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form,
-                          double *sums)
+static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form)
 {
     enum { TOGETHER = 4 };
     for (int64_t n = 0; n < job->n; n += TOGETHER) {
         int together = job->n - n < TOGETHER ? (int)(job->n - n) : TOGETHER;
         for (int c = 0; c < job->channels; c += LANES) {
             int part = job->channels - c < LANES ? job->channels - c : LANES;
-            lanes of_g = load_or(form->of_g, c, part, 1.0f), sum = lanes_all(0.0f);
+            lanes of_g = load_or(form->of_g, c, part, 1.0f);
             lanes of_y = load_or(form->of_y, c, part, 0.0f);
             lanes one = load_or(form->one, c, part, 0.0f);
             int64_t at = n * job->from_row + c;
@@ -486,16 +496,14 @@ static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gr
                 lanes dy = lanes_multiply_add(load(job->from + at, part), of_g, one);
                 if (form->of_y)
                     dy = lanes_multiply_add(load(job->y + at, part), of_y, dy);
-                sum = lanes_add(sum, dy);
                 put_copy(job, to, c, part, dy);
             }
-            if (sums)
-                lanes_add_to_doubles(sums + c, sum);
         }
     }
 }
 
 #include "backend/cpu/gemm/gemm_split_body.h"
 
-const struct tdmi_gemm_kernels TDMI_THIS_ISA(tdmi_gemm) = {LANES,     rows,          outer,
-                                                           read_form, gradient_form, SPLIT};
+const struct tdmi_gemm_kernels TDMI_THIS_ISA(tdmi_gemm) = {
+
+    LANES, {0, TALL_1, TALL_2, TALL_3, TALL_4}, rows, outer, read_form, gradient_form, SPLIT};

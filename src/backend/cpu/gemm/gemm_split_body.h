@@ -71,15 +71,16 @@ LANES_INLINE void end_quarter(const struct tdmi_gemm_split *job, int quarter, in
     const int64_t c = (is_lower ? job->lower : 0) + row * to->c_row + column;
     if (row + tall <= n_rows && is_usual(to, TDMI_GEMM_ACTIVATED, column + wide * LANES)) {
         if (to->residual)
-            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, to->residual, false, tall, wide);
+            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, to->residual, false, tall, wide,
+                         0);
         else
-            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, NULL, false, tall, wide);
+            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, NULL, false, tall, wide, 0);
         return;
     }
     float tile[SPLIT_VALUES];
     to_tile(sums, tile, tall, wide);
     if (row < n_rows)
-        finish_tile(to, tile, c, column, n_rows - row < tall ? n_rows - row : tall, wide);
+        finish_tile(to, tile, c, column, n_rows - row < tall ? n_rows - row : tall, wide, 0);
 }
 
 /* Lines of the residual and of C that a block's end reads are far away: they are prefetched a few

@@ -58,39 +58,122 @@ static int64_t backward_chunk(const struct tdmi_conv_gemm *desc)
                         BACKWARD_BYTES, MIN_BACKWARD, MAX_BACKWARD);
 }
 
-/* The layout of the workspace. */
+/* ---- what a team does at once -------------------------------------------------------------------
+ *
+ * A team computes a few chunks between two waits, each member some pixels of them. */
+
+enum { PIECES_BYTES = 1 << 20, STEPS_A_MEMBER = 8 };
+
+static int team_of(const struct tdmi_conv_gemm *desc)
+{
+    return desc->team > 1 ? desc->team : 1;
+}
+
+static int64_t pieces_floats(int64_t pixels, int channels)
+{
+    return tdmi_gemm_pieces_floats(1, pixels, channels);
+}
+
+/* Whole chunks, at least `least` pixels of them. */
+static int64_t stretch_of(const struct tdmi_conv_gemm *desc, int64_t chunk, int64_t least)
+{
+    const int64_t all = desc->max_images * pixels_of(desc);
+    const int64_t chunks = (all + chunk - 1) / chunk, wanted = (least + chunk - 1) / chunk;
+    return (wanted < chunks ? wanted : chunks) * chunk;
+}
+
+/* As many as have room for the sums of their blocks. */
+static int64_t forward_stretch(const struct tdmi_conv_gemm *desc)
+{
+    const int64_t chunk = forward_chunk(desc);
+    const int64_t of_chunk = pieces_floats(chunk, desc->out_c) * (int64_t)sizeof(float);
+    const int64_t fitting = PIECES_BYTES / of_chunk * chunk;
+    const int64_t least = (int64_t)team_of(desc) * STEPS_A_MEMBER * STEP;
+    return stretch_of(desc, chunk, fitting > least ? fitting : least);
+}
+
+/* As few as keep all members busy: their x and dy should stay in the caches. */
+static int64_t backward_stretch(const struct tdmi_conv_gemm *desc)
+{
+    const int64_t chunk = backward_chunk(desc);
+    return team_of(desc) == 1
+               ? chunk
+               : stretch_of(desc, chunk, (int64_t)team_of(desc) * STEPS_A_MEMBER * STEP);
+}
+
+/* Those of pixels [first, first + n) that a member computes, counted from first. */
+static struct tdmi_share share_pixels(const struct tdmi_member *member, int64_t n)
+{
+    const struct tdmi_share steps = tdmi_member_share(member, (n + STEP - 1) / STEP);
+    return (struct tdmi_share){steps.first * STEP, steps.end * STEP < n ? steps.end * STEP : n};
+}
+
+/* The pixels of a share that lie in the chunk of n pixels at `at`, counted from there; false: none
+ * do. */
+static bool pixels_in(struct tdmi_share share, int64_t at, int64_t n, struct tdmi_share *part)
+{
+    part->first = share.first > at ? share.first - at : 0;
+    part->end = share.end - at < n ? share.end - at : n;
+    return part->first < part->end;
+}
+
+/* The layout of the workspace. Forward, each member of a team has its x, and there are two sets of
+ * pieces, so that one is added up while the other is filled. */
 struct scratch {
     double *sum, *square, *dbias;
-    float *x, *dy;
+    float *x, *dy, *pieces;
 };
 
-static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
+static int64_t forward_x_floats(const struct tdmi_conv_gemm *desc)
+{
+    return forward_chunk(desc) * tdmi_gemm_scratch_row(desc->in_c);
+}
+
+static struct scratch forward_scratch(const struct tdmi_conv_gemm *desc, void *workspace,
+                                      const struct tdmi_member *member)
 {
     struct scratch scratch = {.sum = workspace};
-    int64_t n = tdmi_conv_sums_values(desc);
+    const int64_t n = tdmi_conv_sums_values(desc);
     scratch.square = scratch.sum + n;
-    scratch.dbias = scratch.square + n;
-    scratch.dy = (float *)(scratch.dbias + n);
-    scratch.x = scratch.dy + backward_chunk(desc) * tdmi_gemm_scratch_row(desc->out_c);
+    float *x = (float *)(scratch.square + n);
+    scratch.x = x + (member ? member->index : 0) * forward_x_floats(desc);
+    scratch.pieces = x + team_of(desc) * forward_x_floats(desc);
     return scratch;
 }
 
-static struct scratch cleared_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
+static int64_t forward_floats(const struct tdmi_conv_gemm *desc)
 {
-    struct scratch scratch = scratch_of(desc, workspace);
-    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * tdmi_conv_sums_values(desc)));
+    const int64_t pieces = 2 * pieces_floats(forward_stretch(desc), desc->out_c);
+    return team_of(desc) * forward_x_floats(desc) + (team_of(desc) > 1 ? pieces : 0);
+}
+
+static struct scratch backward_scratch(const struct tdmi_conv_gemm *desc, void *workspace)
+{
+    struct scratch scratch = {.sum = workspace};
+    const int64_t n = tdmi_conv_sums_values(desc);
+    scratch.square = scratch.sum + n;
+    scratch.dbias = scratch.square + n;
+    scratch.dy = (float *)(scratch.dbias + n);
+    scratch.x = scratch.dy + backward_stretch(desc) * tdmi_gemm_scratch_row(desc->out_c);
+    scratch.pieces = scratch.x + backward_stretch(desc) * tdmi_gemm_scratch_row(desc->in_c);
     return scratch;
+}
+
+static int64_t backward_floats(const struct tdmi_conv_gemm *desc)
+{
+    const int64_t pieces = pieces_floats(backward_stretch(desc), desc->in_c);
+    return backward_stretch(desc) *
+               (tdmi_gemm_scratch_row(desc->in_c) + tdmi_gemm_scratch_row(desc->out_c)) +
+           (team_of(desc) > 1 ? pieces : 0);
 }
 
 static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
 {
-    int64_t in = tdmi_gemm_scratch_row(desc->in_c), out = tdmi_gemm_scratch_row(desc->out_c);
+    const int64_t forward = forward_floats(desc), backward = backward_floats(desc);
     if (desc->is_split)
         return sizeof(float) * (size_t)tdmi_strassen_scratch_floats(desc->in_c);
-    int64_t most =
-        forward_chunk(desc) > backward_chunk(desc) ? forward_chunk(desc) : backward_chunk(desc);
     return sizeof(double) * (size_t)(3 * tdmi_conv_sums_values(desc)) +
-           sizeof(float) * (size_t)(backward_chunk(desc) * out + most * in);
+           sizeof(float) * (size_t)(forward > backward ? forward : backward);
 }
 
 static size_t packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction)
@@ -147,7 +230,7 @@ static struct tdmi_gemm_ahead ahead_of(const float *tensor, int64_t at, int64_t 
 /* ---- forward ----------------------------------------------------------------------------------
  */
 
-/* The product of one chunk; job has what is not the chunk's. */
+/* The product of a chunk of n pixels; job has what is not the chunk's. */
 static void multiply_chunk(const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_rows *job,
                            const float *a, int64_t a_row, int64_t n)
 {
@@ -164,11 +247,46 @@ static void multiply_chunk(const struct tdmi_gemm_kernels *kernels, struct tdmi_
     job->segments = NULL;
 }
 
+/* Product of a chunk of n pixels at `at`, those of `part` of it. */
+static void forward_part(const struct tdmi_conv_gemm *desc, const struct tdmi_gemm_kernels *kernels,
+                         const float *x, const struct tdmi_read_form *form, int64_t at, int64_t n,
+                         struct tdmi_share part, const struct scratch *scratch,
+                         struct tdmi_gemm_rows *job)
+{
+    /* A block that begins in the part may end behind it. */
+    const int64_t seen = part.end + STEP < n ? part.end + STEP : n;
+    int64_t a_row;
+    const float *a =
+        read_pixels(kernels, x + (at + part.first) * desc->in_c, seen - part.first, desc->in_c,
+                    form, scratch->x + part.first * tdmi_gemm_scratch_row(desc->in_c), &a_row);
+    job->from = part.first;
+    job->to = part.end;
+    multiply_chunk(kernels, job, a - part.first * a_row, a_row, n);
+}
+
+/* Add up the pieces of n pixels, chunk after chunk. */
+static void add_pieces(const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_rows *job,
+                       const float *pieces, int64_t n, int64_t chunk, struct tdmi_share columns)
+{
+    job->n_images = job->n_lines = 1;
+    job->wide = WIDE;
+    for (int64_t at = 0; at < n; at += chunk) {
+        job->n_rows = (int)(n - at < chunk ? n - at : chunk);
+        job->pieces = (float *)pieces + at / chunk * pieces_floats(chunk, job->columns);
+        tdmi_gemm_add_pieces(kernels, job, columns.first, columns.end);
+    }
+}
+
 static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    struct scratch scratch = cleared_scratch_of(desc, call->workspace);
+    const struct scratch scratch = forward_scratch(desc, call->workspace, call->member);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * pixels_of(desc);
+    const int64_t stretch = call->member ? forward_stretch(desc) : pixels;
+    const int64_t piece = pieces_floats(chunk, desc->out_c);
+    float *pieces = call->member ? scratch.pieces : NULL;
+    float *others = pieces ? pieces + stretch / chunk * piece : NULL;
+    const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->out_c);
     struct tdmi_gemm_rows job = {.packed = call->packed,
                                  .depth = desc->in_c,
                                  .columns = desc->out_c,
@@ -178,16 +296,32 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
                                  .centre = call->sums.centre,
                                  .sum = scratch.sum,
                                  .square = scratch.square};
-    for (int64_t at = 0; at < pixels; at += chunk) {
-        int64_t n = pixels - at < chunk ? pixels - at : chunk, a_row;
-        const float *a = read_pixels(kernels, call->x + at * desc->in_c, n, desc->in_c, &call->read,
-                                     scratch.x, &a_row);
-        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
-        job.c = call->y + at * desc->out_c;
-        multiply_chunk(kernels, &job, a, a_row, n);
+    tdmi_conv_sums_clear(scratch.sum, columns);
+    tdmi_conv_sums_clear(scratch.square, columns);
+    for (int64_t begin = 0; begin < pixels; begin += stretch) {
+        const int64_t left = pixels - begin < stretch ? pixels - begin : stretch;
+        const struct tdmi_share mine = share_pixels(call->member, left);
+        struct tdmi_share part;
+        for (int64_t at = 0; at < left; at += chunk) {
+            const int64_t n = left - at < chunk ? left - at : chunk;
+            if (!pixels_in(mine, at, n, &part))
+                continue;
+            job.ahead[0] = ahead_of(call->x, begin + at + chunk, chunk, pixels, desc->in_c);
+            job.c = call->y + (begin + at) * desc->out_c;
+            job.pieces = pieces ? pieces + at / chunk * piece : NULL;
+            forward_part(desc, kernels, call->x, &call->read, begin + at, n, part, &scratch, &job);
+        }
+        if (!pieces)
+            continue;
+        tdmi_member_wait(call->member);
+        if (call->sums.sum)
+            add_pieces(kernels, &job, pieces, left, chunk, columns);
+        float *const filled = pieces; /* not before the next wait is it filled again */
+        pieces = others;
+        others = filled;
     }
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
-    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, columns, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square, columns, desc->out_c);
 }
 
 /* The same by strassen.h, picture by picture: rounding reaches from one pixel of a job to another,
@@ -202,12 +336,13 @@ static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_con
                                 .bias = call->bias,
                                 .act = call->act,
                                 .scratch = call->workspace};
-    for (int i = 0; i < call->n; i++) {
+    const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
+    for (int64_t i = mine.first; i < mine.end; i++) {
         const int64_t at = i * pixels_of(desc);
         job.a = call->x + at * desc->in_c;
         job.residual = call->residual ? call->residual + at * desc->out_c : NULL;
         job.c = call->y + at * desc->out_c;
-        job.next = i + 1 < call->n ? job.a + pixels_of(desc) * desc->in_c : NULL;
+        job.next = i + 1 < mine.end ? job.a + pixels_of(desc) * desc->in_c : NULL;
         tdmi_strassen(kernels, &job);
     }
 }
@@ -219,9 +354,11 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
         return;
     }
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    struct scratch scratch = scratch_of(desc, call->workspace);
+    const struct scratch scratch = forward_scratch(desc, call->workspace, call->member);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * pixels_of(desc);
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
+    const struct tdmi_share mine = share_pixels(call->member, pixels);
+    struct tdmi_share part;
     struct tdmi_gemm_rows job = {.packed = call->packed,
                                  .depth = desc->in_c,
                                  .columns = desc->out_c,
@@ -230,62 +367,64 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
                                  .bias = call->bias,
                                  .read.act = call->act};
     for (int64_t at = 0; at < pixels; at += chunk) {
-        int64_t n = pixels - at < chunk ? pixels - at : chunk, a_row;
-        const float *a = read_pixels(kernels, call->x + at * desc->in_c, n, desc->in_c, &plain,
-                                     scratch.x, &a_row);
+        const int64_t n = pixels - at < chunk ? pixels - at : chunk;
+        if (!pixels_in(mine, at, n, &part))
+            continue;
         job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
         if (at + chunk >= pixels)
             job.ahead[1] = (struct tdmi_gemm_ahead){call->next, call->next_floats};
         job.c = call->y + at * desc->out_c;
         job.residual = call->residual ? call->residual + at * desc->out_c : NULL;
-        multiply_chunk(kernels, &job, a, a_row, n);
+        forward_part(desc, kernels, call->x, &plain, at, n, part, &scratch, &job);
     }
 }
 
 /* ---- backward ---------------------------------------------------------------------------------
  */
 
-static const float *read_gradient(const struct tdmi_gemm_kernels *kernels,
-                                  const struct tdmi_conv_gemm *desc,
-                                  const struct tdmi_conv_backward *call, int64_t at, int64_t n,
-                                  const struct scratch *scratch, int64_t *row)
+/* x or dy of the stretch as products read it: where the tensor has it, or a copy. */
+struct operand {
+    const float *at; /* of the stretch's first pixel */
+    int64_t row;
+};
+
+static struct operand x_operand(const struct tdmi_conv_gemm *desc,
+                                const struct tdmi_conv_backward *call,
+                                const struct scratch *scratch, int64_t begin)
 {
-    const float *g = call->g + at * desc->out_c;
-    bool is_plain_form = !call->gradient.of_g && !call->gradient.of_y && !call->gradient.one;
-    *row = desc->out_c;
-    /* The gradient of the weights reads whole vectors of it. */
-    if (is_plain_form && !call->dbias && desc->out_c % TDMI_GEMM_ROUND == 0 &&
-        tdmi_gemm_is_handy(desc->out_c))
-        return g;
-    *row = tdmi_gemm_scratch_row(desc->out_c);
-    kernels->gradient(&(struct tdmi_gemm_copy){g, call->y ? call->y + at * desc->out_c : NULL, n,
-                                               desc->out_c, desc->out_c, scratch->dy, *row},
-                      &call->gradient, call->dbias ? scratch->dbias : NULL);
-    return scratch->dy;
+    if (tdmi_read_form_is_plain(&call->read) && tdmi_gemm_is_handy(desc->in_c))
+        return (struct operand){call->x + begin * desc->in_c, desc->in_c};
+    return (struct operand){scratch->x, tdmi_gemm_scratch_row(desc->in_c)};
 }
 
-static void backward_weights(const struct tdmi_gemm_kernels *kernels,
-                             const struct tdmi_conv_gemm *desc,
-                             const struct tdmi_conv_backward *call, int64_t at, int64_t n,
-                             const struct scratch *scratch, const float *dy, int64_t dy_row,
-                             const struct tdmi_gemm_ahead ahead[2])
+static struct operand dy_operand(const struct tdmi_conv_gemm *desc,
+                                 const struct tdmi_conv_backward *call,
+                                 const struct scratch *scratch, int64_t begin)
 {
-    int64_t x_row;
-    const float *x = read_pixels(kernels, call->x + at * desc->in_c, n, desc->in_c, &call->read,
-                                 scratch->x, &x_row);
-    kernels->outer(&(struct tdmi_gemm_outer){.a = x,
-                                             .b = dy,
-                                             .a_pixel = x_row,
-                                             .b_pixel = dy_row,
-                                             .n_images = 1,
-                                             .n_lines = 1,
-                                             .n_pixels = (int)n,
-                                             .rows = desc->in_c,
-                                             .columns = desc->out_c,
-                                             .c = call->dweights,
-                                             .c_row = desc->out_c,
-                                             .adds = at > 0,
-                                             .ahead = {ahead[0], ahead[1]}});
+    const bool is_plain_form = !call->gradient.of_g && !call->gradient.of_y && !call->gradient.one;
+    /* The gradient of the weights reads whole vectors of it. */
+    if (is_plain_form && desc->out_c % TDMI_GEMM_ROUND == 0 && tdmi_gemm_is_handy(desc->out_c))
+        return (struct operand){call->g + begin * desc->out_c, desc->out_c};
+    return (struct operand){scratch->dy, tdmi_gemm_scratch_row(desc->out_c)};
+}
+
+/* Fill the copies of a part of the stretch at `begin`. */
+static void copy_operands(const struct tdmi_gemm_kernels *kernels,
+                          const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call,
+                          int64_t begin, struct tdmi_share part, const struct scratch *scratch,
+                          struct operand x, struct operand dy)
+{
+    const int64_t at = begin + part.first, n = part.end - part.first;
+    const float *g = call->g + at * desc->out_c;
+    if (dy.at == scratch->dy)
+        kernels->gradient(&(struct tdmi_gemm_copy){g, call->y ? call->y + at * desc->out_c : NULL,
+                                                   n, desc->out_c, desc->out_c,
+                                                   scratch->dy + part.first * dy.row, dy.row},
+                          &call->gradient);
+    if (call->dweights && x.at == scratch->x)
+        kernels->read(&(struct tdmi_gemm_copy){call->x + at * desc->in_c, NULL, n, desc->in_c,
+                                               desc->in_c, scratch->x + part.first * x.row, x.row},
+                      &call->read);
 }
 
 /* The fields of the job for dx that all chunks share. */
@@ -304,35 +443,107 @@ static struct tdmi_gemm_rows input_job(const struct tdmi_conv_gemm *desc,
                                    .read = call->read};
 }
 
+/* A stretch at work. */
+struct stretch {
+    int64_t begin, pixels; /* of all */
+    int64_t chunk, n;
+    struct operand x, dy;
+};
+
+/* The gradient of the weights: each member has blocks of it, and adds up all chunks. */
+static void backward_weights(const struct tdmi_gemm_kernels *kernels,
+                             const struct tdmi_conv_gemm *desc,
+                             const struct tdmi_conv_backward *call, const struct stretch *stretch)
+{
+    struct tdmi_gemm_outer job = {.a_pixel = stretch->x.row,
+                                  .b_pixel = stretch->dy.row,
+                                  .n_images = 1,
+                                  .n_lines = 1,
+                                  .rows = desc->in_c,
+                                  .columns = desc->out_c,
+                                  .c = call->dweights,
+                                  .c_row = desc->out_c};
+    for (int64_t at = 0; at < stretch->n; at += stretch->chunk) {
+        const int64_t next = stretch->begin + at + stretch->chunk;
+        job.n_pixels = (int)(stretch->n - at < stretch->chunk ? stretch->n - at : stretch->chunk);
+        job.a = stretch->x.at + at * stretch->x.row;
+        job.b = stretch->dy.at + at * stretch->dy.row;
+        job.adds = stretch->begin + at > 0;
+        if (!call->member) {
+            job.ahead[0] = ahead_of(call->g, next, stretch->chunk, stretch->pixels, desc->out_c);
+            job.ahead[1] = ahead_of(call->gradient.of_y ? call->y : NULL, next, stretch->chunk,
+                                    stretch->pixels, desc->out_c);
+        }
+        tdmi_gemm_outer_shared(kernels, &job, call->member);
+    }
+}
+
+/* The gradient of the input: each member has some pixels. */
+static void backward_input(const struct tdmi_gemm_kernels *kernels,
+                           const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call,
+                           const struct stretch *stretch, struct tdmi_share mine, float *pieces,
+                           struct tdmi_gemm_rows *job)
+{
+    const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
+    const int64_t chunk = stretch->chunk, piece = pieces_floats(chunk, desc->in_c);
+    struct tdmi_share part;
+    for (int64_t at = 0; at < stretch->n; at += chunk) {
+        const int64_t n = stretch->n - at < chunk ? stretch->n - at : chunk;
+        const int64_t first = (stretch->begin + at) * desc->in_c;
+        if (!pixels_in(mine, at, n, &part))
+            continue;
+        job->from = part.first;
+        job->to = part.end;
+        job->pieces = pieces ? pieces + at / chunk * piece : NULL;
+        job->ahead[0] =
+            ahead_of(call->x, stretch->begin + at + chunk, chunk, stretch->pixels, desc->in_c);
+        job->ahead[1] =
+            ahead_of(call->add, stretch->begin + at + chunk, chunk, stretch->pixels, desc->in_c);
+        job->c = call->dx + first;
+        job->add = call->add ? call->add + first : NULL;
+        job->x = reads_x ? call->x + first : NULL;
+        multiply_chunk(kernels, job, stretch->dy.at + at * stretch->dy.row, stretch->dy.row, n);
+    }
+}
+
 static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct scratch scratch = cleared_scratch_of(desc, call->workspace);
-    const int64_t chunk = backward_chunk(desc), pixels = call->n * pixels_of(desc);
-    const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
+    const struct scratch scratch = backward_scratch(desc, call->workspace);
+    const struct tdmi_share in = tdmi_conv_sums_share(call->member, desc->in_c);
+    const struct tdmi_share out = tdmi_conv_sums_share(call->member, desc->out_c);
+    struct stretch stretch = {.pixels = call->n * pixels_of(desc), .chunk = backward_chunk(desc)};
+    const int64_t most = call->member ? backward_stretch(desc) : stretch.chunk;
+    float *pieces = call->member ? scratch.pieces : NULL;
     struct tdmi_gemm_rows job = input_job(desc, call, &scratch);
-    for (int64_t at = 0; at < pixels; at += chunk) {
-        int64_t n = pixels - at < chunk ? pixels - at : chunk, dy_row;
-        const float *dy = read_gradient(kernels, desc, call, at, n, &scratch, &dy_row);
+    tdmi_conv_sums_clear(scratch.sum, in);
+    tdmi_conv_sums_clear(scratch.square, in);
+    tdmi_conv_sums_clear(scratch.dbias, out);
+    for (; stretch.begin < stretch.pixels; stretch.begin += most) {
+        const int64_t left = stretch.pixels - stretch.begin;
+        stretch.n = left < most ? left : most;
+        stretch.x = x_operand(desc, call, &scratch, stretch.begin);
+        stretch.dy = dy_operand(desc, call, &scratch, stretch.begin);
+        const struct tdmi_share mine = share_pixels(call->member, stretch.n);
+        copy_operands(kernels, desc, call, stretch.begin, mine, &scratch, stretch.x, stretch.dy);
+        tdmi_member_wait(call->member);
+        if (call->dbias)
+            for (int64_t at = 0; at < stretch.n; at += stretch.chunk)
+                tdmi_conv_bias_add(stretch.dy.at + at * stretch.dy.row, stretch.dy.row,
+                                   stretch.n - at < stretch.chunk ? stretch.n - at : stretch.chunk,
+                                   out, scratch.dbias);
         if (call->dweights)
-            backward_weights(kernels, desc, call, at, n, &scratch, dy, dy_row,
-                             (struct tdmi_gemm_ahead[]){
-                                 ahead_of(call->g, at + chunk, chunk, pixels, desc->out_c),
-                                 ahead_of(call->gradient.of_y ? call->y : NULL, at + chunk, chunk,
-                                          pixels, desc->out_c)});
-        if (!call->dx)
-            continue;
-        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
-        job.ahead[1] = ahead_of(call->add, at + chunk, chunk, pixels, desc->in_c);
-        job.c = call->dx + at * desc->in_c;
-        job.add = call->add ? call->add + at * desc->in_c : NULL;
-        job.x = reads_x ? call->x + at * desc->in_c : NULL;
-        multiply_chunk(kernels, &job, dy, dy_row, n);
+            backward_weights(kernels, desc, call, &stretch);
+        if (call->dx)
+            backward_input(kernels, desc, call, &stretch, mine, pieces, &job);
+        tdmi_member_wait(call->member);
+        if (call->dx && call->sums.sum && pieces)
+            add_pieces(kernels, &job, pieces, stretch.n, stretch.chunk, in);
     }
-    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, desc->out_c);
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->in_c);
-    tdmi_conv_sums_deliver(call->sums.product, scratch.square, desc->in_c);
+    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, out, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, in, desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.product, scratch.square, in, desc->in_c);
 }
 
 const struct tdmi_conv_algorithm tdmi_conv_by_pointwise = {
-    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};
+    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward, true};

@@ -1,0 +1,148 @@
+/*
+ * Known networks on backend cpu: a step has the same bits on any number of threads, also where
+ * there are more threads than groups and teams compute a group.
+ */
+#include "models/known_network.h"
+#include "train/step/schedule.h"
+#include "train/step/step.h"
+#include "base/hash/rng.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { most_images = 30, n_classes = 10 };
+
+struct network {
+    const char *name;
+    int size, shard;
+};
+
+/* Small, but with blocks of every kind. */
+static const struct network networks[] = {
+    {"mobilenetv2", 64, 8}, {"resnet50", 64, 8}, {"xception", 71, 4},
+    {"lenet5", 28, 16},     {"convnet7", 64, 8}, {"alexnet", 64, 8},
+};
+
+enum statistics { of_group, of_batch, frozen };
+
+struct rig {
+    tdmi_graph *graph;
+    float *params, *states;
+    uint8_t *pixels;
+    int32_t labels[most_images];
+    int64_t items[most_images];
+    struct tdmi_augment mix;
+};
+
+static void open_rig(struct rig *it, const struct network *network)
+{
+    *it = (struct rig){.graph = network_new(network->name, network->size, n_classes)};
+    const int64_t bytes = most_images * tdmi_shape_values(it->graph->nodes[0].out);
+    it->params = tdmi_alloc((size_t)it->graph->param_values, sizeof(float));
+    it->states = tdmi_alloc((size_t)it->graph->state_values + 1, sizeof(float));
+    it->pixels = tdmi_alloc((size_t)bytes, 1);
+    assert_true(it->params && it->states && it->pixels);
+    tdmi_graph_init_values(it->graph, 3, it->params, it->states);
+    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
+    for (int64_t i = 0; i < bytes; i++)
+        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
+    for (int i = 0; i < most_images; i++) {
+        it->labels[i] = i % 7 == 5 ? -1 : (int32_t)tdmi_rng_below(&rng, n_classes);
+        it->items[i] = i;
+    }
+}
+
+static void close_rig(struct rig *it)
+{
+    tdmi_free(it->params);
+    tdmi_free(it->states);
+    tdmi_free(it->pixels);
+    tdmi_graph_free(it->graph);
+}
+
+/* The sums of a step; the caller frees them. */
+static float *sums_of(const struct rig *it, int shard, int n, int threads,
+                      enum statistics statistics)
+{
+    const int64_t n_values = tdmi_graph_sums_values(it->graph);
+    tdmi_plan *plan = NULL;
+    tdmi_pool *pool = NULL;
+    tdmi_step *step = NULL;
+    const struct tdmi_plan_options request = {
+        .max_images = shard,
+        .is_training = true,
+        .keeps_statistics = statistics == frozen,
+        .team = tdmi_schedule_largest_team((most_images + shard - 1) / shard, threads)};
+    const struct tdmi_step_options options = {.max_batch = most_images,
+                                              .shares_statistics = statistics == of_batch};
+    const struct tdmi_batch batch = {
+        .n = n, .pixels = it->pixels, .labels = it->labels, .items = it->items};
+    assert_int_equal(tdmi_plan_make(it->graph, &tdmi_backend_cpu, &request, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, &options, &step, NULL), TDM_OK);
+    tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch, NULL);
+    assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
+    float *sums = malloc(sizeof *sums * (size_t)n_values);
+    assert_non_null(sums);
+    memcpy(sums, tdmi_step_sums(step), sizeof *sums * (size_t)n_values);
+    tdmi_step_close(step);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(plan);
+    return sums;
+}
+
+/* Names the first tensor that differs. */
+static void same_sums(const struct rig *it, const char *name, int n, int threads,
+                      const float *found, const float *wanted)
+{
+    for (int t = 0; t < it->graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &it->graph->params[t];
+        if (memcmp(found + tensor->offset, wanted + tensor->offset,
+                   sizeof *found * (size_t)tensor->n) != 0)
+            fail_msg("%s, %d images, %d threads: the gradient of %s differs", name, n, threads,
+                     tensor->name);
+    }
+    for (int t = 0; t < it->graph->n_states; t++) {
+        const struct tdmi_tensor *tensor = &it->graph->states[t];
+        const int64_t at = tdmi_graph_state_sums_at(it->graph) + tensor->offset;
+        if (memcmp(found + at, wanted + at, sizeof *found * (size_t)tensor->n) != 0)
+            fail_msg("%s, %d images, %d threads: %s differs", name, n, threads, tensor->name);
+    }
+    const int64_t tail = tdmi_graph_tail_at(it->graph);
+    assert_memory_equal(found + tail, wanted + tail, sizeof *found * TDMI_TAIL_VALUES);
+}
+
+static void check(const struct network *network, enum statistics statistics, const int *sizes,
+                  const int *threads)
+{
+    struct rig it;
+    open_rig(&it, network);
+    for (; *sizes; sizes++) {
+        float *wanted = sums_of(&it, network->shard, *sizes, 1, statistics);
+        for (const int *n = threads; *n; n++) {
+            float *found = sums_of(&it, network->shard, *sizes, *n, statistics);
+            same_sums(&it, network->name, *sizes, *n, found, wanted);
+            free(found);
+        }
+        free(wanted);
+    }
+    close_rig(&it);
+}
+
+TEST(networks_have_the_same_bits_on_any_number_of_threads)
+{
+    static const int sizes[] = {1, 3, 8, 30, 0}, threads[] = {2, 3, 4, 7, 16, 0};
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
+        check(&networks[i], of_group, sizes, threads);
+}
+
+TEST(statistics_of_a_batch_or_frozen_have_the_same_bits_too)
+{
+    static const int sizes[] = {3, 30, 0}, threads[] = {2, 7, 0};
+    for (int i = 0; i < 3; i++) {
+        check(&networks[i], of_batch, sizes, threads);
+        check(&networks[i], frozen, sizes, threads);
+    }
+}
+
+TEST_MAIN(NULL, NULL)
