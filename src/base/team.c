@@ -88,6 +88,11 @@ static void hand_over(const struct tdmi_member *member)
     pthread_mutex_unlock(&team->lock);
 }
 
+int tdmi_team_largest(int n_threads)
+{
+    return n_threads < TDMI_TEAM_MOST ? n_threads : TDMI_TEAM_MOST;
+}
+
 /* ---- shares and the barrier ----------------------------------------------------------------- */
 
 struct tdmi_member tdmi_team_join(tdmi_team *team, int index)

@@ -19,6 +19,9 @@
 
 typedef struct tdmi_team tdmi_team;
 
+/* Members of a team at most: more gain too little, since the smallest layers have too few rows. */
+enum { TDMI_TEAM_MOST = 16 };
+
 struct tdmi_member {
     tdmi_team *team;
     int index, size;
@@ -43,6 +46,8 @@ TDMI_POINTER_RELEASE(tdmi_team, tdmi_team_free)
 /* Set the number of members, while none is at work. may_spin: every member has a CPU of its own.
  * log NULL: the usual, all run at once. */
 void tdmi_team_form(tdmi_team *team, int size, bool may_spin, struct tdmi_team_log *log);
+/* Members of the largest team among so many threads: one group may be all there is to compute. */
+int tdmi_team_largest(int n_threads);
 /* A member begins. Every member must begin, and then wait equally often. */
 struct tdmi_member tdmi_team_join(tdmi_team *team, int index);
 

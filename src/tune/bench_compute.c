@@ -138,6 +138,7 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
         .storage = it->storage,
         .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
         .device = it->device,
+        .team = it->backend->device.is_host ? tdmi_team_largest(tdmi_pool_threads(it->pool)) : 1,
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };

@@ -26,6 +26,9 @@ struct tdmi_plan_options tdmi_plans_options(const struct tdmi_session *session,
         .max_images = plans->shard,
         .is_training = true,
         .device = plans->device,
+        .team = session->compute.backend->device.is_host
+                    ? tdmi_team_largest(tdmi_pool_threads(session->compute.pool))
+                    : 1,
         .first_trained = plans->freeze_point,
         .storage = session->config.storage,
         .allows_tf32 = session->config.allows_tf32,

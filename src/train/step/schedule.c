@@ -65,14 +65,3 @@ struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, 
         schedule.n_threads = least(n_threads, schedule.n_teams * largest);
     return schedule;
 }
-
-int tdmi_schedule_largest_team(int max_groups, int n_threads)
-{
-    int largest = 1;
-    for (int n = 1; n <= max_groups; n++) {
-        const struct tdmi_schedule schedule = tdmi_schedule_of(n, n_threads, TDMI_TEAM_MOST, true);
-        const int size = (schedule.n_threads + schedule.n_teams - 1) / schedule.n_teams;
-        largest = size > largest ? size : largest;
-    }
-    return largest;
-}

@@ -14,9 +14,6 @@
 
 #include <stdbool.h>
 
-/* More members than this gain too little: the smallest layers have too few rows. */
-enum { TDMI_TEAM_MOST = 16 };
-
 struct tdmi_schedule {
     int n_threads;  /* at work */
     int n_alone;    /* groups that one thread computes, and that end before teams begin */
@@ -31,5 +28,3 @@ struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, 
 /* Threads [first, end) are those of a team. */
 int tdmi_schedule_first(const struct tdmi_schedule *schedule, int team);
 int tdmi_schedule_team_of(const struct tdmi_schedule *schedule, int thread);
-/* Members of the largest team that batches of up to so many groups lead to. */
-int tdmi_schedule_largest_team(int max_groups, int n_threads);

@@ -5,7 +5,6 @@
 #include "dist/tree.h"
 #include "models/known_network.h"
 #include "train/evaluate/evaluator.h"
-#include "train/step/schedule.h"
 #include "train/step/step.h"
 #include "train/step/steps.h"
 #include "train/step/sums.h"

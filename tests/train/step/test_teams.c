@@ -3,7 +3,6 @@
  * there are more threads than groups and teams compute a group.
  */
 #include "models/known_network.h"
-#include "train/step/schedule.h"
 #include "train/step/step.h"
 #include "base/hash/rng.h"
 #include "base/memory.h"
@@ -68,11 +67,10 @@ static float *sums_of(const struct rig *it, int shard, int n, int threads,
     tdmi_plan *plan = NULL;
     tdmi_pool *pool = NULL;
     tdmi_step *step = NULL;
-    const struct tdmi_plan_options request = {
-        .max_images = shard,
-        .is_training = true,
-        .keeps_statistics = statistics == frozen,
-        .team = tdmi_schedule_largest_team((most_images + shard - 1) / shard, threads)};
+    const struct tdmi_plan_options request = {.max_images = shard,
+                                              .is_training = true,
+                                              .keeps_statistics = statistics == frozen,
+                                              .team = tdmi_team_largest(threads)};
     const struct tdmi_step_options options = {.max_batch = most_images,
                                               .shares_statistics = statistics == of_batch};
     const struct tdmi_batch batch = {
