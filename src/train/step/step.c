@@ -1,5 +1,6 @@
 /* Runs the shards of a batch on threads, and adds their sums in the tree. */
 #include "train/step/step_internal.h"
+#include "base/clock.h"
 #include "base/scope.h"
 #include "dist/tree.h"
 
@@ -242,7 +243,7 @@ static void schedule(tdmi_step *step)
     const struct tdmi_schedule *of = &step->schedule;
     for (int i = 0; i < of->n_teams; i++)
         tdmi_team_form(step->teams[i], tdmi_schedule_first(of, i + 1) - tdmi_schedule_first(of, i),
-                       tdmi_pool_may_spin(step->pool), NULL);
+                       tdmi_pool_may_spin(step->pool), step->log);
     atomic_store(&step->n_begun, 0);
 }
 
@@ -302,24 +303,40 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     return n;
 }
 
+/* A group that one thread computes alone counts as regions without shares. */
+static void add_to_log(const tdmi_step *step, const struct tdmi_member *member, int64_t begin)
+{
+    if (member || !step->log)
+        return;
+    const double seconds = 1e-9 * (double)(tdmi_clock_thread_ns() - begin);
+    step->log->n_regions++;
+    step->log->seconds += seconds;
+    step->log->predicted += seconds;
+    step->log->longest += seconds;
+}
+
 /* Forward and backward of the parts below by a member of a team; NULL: by one thread. */
 static void forward(tdmi_step *step, int executor, int s, const struct tdmi_member *member)
 {
     if (tdmi_member_is_first(member))
         tdmi_step_give(step, executor, s);
     tdmi_member_wait(member);
+    const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
     if (step->shard_images[s] > 0)
         tdmi_executor_forward_part(step->executors[executor], step->values, 0,
                                    step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s),
                                    member);
+    add_to_log(step, member, begin);
 }
 
 static void backward(tdmi_step *step, int executor, int s, int segment,
                      const struct tdmi_member *member)
 {
+    const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
     if (step->shard_images[s] > 0)
         tdmi_executor_backward(step->executors[executor], step->values, segment,
                                tdmi_sums_of(step->sums, s), member);
+    add_to_log(step, member, begin);
 }
 
 static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
@@ -371,13 +388,15 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
         tdmi_member_wait(member);
         const int s = step->wave[team];
         if (s < 0)
-            return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+            break;
         forward(step, team, s, member);
         for (int segment = 0; segment < step->plan->n_segments; segment++)
             backward(step, team, s, segment, member);
         if (tdmi_member_is_first(member))
             tdmi_sums_give(step->sums, s);
     }
+    tdmi_team_leave(&seat.member);
+    return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
 }
 
 /* In the last wave a group keeps its team and its executor from segment to segment. */
@@ -389,8 +408,6 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
     take_seat(step, thread, &seat);
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
-    if (team >= of->n_last)
-        return TDM_OK;
     if (step->segment == 0) {
         if (tdmi_member_is_first(member))
             step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_together + team);
@@ -398,6 +415,7 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
         forward(step, team, step->wave[team], member);
     }
     backward(step, team, step->wave[team], step->segment, member);
+    tdmi_team_leave(&seat.member);
     return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
 }
 
@@ -496,6 +514,7 @@ static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, 
         if (tdmi_member_is_first(member) && status == TDM_OK)
             status = wait_for(step, s, err);
     }
+    tdmi_team_leave(&seat.member);
     return status;
 }
 
@@ -582,6 +601,11 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         TDM_TRY(add_up(step, err), err, "adding gradients");
     }
     return TDM_OK;
+}
+
+void tdmi_step_measure(tdmi_step *step, struct tdmi_team_log *log)
+{
+    step->log = log;
 }
 
 int tdmi_step_images(const tdmi_step *step)

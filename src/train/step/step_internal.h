@@ -46,6 +46,7 @@ struct tdmi_step {
     struct tdmi_draw_key draws;
     int n_shards;
     struct tdmi_schedule schedule;
+    struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
     _Atomic int n_begun;       /* of schedule.n_together */
     int segment;               /* that tasks run now */
     int first_node, last_node; /* … and the part of it, where statistics are shared */

@@ -197,6 +197,16 @@ static inline int64_t tdmi_gemm_pieces_floats(int64_t n_lines, int64_t n_rows, i
     return n_lines * blocks * 2 * tdmi_gemm_round(columns);
 }
 
+/* The same where it is known how wide panels are. */
+static inline int64_t tdmi_gemm_blocks(const struct tdmi_gemm_kernels *kernels, int wide,
+                                       int64_t n_rows)
+{
+    int tall = kernels->talls[1];
+    for (int i = 2; i <= (wide == 2 ? 3 : 4); i++)
+        tall = kernels->talls[i] < tall ? kernels->talls[i] : tall;
+    return (n_rows + tall - 1) / tall;
+}
+
 /* Distance of rows in scratch memory: a whole number of lines, and none that makes the rows of a
  * block fall into the same place of the caches. */
 static inline int64_t tdmi_gemm_scratch_row(int64_t channels)
