@@ -537,4 +537,4 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
 }
 
 const struct tdmi_conv_algorithm tdmi_conv_by_pointwise = {
-    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward, true};
+    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};
