@@ -8,11 +8,8 @@
  * A team fills the frames of a few chunks together, then multiplies them together: rows of the
  * result are divided among its members, and where the weights are larger than the frames, columns.
  */
-#include "backend/cpu/conv/conv_gemm.h"
-#include "backend/cpu/conv/conv_plan.h"
+#include "backend/cpu/conv/conv_frames.h"
 #include "backend/cpu/conv/conv_sums.h"
-
-#include <string.h>
 
 /* ---- weights -----------------------------------------------------------------------------------
  */
@@ -61,246 +58,29 @@ static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction dir
     }
 }
 
-/* ---- frames ------------------------------------------------------------------------------------
- */
-
-/* A picture, or dy as one, where a frame of it begins, which may be outside, and the frame's rows.
- */
-struct picture {
-    int h, w, c;
-    int row, column;
-    int rows;
-};
-
-/* Source of a frame, read through the gradient form, or the read form where that is NULL. */
-struct source {
-    const struct tdmi_gemm_kernels *kernels;
-    const float *from, *y; /* of the picture's first pixel */
-    const struct tdmi_read_form *read;
-    const struct tdmi_gradient_form *gradient;
-};
-
-static bool is_dense(const struct tdmi_gemm_copy *copy)
-{
-    return copy->from_row == copy->channels && copy->to_row == copy->channels;
-}
-
-static void fill_row(const struct source *source, const struct picture *picture, int row,
-                     const struct tdmi_conv_frame *frame, float *to)
-{
-    /* First and one past the last pixel of the frame that are in the picture. */
-    int begin = picture->column < 0 ? (-picture->column + frame->take - 1) / frame->take : 0;
-    int end = (picture->w - picture->column + frame->take - 1) / frame->take;
-    end = end > frame->w ? frame->w : end;
-    if (row < 0 || row >= picture->h || begin >= end)
-        begin = end = 0;
-    memset(to, 0, sizeof(float) * (size_t)(begin * frame->pixel));
-    memset(to + end * frame->pixel, 0, sizeof(float) * (size_t)((frame->w - end) * frame->pixel));
-    if (begin == end)
-        return;
-    int64_t at = ((int64_t)row * picture->w + picture->column + begin * frame->take) * picture->c;
-    struct tdmi_gemm_copy copy = {source->from + at, source->y ? source->y + at : NULL,
-                                  end - begin,       (int64_t)frame->take * picture->c,
-                                  picture->c,        to + begin * frame->pixel,
-                                  frame->pixel};
-    if (source->gradient)
-        source->kernels->gradient(&copy, source->gradient);
-    else if (is_dense(&copy) && tdmi_read_form_is_plain(source->read))
-        memcpy(copy.to, copy.from, sizeof(float) * (size_t)(copy.n * copy.channels));
-    else
-        source->kernels->read(&copy, source->read);
-}
-
-/* ---- chunks ------------------------------------------------------------------------------------
- */
-
-/* A call at work in one direction. */
-struct work {
-    const struct tdmi_conv_gemm *desc;
-    const struct tdmi_gemm_kernels *kernels;
-    const struct tdmi_member *member;
-    bool is_input; /* the gradient of the input, from frames of dy; else frames of x */
-    struct tdmi_conv_stretch stretch;
-    struct tdmi_conv_scratch scratch;
-    struct source source;
-    int n;                       /* images */
-    int first_row, rows;         /* of each image of the result */
-    int image_rows, width, step; /* of the result; from one pixel of a phase to the next */
-};
-
-static struct work work_of(const struct tdmi_conv_gemm *desc, const struct tdmi_member *member,
-                           int n, const struct tdmi_conv_stretch *stretch, void *workspace)
-{
-    return (struct work){.desc = desc,
-                         .kernels = tdmi_gemm_kernels_of(desc->isa),
-                         .member = member,
-                         .stretch = *stretch,
-                         .scratch = tdmi_conv_scratch_of(desc, stretch, member, workspace),
-                         .n = n,
-                         .rows = desc->out_h,
-                         .image_rows = desc->out_h,
-                         .width = desc->out_w,
-                         .step = 1};
-}
-
-/* What a chunk is of: images and rows of the call. */
-struct place {
-    int image, images; /* first, how many */
-    int row, rows;
-};
-
-static int chunks_of_image(const struct work *work)
-{
-    return (work->rows + work->stretch.chunk.rows - 1) / work->stretch.chunk.rows;
-}
-
-static int64_t all_chunks(const struct work *work)
-{
-    const int images = work->stretch.chunk.images;
-    return (int64_t)((work->n + images - 1) / images) * chunks_of_image(work);
-}
-
-static struct place place_of(const struct work *work, int64_t chunk)
-{
-    const struct tdmi_conv_chunk *size = &work->stretch.chunk;
-    const int of_image = chunks_of_image(work);
-    struct place place = {.image = (int)(chunk / of_image) * size->images,
-                          .row = (int)(chunk % of_image) * size->rows};
-    place.images = work->n - place.image < size->images ? work->n - place.image : size->images;
-    place.rows = work->rows - place.row < size->rows ? work->rows - place.row : size->rows;
-    return place;
-}
-
-static struct picture picture_of(const struct work *work, const struct place *place)
-{
-    const struct tdmi_conv_gemm *desc = work->desc;
-    const int row = work->first_row + place->row;
-    if (!work->is_input)
-        return (struct picture){desc->in_h,
-                                desc->in_w,
-                                desc->in_c,
-                                row * desc->stride - desc->pad_top,
-                                -desc->pad_left,
-                                (place->rows - 1) * work->stretch.chunk.frame.step +
-                                    (desc->kernel_h - 1) * desc->dilation + 1};
-    struct picture picture = {
-        desc->out_h,
-        desc->out_w,
-        desc->out_c,
-        tdmi_conv_first_output(row, desc->pad_top, desc->kernel_h, desc->dilation, desc->stride),
-        tdmi_conv_first_output(0, desc->pad_left, desc->kernel_w, desc->dilation, desc->stride),
-        0};
-    picture.rows =
-        tdmi_conv_last_output(row + place->rows - 1, desc->pad_top, desc->stride) - picture.row + 1;
-    return picture;
-}
-
-static float *frames_of(const struct work *work, int64_t chunk_of_stretch)
-{
-    return work->scratch.frames + chunk_of_stretch * work->stretch.frames;
-}
-
-/* Rows first to end - 1 of the frames of a place, counted over its images. */
-static void fill_rows(const struct work *work, const struct place *place,
-                      const struct picture *picture, struct tdmi_share part, float *frames)
-{
-    const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
-    const int64_t image_values = (int64_t)picture->h * picture->w * picture->c;
-    for (int64_t i = part.first; i < part.end; i++) {
-        const int64_t image = i / picture->rows, row = i % picture->rows;
-        const int64_t at = (place->image + image) * image_values;
-        struct source source = work->source;
-        source.from += at;
-        source.y = source.y ? source.y + at : NULL;
-        fill_row(&source, picture, picture->row + (int)row * frame->take, frame,
-                 frames + image * tdmi_conv_frame_floats(frame) + row * frame->w * frame->pixel);
-    }
-}
-
-/* The member's part of the frames of n chunks. */
-static void fill_frames(const struct work *work, int64_t begin, int64_t n)
-{
-    int64_t all = 0, at = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const struct place place = place_of(work, begin + i);
-        all += (int64_t)place.images * picture_of(work, &place).rows;
-    }
-    const struct tdmi_share mine = tdmi_member_share(work->member, all);
-    struct tdmi_share part;
-    for (int64_t i = 0; i < n; i++) {
-        const struct place place = place_of(work, begin + i);
-        const struct picture picture = picture_of(work, &place);
-        const int64_t rows = (int64_t)place.images * picture.rows;
-        if (tdmi_share_within(mine, at, rows, &part))
-            fill_rows(work, &place, &picture, part, frames_of(work, i));
-        at += rows;
-    }
-}
-
-/* ---- windows over frames -----------------------------------------------------------------------
- */
-
-/* The window's segments over a frame of x; returns how many. */
-static int window(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_frame *frame,
-                  const float *frames, struct tdmi_gemm_segment *segments)
-{
-    const bool has_long_rows = tdmi_conv_has_long_rows(desc);
-    const int columns = has_long_rows ? 1 : desc->kernel_w;
-    const int depth = desc->in_c * (has_long_rows ? desc->kernel_w : 1);
-    int n = 0;
-    for (int ky = 0; ky < desc->kernel_h; ky++)
-        for (int kx = 0; kx < columns; kx++, n++)
-            segments[n] = (struct tdmi_gemm_segment){frames + ((int64_t)ky * frame->w + kx) *
-                                                                  desc->dilation * frame->pixel,
-                                                     n * depth, depth};
-    return n;
-}
-
-/* The taps that reach input (row, column), which is the first of its phase in a chunk whose frame
- * begins at output (first->row, first->column). */
-static int phase_window(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_frame *frame,
-                        const float *frames, int row, int column, const struct picture *first,
-                        struct tdmi_gemm_segment *segments)
-{
-    int n = 0;
-    for (int ky = 0; ky < desc->kernel_h; ky++)
-        for (int kx = 0; kx < desc->kernel_w; kx++) {
-            /* In the units of the input, from the frame's first pixel: never negative. */
-            int down = row + desc->pad_top - ky * desc->dilation - first->row * desc->stride;
-            int right =
-                column + desc->pad_left - kx * desc->dilation - first->column * desc->stride;
-            if (down % desc->stride || right % desc->stride)
-                continue;
-            segments[n++] = (struct tdmi_gemm_segment){
-                frames + ((int64_t)(down / desc->stride) * frame->w + right / desc->stride) *
-                             frame->pixel,
-                (ky * desc->kernel_w + kx) * desc->out_c, desc->out_c};
-        }
-    return n;
-}
-
 /* ---- products ----------------------------------------------------------------------------------
  */
 
 /* One product: a phase of the stride in a chunk, whose pixels are step apart, and the same taps
  * reach all of them. Forward a chunk is one phase. */
 struct product {
-    struct place place;
+    struct tdmi_conv_place place;
     int row, column;
     int n_lines, n_rows;
 };
 
-static int phases_of(const struct work *work)
+static int phases_of(const struct tdmi_conv_work *work)
 {
     return work->step * work->step;
 }
 
 /* Number i of the call. It has no lines where the chunk is too low for the phase. */
-static struct product product_of(const struct work *work, int64_t i)
+static struct product product_of(const struct tdmi_conv_work *work, int64_t i)
 {
     const int step = work->step, phase = (int)(i % phases_of(work));
-    struct product product = {
-        .place = place_of(work, i / phases_of(work)), .row = phase / step, .column = phase % step};
+    struct product product = {.place = tdmi_conv_place_of(work, i / phases_of(work)),
+                              .row = phase / step,
+                              .column = phase % step};
     product.n_lines = (product.place.rows - product.row + step - 1) / step;
     product.n_rows = (work->width - product.column + step - 1) / step;
     return product;
@@ -311,7 +91,7 @@ static int64_t rows_of(const struct product *product)
     return (int64_t)product->place.images * product->n_lines * product->n_rows;
 }
 
-static float *pieces_of(const struct work *work, int64_t product_of_stretch)
+static float *pieces_of(const struct tdmi_conv_work *work, int64_t product_of_stretch)
 {
     return work->member
                ? work->scratch.rest + product_of_stretch * (work->stretch.rest / phases_of(work))
@@ -319,7 +99,7 @@ static float *pieces_of(const struct work *work, int64_t product_of_stretch)
 }
 
 /* What all products have in common; c, add, x and residual are those of the call. */
-static void common_job(const struct work *work, struct tdmi_gemm_rows *job)
+static void common_job(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job)
 {
     const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
     job->segments = work->scratch.segments;
@@ -334,18 +114,16 @@ static void common_job(const struct work *work, struct tdmi_gemm_rows *job)
 }
 
 /* Some rows and columns of a product, its job without what is the product's. */
-static void multiply(const struct work *work, const struct product *product, const float *frames,
-                     struct tdmi_gemm_rows job)
+static void multiply(const struct tdmi_conv_work *work, const struct product *product,
+                     const float *frames, struct tdmi_gemm_rows job)
 {
-    const struct place *place = &product->place;
-    const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
-    const int row = place->row + product->row;
+    const struct tdmi_conv_place *place = &product->place;
+    const int64_t row = place->row + product->row;
     const int64_t at =
-        place->image * job.c_image + ((int64_t)row * work->width + product->column) * job.columns;
-    const struct picture picture = picture_of(work, place);
-    job.n_segments = work->is_input ? phase_window(work->desc, frame, frames, row, product->column,
-                                                   &picture, work->scratch.segments)
-                                    : window(work->desc, frame, frames, work->scratch.segments);
+        place->image * job.c_image + (row * work->width + product->column) * job.columns;
+    job.n_segments =
+        work->is_input ? tdmi_conv_phase_window(work, place, product->row, product->column, frames)
+                       : tdmi_conv_window(work, frames);
     job.n_images = place->images;
     job.n_lines = product->n_lines;
     job.n_rows = product->n_rows;
@@ -358,7 +136,7 @@ static void multiply(const struct work *work, const struct product *product, con
 
 /* The member's part of the products of n chunks. A member that has few rows reads all weights for
  * them, one that has few columns all frames: the larger of both is divided. */
-static void multiply_chunks(const struct work *work, int64_t begin, int64_t n,
+static void multiply_chunks(const struct tdmi_conv_work *work, int64_t begin, int64_t n,
                             struct tdmi_gemm_rows job)
 {
     const int width = job.wide * work->kernels->lanes, phases = phases_of(work);
@@ -367,7 +145,7 @@ static void multiply_chunks(const struct work *work, int64_t begin, int64_t n,
     const int groups = divides_columns ? (job.columns + width - 1) / width : 1;
     int64_t all = 0, at = 0;
     for (int64_t i = 0; i < n; i++) {
-        const struct place place = place_of(work, begin + i);
+        const struct tdmi_conv_place place = tdmi_conv_place_of(work, begin + i);
         all += (int64_t)place.images * place.rows * work->width;
     }
     const struct tdmi_share mine = tdmi_member_share(work->member, groups * all);
@@ -382,7 +160,7 @@ static void multiply_chunks(const struct work *work, int64_t begin, int64_t n,
                 job.from = part.first;
                 job.to = part.end;
                 job.pieces = pieces_of(work, i);
-                multiply(work, &product, frames_of(work, i / phases), job);
+                multiply(work, &product, tdmi_conv_frames_of(work, i / phases), job);
             }
             at += rows;
         }
@@ -390,7 +168,8 @@ static void multiply_chunks(const struct work *work, int64_t begin, int64_t n,
 }
 
 /* The member's columns of the sums of n chunks. */
-static void add_pieces(const struct work *work, int64_t begin, int64_t n, struct tdmi_gemm_rows job)
+static void add_pieces(const struct tdmi_conv_work *work, int64_t begin, int64_t n,
+                       struct tdmi_gemm_rows job)
 {
     const struct tdmi_share columns = tdmi_conv_sums_share(work->member, job.columns);
     const int phases = phases_of(work);
@@ -405,16 +184,17 @@ static void add_pieces(const struct work *work, int64_t begin, int64_t n, struct
 }
 
 /* All products of a call. to, of_square: where sums go; NULL: not wanted. */
-static void run(const struct work *work, struct tdmi_gemm_rows *job, double *to, double *of_square)
+static void run(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job, double *to,
+                double *of_square)
 {
-    const int64_t all = all_chunks(work), most = work->member ? work->stretch.chunks : 1;
+    const int64_t all = tdmi_conv_all_chunks(work), most = work->member ? work->stretch.chunks : 1;
     const struct tdmi_share columns = tdmi_conv_sums_share(work->member, job->columns);
     common_job(work, job);
     tdmi_conv_sums_clear(job->sum, columns);
     tdmi_conv_sums_clear(job->square, columns);
     for (int64_t begin = 0; begin < all; begin += most) {
         const int64_t n = all - begin < most ? all - begin : most;
-        fill_frames(work, begin, n);
+        tdmi_conv_fill_frames(work, begin, n);
         tdmi_member_wait(work->member);
         multiply_chunks(work, begin, n, *job);
         tdmi_member_wait(work->member);
@@ -433,19 +213,19 @@ static int64_t output_values(const struct tdmi_conv_gemm *desc)
     return (int64_t)desc->out_h * desc->out_w * desc->out_c;
 }
 
-static struct work forward_work(const struct tdmi_conv_gemm *desc, const struct tdmi_member *member,
-                                int n, const float *x, const struct tdmi_read_form *read,
-                                void *workspace)
+static struct tdmi_conv_work forward_work(const struct tdmi_conv_gemm *desc,
+                                          const struct tdmi_member *member, int n, const float *x,
+                                          const struct tdmi_read_form *read, void *workspace)
 {
     const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_forward(desc);
-    struct work work = work_of(desc, member, n, &stretch, workspace);
-    work.source = (struct source){work.kernels, x, NULL, read, NULL};
+    struct tdmi_conv_work work = tdmi_conv_work_of(desc, member, n, &stretch, workspace);
+    work.source = (struct tdmi_conv_source){x, NULL, read, NULL};
     return work;
 }
 
 static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
 {
-    const struct work work =
+    const struct tdmi_conv_work work =
         forward_work(desc, call->member, call->n, call->x, &call->read, call->workspace);
     struct tdmi_gemm_rows job = {
         .packed = call->packed,
@@ -461,7 +241,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
 }
 
 static void infer_as(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call,
-                     struct work *work, bool streams)
+                     struct tdmi_conv_work *work, bool streams)
 {
     struct tdmi_gemm_rows job = {.packed = call->packed,
                                  .depth = taps(desc) * desc->in_c,
@@ -481,7 +261,8 @@ static const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
 
 static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
-    struct work work = forward_work(desc, call->member, call->n, call->x, &plain, call->workspace);
+    struct tdmi_conv_work work =
+        forward_work(desc, call->member, call->n, call->x, &plain, call->workspace);
     infer_as(desc, call, &work,
              tdmi_conv_is_streamed(desc, output_values(desc), desc->out_c, call->y));
 }
@@ -489,7 +270,7 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows)
 {
-    struct work work = forward_work(desc, NULL, 1, call->x, &plain, call->workspace);
+    struct tdmi_conv_work work = forward_work(desc, NULL, 1, call->x, &plain, call->workspace);
     work.first_row = first;
     work.rows = rows;
     infer_as(desc, call, &work, false);
@@ -499,15 +280,16 @@ void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
  */
 
 /* Pixels of dy in the places before a chunk. */
-static int64_t pixels_before(const struct work *work, int64_t chunk)
+static int64_t pixels_before(const struct tdmi_conv_work *work, int64_t chunk)
 {
-    const struct place place = place_of(work, chunk);
-    return chunk < all_chunks(work) ? ((int64_t)place.image * work->rows + place.row) * work->width
-                                    : (int64_t)work->n * work->rows * work->width;
+    const struct tdmi_conv_place place = tdmi_conv_place_of(work, chunk);
+    return chunk < tdmi_conv_all_chunks(work)
+               ? ((int64_t)place.image * work->rows + place.row) * work->width
+               : (int64_t)work->n * work->rows * work->width;
 }
 
 /* The member's part of dy of n chunks, whose pixels follow each other. */
-static void read_gradients(const struct work *work, const struct tdmi_conv_backward *call,
+static void read_gradients(const struct tdmi_conv_work *work, const struct tdmi_conv_backward *call,
                            int64_t begin, int64_t n)
 {
     const int channels = work->desc->out_c;
@@ -522,14 +304,14 @@ static void read_gradients(const struct work *work, const struct tdmi_conv_backw
 }
 
 /* The member's rows of the weights' gradient of a chunk; dy is the chunk's. */
-static void multiply_weights(const struct work *work, int64_t chunk, const float *frames,
+static void multiply_weights(const struct tdmi_conv_work *work, int64_t chunk, const float *frames,
                              const float *dy, float *dweights)
 {
     const struct tdmi_conv_gemm *desc = work->desc;
     const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
     const struct tdmi_gemm_segment *segments = work->scratch.segments;
-    const struct place place = place_of(work, chunk);
-    const int n_segments = window(desc, frame, frames, work->scratch.segments);
+    const struct tdmi_conv_place place = tdmi_conv_place_of(work, chunk);
+    const int n_segments = tdmi_conv_window(work, frames);
     const struct tdmi_share mine =
         tdmi_member_share(work->member, (int64_t)taps(desc) * desc->in_c);
     struct tdmi_share part;
@@ -560,18 +342,19 @@ static void backward_weights(const struct tdmi_conv_gemm *desc,
                              const struct tdmi_conv_backward *call)
 {
     const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_weights(desc);
-    struct work work = work_of(desc, call->member, call->n, &stretch, call->workspace);
-    const int64_t all = all_chunks(&work), most = call->member ? stretch.chunks : 1;
+    struct tdmi_conv_work work =
+        tdmi_conv_work_of(desc, call->member, call->n, &stretch, call->workspace);
+    const int64_t all = tdmi_conv_all_chunks(&work), most = call->member ? stretch.chunks : 1;
     const int64_t row = tdmi_gemm_scratch_row(desc->out_c);
     const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->out_c);
     double *const dbias = work.scratch.dbias;
-    work.source = (struct source){work.kernels, call->x, NULL, &call->read, NULL};
+    work.source = (struct tdmi_conv_source){call->x, NULL, &call->read, NULL};
     tdmi_conv_sums_clear(dbias, columns);
     for (int64_t begin = 0; begin < all; begin += most) {
         const int64_t n = all - begin < most ? all - begin : most;
         read_gradients(&work, call, begin, n);
         if (call->dweights)
-            fill_frames(&work, begin, n);
+            tdmi_conv_fill_frames(&work, begin, n);
         tdmi_member_wait(call->member);
         for (int64_t i = 0; i < n; i++) {
             const int64_t first = pixels_before(&work, begin + i);
@@ -580,7 +363,8 @@ static void backward_weights(const struct tdmi_conv_gemm *desc,
                 tdmi_conv_bias_add(dy, row, pixels_before(&work, begin + i + 1) - first, columns,
                                    dbias);
             if (call->dweights)
-                multiply_weights(&work, begin + i, frames_of(&work, i), dy, call->dweights);
+                multiply_weights(&work, begin + i, tdmi_conv_frames_of(&work, i), dy,
+                                 call->dweights);
         }
         tdmi_member_wait(call->member);
     }
@@ -594,9 +378,10 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
 {
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
     const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_input(desc);
-    struct work work = work_of(desc, call->member, call->n, &stretch, call->workspace);
+    struct tdmi_conv_work work =
+        tdmi_conv_work_of(desc, call->member, call->n, &stretch, call->workspace);
     work.is_input = true;
-    work.source = (struct source){work.kernels, call->g, call->y, NULL, &call->gradient};
+    work.source = (struct tdmi_conv_source){call->g, call->y, NULL, &call->gradient};
     work.rows = work.image_rows = desc->in_h;
     work.width = desc->in_w;
     work.step = desc->stride;
