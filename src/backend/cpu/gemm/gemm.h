@@ -67,6 +67,7 @@ struct tdmi_gemm_rows {
     double *sum, *square; /* (columns rounded up), added to; never NULL with RAW */
     /* Only blocks that begin in [from, to), rows counted over lines and images; to 0: all. */
     int64_t from, to;
+    int from_column, to_column; /* only panels that begin in [from_column, to_column); to 0: all */
     /* Not NULL: the sums of block i are stored in row i of (blocks, 2, columns rounded up) and
      * added to sum and square later (tdmi_gemm_add_pieces). */
     float *pieces;

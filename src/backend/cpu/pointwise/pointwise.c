@@ -107,15 +107,6 @@ static struct tdmi_share share_pixels(const struct tdmi_member *member, int64_t 
     return (struct tdmi_share){steps.first * STEP, steps.end * STEP < n ? steps.end * STEP : n};
 }
 
-/* The pixels of a share that lie in the chunk of n pixels at `at`, counted from there; false: none
- * do. */
-static bool pixels_in(struct tdmi_share share, int64_t at, int64_t n, struct tdmi_share *part)
-{
-    part->first = share.first > at ? share.first - at : 0;
-    part->end = share.end - at < n ? share.end - at : n;
-    return part->first < part->end;
-}
-
 /* The layout of the workspace. Forward, each member of a team has its x, and there are two sets of
  * pieces, so that one is added up while the other is filled. */
 struct scratch {
@@ -304,7 +295,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
         struct tdmi_share part;
         for (int64_t at = 0; at < left; at += chunk) {
             const int64_t n = left - at < chunk ? left - at : chunk;
-            if (!pixels_in(mine, at, n, &part))
+            if (!tdmi_share_within(mine, at, n, &part))
                 continue;
             job.ahead[0] = ahead_of(call->x, begin + at + chunk, chunk, pixels, desc->in_c);
             job.c = call->y + (begin + at) * desc->out_c;
@@ -368,7 +359,7 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
                                  .read.act = call->act};
     for (int64_t at = 0; at < pixels; at += chunk) {
         const int64_t n = pixels - at < chunk ? pixels - at : chunk;
-        if (!pixels_in(mine, at, n, &part))
+        if (!tdmi_share_within(mine, at, n, &part))
             continue;
         job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
         if (at + chunk >= pixels)
@@ -490,7 +481,7 @@ static void backward_input(const struct tdmi_gemm_kernels *kernels,
     for (int64_t at = 0; at < stretch->n; at += chunk) {
         const int64_t n = stretch->n - at < chunk ? stretch->n - at : chunk;
         const int64_t first = (stretch->begin + at) * desc->in_c;
-        if (!pixels_in(mine, at, n, &part))
+        if (!tdmi_share_within(mine, at, n, &part))
             continue;
         job->from = part.first;
         job->to = part.end;
@@ -547,4 +538,4 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
 }
 
 const struct tdmi_conv_algorithm tdmi_conv_by_pointwise = {
-    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward, true};
+    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};
