@@ -1,8 +1,8 @@
 /*
- * What a training step would take with more threads than this machine has CPUs, from the CPU time
- * of its parts on one thread. A group on a team is measured with its members one after the other
- * (base/team.h), so two CPUs are enough to measure a team of sixteen. How groups are divided among
- * threads is the step's own schedule.
+ * Time that a training step would take with more threads than this machine has CPUs, from the CPU
+ * time of its parts on one thread. A group on a team is measured with its members one after the
+ * other (base/team.h), so two CPUs are enough to measure a team of sixteen. How groups are divided
+ * among threads is the step's own (train/step/division.h).
  *
  *     step(T) = waves of groups alone + rounds of teams + the rest
  *     team(k) = Σ over regions: time of all members · largest share, + regions · a wait
@@ -12,7 +12,7 @@
 #include "base/scope.h"
 #include "base/sized.h"
 #include "tandem/event.h"
-#include "train/step/schedule.h"
+#include "train/step/division.h"
 #include "tune/bench_network.h"
 #include "tune/bench_profile.h"
 #include "tune/bench_rate.h"
@@ -119,7 +119,7 @@ static tdm_status measure_steps(struct scaling *it, double measured[2], tdm_erro
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network one = {0};
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network two = {0};
     struct tdm_bench_compute_options of_one, of_two;
-    double steps[most_rounds], groups[most_rounds], updates[most_rounds], both[most_rounds],
+    double steps[most_rounds], shares[most_rounds], updates[most_rounds], both[most_rounds],
         clock[most_rounds];
     const bool has_two = tdmi_cpus_usable() >= 2;
     struct tdmi_team_log log;
@@ -136,14 +136,15 @@ static tdm_status measure_steps(struct scaling *it, double measured[2], tdm_erro
         const double cpu = tdmi_cpu_seconds();
         TDMI_TRY(time_step(&one, &clock[n], err));
         steps[n] = tdmi_cpu_seconds() - cpu;
-        groups[n] = log.seconds / it->groups;
+        shares[n] = log.seconds / steps[n];
         TDMI_TRY(time_step(&two, &both[n], err));
         const double update = tdmi_cpu_seconds();
         TDMI_TRY(tdmi_bench_network_update(&one, 1, err));
         updates[n] = tdmi_cpu_seconds() - update;
     }
     it->result->step_seconds = tdmi_bench_spread(steps, n).median;
-    it->result->group_seconds = tdmi_bench_spread(groups, n).median;
+    it->result->group_seconds =
+        it->result->step_seconds * tdmi_bench_spread(shares, n).median / it->groups;
     it->result->update_seconds = tdmi_bench_spread(updates, n).median;
     measured[0] = tdmi_bench_spread(clock, n).median;
     measured[1] = has_two ? tdmi_bench_spread(both, n).median : 0.0;
@@ -191,29 +192,29 @@ static double wait_of(const struct scaling *it, int members)
 
 /* ---- predicting ---------------------------------------------------------------------------- */
 
-static struct tdmi_schedule schedule_of(const struct scaling *it, int threads)
+static struct tdmi_division division_of(const struct scaling *it, int threads)
 {
-    return tdmi_schedule_of(it->groups, threads, tdmi_team_largest(threads), false);
+    return tdmi_division_of(it->groups, threads, tdmi_team_largest(threads), false);
 }
 
-static int smallest_team(const struct tdmi_schedule *schedule)
+static int smallest_team(const struct tdmi_division *division)
 {
-    return schedule->n_teams > 0 ? schedule->n_threads / schedule->n_teams : 1;
+    return division->n_teams > 0 ? division->n_threads / division->n_teams : 1;
 }
 
 static void predict(const struct scaling *it, int threads, struct tdm_bench_scaling_row *row)
 {
     const struct tdm_bench_scaling *of = it->result;
-    const struct tdmi_schedule schedule = schedule_of(it, threads);
-    const int members = smallest_team(&schedule);
+    const struct tdmi_division division = division_of(it, threads);
+    const int members = smallest_team(&division);
     const struct of_team *team = &it->teams[members];
     const double rest = of->step_seconds - it->groups * of->group_seconds;
     const double packing = rest > of->update_seconds ? rest - of->update_seconds : 0.0;
     *row = (struct tdm_bench_scaling_row){
-        .threads = threads, .teams = schedule.n_teams, .members = members};
-    row->seconds = (double)schedule.n_alone / threads * of->group_seconds;
-    if (schedule.n_teams > 0) {
-        const int rounds = (schedule.n_together + schedule.n_teams - 1) / schedule.n_teams;
+        .threads = threads, .teams = division.n_teams, .members = members};
+    row->seconds = (double)division.n_alone / threads * of->group_seconds;
+    if (division.n_teams > 0) {
+        const int rounds = (division.n_together + division.n_teams - 1) / division.n_teams;
         row->regions = members > 1 ? team->regions : 0;
         row->seconds += rounds * ((members > 1 ? team->part : 1.0) * of->group_seconds +
                                   (double)row->regions * wait_of(it, members));
@@ -229,8 +230,8 @@ static void predict(const struct scaling *it, int threads, struct tdm_bench_scal
 static tdm_status measure_teams(struct scaling *it, tdm_error *err)
 {
     for (int i = 0; i < TDM_BENCH_SCALING_ROWS; i++) {
-        const struct tdmi_schedule schedule = schedule_of(it, thread_counts[i]);
-        const int size = smallest_team(&schedule);
+        const struct tdmi_division division = division_of(it, thread_counts[i]);
+        const int size = smallest_team(&division);
         if (size > 1 && it->teams[size].regions == 0)
             TDM_TRY(measure_team(it, size, err), err, "measuring teams of %d threads", size);
     }

@@ -233,16 +233,16 @@ static void gather(tdmi_step *step, const struct tdmi_batch *batch)
     }
 }
 
-static void schedule(tdmi_step *step)
+static void divide(tdmi_step *step)
 {
     /* With one segment no gradients are final early, so no wave needs to run by segments. Groups
      * that share statistics go from one batch norm to the next together. */
     const bool has_wave = step->plan->n_segments > 1 && !step->exchange;
-    step->schedule =
-        tdmi_schedule_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
-    const struct tdmi_schedule *of = &step->schedule;
+    step->division =
+        tdmi_division_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
+    const struct tdmi_division *of = &step->division;
     for (int i = 0; i < of->n_teams; i++)
-        tdmi_team_form(step->teams[i], tdmi_schedule_first(of, i + 1) - tdmi_schedule_first(of, i),
+        tdmi_team_form(step->teams[i], tdmi_division_first(of, i + 1) - tdmi_division_first(of, i),
                        tdmi_pool_may_spin(step->pool), step->log);
     atomic_store(&step->n_begun, 0);
 }
@@ -267,7 +267,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
     if (step->teams)
-        schedule(step);
+        divide(step);
     tdmi_sums_begin(step->sums, step->n_shards);
     gather(step, batch);
 }
@@ -339,7 +339,7 @@ static void backward(tdmi_step *step, int executor, int s, int segment,
     add_to_log(step, member, begin);
 }
 
-static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
+tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *err)
 {
     return step->plan->backend->stream.wait(tdmi_executor_stream(step->executors[executor]), err);
 }
@@ -352,21 +352,14 @@ static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
     for (int segment = 0; segment < step->plan->n_segments; segment++)
         backward(step, worker, s, segment, NULL);
     tdmi_sums_give(step->sums, s);
-    return wait_for(step, worker, err);
+    return tdmi_step_wait_for(step, worker, err);
 }
 
-/* A thread as a member of its team; alone: there is no other. */
-struct seat {
-    int team;
-    struct tdmi_member member;
-    const struct tdmi_member *or_alone; /* the member, or NULL */
-};
-
-static void take_seat(const tdmi_step *step, int thread, struct seat *seat)
+void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *seat)
 {
-    seat->team = tdmi_schedule_team_of(&step->schedule, thread);
+    seat->team = tdmi_division_team_of(&step->division, thread);
     seat->member = tdmi_team_join(step->teams[seat->team],
-                                  thread - tdmi_schedule_first(&step->schedule, seat->team));
+                                  thread - tdmi_division_first(&step->division, seat->team));
     seat->or_alone = seat->member.size > 1 ? &seat->member : NULL;
 }
 
@@ -374,15 +367,15 @@ static void take_seat(const tdmi_step *step, int thread, struct seat *seat)
 static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
-    struct seat seat;
-    take_seat(step, thread, &seat);
+    struct tdmi_seat seat;
+    tdmi_step_take_seat(step, thread, &seat);
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
     for (;;) {
         if (tdmi_member_is_first(member)) {
             const int index = atomic_fetch_add(&step->n_begun, 1);
-            step->wave[team] = index < step->schedule.n_together
-                                   ? tdmi_sums_take(step->sums, step->schedule.n_alone + index)
+            step->wave[team] = index < step->division.n_together
+                                   ? tdmi_sums_take(step->sums, step->division.n_alone + index)
                                    : -1;
         }
         tdmi_member_wait(member);
@@ -396,16 +389,16 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
             tdmi_sums_give(step->sums, s);
     }
     tdmi_team_leave(&seat.member);
-    return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+    return tdmi_member_is_first(member) ? tdmi_step_wait_for(step, team, err) : TDM_OK;
 }
 
 /* In the last wave a group keeps its team and its executor from segment to segment. */
 static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
-    const struct tdmi_schedule *of = &step->schedule;
-    struct seat seat;
-    take_seat(step, thread, &seat);
+    const struct tdmi_division *of = &step->division;
+    struct tdmi_seat seat;
+    tdmi_step_take_seat(step, thread, &seat);
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
     if (step->segment == 0) {
@@ -416,21 +409,21 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
     }
     backward(step, team, step->wave[team], step->segment, member);
     tdmi_team_leave(&seat.member);
-    return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+    return tdmi_member_is_first(member) ? tdmi_step_wait_for(step, team, err) : TDM_OK;
 }
 
-static int threads_of_teams(const tdmi_step *step)
+int tdmi_step_team_threads(const tdmi_step *step)
 {
-    return step->schedule.n_teams > 0 ? step->schedule.n_threads : 0;
+    return step->division.n_teams > 0 ? step->division.n_threads : 0;
 }
 
 /* All groups but those of the last wave. */
 static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
 {
-    TDMI_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, run_alone, step, err));
-    if (step->schedule.n_together == 0)
+    TDMI_TRY(tdmi_pool_run(step->pool, step->division.n_alone, run_alone, step, err));
+    if (step->division.n_together == 0)
         return TDM_OK;
-    return tdmi_pool_run_all(step->pool, threads_of_teams(step), run_together, step, err);
+    return tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_together, step, err);
 }
 
 /* On a device: with the only executor. */
@@ -463,124 +456,19 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
         return tdmi_pool_run(step->pool, (int)((range->n_values + slice_values - 1) / slice_values),
                              tree_task, step, err);
     tdmi_sums_add(step->sums, range->first_value, range->n_values);
-    return wait_for(step, 0, err);
+    return tdmi_step_wait_for(step, 0, err);
 }
 
-/* ---- statistics shared over the batch: executor s runs shard s ----------------------------- */
-
-static void forward_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->first_node == 0) {
-        if (tdmi_member_is_first(member))
-            tdmi_step_give(step, s, s);
-        tdmi_member_wait(member);
-    }
-    if (step->shard_images[s] > 0)
-        tdmi_executor_forward_part(step->executors[s], step->values, step->first_node,
-                                   step->last_node, tdmi_sums_of(step->sums, s), member);
-}
-
-static void backward_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->shard_images[s] > 0)
-        tdmi_executor_backward_part(step->executors[s], step->values, step->first_node,
-                                    step->last_node, tdmi_sums_of(step->sums, s), member);
-}
-
-static void run_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->is_backward)
-        backward_part(step, s, member);
-    else
-        forward_part(step, s, member);
-}
-
-static tdm_status part_alone(void *self, int s, int worker TDMI_UNUSED, tdm_error *err)
-{
-    run_part(self, s, NULL);
-    return wait_for(self, s, err);
-}
-
-static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
-{
-    tdmi_step *step = self;
-    struct seat seat;
-    take_seat(step, thread, &seat);
-    const struct tdmi_member *member = seat.or_alone;
-    const int team = seat.team;
-    tdm_status status = TDM_OK;
-    for (int s = step->schedule.n_alone + team; s < step->n_shards; s += step->schedule.n_teams) {
-        run_part(step, s, member);
-        if (tdmi_member_is_first(member) && status == TDM_OK)
-            status = wait_for(step, s, err);
-    }
-    tdmi_team_leave(&seat.member);
-    return status;
-}
-
-static tdm_status run_parts(tdmi_step *step, bool is_backward, tdm_error *err)
-{
-    step->is_backward = is_backward;
-    TDM_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, part_alone, step, err), err,
-            "running shards together");
-    return TDM_WRAP(err,
-                    tdmi_pool_run_all(step->pool, threads_of_teams(step), part_together, step, err),
-                    "running shards together");
-}
-
-/* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
- * executor. A shard without images adds zeros, so the tree is the same. */
-static void exchange(tdmi_step *step, int node)
-{
-    size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
-    memset(step->exchange, 0, (size_t)step->n_shards * n * sizeof *step->exchange);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
-            memcpy(step->exchange + (size_t)s * n,
-                   tdmi_executor_norm_sums(step->executors[s], node), n * sizeof *step->exchange);
-    tdmi_tree_sum_rows(step->exchange, step->n_shards, (int64_t)n);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
-            memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange,
-                   n * sizeof *step->exchange);
-}
-
-static tdm_status forward_together(tdmi_step *step, tdm_error *err)
-{
-    const int n_nodes = step->plan->graph->n_nodes;
-    for (step->first_node = 0; step->first_node < n_nodes; step->first_node = step->last_node + 1) {
-        if (step->first_node > 0)
-            exchange(step, step->first_node);
-        step->last_node = tdmi_executor_forward_end(step->plan, step->first_node);
-        TDMI_TRY(run_parts(step, false, err));
-    }
-    return TDM_OK;
-}
-
-static tdm_status backward_together(tdmi_step *step, const struct tdmi_segment *range,
-                                    tdm_error *err)
-{
-    for (step->first_node = range->first_node; step->first_node >= range->last_node;
-         step->first_node = step->last_node - 1) {
-        const struct tdmi_node *node = &step->plan->graph->nodes[step->first_node];
-        if (node->kind == TDMI_OP_BATCH_NORM && step->plan->nodes[step->first_node].has_backward)
-            exchange(step, step->first_node);
-        step->last_node =
-            tdmi_executor_backward_end(step->plan, step->first_node, range->last_node);
-        TDMI_TRY(run_parts(step, true, err));
-    }
-    return TDM_OK;
-}
+/* ---- a step -------------------------------------------------------------------------------- */
 
 static tdm_status run_shards(tdmi_step *step, tdm_error *err)
 {
     if (!step->exchange)
-        return step->schedule.n_last == 0
+        return step->division.n_last == 0
                    ? TDM_OK
-                   : tdmi_pool_run_all(step->pool, threads_of_teams(step), run_last, step, err);
-    if (step->segment == 0)
-        TDM_TRY(forward_together(step, err), err, "forward");
-    return backward_together(step, &step->plan->segments[step->segment], err);
+                   : tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_last, step,
+                                       err);
+    return tdmi_step_run_together(step, err);
 }
 
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)

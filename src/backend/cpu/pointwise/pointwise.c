@@ -100,7 +100,7 @@ static int64_t backward_stretch(const struct tdmi_conv_gemm *desc)
     return stretch_of(desc, chunk, team_of(desc) * chunk);
 }
 
-/* Those of pixels [first, first + n) that a member computes, counted from first. */
+/* The part of n pixels that a member computes: whole blocks. */
 static struct tdmi_share share_pixels(const struct tdmi_member *member, int64_t n)
 {
     const struct tdmi_share steps = tdmi_member_share(member, (n + STEP - 1) / STEP);
