@@ -16,11 +16,13 @@ static tdmi_pool *new_pool(int n_threads)
 
 TEST(shares_cover_everything_once_and_are_equal_but_for_one)
 {
+    tdmi_team *team = NULL;
+    assert_int_equal(tdmi_team_new(&team, NULL), TDM_OK);
     for (int size = 1; size <= most_members; size++)
         for (int64_t n = 0; n < 70; n++) {
             int64_t at = 0;
             for (int i = 0; i < size; i++) {
-                const struct tdmi_member member = {NULL, i, size};
+                const struct tdmi_member member = {team, i, size};
                 const struct tdmi_share mine = tdmi_member_share(&member, n);
                 assert_int_equal(mine.first, at);
                 assert_in_range(mine.end - mine.first, n / size, (n + size - 1) / size);
@@ -28,6 +30,7 @@ TEST(shares_cover_everything_once_and_are_equal_but_for_one)
             }
             assert_int_equal(at, n);
         }
+    tdmi_team_free(team);
     const struct tdmi_share all = tdmi_member_share(NULL, 7);
     assert_true(all.first == 0 && all.end == 7);
     tdmi_member_wait(NULL);

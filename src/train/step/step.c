@@ -241,9 +241,11 @@ static void divide(tdmi_step *step)
     step->division =
         tdmi_division_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
     const struct tdmi_division *of = &step->division;
-    for (int i = 0; i < of->n_teams; i++)
-        tdmi_team_form(step->teams[i], tdmi_division_first(of, i + 1) - tdmi_division_first(of, i),
-                       tdmi_pool_may_spin(step->pool), step->log);
+    for (int i = 0; i < of->n_teams; i++) {
+        const int size = tdmi_division_first(of, i + 1) - tdmi_division_first(of, i);
+        tdmi_team_form(step->teams[i], size, tdmi_pool_may_spin(step->pool),
+                       size > 1 ? step->log : NULL); /* one thread alone is measured below */
+    }
     atomic_store(&step->n_begun, 0);
 }
 
