@@ -96,7 +96,7 @@ static int64_t rows_of(const struct product *product)
     return (int64_t)product->place.images * product->n_lines * product->n_rows;
 }
 
-/* What a row costs, in values of the depth: the product, and the end of it. */
+/* Cost of a row in values of the depth: the product, and the end of it. */
 static int64_t cost_of(const struct tdmi_conv_work *work, const struct product *product)
 {
     enum { END = 128 };
@@ -113,7 +113,7 @@ static float *pieces_of(const struct tdmi_conv_work *work, int64_t product_of_st
                : NULL;
 }
 
-/* What all products have in common; c, add, x and residual are those of the call. */
+/* Set the fields of the job that all products share; c, add, x and residual are the call's. */
 static void common_job(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job)
 {
     const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
