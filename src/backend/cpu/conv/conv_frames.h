@@ -28,7 +28,7 @@ struct tdmi_conv_work {
     int image_rows, width, step; /* of the result; from one pixel of a phase to the next */
 };
 
-/* What a chunk is of: images and rows of the call. */
+/* Images and rows of a call that make up a chunk. */
 struct tdmi_conv_place {
     int image, images; /* first, how many */
     int row, rows;

@@ -133,7 +133,7 @@ static struct tdmi_conv_stretch stretch_of(const struct tdmi_conv_gemm *desc, in
     return stretch;
 }
 
-/* Of a product with step · step phases; one thread has none. */
+/* Pieces of a product with step · step phases; one thread has none. */
 static int64_t pieces_floats(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_chunk *chunk,
                              int step, int width, int columns)
 {

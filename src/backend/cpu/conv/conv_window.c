@@ -62,11 +62,11 @@ static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction dir
  */
 
 /* One product: a phase of the stride in a chunk, whose pixels are step apart, and the same taps
- * reach all of them. Forward a chunk is one phase. */
+ * reach all of them. Forward a chunk is one phase. Its segments are in the scratch memory. */
 struct product {
     struct tdmi_conv_place place;
     int row, column;
-    int n_lines, n_rows;
+    int n_segments, n_lines, n_rows;
 };
 
 static int phases_of(const struct tdmi_conv_work *work)
@@ -74,21 +74,36 @@ static int phases_of(const struct tdmi_conv_work *work)
     return work->step * work->step;
 }
 
-/* Number i of the call. It has no lines where the chunk is too low for the phase. */
-static struct product product_of(const struct tdmi_conv_work *work, int64_t i)
+/* Number i of the n chunks from `begin` on. It has no lines where the chunk is too low for the
+ * phase. */
+static struct product product_of(const struct tdmi_conv_work *work, int64_t begin, int64_t i)
 {
     const int step = work->step, phase = (int)(i % phases_of(work));
-    struct product product = {.place = tdmi_conv_place_of(work, i / phases_of(work)),
+    const float *frames = tdmi_conv_frames_of(work, i / phases_of(work));
+    struct product product = {.place = tdmi_conv_place_of(work, begin + i / phases_of(work)),
                               .row = phase / step,
                               .column = phase % step};
     product.n_lines = (product.place.rows - product.row + step - 1) / step;
     product.n_rows = (work->width - product.column + step - 1) / step;
+    product.n_segments = work->is_input ? tdmi_conv_phase_window(work, &product.place, product.row,
+                                                                 product.column, frames)
+                                        : tdmi_conv_window(work, frames);
     return product;
 }
 
 static int64_t rows_of(const struct product *product)
 {
     return (int64_t)product->place.images * product->n_lines * product->n_rows;
+}
+
+/* Cost of a row in values of the depth: the product, and the end of it. */
+static int64_t cost_of(const struct tdmi_conv_work *work, const struct product *product)
+{
+    enum { END = 128 };
+    int64_t depth = END;
+    for (int s = 0; s < product->n_segments; s++)
+        depth += work->scratch.segments[s].depth;
+    return depth;
 }
 
 static float *pieces_of(const struct tdmi_conv_work *work, int64_t product_of_stretch)
@@ -98,7 +113,7 @@ static float *pieces_of(const struct tdmi_conv_work *work, int64_t product_of_st
                : NULL;
 }
 
-/* What all products have in common; c, add, x and residual are those of the call. */
+/* Set the fields of the job that all products share; c, add, x and residual are the call's. */
 static void common_job(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job)
 {
     const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
@@ -115,15 +130,13 @@ static void common_job(const struct tdmi_conv_work *work, struct tdmi_gemm_rows 
 
 /* Some rows and columns of a product, its job without what is the product's. */
 static void multiply(const struct tdmi_conv_work *work, const struct product *product,
-                     const float *frames, struct tdmi_gemm_rows job)
+                     struct tdmi_gemm_rows job)
 {
     const struct tdmi_conv_place *place = &product->place;
     const int64_t row = place->row + product->row;
     const int64_t at =
         place->image * job.c_image + (row * work->width + product->column) * job.columns;
-    job.n_segments =
-        work->is_input ? tdmi_conv_phase_window(work, place, product->row, product->column, frames)
-                       : tdmi_conv_window(work, frames);
+    job.n_segments = product->n_segments;
     job.n_images = place->images;
     job.n_lines = product->n_lines;
     job.n_rows = product->n_rows;
@@ -139,30 +152,32 @@ static void multiply(const struct tdmi_conv_work *work, const struct product *pr
 static void multiply_chunks(const struct tdmi_conv_work *work, int64_t begin, int64_t n,
                             struct tdmi_gemm_rows job)
 {
-    const int width = job.wide * work->kernels->lanes, phases = phases_of(work);
+    const int width = job.wide * work->kernels->lanes;
+    const int64_t products = n * phases_of(work);
     const bool divides_columns =
         work->member && (int64_t)job.depth * job.columns > n * work->stretch.frames;
     const int groups = divides_columns ? (job.columns + width - 1) / width : 1;
     int64_t all = 0, at = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const struct tdmi_conv_place place = tdmi_conv_place_of(work, begin + i);
-        all += (int64_t)place.images * place.rows * work->width;
+    for (int64_t i = 0; i < products; i++) {
+        const struct product product = product_of(work, begin, i);
+        all += rows_of(&product) * cost_of(work, &product);
     }
     const struct tdmi_share mine = tdmi_member_share(work->member, groups * all);
     struct tdmi_share part;
     for (int group = 0; group < groups; group++) {
         job.from_column = group * width;
         job.to_column = divides_columns ? (group + 1) * width : 0;
-        for (int64_t i = 0; i < n * phases; i++) {
-            const struct product product = product_of(work, begin * phases + i);
-            const int64_t rows = rows_of(&product);
-            if (tdmi_share_within(mine, at, rows, &part)) {
-                job.from = part.first;
-                job.to = part.end;
-                job.pieces = pieces_of(work, i);
-                multiply(work, &product, tdmi_conv_frames_of(work, i / phases), job);
-            }
-            at += rows;
+        for (int64_t i = 0; i < products; i++) {
+            const struct product product = product_of(work, begin, i);
+            const int64_t cost = cost_of(work, &product), all_rows = rows_of(&product) * cost;
+            const bool has_part = tdmi_share_within(mine, at, all_rows, &part);
+            at += all_rows;
+            job.from = (part.first + cost - 1) / cost;
+            job.to = (part.end + cost - 1) / cost;
+            if (!has_part || job.from == job.to)
+                continue;
+            job.pieces = pieces_of(work, i);
+            multiply(work, &product, job);
         }
     }
 }
@@ -172,9 +187,8 @@ static void add_pieces(const struct tdmi_conv_work *work, int64_t begin, int64_t
                        struct tdmi_gemm_rows job)
 {
     const struct tdmi_share columns = tdmi_conv_sums_share(work->member, job.columns);
-    const int phases = phases_of(work);
-    for (int64_t i = 0; i < n * phases; i++) {
-        const struct product product = product_of(work, begin * phases + i);
+    for (int64_t i = 0; i < n * phases_of(work); i++) {
+        const struct product product = product_of(work, begin, i);
         job.n_images = product.place.images;
         job.n_lines = product.n_lines;
         job.n_rows = product.n_rows;
