@@ -84,6 +84,9 @@ static bool can_open(const char *name, tdm_error *why)
 {
     const void *table;
     const struct tdmi_backend *backend;
+    if (strcmp(name, "onednn") == 0)
+        return tdmi_plugin_open("onednn", "the part of tandem that computes by oneDNN", 0, 0,
+                                &table, why) == TDM_OK;
     if (strcmp(name, "arrow") == 0)
         return tdmi_arrow_require(why) == TDM_OK;
     if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
