@@ -191,7 +191,7 @@ tdm_status tdm_machine_measure(const struct tdm_measure_options *options,
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     const int64_t start = tdmi_clock_ns();
     TDMI_TRY(check(options, err));
-    TDM_TRY(tdmi_pool_new(0, true, &pool, err), err, "the machine could not be measured");
+    TDM_TRY(tdmi_pool_new(0, NULL, &pool, err), err, "the machine could not be measured");
     rates->threads = tdmi_pool_threads(pool);
     const tdm_status status = measure(pool, options, rates, err);
     rates->seconds = tdmi_clock_seconds_since(start);

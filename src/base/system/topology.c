@@ -2,11 +2,18 @@
 #include "base/system/affinity.h"
 #include "tandem_features.h"
 
+static int from_files(struct tdmi_cpu_place *places, int limit)
+{
+    int cpus[TDMI_CPUS_MAX];
+    return tdmi_sys_places("", cpus, tdmi_affinity_mask(cpus, limit), places);
+}
+
 #if TDM_HAVE_HWLOC
 
-int tdmi_affinity_order(int *cpus, int limit)
+int tdmi_affinity_places(struct tdmi_cpu_place *places, int limit)
 {
-    return tdmi_hwloc_order(cpus, limit);
+    const int n = tdmi_hwloc_places(places, limit);
+    return n > 0 ? n : from_files(places, limit);
 }
 
 bool tdmi_affinity_topology(struct tdmi_topology *topology)
@@ -16,9 +23,9 @@ bool tdmi_affinity_topology(struct tdmi_topology *topology)
 
 #else
 
-int tdmi_affinity_order(int *cpus, int limit)
+int tdmi_affinity_places(struct tdmi_cpu_place *places, int limit)
 {
-    return tdmi_sys_order("", cpus, tdmi_affinity_mask(cpus, limit));
+    return from_files(places, limit);
 }
 
 bool tdmi_affinity_topology(struct tdmi_topology *topology)

@@ -52,8 +52,10 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
             options->device);
     TDM_TRY(backend->stream.open(compute->device, &compute->stream, err), err,
             "opening the device %s", options->device);
-    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &compute->pool, err), err,
-            "starting threads");
+    TDM_TRY(tdmi_placement_here(options->threads, &compute->placement, err), err,
+            "choosing threads");
+    TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
+            err, "starting threads");
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
@@ -62,6 +64,7 @@ void tdmi_compute_close(struct tdmi_compute *compute)
 {
     const struct tdmi_backend *backend = compute->backend;
     tdmi_pool_free(compute->pool);
+    tdmi_placement_release(&compute->placement);
     if (compute->stream)
         backend->stream.close(compute->stream);
     if (compute->decoder)

@@ -15,6 +15,7 @@ struct tdmi_compute {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_stream *stream;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     const struct tdmi_comm_table *transport;
     tdmi_comm *comm;

@@ -15,6 +15,7 @@ struct tdm_trainer {
     const tdmi_graph *graph;
     const struct tdmi_backend *backend;
     tdmi_device *device;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     struct tdmi_optimizer_choice optimizer;
     struct tdmi_update_rates rates;
@@ -95,7 +96,8 @@ static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer
     TDMI_TRY(tdmi_optimizer_read(options->optimizer, &trainer->optimizer, err));
     TDMI_TRY(tdmi_backend_find("cpu", &trainer->backend, &index, err));
     TDMI_TRY(trainer->backend->device.open(index, &trainer->device, err));
-    TDMI_TRY(tdmi_pool_new(options->threads, options->threads == 0, &trainer->pool, err));
+    TDMI_TRY(tdmi_placement_here(options->threads, &trainer->placement, err));
+    TDMI_TRY(tdmi_pool_new(trainer->placement.threads, &trainer->placement, &trainer->pool, err));
     const struct tdmi_optimizer *optimizer = trainer->optimizer.optimizer;
     const double momentum = options->momentum < 0.0 ? optimizer->momentum : options->momentum;
     const double decay =
@@ -142,6 +144,7 @@ void tdm_trainer_close(tdm_trainer *trainer)
         if (values[i])
             trainer->backend->memory.free(trainer->device, values[i]);
     tdmi_pool_free(trainer->pool);
+    tdmi_placement_release(&trainer->placement);
     if (trainer->device)
         trainer->backend->device.close(trainer->device);
     tdmi_free(trainer->items);

@@ -161,7 +161,7 @@ TEST(many_threads_share_one_convolution)
     conv_run(p, 2);
     conv_check(p);
     const size_t bytes = tdmi_kernel_needs_of(onednn, &p->desc).workspace_bytes;
-    assert_int_equal(tdmi_pool_new(8, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(8, NULL, &pool, &err), TDM_OK);
     for (int i = 0; i < n_tasks; i++) {
         shared.calls[i] = conv_call(p);
         shared.calls[i].y = conv_unwritten(p->n_y);
