@@ -40,6 +40,19 @@ static void describe_cpu(struct tdm_machine *machine)
     machine->limits.memory_bytes = found.cgroup_memory_bytes;
 }
 
+static void describe_threads(struct tdm_machine_threads *threads)
+{
+    struct tdmi_placement placement;
+    tdm_error why = {0};
+    if (tdmi_placement_here(0, &placement, &why) != TDM_OK) {
+        snprintf(threads->text, sizeof threads->text, "%.319s", tdm_error_sentence(&why, 0));
+        return;
+    }
+    threads->n = placement.threads;
+    tdmi_placement_describe(&placement, threads->text, sizeof threads->text);
+    tdmi_placement_release(&placement);
+}
+
 static void describe_gpus(struct tdm_machine_gpus *gpus)
 {
     tdmi_nvml *nvml;
@@ -121,6 +134,7 @@ void tdm_machine_describe(struct tdm_machine *machine)
 {
     TDMI_RESULT_OR(tdm_machine, machine, NULL, return );
     describe_cpu(machine);
+    describe_threads(&machine->threads);
     describe_gpus(&machine->gpus);
     describe_gpu_libraries(machine);
     tdmi_library_probe_mpi(&machine->mpi);

@@ -346,7 +346,8 @@ static const struct tdmi_option options[] = {
              "run every node alone, to see how much fusion saves"),
     TDMI_ROW(TEXT, "device", compute.device, "Compute", "cpu, or one backend: cuda, cuda:1, ref",
              .value_name = "NAME"),
-    TDMI_ROW_THREADS(threads, "threads that load or compute, and that run the ceiling"),
+    TDMI_ROW_THREADS(threads, "one per core to compute, one per CPU to load",
+                     "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
 };
 

@@ -102,6 +102,13 @@ const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute)
     return compute->decoder ? compute->decoder->name : "cpu";
 }
 
+void tdmi_compute_report_threads(const struct tdmi_session *session)
+{
+    char text[160];
+    tdmi_placement_describe(&session->compute.placement, text, sizeof text);
+    tdmi_record_note(&session->record, "threads: %s", text);
+}
+
 void tdmi_compute_report_decoder(const struct tdmi_session *session)
 {
     if (session->compute.decoder && tdmi_record_is_new(&session->record))
