@@ -1,6 +1,7 @@
 /* Opening the device, and the decoder that images are decoded with. */
 #include "train/session/session.h"
 #include "base/scope.h"
+#include "base/touch.h"
 #include "base/file/file.h"
 
 #include <string.h>
@@ -73,6 +74,15 @@ void tdmi_compute_close(struct tdmi_compute *compute)
         backend->device.close(compute->device);
     if (compute->comm)
         compute->transport->close(compute->comm);
+}
+
+float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n)
+{
+    const size_t bytes = sizeof(float) * (size_t)(n + 1);
+    float *values = compute->backend->memory.alloc(compute->device, bytes);
+    if (values && compute->backend->device.is_host)
+        tdmi_touch_spread(compute->pool, values, bytes);
+    return values;
 }
 
 void tdmi_compute_free(const struct tdmi_compute *compute, void *block)

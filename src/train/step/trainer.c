@@ -1,6 +1,7 @@
 /* The trainer of tandem/network.h: a network, its weights on the CPU, one step, one evaluator. */
 #include "base/scope.h"
 #include "base/sized.h"
+#include "base/touch.h"
 #include "models/describe.h"
 #include "optim/optimizer.h"
 #include "tandem/network.h"
@@ -56,9 +57,12 @@ static tdm_status check(const struct tdm_trainer_options *options, tdm_error *er
 static tdm_status reserve_floats(const struct tdm_trainer *trainer, int64_t n, float **values,
                                  tdm_error *err)
 {
-    *values = trainer->backend->memory.alloc(trainer->device, sizeof(float) * (size_t)(n + 1));
-    return *values ? TDM_OK
-                   : TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    const size_t bytes = sizeof(float) * (size_t)(n + 1);
+    *values = trainer->backend->memory.alloc(trainer->device, bytes);
+    if (!*values)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    tdmi_touch_spread(trainer->pool, *values, bytes);
+    return TDM_OK;
 }
 
 static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
