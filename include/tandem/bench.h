@@ -93,7 +93,7 @@ struct tdm_bench_compute_options {
     int image;             /* side in pixels; 0: the model's own */
     int classes;           /* of the last layer, 2 to 100000; without meaning for features */
     int shard;             /* images per batch-norm group; 0: as `train` */
-    int threads;           /* 0: all usable CPUs */
+    int threads;           /* 0: one per core */
     const char *precision; /* "f32"; "bf16" on a GPU; "auto" is f32 so far */
     const char *device;
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */

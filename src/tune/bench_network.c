@@ -55,7 +55,9 @@ static tdm_status choose(struct tdmi_bench_network *it, tdm_error *err)
             o->device);
     TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "opening the device %s",
             o->device);
-    TDM_TRY(tdmi_pool_new(o->threads, o->threads == 0, &it->pool, err), err, "starting threads");
+    TDM_TRY(tdmi_placement_here(o->threads, &it->placement, err), err, "choosing threads");
+    TDM_TRY(tdmi_pool_new(it->placement.threads, &it->placement, &it->pool, err), err,
+            "starting threads");
     it->shard = o->shard                      ? o->shard
                 : it->backend->device.is_host ? it->network.shard
                                               : o->batch;               /* as training does */
@@ -212,6 +214,7 @@ void tdmi_bench_network_release(struct tdmi_bench_network *it)
     tdmi_plan_free(it->plan);
     tdmi_graph_free(it->graph);
     tdmi_pool_free(it->pool);
+    tdmi_placement_release(&it->placement);
     if (it->stream)
         it->backend->stream.close(it->stream);
     if (it->device)

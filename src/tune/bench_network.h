@@ -20,6 +20,7 @@ struct tdmi_bench_network {
     const struct tdmi_optimizer *optimizer;
     tdmi_device *device;
     tdmi_stream *stream;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     int shard, n_executors;
     tdmi_graph *graph;

@@ -170,7 +170,7 @@ static tdm_status measure_barrier(struct scaling *it, tdm_error *err)
 {
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     TDMI_AT_END(tdmi_team_free_at) tdmi_team *team = NULL;
-    TDMI_TRY(tdmi_pool_new(2, true, &pool, err));
+    TDMI_TRY(tdmi_pool_new(2, NULL, &pool, err));
     TDMI_TRY(tdmi_team_new(&team, err));
     enum { rounds = 5 };
     for (int i = 0; i < rounds; i++) {

@@ -10,7 +10,7 @@ enum { most_members = 16, n_regions = 200 };
 static tdmi_pool *new_pool(int n_threads)
 {
     tdmi_pool *pool = NULL;
-    assert_int_equal(tdmi_pool_new(n_threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(n_threads, NULL, &pool, NULL), TDM_OK);
     return pool;
 }
 

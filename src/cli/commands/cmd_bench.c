@@ -430,7 +430,8 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(NUMBER, "bandwidth", bandwidth, "Scaling",
              "GB/s that the memory of the predicted machine moves", .high = 1e6,
              .value_name = "RATE", .default_words = "no limit"),
-    TDMI_ROW_THREADS(threads, "threads that load or compute, and that run the ceiling"),
+    TDMI_ROW_THREADS(threads, "one per core to compute, one per CPU to load",
+                     "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
 };
 

@@ -78,7 +78,7 @@ static float *sums_of(const struct rig *it, int shard, int n, int threads,
     const struct tdmi_batch batch = {
         .n = n, .pixels = it->pixels, .labels = it->labels, .items = it->items};
     assert_int_equal(tdmi_plan_make(it->graph, &tdmi_backend_cpu, &request, &plan, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(plan, NULL, pool, &options, &step, NULL), TDM_OK);
     tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch, NULL);
     assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
