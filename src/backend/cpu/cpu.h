@@ -39,6 +39,8 @@ extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_dense, tdmi_cpu_batch_no
 /* activation: relu and relu6 */
 extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_global_pool,
     tdmi_cpu_pool;
+/* Vectorised; bit-identical to ref. */
+extern const struct tdmi_kernel tdmi_cpu_softmax, tdmi_cpu_hswish, tdmi_cpu_sigmoid;
 
 /* Vectorised; bit-identical to ref. */
 extern const struct tdmi_update_table tdmi_cpu_update;
