@@ -40,6 +40,10 @@ static void report_stage(const struct tdmi_call *call, const char *name,
     tdm_json_integer(call->json, "images", stage->images);
     tdm_json_integer(call->json, "bytes", stage->bytes);
     tdm_json_number(call->json, "thread_seconds", stage->seconds);
+    if (stage->seconds > 0.0)
+        tdm_json_number(call->json, "images_per_second", (double)stage->images / stage->seconds);
+    else
+        tdm_json_null(call->json, "images_per_second");
     tdm_json_object_end(call->json);
     if (stage->images > 0 && stage->seconds > 0.0)
         tdmi_print(
