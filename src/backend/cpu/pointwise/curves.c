@@ -36,6 +36,7 @@ TDMI_KERNEL_RUN(sigmoid_backward)
         kernels()->sigmoid_backward(call->dy, call->y, values_of(desc, call), call->dx[0]);
 }
 
-const struct tdmi_kernel tdmi_cpu_hswish = {.forward = hswish_forward, .backward = hswish_backward};
-const struct tdmi_kernel tdmi_cpu_sigmoid = {.forward = sigmoid_forward,
-                                             .backward = sigmoid_backward};
+const struct tdmi_kernel tdmi_cpu_hswish = {
+    .forward = hswish_forward, .backward = hswish_backward, TDMI_SHARES_IMAGES};
+const struct tdmi_kernel tdmi_cpu_sigmoid = {
+    .forward = sigmoid_forward, .backward = sigmoid_backward, TDMI_SHARES_IMAGES};

@@ -115,4 +115,5 @@ TDMI_KERNEL_RUN(backward)
         backward_of_sample(tdmi_softmax_kernels(tdmi_isa_best()), desc, call, i);
 }
 
-const struct tdmi_kernel tdmi_cpu_softmax = {.forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_cpu_softmax = {
+    .forward = forward, .backward = backward, TDMI_SHARES_IMAGES};
