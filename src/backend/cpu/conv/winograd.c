@@ -156,6 +156,17 @@ static struct tdmi_winograd_places places_behind(const struct tdmi_winograd_plac
     return places_at(others->at + POSITIONS * others->position_step, tiles, channels);
 }
 
+/* Places for a chunk of each member, who together have no more tiles than there are, but for what
+ * is rounded up. */
+static int64_t places_floats(const struct tdmi_conv_gemm *desc, int h, int w, int64_t chunk)
+{
+    const struct tdmi_winograd_tiles tiles = tiles_of(h, w);
+    const int64_t team = team_of(desc), all = all_tiles(&tiles, desc->max_images) + team;
+    const int64_t lines = (team - 1) * chunk_floats(desc, 0);
+    return team == 1 ? chunk_floats(desc, chunk)
+                     : chunk_floats(desc, team * chunk < all ? team * chunk : all) + lines;
+}
+
 /* Places and pieces of products. */
 static int64_t product_floats(const struct tdmi_conv_gemm *desc, int h, int w, int64_t chunk,
                               int columns)
@@ -163,7 +174,7 @@ static int64_t product_floats(const struct tdmi_conv_gemm *desc, int h, int w, i
     const struct tdmi_winograd_tiles tiles = tiles_of(h, w);
     const int64_t all = all_tiles(&tiles, desc->max_images), most = stretch_of(desc, columns);
     const int64_t pieces = 2 * (most < all ? most : all) * 2 * columns;
-    return team_of(desc) * chunk_floats(desc, chunk) + (team_of(desc) > 1 ? pieces : 0);
+    return places_floats(desc, h, w, chunk) + (team_of(desc) > 1 ? pieces : 0);
 }
 
 static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
@@ -275,12 +286,13 @@ static void run(struct product *job, int64_t chunk, const struct scratch *scratc
 {
     struct tdmi_winograd_tiles tiles = tiles_of(job->h, job->w);
     const int64_t all = all_tiles(&tiles, job->n), most = stretch_of(job->desc, job->end.columns);
+    const int64_t size = tdmi_member_size(job->member), own = (all + size - 1) / size;
     const int64_t stretches = has_pieces ? (all + most - 1) / most : 1;
     const int64_t stretch = (all + stretches - 1) / stretches;
-    const struct tdmi_member *together =
-        all < (int64_t)tdmi_member_size(job->member) * MIN_TILES ? job->member : NULL;
-    const int64_t at_once = together ? all : chunk, index = job->member ? job->member->index : 0;
-    float *const places = scratch->places + (together ? 0 : index * chunk_floats(job->desc, chunk));
+    const struct tdmi_member *together = all < size * MIN_TILES ? job->member : NULL;
+    const int64_t at_once = together ? all : own < chunk ? own : chunk;
+    const int64_t index = job->member && !together ? job->member->index : 0;
+    float *const places = scratch->places + index * chunk_floats(job->desc, at_once);
     job->read.to = places_at(places, at_once, job->read.channels);
     job->to = places_behind(&job->read.to, at_once, job->end.columns);
     float *pieces = has_pieces ? scratch->rest : NULL;
@@ -317,7 +329,7 @@ static void run_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_con
 {
     const int64_t chunk = forward_tiles(desc);
     const struct scratch scratch =
-        scratch_of(desc, call->workspace, team_of(desc) * chunk_floats(desc, chunk));
+        scratch_of(desc, call->workspace, places_floats(desc, desc->out_h, desc->out_w, chunk));
     const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->out_c);
     struct product job = {.desc = desc,
                           .member = call->member,
@@ -474,7 +486,7 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
     const int64_t chunk = input_tiles(desc);
     const struct scratch scratch =
-        scratch_of(desc, call->workspace, team_of(desc) * chunk_floats(desc, chunk));
+        scratch_of(desc, call->workspace, places_floats(desc, desc->in_h, desc->in_w, chunk));
     const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->in_c);
     struct product job = {
         .desc = desc,
