@@ -102,7 +102,7 @@ static tdm_status read_precision(struct bench *it, tdm_error *err)
 static tdm_status choose(struct bench *it, tdm_error *err)
 {
     const struct tdm_bench_compute_options *o = it->options;
-    int gpu, most = o->batch;
+    int gpu;
     TDMI_TRY(tdmi_network_find(o->model, &it->network, err));
     TDMI_TRY(tdmi_backend_find(o->device, &it->backend, &gpu, err));
     TDMI_TRY(read_precision(it, err));
@@ -114,13 +114,9 @@ static tdm_status choose(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_pool_new(o->threads, o->threads == 0, &it->pool, err), err, "starting threads");
     it->shard = o->shard                      ? o->shard
                 : it->backend->device.is_host ? it->network.shard
-                                              : o->batch;               /* as training does */
-    if (!it->is_training && !o->shard && it->backend->device.is_host) { /* all threads have work */
-        int threads = tdmi_pool_threads(it->pool);
-        most = (o->batch + threads - 1) / threads;
-    }
-    if (it->shard > most)
-        it->shard = most;
+                                              : o->batch; /* as training does */
+    if (it->is_training && it->shard > o->batch)
+        it->shard = o->batch;
     return TDM_OK;
 }
 
@@ -132,13 +128,17 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_network_build(&it->network, &preprocess,
                                it->is_training ? it->options->classes : 2, &it->graph, err),
             err, "preparing the model");
+    const int threads = tdmi_pool_threads(it->pool);
+    const int team = !it->is_training ? tdmi_evaluator_team(it->graph, it->backend, threads)
+                     : it->backend->device.is_host ? tdmi_team_largest(threads)
+                                                   : 1;
     const struct tdmi_plan_options request = {
         .max_images = it->shard,
         .is_training = it->is_training,
         .storage = it->storage,
         .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
         .device = it->device,
-        .team = it->backend->device.is_host ? tdmi_team_largest(tdmi_pool_threads(it->pool)) : 1,
+        .team = team,
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };
@@ -371,7 +371,7 @@ static int64_t planned_bytes(const struct bench *it)
     const tdmi_graph *graph = it->graph;
     int64_t values = graph->param_values + graph->state_values;
     if (!it->is_training)
-        return it->n_executors * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+        return tdmi_evaluator_needs(it->plan, it->options->batch, tdmi_pool_threads(it->pool)) +
                values * (int64_t)sizeof(float);
     const struct tdmi_step_options step = {.max_batch = it->options->batch};
     values += it->optimizer->n_slots * graph->param_values;
