@@ -6,13 +6,14 @@
 #pragma once
 
 #include "backend/cpu/access.h"
+#include "backend/cpu/pieces.h"
 
 #include <stddef.h>
 #include <string.h>
 
 enum {
-    SLAB = 1024,  /* channels that are worked on at a time */
-    STRETCH = 16, /* pixels whose sums are f32 */
+    SLAB = 1024,            /* channels that are worked on at a time */
+    STRETCH = TDMI_STRETCH, /* pixels whose sums are f32 */
     STREAM_BYTES = 1 << 20
 };
 
@@ -55,6 +56,8 @@ struct gradient_output {
     const float *add;
     struct tdmi_backward_sums sums;
     struct slab *slab; /* NULL: no sums */
+    float *pieces;     /* of all stretches; NULL: one thread adds them up at once */
+    int channels;      /* of a piece */
     int first;         /* channel of the slab */
 };
 
@@ -83,9 +86,16 @@ static void start_sums(const struct tdmi_backward_sums *sums, int channels)
     memset(sums->product, 0, sizeof(double) * (size_t)channels);
 }
 
-/* A stretch's sums to the call's. */
-static void end_stretch(const struct gradient_output *to, int end)
+/* A stretch's sums to the call's, or to its piece. */
+static void end_stretch(const struct gradient_output *to, int end, int64_t stretch)
 {
+    if (to->slab && to->pieces) {
+        const int64_t row = tdmi_pieces_columns(to->channels);
+        float *piece = to->pieces + 2 * stretch * row + to->first;
+        memcpy(piece, to->slab->sum, sizeof(float) * (size_t)(end - to->first));
+        memcpy(piece + row, to->slab->product, sizeof(float) * (size_t)(end - to->first));
+        return;
+    }
     for (int c = to->first; to->slab && c < end; c++) {
         to->sums.sum[c] += (double)to->slab->sum[c - to->first];
         to->sums.product[c] += (double)to->slab->product[c - to->first];

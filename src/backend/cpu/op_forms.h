@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cpu/forms.h"
+#include "backend/cpu/pieces.h"
 
 static inline bool tdmi_cpu_is_clamp(enum tdmi_act act)
 {
@@ -71,4 +72,15 @@ static inline const float *tdmi_cpu_masked_input(const struct tdmi_op_desc *desc
 {
     bool is_read = desc->fusion.in[k].act != TDMI_ACT_NONE || call->dx_sums[k];
     return is_read ? call->x[k] : NULL;
+}
+
+/* Write the sums of a gradient from the pieces of all members: waits for them. */
+static inline void tdmi_cpu_add_sums(const struct tdmi_member *member, const float *pieces,
+                                     int64_t n, int channels, const struct tdmi_backward_sums *sums)
+{
+    const struct tdmi_share columns = tdmi_pieces_share(member, channels);
+    for (int64_t c = columns.first; c < columns.end && c < channels; c++)
+        sums->sum[c] = sums->product[c] = 0.0;
+    tdmi_member_wait(member);
+    tdmi_pieces_add(pieces, n, channels, columns, sums->sum, sums->product);
 }

@@ -163,18 +163,17 @@ TEST(tensors_are_added_and_activated_as_they_are_read)
 static void check_combine_gradient(struct world *it, const struct tdmi_elementwise_kernels *kernels)
 {
     for (int which = 0; which < 24; which++) {
-        struct tdmi_combine_gradient call = {false,
-                                             1,
-                                             it->pixels,
-                                             it->channels,
-                                             it->dy,
-                                             it->x[1],
-                                             (enum tdmi_act)(which % 3),
-                                             it->x[0],
-                                             form(it, 0, which / 3 % 2, which / 8),
-                                             it->dx,
-                                             which / 6 % 2 ? it->add : NULL,
-                                             {it->centre, it->sums[0], it->sums[1]}};
+        struct tdmi_combine_gradient call = {.n = 1,
+                                             .pixels = it->pixels,
+                                             .channels = it->channels,
+                                             .dy = it->dy,
+                                             .y = it->x[1],
+                                             .act = (enum tdmi_act)(which % 3),
+                                             .x = it->x[0],
+                                             .form = form(it, 0, which / 3 % 2, which / 8),
+                                             .dx = it->dx,
+                                             .add = which / 6 % 2 ? it->add : NULL,
+                                             .sums = {it->centre, it->sums[0], it->sums[1]}};
         if (which % 5 == 0)
             call.sums.sum = call.sums.product = NULL;
         kernels->combine_backward(&call);

@@ -140,8 +140,11 @@ static int64_t place(const struct data *data, size_t at, int tap)
 
 static struct tdmi_pooling_forward forward_call(const struct data *data)
 {
-    return (struct tdmi_pooling_forward){data->shape->n, data->x, data->form, data->y,
-                                         data->winners};
+    return (struct tdmi_pooling_forward){.n = data->shape->n,
+                                         .x = data->x,
+                                         .form = data->form,
+                                         .y = data->y,
+                                         .winners = data->winners};
 }
 
 static struct tdmi_pooling_backward backward_call(const struct data *data)

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/conv/conv_gemm.h"
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/pieces.h"
 
 /* Values of one of the sums. */
 static inline int64_t tdmi_conv_sums_values(const struct tdmi_conv_gemm *desc)
@@ -27,9 +28,7 @@ static inline bool tdmi_conv_is_streamed(const struct tdmi_conv_gemm *desc, int6
  * cache. */
 static inline struct tdmi_share tdmi_conv_sums_share(const struct tdmi_member *member, int channels)
 {
-    const struct tdmi_share lines =
-        tdmi_member_share(member, tdmi_gemm_round(channels) / TDMI_GEMM_ROUND);
-    return (struct tdmi_share){lines.first * TDMI_GEMM_ROUND, lines.end * TDMI_GEMM_ROUND};
+    return tdmi_pieces_share(member, channels);
 }
 
 static inline void tdmi_conv_sums_clear(double *sums, struct tdmi_share columns)

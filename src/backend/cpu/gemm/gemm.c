@@ -1,7 +1,6 @@
 /* Packing, sharing products among threads, and which instruction set's products a CPU runs. */
 #include "backend/cpu/gemm/gemm.h"
-#include "base/system/multiversion.h"
-#include "base/team.h"
+#include "backend/cpu/pieces.h"
 
 TDMI_TABLE_OF(const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of, tdmi_gemm)
 
@@ -33,22 +32,11 @@ void tdmi_gemm_pack(const struct tdmi_gemm_matrix *matrix, int lanes, int wide, 
 
 /* ---- pieces ---- */
 
-/* Of n blocks, columns first to end - 1. */
-TDMI_MULTIVERSION
-static void add_pieces(const float *pieces, int64_t n, int64_t columns, int64_t first, int64_t end,
-                       double *sum, double *square)
-{
-    for (int64_t i = 0; i < n; i++, pieces += 2 * columns)
-        for (int64_t c = first; c < end; c++) {
-            sum[c] += (double)pieces[c];
-            square[c] += (double)pieces[columns + c];
-        }
-}
-
 void tdmi_gemm_add_all_pieces(const struct tdmi_gemm_rows *job, int64_t n, int64_t first,
                               int64_t end)
 {
-    add_pieces(job->pieces, n, tdmi_gemm_round(job->columns), first, end, job->sum, job->square);
+    tdmi_pieces_add(job->pieces, n, tdmi_gemm_round(job->columns), (struct tdmi_share){first, end},
+                    job->sum, job->square);
 }
 
 /* A panel has blocks of its own height. */
@@ -60,9 +48,9 @@ void tdmi_gemm_add_pieces(const struct tdmi_gemm_kernels *kernels, const struct 
     for (int64_t at = 0; left > 0; at += wide * kernels->lanes, left -= wide) {
         wide = tdmi_gemm_panel(left, job->wide);
         const int64_t panel_end = at + wide * kernels->lanes, tall = kernels->talls[wide];
-        add_pieces(job->pieces, lines * ((job->n_rows + tall - 1) / tall),
-                   tdmi_gemm_round(job->columns), at > first ? at : first,
-                   panel_end < end ? panel_end : end, job->sum, job->square);
+        const struct tdmi_share of = {at > first ? at : first, panel_end < end ? panel_end : end};
+        tdmi_pieces_add(job->pieces, lines * ((job->n_rows + tall - 1) / tall),
+                        tdmi_gemm_round(job->columns), of, job->sum, job->square);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pieces.h"
 
 /* y = act(v[0] + v[1]), or act(v[0]) where x[1] is NULL */
 struct tdmi_combine {
@@ -36,7 +37,14 @@ struct tdmi_combine_gradient {
     float *dx;
     const float *add; /* may be dx; NULL: 0 */
     struct tdmi_backward_sums sums;
+    struct tdmi_share stretches; /* those that are computed; end 0: all */
+    float *pieces;               /* for their sums; NULL: sums are written */
 };
+
+static inline int64_t tdmi_combine_stretches(int n, int64_t pixels)
+{
+    return n * ((pixels + TDMI_STRETCH - 1) / TDMI_STRETCH);
+}
 
 /* y (n, channels): the mean over the pixels of each picture of v. */
 struct tdmi_global_pool {

@@ -68,7 +68,8 @@ LANES_INLINE void combine_backward_block(const struct tdmi_combine_gradient *cal
 LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *call,
                                            const struct gradient_output *to, int64_t image,
                                            int64_t pixel, int64_t end_pixel, int end,
-                                           const enum access access, const bool is_pool)
+                                           int64_t stretch, const enum access access,
+                                           const bool is_pool)
 {
     const struct lanes_range gate = range_of(call->act);
     const lanes part = lanes_all(1.0f / (float)call->pixels);
@@ -84,28 +85,38 @@ LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *c
             combine_backward_block(call, to, &gate, dy, part, at + whole, whole, ACCESS_PART,
                                    end - whole, is_pool);
     }
-    end_stretch(to, end);
+    end_stretch(to, end, stretch);
 }
 
 LANES_INLINE void combine_backward_as(const struct tdmi_combine_gradient *call, const bool is_pool)
 {
     struct slab slab;
     const bool streams = may_stream(call->dx, call->n * call->pixels, call->channels);
-    struct gradient_output to = {call->x,   call->form, range_of(call->form.act),      call->dx,
-                                 call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
-    start_sums(&call->sums, call->channels);
+    const int64_t all = tdmi_combine_stretches(call->n, call->pixels), of_image = all / call->n;
+    const int64_t last = call->stretches.end ? call->stretches.end : all;
+    struct gradient_output to = {.x = call->x,
+                                 .form = call->form,
+                                 .range = range_of(call->form.act),
+                                 .dx = call->dx,
+                                 .add = call->add,
+                                 .sums = call->sums,
+                                 .slab = call->sums.sum ? &slab : NULL,
+                                 .pieces = call->pieces,
+                                 .channels = call->channels};
+    if (!call->pieces)
+        start_sums(&call->sums, call->channels);
     for (; to.first < call->channels; to.first += SLAB) {
         int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
-        for (int i = 0; i < call->n; i++)
-            for (int64_t p = 0; p < call->pixels; p += STRETCH) {
-                int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
-                if (streams)
-                    combine_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_STREAM,
-                                             is_pool);
-                else
-                    combine_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_WHOLE,
-                                             is_pool);
-            }
+        for (int64_t s = call->stretches.first; s < last; s++) {
+            const int64_t p = s % of_image * STRETCH;
+            const int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
+            if (streams)
+                combine_backward_stretch(call, &to, s / of_image, p, end_pixel, end, s,
+                                         ACCESS_STREAM, is_pool);
+            else
+                combine_backward_stretch(call, &to, s / of_image, p, end_pixel, end, s,
+                                         ACCESS_WHOLE, is_pool);
+        }
     }
     if (streams)
         lanes_fence();

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/pieces.h"
 
 #include <stddef.h>
 
@@ -25,6 +26,7 @@ struct tdmi_pooling_forward {
     struct tdmi_read_form form;
     float *y;
     uint8_t *winners; /* max: which pixel of the window won, the first of equals; NULL: not kept */
+    struct tdmi_share rows; /* of y that are computed, counted over images; end 0: all */
 };
 
 /* dx = act'(scale · x + shift) · (what the windows return) + add */
@@ -37,12 +39,25 @@ struct tdmi_pooling_backward {
     float *dx;
     const float *add; /* may be dx; NULL: 0 */
     struct tdmi_backward_sums sums;
+    struct tdmi_share stretches; /* of dx that are computed; end 0: all */
+    float *pieces;               /* for their sums; NULL: sums are written */
 };
 
 struct tdmi_pooling_kernels {
     void (*forward)(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call);
     void (*backward)(const struct tdmi_pooling *pool, const struct tdmi_pooling_backward *call);
 };
+
+/* Stretches of n pictures: rows of dx, counted over images, whose sums are f32. */
+static inline int64_t tdmi_pooling_stretch_rows(const struct tdmi_pooling *pool)
+{
+    return (TDMI_STRETCH + pool->w - 1) / pool->w;
+}
+static inline int64_t tdmi_pooling_stretches(const struct tdmi_pooling *pool, int n)
+{
+    const int64_t rows = tdmi_pooling_stretch_rows(pool);
+    return ((int64_t)n * pool->h + rows - 1) / rows;
+}
 
 /* Winners of n pictures, with room for the last vector to be whole. */
 size_t tdmi_pooling_winner_bytes(const struct tdmi_pooling *pool, int n);

@@ -42,7 +42,7 @@ struct reader {
 };
 
 static struct reader reader_of(const struct tdmi_pooling *pool,
-                               const struct tdmi_pooling_forward *call)
+                               const struct tdmi_pooling_forward *call, int64_t end_row)
 {
     return (struct reader){pool->channels,
                            pool->counts_padding ? pool->kernel * pool->kernel : 0,
@@ -52,7 +52,7 @@ static struct reader reader_of(const struct tdmi_pooling *pool,
                            call->winners,
                            range_of(call->form.act),
                            (int64_t)call->n * pool->h * pool->w * pool->channels,
-                           (int64_t)call->n * pool->out_h * pool->out_w * pool->channels,
+                           end_row * pool->out_w * pool->channels,
                            (int64_t)pool->w * pool->channels};
 }
 
@@ -106,8 +106,13 @@ LANES_INLINE void max_block(const struct reader *from, const struct window *wind
     if (n_taps == 9)
         ask_for_below(from, from->x + corner + c);
     put(from->y + at + c, best, access, n);
-    if (from->winners)
+    if (from->winners && access == ACCESS_PART) { /* what lies behind may be another thread's */
+        uint8_t bytes[LANES];
+        lanes_store_bytes(bytes, number);
+        memcpy(from->winners + at + c, bytes, (size_t)n);
+    } else if (from->winners) {
         lanes_store_bytes(from->winners + at + c, number);
+    }
 }
 
 LANES_INLINE void average_block(const struct reader *from, const struct window *window,
@@ -151,31 +156,33 @@ LANES_INLINE void one_window(const struct reader *from, const struct window *win
 LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
                                const struct tdmi_pooling_forward *call, const bool is_max)
 {
-    const struct reader from = reader_of(pool, call);
+    const int64_t end_row = call->rows.end ? call->rows.end : (int64_t)call->n * pool->out_h;
+    const struct reader from = reader_of(pool, call, end_row);
     const int64_t image = (int64_t)pool->h * pool->w * pool->channels;
     struct window full, part;
-    int64_t at = 0;
+    int64_t at = call->rows.first * pool->out_w * pool->channels;
     list_taps(&(struct tdmi_pooling){.h = pool->kernel, .w = pool->kernel, .kernel = pool->kernel},
               0, 0, &full);
     for (int t = 0; t < full.n_taps; t++)
         full.taps[t].offset =
             ((int64_t)(t / pool->kernel) * pool->w + t % pool->kernel) * pool->channels;
-    for (int i = 0; i < call->n; i++)
-        for (int r = 0; r < pool->out_h; r++)
-            for (int o = 0; o < pool->out_w; o++, at += pool->channels) {
-                int row = r * pool->stride - pool->top, column = o * pool->stride - pool->left;
-                int64_t corner = i * image + ((int64_t)row * pool->w + column) * pool->channels;
-                if (!is_inside(pool, row, column)) {
-                    list_taps(pool, row, column, &part);
-                    one_window(&from, &part, part.n_taps, corner, at, is_max);
-                } else if (full.n_taps == 4) {
-                    one_window(&from, &full, 4, corner, at, is_max);
-                } else if (full.n_taps == 9) {
-                    one_window(&from, &full, 9, corner, at, is_max);
-                } else {
-                    one_window(&from, &full, full.n_taps, corner, at, is_max);
-                }
+    for (int64_t line = call->rows.first; line < end_row; line++) {
+        const int i = (int)(line / pool->out_h), r = (int)(line % pool->out_h);
+        for (int o = 0; o < pool->out_w; o++, at += pool->channels) {
+            int row = r * pool->stride - pool->top, column = o * pool->stride - pool->left;
+            int64_t corner = i * image + ((int64_t)row * pool->w + column) * pool->channels;
+            if (!is_inside(pool, row, column)) {
+                list_taps(pool, row, column, &part);
+                one_window(&from, &part, part.n_taps, corner, at, is_max);
+            } else if (full.n_taps == 4) {
+                one_window(&from, &full, 4, corner, at, is_max);
+            } else if (full.n_taps == 9) {
+                one_window(&from, &full, 9, corner, at, is_max);
+            } else {
+                one_window(&from, &full, full.n_taps, corner, at, is_max);
             }
+        }
+    }
 }
 
 static void forward(const struct tdmi_pooling *pool, const struct tdmi_pooling_forward *call)
@@ -202,7 +209,7 @@ struct views {
 
 struct writer {
     const struct tdmi_pooling *pool;
-    int n;
+    struct tdmi_share rows; /* of dx, counted over images */
     const float *dy;
     const uint8_t *winners;
     struct gradient_output to;
@@ -354,30 +361,27 @@ LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
         spread_pixel(&own, &views, at, access, is_max);
 }
 
-/* f32 sums end with the first row that completes a stretch. */
 LANES_INLINE void spread_slab(const struct writer *by, const enum access access, const bool is_max)
 {
     const struct tdmi_pooling *pool = by->pool;
     const bool has_tiles = pool->kernel == pool->stride && pool->top == 0 && pool->left == 0 &&
-                           pool->out_w * pool->kernel <= pool->w;
-    int64_t pixels = 0;
-    for (int i = 0; i < by->n; i++) {
-        struct span rows = {0, -1};
-        for (int row = 0; row < pool->h; row++) {
-            if (by->to.slab && pixels == 0)
-                memset(by->to.slab, 0, sizeof *by->to.slab);
-            advance(&rows, row, pool->top, pool->kernel, pool->stride);
-            if (has_tiles && pool->out_h * pool->kernel <= pool->h)
-                spread_tiles(by, i, row, access, is_max);
-            else
-                spread_row(by, i, row, rows, access, is_max);
-            pixels += pool->w;
-            bool is_last = i + 1 == by->n && row + 1 == pool->h;
-            if (pixels >= STRETCH || is_last) {
-                end_stretch(&by->to, by->end);
-                pixels = 0;
-            }
-        }
+                           pool->out_w * pool->kernel <= pool->w &&
+                           pool->out_h * pool->kernel <= pool->h;
+    const int64_t of_stretch = tdmi_pooling_stretch_rows(pool);
+    struct span rows = {0, -1};
+    for (int64_t line = by->rows.first; line < by->rows.end; line++) {
+        const int i = (int)(line / pool->h), row = (int)(line % pool->h);
+        if (by->to.slab && line % of_stretch == 0)
+            memset(by->to.slab, 0, sizeof *by->to.slab);
+        if (row == 0)
+            rows = (struct span){0, -1};
+        advance(&rows, row, pool->top, pool->kernel, pool->stride);
+        if (has_tiles)
+            spread_tiles(by, i, row, access, is_max);
+        else
+            spread_row(by, i, row, rows, access, is_max);
+        if ((line + 1) % of_stretch == 0 || line + 1 == by->rows.end)
+            end_stretch(&by->to, by->end, line / of_stretch);
     }
 }
 
@@ -385,10 +389,13 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
                                 const struct tdmi_pooling_backward *call, const bool is_max)
 {
     struct slab slab;
-    const int64_t pixels = (int64_t)call->n * pool->h * pool->w;
-    const bool streams = may_stream(call->dx, pixels, pool->channels);
+    const int64_t all = (int64_t)call->n * pool->h, of_stretch = tdmi_pooling_stretch_rows(pool);
+    const int64_t end = call->stretches.end * of_stretch;
+    const struct tdmi_share rows = {call->stretches.first * of_stretch,
+                                    end == 0 || end > all ? all : end};
+    const bool streams = may_stream(call->dx, all * pool->w, pool->channels);
     struct writer by = {.pool = pool,
-                        .n = call->n,
+                        .rows = rows,
                         .dy = call->dy,
                         .winners = call->winners,
                         .to = {.x = call->x,
@@ -397,11 +404,14 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
                                .dx = call->dx,
                                .add = call->add,
                                .sums = call->sums,
-                               .slab = call->sums.sum ? &slab : NULL},
-                        .x_values = pixels * pool->channels,
+                               .slab = call->sums.sum ? &slab : NULL,
+                               .pieces = call->pieces,
+                               .channels = pool->channels},
+                        .x_values = rows.end * pool->w * pool->channels,
                         .y_values = (int64_t)call->n * pool->out_h * pool->out_w * pool->channels,
                         .may_spill = pool->channels <= SLAB && call->add != call->dx};
-    start_sums(&call->sums, pool->channels);
+    if (!call->pieces)
+        start_sums(&call->sums, pool->channels);
     for (; by.to.first < pool->channels; by.to.first += SLAB) {
         by.end = pool->channels - by.to.first < SLAB ? pool->channels : by.to.first + SLAB;
         if (streams)

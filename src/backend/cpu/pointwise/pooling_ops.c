@@ -39,24 +39,37 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     const struct tdmi_pooling pool = pooling_of(desc);
     if (desc->is_training && pool.is_max)
         needs->saved_bytes = tdmi_pooling_winner_bytes(&pool, desc->max_images);
+    if (desc->is_training && desc->team > 1 && desc->fusion.in[0].has_norm)
+        needs->workspace_bytes =
+            sizeof(float) * (size_t)tdmi_pieces_floats(
+                                tdmi_pooling_stretches(&pool, desc->max_images), pool.channels);
 }
 
 TDMI_KERNEL_RUN(forward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
-    kernels()->forward(&pool, &(struct tdmi_pooling_forward){
-                                  .n = call->n,
-                                  .x = call->x[0],
-                                  .form = tdmi_cpu_form_of(desc, call, 0),
-                                  .y = call->y,
-                                  .winners = desc->is_training ? call->saved : NULL,
-                              });
+    const struct tdmi_share mine = tdmi_member_share(call->member, (int64_t)call->n * pool.out_h);
+    if (mine.first < mine.end)
+        kernels()->forward(&pool, &(struct tdmi_pooling_forward){
+                                      .n = call->n,
+                                      .x = call->x[0],
+                                      .form = tdmi_cpu_form_of(desc, call, 0),
+                                      .y = call->y,
+                                      .winners = desc->is_training ? call->saved : NULL,
+                                      .rows = mine,
+                                  });
 }
 
 TDMI_KERNEL_RUN(backward)
 {
     const struct tdmi_pooling pool = pooling_of(desc);
-    if (call->dx[0])
+    const int64_t stretches = tdmi_pooling_stretches(&pool, call->n);
+    const struct tdmi_backward_sums sums = tdmi_cpu_sums_of(desc, call, 0);
+    float *pieces = call->member && sums.sum ? call->workspace : NULL;
+    if (!call->dx[0])
+        return;
+    const struct tdmi_share mine = tdmi_member_share(call->member, stretches);
+    if (mine.first < mine.end)
         kernels()->backward(&pool, &(struct tdmi_pooling_backward){
                                        .n = call->n,
                                        .dy = call->dy,
@@ -65,14 +78,20 @@ TDMI_KERNEL_RUN(backward)
                                        .form = tdmi_cpu_form_of(desc, call, 0),
                                        .dx = call->dx[0],
                                        .add = call->dx_add[0],
-                                       .sums = tdmi_cpu_sums_of(desc, call, 0),
+                                       .sums = sums,
+                                       .stretches = mine,
+                                       .pieces = pieces,
                                    });
+    if (pieces)
+        tdmi_cpu_add_sums(call->member, pieces, stretches, pool.channels, &sums);
 }
 
 const struct tdmi_kernel tdmi_cpu_pool = {
     .can_fuse = tdmi_cpu_can_only_read,
     .adds_dx = true,
     .needs = needs,
+    .shares_forward = TDMI_SHARING_OWN,
+    .shares_backward = TDMI_SHARING_OWN,
     .forward = forward,
     .backward = backward,
 };
