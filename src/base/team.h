@@ -54,6 +54,14 @@ struct tdmi_member tdmi_team_join(tdmi_team *team, int index);
 /* The part of 0 to n - 1 that is the member's: equal parts in the order of the members, but for
  * one. */
 struct tdmi_share tdmi_member_share(const struct tdmi_member *member, int64_t n);
+/* The part of a share that lies in [at, at + n), counted from there; false: none of it does. */
+static inline bool tdmi_share_within(struct tdmi_share share, int64_t at, int64_t n,
+                                     struct tdmi_share *part)
+{
+    part->first = share.first > at ? share.first - at : 0;
+    part->end = share.end - at < n ? share.end - at : n;
+    return part->first < part->end;
+}
 /* Is it the one that does what cannot be shared? A region without shares counts as serial. */
 static inline bool tdmi_member_is_first(const struct tdmi_member *member)
 {

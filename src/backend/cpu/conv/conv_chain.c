@@ -43,7 +43,8 @@ static struct tdmi_conv_gemm product_of(int n_strips, int pixels, int in, int ou
                                    .in_w = pixels,
                                    .in_c = in,
                                    .out_c = out,
-                                   .isa = tdmi_isa_best()};
+                                   .isa = tdmi_isa_best(),
+                                   .only_infers = true};
 }
 
 static int64_t line(int64_t floats)
@@ -252,8 +253,7 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
 {
     const struct tdmi_member *member = calls[n - 1].member;
     if (is_separable(links, n)) {
-        if (tdmi_member_is_first(member))
-            tdmi_separable_forward(links, calls);
+        tdmi_separable_forward(links, calls);
         return;
     }
     struct work work = {.chain = chain_of(links, n),
@@ -276,12 +276,11 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
     const int64_t x_image = tdmi_shape_values(links[0]->in[0]);
     const int64_t y_image = tdmi_shape_values(links[n - 1]->out);
     work.x_end = calls[0].x[0] + calls[n - 1].n * x_image;
-    const int h = work.chain.between.out_h;
-    const struct tdmi_share mine = tdmi_member_share(member, (int64_t)calls[n - 1].n * h);
-    for (int64_t row = mine.first, end; row < mine.end; row = end) {
-        const int64_t i = row / h;
-        end = (i + 1) * h < mine.end ? (i + 1) * h : mine.end;
-        run_rows(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
-                 y + i * y_image, (int)(row - i * h), (int)(end - i * h));
-    }
+    const int64_t h = work.chain.between.out_h;
+    const struct tdmi_share mine = tdmi_member_share(member, calls[n - 1].n * h);
+    struct tdmi_share rows;
+    for (int i = 0; i < calls[n - 1].n; i++)
+        if (tdmi_share_within(mine, i * h, h, &rows))
+            run_rows(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
+                     y + i * y_image, (int)rows.first, (int)rows.end);
 }
