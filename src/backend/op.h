@@ -149,8 +149,9 @@ struct tdmi_draws {
 struct tdmi_loss_scale; /* backend/update.h */
 struct tdmi_member;     /* base/team.h */
 
-/* All pointers refer to device memory, and so do the pointers in pixels. Arrays of n rows have room
- * for max_images; the rows past n are unspecified, and a kernel may read and write them. */
+/* All pointers refer to device memory, and so do the pointers in pixels. In training, and on a
+ * device with memory of its own, arrays of n rows have room for max_images; the rows past n are
+ * unspecified, and a kernel may read and write them. Otherwise there may be no such rows. */
 struct tdmi_op_call {
     int n;                          /* images, 1 to max_images */
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */

@@ -7,11 +7,14 @@
 #include "graph/staging.h"
 #include "tensor/floats.h"
 
+#include <assert.h>
+
 struct tdmi_executor {
     const tdmi_plan *plan;
     tdmi_device *device;
     tdmi_stream *stream;
-    char *memory;          /* plan->arena_bytes on the device */
+    char *memory;          /* tdmi_plan_bytes on the device */
+    int most_images;       /* that it has room for */
     tdmi_staging *staging; /* NULL on the host */
     const tdmi_feature_table *kept;
     struct tdmi_shard given; /* by the caller */
@@ -23,23 +26,36 @@ struct tdmi_executor {
 
 static void *at(const tdmi_executor *executor, struct tdmi_buffer buffer)
 {
-    return buffer.bytes ? executor->memory + buffer.offset : NULL;
+    if (!buffer.bytes)
+        return NULL;
+    if (!buffer.is_by_image)
+        return executor->memory + buffer.offset;
+    return executor->memory + tdmi_plan_bytes(executor->plan, 0) +
+           (size_t)executor->most_images * buffer.offset;
 }
 
 tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err)
 {
+    return tdmi_executor_open_for(plan, device, plan->max_images, executor, err);
+}
+
+tdm_status tdmi_executor_open_for(const tdmi_plan *plan, tdmi_device *device, int n,
+                                  tdmi_executor **executor, tdm_error *err)
+{
+    const size_t bytes = tdmi_plan_bytes(plan, n);
     TDMI_AT_END(tdmi_executor_close_at) tdmi_executor *made = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     made->plan = plan;
     made->device = device;
     TDMI_TRY(plan->backend->stream.open(device, &made->stream, err));
-    made->memory = plan->backend->memory.alloc(device, plan->arena_bytes);
+    made->most_images = n;
+    made->memory = plan->backend->memory.alloc(device, bytes);
     if (!made->memory)
         return TDM_FAIL(err, TDM_E_MEMORY,
                         "reserving %zu MiB for %d images of activations: out of memory; a "
                         "smaller --shard or --size needs less",
-                        plan->arena_bytes >> 20, plan->max_images);
+                        bytes >> 20, n);
     if (plan->staging.bytes)
         TDMI_TRY(tdmi_staging_open(
             plan, device, at(made, plan->staging),
@@ -384,6 +400,7 @@ static void step_backward(const struct run *run, int index)
 
 void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images)
 {
+    assert(shard->n <= executor->most_images);
     executor->given = *shard;
     executor->shard =
         executor->staging ? tdmi_staging_fill(executor->staging, executor->stream, shard) : *shard;

@@ -11,7 +11,7 @@
 
 /* The images of one group. */
 struct tdmi_shard {
-    int n;                        /* 1 to the plan's max_images */
+    int n;                        /* 1 to as many as the executor is opened for */
     const uint8_t *const *pixels; /* n images; or rows of floats: plan->first_node */
     /* On a device: start of the images or rows that were prefetched last (tdmi_executor_prefetch)
      * and that pixels point into; NULL: they are copied when the group begins */
@@ -49,6 +49,9 @@ typedef struct tdmi_executor tdmi_executor;
 /* The message of TDM_E_MEMORY has the size. */
 tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err) TDM_MUST_USE;
+/* The same for groups of n images at most, up to the plan's max_images. */
+tdm_status tdmi_executor_open_for(const tdmi_plan *plan, tdmi_device *device, int n,
+                                  tdmi_executor **executor, tdm_error *err) TDM_MUST_USE;
 void tdmi_executor_close(tdmi_executor *executor);
 TDMI_POINTER_RELEASE(tdmi_executor, tdmi_executor_close)
 /* Set the packed weights (graph/packed.h), lent; required before a run unless the plan has none. */

@@ -109,10 +109,25 @@ static tdm_status prepare(tdmi_plan *plan, tdm_error *err)
     return TDM_OK;
 }
 
+/* Do activations lie by image? */
+static bool is_by_image(const tdmi_plan *plan)
+{
+    return !plan->is_training && plan->backend->device.is_host;
+}
+
+static size_t images_of(const tdmi_plan *plan)
+{
+    return is_by_image(plan) ? 1 : (size_t)plan->max_images;
+}
+
+size_t tdmi_plan_bytes(const tdmi_plan *plan, int n)
+{
+    return plan->arena_bytes - (size_t)(plan->max_images - n) * plan->image_bytes;
+}
+
 static size_t activation_bytes(const tdmi_plan *plan, struct tdmi_shape shape)
 {
-    return tdmi_dtype_bytes(plan->storage) * (size_t)plan->max_images *
-           (size_t)tdmi_shape_values(shape);
+    return tdmi_dtype_bytes(plan->storage) * images_of(plan) * (size_t)tdmi_shape_values(shape);
 }
 
 /* Probabilities are f32, whatever comes before them. */
@@ -120,7 +135,7 @@ static size_t y_bytes(const tdmi_plan *plan, int index)
 {
     const struct tdmi_op_desc *desc = &plan->nodes[index].desc;
     if (tdmi_op_of(desc->kind)->is_output)
-        return sizeof(float) * (size_t)plan->max_images * (size_t)tdmi_shape_values(desc->out);
+        return sizeof(float) * images_of(plan) * (size_t)tdmi_shape_values(desc->out);
     return activation_bytes(plan, tdmi_op_result(desc));
 }
 
@@ -149,12 +164,13 @@ static void live(tdmi_plan *plan, int index)
     const struct tdmi_op *op = tdmi_op_of(graph->nodes[index].kind);
     const int backward = backward_time(graph, index);
     if (index + 1 == plan->first_node) /* what is given from outside */
-        it->y = (struct tdmi_buffer){activation_bytes(plan, it->desc.out), 0, index, index};
+        it->y = (struct tdmi_buffer){activation_bytes(plan, it->desc.out), 0, index, index,
+                                     is_by_image(plan)};
     if (tdmi_plan_is_silent(plan, index))
         return;
     bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training;
     it->first_writer = it->last_writer = -1;
-    it->y = (struct tdmi_buffer){.first = index, .last = index};
+    it->y = (struct tdmi_buffer){.first = index, .last = index, .is_by_image = is_by_image(plan)};
     if (!it->is_virtual && it->chained_by < 0)
         it->y.bytes = y_bytes(plan, index);
     if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form ||
@@ -217,7 +233,7 @@ static void live_backward(tdmi_plan *plan, int index)
     if (it->first_writer >= 0) {
         int until = it->dy.last > backward ? it->dy.last : backward;
         it->dy = (struct tdmi_buffer){activation_bytes(plan, tdmi_op_result(&it->desc)), 0,
-                                      backward_time(graph, it->first_writer), until};
+                                      backward_time(graph, it->first_writer), until, false};
     }
     const int n_reads = it->has_backward && !it->is_virtual ? tdmi_plan_reads(plan, index) : 0;
     for (int k = 0; k < n_reads; k++) {
@@ -225,7 +241,7 @@ static void live_backward(tdmi_plan *plan, int index)
         size_t bytes = activation_bytes(plan, tdmi_plan_shape_read(plan, index, k));
         bool adds = target->has_backward && target->first_writer != index;
         if (adds && !it->kernel->adds_dx)
-            it->spill[k] = (struct tdmi_buffer){bytes, 0, backward, backward};
+            it->spill[k] = (struct tdmi_buffer){bytes, 0, backward, backward, false};
     }
 }
 
@@ -237,9 +253,11 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
     if (!buffers)
         return TDM_FAIL(err, TDM_E_MEMORY, "placing buffers: out of memory");
     int count = 0;
+    for (int i = 0; i < n; i++)
+        buffers[count++] = &plan->nodes[i].y;
+    const int n_apart = is_by_image(plan) ? count : 0;
     for (int i = 0; i < n; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
-        buffers[count++] = &it->y;
         buffers[count++] = &it->dy;
         buffers[count++] = &it->saved;
         buffers[count++] = &it->forward_workspace;
@@ -254,9 +272,11 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
     for (int i = 0; i < n; i++)
         live_backward(plan, i);
     tdmi_share_gradients(plan);
-    plan->staging = (struct tdmi_buffer){tdmi_staging_bytes(plan), 0, 0, 2 * n};
+    plan->staging = (struct tdmi_buffer){tdmi_staging_bytes(plan), 0, 0, 2 * n, false};
     buffers[count++] = &plan->staging;
-    plan->arena_bytes = tdmi_place_buffers(buffers, count);
+    plan->image_bytes = tdmi_place_buffers(buffers, n_apart);
+    plan->arena_bytes = tdmi_place_buffers(buffers + n_apart, count - n_apart) +
+                        (size_t)plan->max_images * plan->image_bytes;
     return TDM_OK;
 }
 

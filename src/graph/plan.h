@@ -15,6 +15,9 @@
  *     dy2                                     [────────]
  *     dy1                                             [───────]     may take y1's place
  *
+ * Without training on the host, activations and workspace lie apart, activations by image: an
+ * executor that never runs as many images as max_images has memory for those that it runs.
+ *
  * Outer parts: `tdmi_executor` (graph/executor.h) binds a plan to memory and runs it.
  */
 #pragma once
@@ -25,9 +28,10 @@
 #include "graph/graph.h"
 
 struct tdmi_buffer {
-    size_t bytes;    /* 0: not needed */
-    size_t offset;   /* in the arena */
-    int first, last; /* times, both included */
+    size_t bytes;     /* 0: not needed */
+    size_t offset;    /* in the arena */
+    int first, last;  /* times, both included */
+    bool is_by_image; /* bytes and offset are those of one image (image_bytes) */
 };
 
 /* The source of an input: the y of an earlier node, perhaps through a read form. */
@@ -89,9 +93,10 @@ typedef struct tdmi_plan {
     struct tdmi_segment *segments;
     int n_segments;             /* 0 when not training */
     struct tdmi_buffer staging; /* where memory is not the host's: graph/staging.h */
-    size_t arena_bytes;
-    size_t packed_bytes; /* of weights as the kernels want them, shared by all executors */
-    tdmi_arena arena;    /* holds the arrays */
+    size_t arena_bytes;         /* of an executor that runs max_images */
+    size_t image_bytes;         /* what each image of it takes; 0: it is for max_images */
+    size_t packed_bytes;        /* of weights as the kernels want them, shared by all executors */
+    tdmi_arena arena;           /* holds the arrays */
 } tdmi_plan;
 
 struct tdmi_plan_options {
@@ -127,6 +132,9 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
 TDMI_POINTER_RELEASE(tdmi_plan, tdmi_plan_free)
+
+/* Bytes of an executor that runs n images at most, up to max_images. */
+size_t tdmi_plan_bytes(const tdmi_plan *plan, int n);
 
 /* Bytes of one sample of a group: its pixels, or its feature row. */
 size_t tdmi_plan_sample_bytes(const tdmi_plan *plan);

@@ -89,7 +89,7 @@ static int64_t planned_bytes(const struct tdmi_bench_network *it)
     const tdmi_graph *graph = it->graph;
     int64_t values = graph->param_values + graph->state_values;
     if (!it->is_training)
-        return it->n_executors * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+        return tdmi_evaluator_needs(it->plan, it->options->batch, tdmi_pool_threads(it->pool)) +
                values * (int64_t)sizeof(float);
     const struct tdmi_step_options step = {.max_batch = it->options->batch};
     values += it->optimizer->n_slots * graph->param_values;

@@ -46,7 +46,7 @@ static tdm_status read_precision(struct tdmi_bench_network *it, tdm_error *err)
 static tdm_status choose(struct tdmi_bench_network *it, tdm_error *err)
 {
     const struct tdm_bench_compute_options *o = it->options;
-    int gpu, most = o->batch;
+    int gpu;
     TDMI_TRY(tdmi_network_find(o->model, &it->network, err));
     TDMI_TRY(tdmi_backend_find(o->device, &it->backend, &gpu, err));
     TDMI_TRY(read_precision(it, err));
@@ -60,13 +60,9 @@ static tdm_status choose(struct tdmi_bench_network *it, tdm_error *err)
             "starting threads");
     it->shard = o->shard                      ? o->shard
                 : it->backend->device.is_host ? it->network.shard
-                                              : o->batch;               /* as training does */
-    if (!it->is_training && !o->shard && it->backend->device.is_host) { /* all threads have work */
-        int threads = tdmi_pool_threads(it->pool);
-        most = (o->batch + threads - 1) / threads;
-    }
-    if (it->shard > most)
-        it->shard = most;
+                                              : o->batch; /* as training does */
+    if (it->is_training && it->shard > o->batch)
+        it->shard = o->batch;
     return TDM_OK;
 }
 
@@ -78,13 +74,17 @@ static tdm_status open_graph(struct tdmi_bench_network *it, tdm_error *err)
     TDM_TRY(tdmi_network_build(&it->network, &preprocess,
                                it->is_training ? it->options->classes : 2, &it->graph, err),
             err, "preparing the model");
+    const int threads = tdmi_pool_threads(it->pool);
+    const int team = !it->is_training ? tdmi_evaluator_team(it->graph, it->backend, threads)
+                     : it->backend->device.is_host ? tdmi_team_largest(threads)
+                                                   : 1;
     const struct tdmi_plan_options request = {
         .max_images = it->shard,
         .is_training = it->is_training,
         .storage = it->storage,
         .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
         .device = it->device,
-        .team = it->backend->device.is_host ? tdmi_team_largest(tdmi_pool_threads(it->pool)) : 1,
+        .team = team,
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };

@@ -416,7 +416,7 @@ static struct outcome run_on(const tdmi_plan *plan, struct values values,
         tdmi_executor_forward(lane, lent, &shard, plan->is_training ? outcome.sums : NULL);
         assert_int_equal(tdmi_executor_fetch_output(lane, n, outcome.probabilities, NULL), TDM_OK);
         for (int s = 0; s < plan->n_segments; s++)
-            tdmi_executor_backward(lane, lent, s, outcome.sums);
+            tdmi_executor_backward(lane, lent, s, outcome.sums, NULL);
     }
     tdmi_executor_close(lane);
     tdmi_packed_close(packed);

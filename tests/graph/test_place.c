@@ -42,7 +42,7 @@ TEST(random_lifetimes_never_overlap_in_time_and_space)
             int first = (int)tdmi_rng_below(&rng, times);
             int last = first + (int)tdmi_rng_below(&rng, (uint32_t)(times - first));
             size_t bytes = tdmi_rng_below(&rng, 5) == 0 ? 0 : tdmi_rng_below(&rng, 5000);
-            buffers[i] = (struct tdmi_buffer){bytes, 0, first, last};
+            buffers[i] = (struct tdmi_buffer){.bytes = bytes, .first = first, .last = last};
             places[i] = &buffers[i];
             sum += rounded(bytes);
         }
@@ -67,7 +67,8 @@ TEST(random_lifetimes_never_overlap_in_time_and_space)
 
 TEST(buffers_that_never_meet_share_their_bytes)
 {
-    struct tdmi_buffer a = {1000, 0, 0, 3}, b = {900, 0, 4, 7}, c = {64, 0, 3, 4};
+    struct tdmi_buffer a = {1000, 0, 0, 3, false}, b = {900, 0, 4, 7, false},
+                       c = {64, 0, 3, 4, false};
     struct tdmi_buffer *places[] = {&a, &b, &c};
     assert_int_equal(tdmi_place_buffers(places, 3), 1024 + 64);
     assert_int_equal(a.offset, b.offset);
@@ -75,7 +76,7 @@ TEST(buffers_that_never_meet_share_their_bytes)
 
 TEST(nothing_needs_nothing)
 {
-    struct tdmi_buffer a = {0, 0, 0, 3}, *places[] = {&a};
+    struct tdmi_buffer a = {0, 0, 0, 3, false}, *places[] = {&a};
     assert_int_equal(tdmi_place_buffers(places, 1), 0);
     assert_int_equal(tdmi_place_buffers(places, 0), 0);
 }

@@ -29,7 +29,7 @@ enum { n_networks = sizeof networks / sizeof networks[0], n_run = is_sanitized ?
 /* Give every buffer bytes of its own. */
 static void spread_out(tdmi_plan *plan)
 {
-    size_t end = 0;
+    size_t end = 0, image_end = 0;
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
         struct tdmi_buffer *buffers[] = {&it->y,
@@ -44,12 +44,15 @@ static void spread_out(tdmi_plan *plan)
             it->dy_of = i;
         }
         for (int b = 0; b < 7; b++) {
-            buffers[b]->offset = end;
-            end += buffers[b]->bytes;
+            size_t *of = buffers[b]->is_by_image ? &image_end : &end;
+            buffers[b]->offset = *of;
+            *of += buffers[b]->bytes;
         }
     }
+    end += (size_t)plan->max_images * image_end;
     assert_true(end > plan->arena_bytes);
     plan->arena_bytes = end;
+    plan->image_bytes = image_end;
 }
 
 struct outcome {

@@ -180,8 +180,7 @@ static void forward_chain(tdmi_stream *stream TDMI_UNUSED, const struct tdmi_op_
     const struct tdmi_op_desc *prepared[TDMI_CHAIN_LINKS];
     for (int i = 0; i < n; i++)
         prepared[i] = &((const struct chosen *)links[i]->prepared)->desc;
-    if (tdmi_member_is_first(calls[n - 1].member))
-        tdmi_conv_chain_forward(prepared, calls, n);
+    tdmi_conv_chain_forward(prepared, calls, n);
 }
 
 static const struct tdmi_chain_table chains = {can_chain, tdmi_conv_chain_workspace_bytes,

@@ -7,10 +7,14 @@
 
 typedef struct tdmi_evaluator tdmi_evaluator;
 
+/* Threads that should compute one image together at most, for the options of the plan: more would
+ * only wait for each other. */
+int tdmi_evaluator_team(const tdmi_graph *graph, const struct tdmi_backend *backend, int n_threads);
+
 /* Bytes that an evaluator on so many threads reserves. */
 int64_t tdmi_evaluator_needs(const tdmi_plan *plan, int max_batch, int n_threads);
 
-/* plan is for inference. */
+/* plan is for inference; its team may be smaller than the pool. */
 tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                                int max_batch, tdmi_evaluator **evaluator,
                                tdm_error *err) TDM_MUST_USE;

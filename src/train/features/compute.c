@@ -185,11 +185,8 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     struct tdmi_feature_cache *features = &session->cache;
-    const struct tdmi_plan_options request = {.max_images =
-                                                  tdmi_features_images(session->config.shard),
-                                              .storage = session->config.storage,
-                                              .device = session->compute.device,
-                                              .most_workspace = session->compute.most_workspace};
+    const struct tdmi_plan_options request = tdmi_features_plan(
+        session, session->config.shard, session->compute.device, session->compute.most_workspace);
     TDM_TRY(tdmi_plan_make(features->base, session->compute.backend, &request, &it->plan, err), err,
             "planning the frozen layers");
     features->extractor_bytes = tdmi_evaluator_needs(it->plan, TDMI_FEATURES_BATCH, 1);

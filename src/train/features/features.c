@@ -34,6 +34,19 @@ int tdmi_features_images(int shard)
     return shard < TDMI_FEATURES_BATCH ? shard : TDMI_FEATURES_BATCH;
 }
 
+struct tdmi_plan_options tdmi_features_plan(const struct tdmi_session *session, int shard,
+                                            tdmi_device *device, size_t most_workspace)
+{
+    return (struct tdmi_plan_options){
+        .max_images = tdmi_features_images(shard),
+        .team = tdmi_evaluator_team(session->cache.base, session->compute.backend,
+                                    tdmi_pool_threads(session->compute.pool)),
+        .storage = session->config.storage,
+        .device = device,
+        .most_workspace = most_workspace,
+    };
+}
+
 uint32_t tdmi_features_views(const struct tdmi_train_config *config)
 {
     const int epochs = config->options.epochs, views = config->views;

@@ -36,6 +36,9 @@ enum { TDMI_FEATURES_BATCH = 64 };
 
 /* Images that go through the frozen layers together. */
 int tdmi_features_images(int shard);
+/* How the frozen layers are planned; device NULL: as in plan.h. */
+struct tdmi_plan_options tdmi_features_plan(const struct tdmi_session *session, int shard,
+                                            tdmi_device *device, size_t most_workspace);
 
 /* ---- stages of opening ----------------------------------------------------------------------- */
 

@@ -147,8 +147,11 @@ static tdm_status place_on_device(tdm_model *model, const char *path,
     TDMI_TRY(model->backend->stream.open(model->device, &model->stream, err));
     TDMI_TRY(tdmi_placement_here(options->threads, &model->placement, err));
     TDMI_TRY(tdmi_pool_new(model->placement.threads, &model->placement, &model->pool, err));
-    const struct tdmi_plan_options request = {.max_images = TDMI_MODEL_PIECE,
-                                              .device = model->device};
+    const struct tdmi_plan_options request = {
+        .max_images = TDMI_MODEL_PIECE,
+        .team =
+            tdmi_evaluator_team(model->file.graph, model->backend, tdmi_pool_threads(model->pool)),
+        .device = model->device};
     TDMI_TRY(tdmi_plan_make(model->file.graph, model->backend, &request, &model->plan, err));
     TDMI_TRY(check_memory(model, path, err));
     TDMI_TRY(tdmi_evaluator_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,

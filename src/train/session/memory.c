@@ -49,6 +49,8 @@ tdm_status tdmi_plans_make(const struct tdmi_session *session,
         err, "planning training");
     request.is_training = false; /* in f32 evaluation computes what predict and evaluate compute */
     request.allows_tf32 = request.may_vary = false;
+    request.team = tdmi_evaluator_team(session->network.graph, session->compute.backend,
+                                       tdmi_pool_threads(session->compute.pool));
     return TDM_WRAP(err,
                     tdmi_plan_make(session->network.graph, session->compute.backend, &request,
                                    evaluation_plan, err),
@@ -162,18 +164,17 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
 static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
                               tdm_error *err)
 {
-    const struct tdmi_plan_options base = {.max_images = tdmi_features_images(plans->request.shard),
-                                           .storage = session->config.storage,
-                                           .device = plans->request.device,
-                                           .most_workspace = plans->request.most_workspace};
     struct tdmi_plans_request last = plans->request;
     last.freeze_point = tdmi_network_final_freeze_point(session);
     TDMI_TRY(tdmi_plans_make_test(session, plans->request.device, plans->request.most_workspace,
                                   &plans->test, err));
-    if (session->cache.is_used)
+    if (session->cache.is_used) {
+        const struct tdmi_plan_options base = tdmi_features_plan(
+            session, plans->request.shard, plans->request.device, plans->request.most_workspace);
         TDM_TRY(tdmi_plan_make(session->cache.base, session->compute.backend, &base,
                                &plans->now.base, err),
                 err, "planning the frozen part");
+    }
     if (last.freeze_point >= session->network.first_trained)
         return TDM_OK;
     return TDM_WRAP(

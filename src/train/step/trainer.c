@@ -83,8 +83,11 @@ static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
 static tdm_status open_runs(struct tdm_trainer *it, int group, tdm_error *err)
 {
     const struct tdmi_step_options step = {.max_batch = it->most_images};
+    const int threads = tdmi_pool_threads(it->pool);
+    const struct tdmi_plan_options inference = {
+        .max_images = group, .team = tdmi_evaluator_team(it->graph, it->backend, threads)};
     TDMI_TRY(tdmi_plan_new(it->graph, it->backend, group, true, &it->training, err));
-    TDMI_TRY(tdmi_plan_new(it->graph, it->backend, group, false, &it->inference, err));
+    TDMI_TRY(tdmi_plan_make(it->graph, it->backend, &inference, &it->inference, err));
     TDMI_TRY(tdmi_step_open(it->training, it->device, it->pool, &step, &it->step, err));
     TDMI_TRY(tdmi_update_open(it->graph, 0, it->backend, it->device, it->optimizer.optimizer,
                               it->pool, it->params, it->states, it->slots, &it->update, err));

@@ -1,6 +1,7 @@
 /*
  * Chains of convolutions of backend cpu: the same bits as its links one by one, whatever the
- * shapes, paddings, strides, residuals and activations, and however many strips an image takes.
+ * shapes, paddings, strides, residuals and activations, however many strips an image takes, and
+ * however many members a team has.
  * The links alone are tested by ../test_conv.c. TANDEM_TEST_SEED chooses other
  * shapes.
  */
@@ -8,12 +9,14 @@
 #include "backend/cpu/isa.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/team.h"
+#include "base/thread.h"
 #include "graph/op.h"
 #include "unit.h"
 
 #include <math.h>
 
-enum { n_cases = 120, most_params = 6 };
+enum { n_cases = 120, most_params = 6, largest_team = 7 };
 
 static uint64_t seed(void)
 {
@@ -143,6 +146,7 @@ static void open_link(struct link *link, const struct tdmi_op_desc *desc, tdmi_r
     int64_t y_values = desc->max_images * tdmi_shape_values(desc->out);
     memset(link, 0, sizeof *link);
     link->desc = *desc;
+    link->desc.team = largest_team;
     assert_int_equal(conv()->prepare(&link->desc, &link->desc.prepared, NULL), TDM_OK);
     conv()->needs(&link->desc, &needs);
     link->params[0] = filled(rng,
@@ -187,6 +191,39 @@ static void run_alone(struct link *links, int n, const float *x)
     }
 }
 
+/* A chain, by the members of a team. */
+struct chain_run {
+    const struct tdmi_op_desc *const *descs;
+    const struct tdmi_op_call *calls;
+    int n;
+    tdmi_team *team;
+};
+
+static tdm_status run_member(void *self, int index, int worker, tdm_error *err)
+{
+    const struct chain_run *run = self;
+    const struct tdmi_member member = tdmi_team_join(run->team, index);
+    struct tdmi_op_call calls[TDMI_CHAIN_LINKS];
+    (void)worker;
+    (void)err;
+    memcpy(calls, run->calls, sizeof *calls * (size_t)run->n);
+    calls[run->n - 1].member = &member;
+    conv()->chain->forward(NULL, run->descs, calls, run->n);
+    tdmi_member_wait(&member);
+    return TDM_OK;
+}
+
+static void run_team(struct chain_run *run, int size)
+{
+    tdmi_pool *pool;
+    assert_int_equal(tdmi_pool_new(size, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_team_new(&run->team, NULL), TDM_OK);
+    tdmi_team_form(run->team, size, false, NULL);
+    assert_int_equal(tdmi_pool_run_all(pool, size, run_member, run, NULL), TDM_OK);
+    tdmi_team_free(run->team);
+    tdmi_pool_free(pool);
+}
+
 static void compare(const struct link *links, int n_links, int n, const float *got, int64_t values)
 {
     const struct tdmi_op_desc *between = &links[n_links - 2].desc;
@@ -208,8 +245,8 @@ static void check(struct link *links, const struct tdmi_op_desc *const *descs, i
     int64_t values = n * tdmi_shape_values(last->desc.out);
     float *x = filled(rng, n * tdmi_shape_values(links[0].desc.in[0]), -3.0f, 3.0f);
     float *residual = filled(rng, values, -1.0f, 1.0f), *y = unwritten(values);
-    float *workspace =
-        unwritten((int64_t)(conv()->chain->workspace_bytes(descs, n_links) / sizeof(float)));
+    const int64_t room = (int64_t)(conv()->chain->workspace_bytes(descs, n_links) / sizeof(float));
+    float *workspace = unwritten(room);
     struct tdmi_op_call calls[TDMI_CHAIN_LINKS];
     for (int i = 0; i < n_links; i++)
         links[i].call.n = n;
@@ -223,6 +260,14 @@ static void check(struct link *links, const struct tdmi_op_desc *const *descs, i
     conv()->chain->forward(NULL, descs, calls, n_links);
     compare(links, n_links, n, y, values);
     assert_true(isnan(y[values])); /* nothing is written behind the images of the call */
+    static const int sizes[] = {2, 3, largest_team};
+    for (int k = 0; k < 3; k++) {
+        for (int64_t i = 0; i < values; i++)
+            y[i] = NAN;
+        run_team(&(struct chain_run){.descs = descs, .calls = calls, .n = n_links}, sizes[k]);
+        compare(links, n_links, n, y, values);
+        assert_true(isnan(y[values]) && isnan(workspace[room]));
+    }
     tdmi_free_large(x);
     tdmi_free_large(residual);
     tdmi_free_large(y);

@@ -8,6 +8,8 @@
 #include "backend/cpu/gemm/strassen.h"
 #include "base/memory.h"
 #include "base/hash/rng.h"
+#include "base/team.h"
+#include "base/thread.h"
 #include "graph/op.h"
 #include "unit.h"
 
@@ -66,6 +68,39 @@ static void end(struct product *p)
         tdmi_free_large(all[i]);
 }
 
+/* A call, by the members of a team. */
+struct shared {
+    const struct tdmi_op_desc *desc;
+    const struct tdmi_op_call *call;
+    tdmi_team *team;
+};
+
+static tdm_status run_member(void *self, int index, int worker, tdm_error *err)
+{
+    const struct shared *shared = self;
+    const struct tdmi_member member = tdmi_team_join(shared->team, index);
+    struct tdmi_op_call call = *shared->call;
+    (void)worker;
+    (void)err;
+    call.member = &member;
+    tdmi_backend_cpu.kernels[TDMI_OP_CONV]->forward(NULL, shared->desc, &call);
+    tdmi_member_wait(&member);
+    return TDM_OK;
+}
+
+static void run_team(const struct product *p, const struct tdmi_op_call *call)
+{
+    struct shared shared = {.desc = &p->desc, .call = call};
+    tdmi_pool *pool;
+    assert_int_equal(tdmi_pool_new(p->desc.team, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_team_new(&shared.team, NULL), TDM_OK);
+    tdmi_team_form(shared.team, p->desc.team, false, NULL);
+    assert_int_equal(tdmi_pool_run_all(pool, p->desc.team, run_member, &shared, NULL), TDM_OK);
+    tdmi_team_free(shared.team);
+    tdmi_pool_free(pool);
+}
+
+/* By a team, if desc.team is set. */
 static void run(struct product *p)
 {
     const struct tdmi_kernel *kernel = tdmi_backend_cpu.kernels[TDMI_OP_CONV];
@@ -87,7 +122,10 @@ static void run(struct product *p)
                                 .packed = packed,
                                 .workspace = workspace,
                                 .residual = p->desc.fusion.adds_residual ? p->residual : NULL};
-    kernel->forward(NULL, &p->desc, &call);
+    if (p->desc.team > 1)
+        run_team(p, &call);
+    else
+        kernel->forward(NULL, &p->desc, &call);
     kernel->release(p->desc.prepared);
     tdmi_free_large(packed);
     tdmi_free_large(workspace);
@@ -174,6 +212,25 @@ TEST(images_have_the_same_bits_alone)
     }
     end(&all);
     end(&alone);
+}
+
+TEST(teams_give_the_bits_of_one_thread)
+{
+    static const struct tdmi_shape ins[] = {{14, 14, 256}, {19, 19, 260}, {10, 11, 258}};
+    static const int teams[] = {2, 3, 7};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            struct product alone, team;
+            begin(&alone, ins[i], 288, 1 + k, TDMI_ACT_RELU, true);
+            begin(&team, ins[i], 288, 1 + k, TDMI_ACT_RELU, true);
+            team.desc.team = teams[k];
+            run(&alone);
+            run(&team);
+            assert_memory_equal(team.y, alone.y,
+                                sizeof(float) * (size_t)(pixels_of(&alone) * 288 + 1));
+            end(&alone);
+            end(&team);
+        }
 }
 
 TEST_MAIN(NULL, NULL)

@@ -255,7 +255,7 @@ static void run_once(struct network_run *it, float *logits)
     tdmi_executor_forward(lane, values, &shard, sums);
     download(it, logits, tdmi_executor_logits(lane), it->images * it->classes);
     for (int s = 0; s < plan->n_segments; s++)
-        tdmi_executor_backward(lane, values, s, sums);
+        tdmi_executor_backward(lane, values, s, sums, NULL);
     download(it, it->host_sums, sums, tdmi_graph_sums_values(it->graph));
     it->backend->memory.free(it->device, sums);
     tdmi_executor_close(lane);

@@ -1,7 +1,8 @@
 /*
  * Strips: rows of the depthwise convolution's output, with the rows of the expansion that their
  * windows see. Those lie in a ring of rows, so that what the next strip sees, too, stays where it
- * is.
+ * is. Each member of a team computes some rows of the output, and has strips of its own: what the
+ * windows of its first row see it expands itself, although a member before it does, too.
  */
 #include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/depthwise/separable.h"
@@ -22,7 +23,7 @@ struct chain {
     bool is_window;
     int in, out;                    /* channels of the first and the last tensor */
     struct tdmi_depthwise between;  /* all of it */
-    int rows, n_strips;             /* of a strip; of all pictures of a call */
+    int rows, n_strips;             /* of a strip; of a picture */
     int slots;                      /* rows of the ring */
     int64_t expanded, narrow, room; /* floats: strips of what the depthwise kernel reads and
                                      * writes, workspace of the kernels */
@@ -42,7 +43,8 @@ static struct tdmi_conv_gemm product_of(int n_strips, int pixels, int in, int ou
                                    .in_w = pixels,
                                    .in_c = in,
                                    .out_c = out,
-                                   .isa = tdmi_isa_best()};
+                                   .isa = tdmi_isa_best(),
+                                   .only_infers = true};
 }
 
 static int64_t line(int64_t floats)
@@ -66,6 +68,11 @@ static int64_t strip_bytes(const struct chain *chain, int rows)
     return (expanded_floats(chain, rows) + narrow_floats(chain, rows)) * (int64_t)sizeof(float);
 }
 
+static int64_t member_floats(const struct chain *chain)
+{
+    return chain->expanded + chain->narrow + chain->room;
+}
+
 static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
 {
     struct chain chain = {.expands = n == 3,
@@ -74,6 +81,7 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
                           .between = tdmi_depthwise_of(links[n - 2])};
     if (chain.expands) {
         chain.head = tdmi_conv_gemm_of(links[0]);
+        chain.head.team = 1;
         chain.is_window = !tdmi_conv_by_pointwise.accepts(&chain.head);
     }
     const struct tdmi_depthwise *shape = &chain.between;
@@ -84,7 +92,7 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
     int n_strips = (shape->out_h + most - 1) / most,
         rows = (shape->out_h + n_strips - 1) / n_strips;
     chain.rows = (rows + ROW_PAIR - 1) / ROW_PAIR * ROW_PAIR;
-    chain.n_strips = n_strips * links[n - 1]->max_images;
+    chain.n_strips = n_strips;
     chain.slots = window_rows(shape, chain.rows);
     chain.expanded = expanded_floats(&chain, chain.rows);
     chain.narrow = narrow_floats(&chain, chain.rows);
@@ -94,7 +102,7 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
         chain.expands ? tdmi_conv_gemm_algorithm(&chain.head)->workspace_bytes(&chain.head) : 0,
         tdmi_conv_by_pointwise.workspace_bytes(&project)};
     for (int i = 0; i < 3; i++) {
-        int64_t floats = (int64_t)(needs[i] / sizeof(float));
+        int64_t floats = line((int64_t)(needs[i] / sizeof(float)));
         chain.room = floats > chain.room ? floats : chain.room;
     }
     return chain;
@@ -139,7 +147,8 @@ size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, 
     if (is_separable(links, n))
         return tdmi_separable_workspace_bytes(links[0], links[1]);
     const struct chain chain = chain_of(links, n);
-    return sizeof(float) * (size_t)(chain.expanded + chain.narrow + chain.room);
+    const int team = links[n - 1]->team > 1 ? links[n - 1]->team : 1;
+    return sizeof(float) * (size_t)(team * member_floats(&chain));
 }
 
 /* One call at work. */
@@ -150,6 +159,7 @@ struct work {
     const struct tdmi_depthwise_kernels *kernels;
     float *expanded, *narrow;
     const float *x_end; /* of all pictures of the call */
+    int n_strips;       /* of all pictures */
 };
 
 /* x: of the strip behind this one, or of the next picture where this one ends. */
@@ -196,19 +206,21 @@ static void project_rows(struct work *work, int64_t at, int pixels, const float 
 {
     const struct chain *chain = &work->chain;
     const struct tdmi_conv_gemm product =
-        product_of(chain->n_strips, pixels, chain->between.channels, chain->out);
+        product_of(work->n_strips, pixels, chain->between.channels, chain->out);
     work->project.x = work->narrow;
     work->project.y = y + at * chain->out;
     work->project.residual = residual ? residual + at * chain->out : NULL;
     tdmi_conv_by_pointwise.infer(&product, &work->project);
 }
 
-static void run_picture(struct work *work, const float *x, const float *residual, float *y)
+/* Rows first_row to end_row of the output of a picture. */
+static void run_rows(struct work *work, const float *x, const float *residual, float *y,
+                     int first_row, int end_row)
 {
     const struct tdmi_depthwise *shape = &work->chain.between;
     int kept_end = 0; /* rows of the expansion before it are in the ring, or past */
-    for (int row = 0; row < shape->out_h; row += work->chain.rows) {
-        int rows = shape->out_h - row < work->chain.rows ? shape->out_h - row : work->chain.rows;
+    for (int row = first_row; row < end_row; row += work->chain.rows) {
+        int rows = end_row - row < work->chain.rows ? end_row - row : work->chain.rows;
         int corner = row * shape->stride - shape->top, first = corner > 0 ? corner : 0;
         int end = corner + window_rows(shape, rows);
         end = end < shape->h ? end : shape->h;
@@ -239,6 +251,7 @@ static void run_picture(struct work *work, const float *x, const float *residual
 void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
                              const struct tdmi_op_call *calls, int n)
 {
+    const struct tdmi_member *member = calls[n - 1].member;
     if (is_separable(links, n)) {
         tdmi_separable_forward(links, calls);
         return;
@@ -246,8 +259,10 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
     struct work work = {.chain = chain_of(links, n),
                         .between = tdmi_depthwise_call_of(links[n - 2], &calls[n - 2]),
                         .project = tdmi_conv_gemm_call_of(links[n - 1], &calls[n - 1]),
-                        .kernels = tdmi_depthwise_kernels(tdmi_isa_best()),
-                        .expanded = calls[n - 1].workspace};
+                        .kernels = tdmi_depthwise_kernels(tdmi_isa_best())};
+    work.expanded =
+        (float *)calls[n - 1].workspace + (member ? member->index : 0) * member_floats(&work.chain);
+    work.n_strips = work.chain.n_strips * calls[n - 1].n;
     const float *residual = work.project.residual;
     float *y = work.project.y;
     if (n == 3)
@@ -255,12 +270,17 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
     work.narrow = work.expanded + work.chain.expanded;
     float *room = work.narrow + work.chain.narrow;
     work.expand.n = work.between.n = work.project.n = 1;
+    work.expand.member = work.project.member = NULL;
     work.expand.workspace = work.between.workspace = work.project.workspace = room;
     work.between.y = work.narrow;
     const int64_t x_image = tdmi_shape_values(links[0]->in[0]);
     const int64_t y_image = tdmi_shape_values(links[n - 1]->out);
     work.x_end = calls[0].x[0] + calls[n - 1].n * x_image;
+    const int64_t h = work.chain.between.out_h;
+    const struct tdmi_share mine = tdmi_member_share(member, calls[n - 1].n * h);
+    struct tdmi_share rows;
     for (int i = 0; i < calls[n - 1].n; i++)
-        run_picture(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
-                    y + i * y_image);
+        if (tdmi_share_within(mine, i * h, h, &rows))
+            run_rows(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
+                     y + i * y_image, (int)rows.first, (int)rows.end);
 }

@@ -15,7 +15,7 @@
  * A rule of the shapes alone. */
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n);
 size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n);
-/* desc->prepared of each link was made by its own kernel. */
+/* desc->prepared of each link was made by its own kernel. The last call has the member. */
 void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
                              const struct tdmi_op_call *calls, int n);
 

@@ -67,6 +67,7 @@ struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
         .pad_left = a->pad_left,
         .team = desc->team,
         .isa = isa,
+        .only_infers = !desc->is_training,
         .is_split =
             !desc->is_training && a->kernel == 1 && a->stride == 1 &&
             desc->fusion.act != TDMI_ACT_HSWISH &&

@@ -52,15 +52,20 @@ bool tdmi_separable_is_for(const struct tdmi_op_desc *depthwise, const struct td
            2 * window_floats(&shape) * (int64_t)sizeof(float) <= WINDOW_BYTES;
 }
 
+/* Of each member of a team: both windows, and the scratch of a kernel. */
+static int64_t member_floats(const struct tdmi_depthwise *shape, int in)
+{
+    const int64_t between = (int64_t)(tdmi_depthwise_workspace_bytes(shape) / sizeof(float));
+    const int64_t multiply = tdmi_strassen_scratch_floats(in);
+    return 2 * window_floats(shape) + tdmi_gemm_round(between > multiply ? between : multiply);
+}
+
 size_t tdmi_separable_workspace_bytes(const struct tdmi_op_desc *depthwise,
                                       const struct tdmi_op_desc *product)
 {
     const struct tdmi_depthwise shape = tdmi_depthwise_of(depthwise);
-    const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(product);
-    const size_t between = tdmi_depthwise_workspace_bytes(&shape);
-    const size_t multiply = tdmi_conv_by_pointwise.workspace_bytes(&conv);
-    return sizeof(float) * (size_t)(2 * window_floats(&shape)) +
-           (between > multiply ? between : multiply);
+    const int team = product->team > 1 ? product->team : 1;
+    return sizeof(float) * (size_t)(team * member_floats(&shape, product->in[0].c));
 }
 
 /* Rows first to end of y, from x where the windows of the first begin. */
@@ -120,19 +125,26 @@ void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
 {
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(links[1]);
     const struct tdmi_conv_infer product = tdmi_conv_gemm_call_of(links[1], &calls[1]);
+    const struct tdmi_member *member = calls[1].member;
     struct work work = {.shape = tdmi_depthwise_of(links[0]),
                         .between = tdmi_depthwise_call_of(links[0], &calls[0]),
                         .kernels = tdmi_depthwise_kernels(conv.isa)};
     const int64_t x_image = tdmi_shape_values(links[0]->in[0]);
     const int64_t y_image = tdmi_shape_values(links[1]->out);
     const int64_t window = window_floats(&work.shape);
-    float *room = calls[1].workspace;
+    float *room = (float *)calls[1].workspace +
+                  (member ? member->index : 0) * member_floats(&work.shape, conv.in_c);
+    const int blocks = tdmi_strassen_blocks((int64_t)conv.out_h * conv.out_w);
+    const struct tdmi_share mine = tdmi_member_share(member, (int64_t)calls[1].n * blocks);
+    struct tdmi_share part;
     const struct tdmi_strassen_feed feed = {&work, pixels, ahead};
     work.x_end = calls[0].x[0] + calls[1].n * x_image;
     work.between.n = 1;
     work.between.workspace = room + 2 * window;
     for (int i = 0; i < calls[1].n; i++) {
         const int64_t at = i * y_image;
+        if (!tdmi_share_within(mine, (int64_t)i * blocks, blocks, &part))
+            continue;
         work.x = calls[0].x[0] + i * x_image;
         for (int half = 0; half < 2; half++)
             work.windows[half] = (struct window){0, 0, room + half * window};
@@ -147,6 +159,8 @@ void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
                                     .residual = product.residual ? product.residual + at : NULL,
                                     .act = product.act,
                                     .c = product.y + at,
-                                    .scratch = room + 2 * window});
+                                    .scratch = room + 2 * window,
+                                    .from = (int)part.first,
+                                    .to = (int)part.end});
     }
 }

@@ -13,5 +13,6 @@ bool tdmi_separable_is_for(const struct tdmi_op_desc *depthwise,
                            const struct tdmi_op_desc *product);
 size_t tdmi_separable_workspace_bytes(const struct tdmi_op_desc *depthwise,
                                       const struct tdmi_op_desc *product);
+/* The last call has the member. */
 void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
                             const struct tdmi_op_call calls[2]);

@@ -97,6 +97,11 @@ int64_t tdmi_strassen_scratch_floats(int in)
     return PRODUCTS * sum_floats(in);
 }
 
+int tdmi_strassen_blocks(int64_t pixels)
+{
+    return (int)blocks_of(pixels);
+}
+
 int tdmi_strassen_most_pixels(void)
 {
     return MOST_BLOCKS * BLOCK;
@@ -189,17 +194,20 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
 
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
 {
-    const int blocks = (int)blocks_of(job->n);
+    const int blocks = job->to - job->from;
     const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS;
+    const bool ends_picture = job->to == blocks_of(job->n);
     for (int i = 0; i < n_jobs; i++) {
-        const int first = blocks * i / n_jobs * BLOCK, end = blocks * (i + 1) / n_jobs * BLOCK;
+        const int first = (job->from + blocks * i / n_jobs) * BLOCK;
+        const int end = (job->from + blocks * (i + 1) / n_jobs) * BLOCK;
         const bool is_last = i + 1 == n_jobs;
+        const int behind = is_last ? end : (job->from + blocks * (i + 2) / n_jobs) * BLOCK;
         const struct pairs pairs = pairs_of(job, first, end - first);
-        const struct pairs next = is_last
+        const struct pairs next = is_last && ends_picture
                                       ? pairs_of(job, 0, blocks / n_jobs * BLOCK)
-                                      : pairs_of(job, end, blocks * (i + 2) / n_jobs * BLOCK - end);
-        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last),
-                                                 ahead_of(job, &next, 1, is_last)};
+                                      : pairs_of(job, end, behind - end);
+        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last && ends_picture),
+                                                 ahead_of(job, &next, 1, is_last && ends_picture)};
         run_pairs(kernels, job, &pairs, ahead);
     }
 }

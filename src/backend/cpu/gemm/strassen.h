@@ -26,6 +26,9 @@ void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out
 
 int64_t tdmi_strassen_scratch_floats(int in);
 
+/* Blocks of pairs of pixels in a picture of so many, which do not depend on each other. */
+int tdmi_strassen_blocks(int64_t pixels);
+
 /* Largest number of pixels of a half that one request covers. */
 int tdmi_strassen_most_pixels(void);
 
@@ -49,5 +52,6 @@ struct tdmi_strassen {
     float *c;                     /* (n, out) */
     float *scratch;
     const float *next; /* the next picture, or NULL */
+    int from, to;      /* blocks to compute */
 };
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);

@@ -1,8 +1,8 @@
 /*
  * Convolutions of backend cpu by oneDNN. Without training all that follows is part of oneDNN's
- * primitive, and a folded batch norm part of the packed weights. In training oneDNN knows nothing
- * of forms and sums: they are passes over one picture, right before and after the primitive that
- * reads or wrote it.
+ * primitive, and a folded batch norm part of the packed weights; a team shares the images. In
+ * training oneDNN knows nothing of forms and sums: they are passes over one picture, right before
+ * and after the primitive that reads or wrote it.
  *
  * The gradient of the weights wants either all pictures in one call, which then must all be
  * prepared beforehand, or one picture a call, whose gradients are then added up. The first is
@@ -13,6 +13,7 @@
 #include "backend/cpu/onednn/library.h"
 #include "backend/cpu/op_forms.h"
 #include "base/scope.h"
+#include "base/team.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,9 +63,13 @@ static void place_workspace(struct onednn_conv_state *state, const struct tdmi_o
     size_t x_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]);
     size_t y_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->out);
     size_t pictures = state->goes_by_picture ? 1 : (size_t)desc->max_images;
-    tdmi_cpu_reserve(&state->workspace_bytes, state->onednn->workspace_bytes(state->conv));
-    if (!desc->is_training)
+    const size_t own = state->onednn->workspace_bytes(state->conv);
+    if (!desc->is_training) {
+        const size_t team = desc->team > 1 ? (size_t)desc->team : 1;
+        state->workspace_bytes = team * tdmi_cpu_lines(own);
         return;
+    }
+    tdmi_cpu_reserve(&state->workspace_bytes, own);
     if (has_read_form(desc))
         state->x_at = tdmi_cpu_reserve(&state->workspace_bytes, pictures * x_bytes);
     if (state->has_gradient_form)
@@ -177,6 +182,24 @@ static void run_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_onednn_note(stream, state->onednn->forward(state->conv, &pass));
 }
 
+/* The member's images, with a part of the workspace. */
+static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                  const struct tdmi_op_call *call)
+{
+    const struct onednn_conv_state *state = desc->prepared;
+    const int64_t x_values = tdmi_shape_values(desc->in[0]),
+                  y_values = tdmi_shape_values(desc->out);
+    const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
+    const size_t own = tdmi_cpu_lines(state->onednn->workspace_bytes(state->conv));
+    struct tdmi_op_call part = *call;
+    part.workspace =
+        (char *)call->workspace + (call->member ? (size_t)call->member->index : 0) * own;
+    if (call->residual)
+        part.residual = call->residual + mine.first * y_values;
+    run_forward(stream, desc, &part, (int)(mine.end - mine.first),
+                call->x[0] + mine.first * x_values, call->y + mine.first * y_values);
+}
+
 TDMI_KERNEL_RUN(forward)
 {
     const struct onednn_conv_state *state = desc->prepared;
@@ -185,10 +208,10 @@ TDMI_KERNEL_RUN(forward)
     const int channels = desc->out.c;
     const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
     const struct tdmi_forward_sums sums = tdmi_cpu_forward_sums_of(desc, call);
-    if (!desc->is_training) {
-        run_forward(stream, desc, call, call->n, call->x[0], call->y);
+    if (!desc->is_training)
+        infer(stream, desc, call);
+    if (!desc->is_training || !tdmi_member_is_first(call->member))
         return;
-    }
     if (sums.sum)
         memset(sums.sum, 0, 2 * sizeof(double) * (size_t)channels);
     for (int i = 0; i < call->n; i++) {
@@ -310,6 +333,7 @@ TDMI_KERNEL_RUN(backward)
 const struct tdmi_kernel tdmi_conv_by_onednn = {
     .can_fuse = can_fuse,
     .adds_dx = true,
+    .shares_forward = TDMI_SHARING_OWN,
     .prepare = prepare,
     .release = release,
     .needs = needs,

@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/library.h"
 #include "base/scope.h"
+#include "base/team.h"
 
 #include <string.h>
 
@@ -34,22 +35,28 @@ static void multiply(tdmi_stream *stream, struct products *products, int which,
 }
 
 /* Without training row by row: the product of several rows may round a row in another way than it
- * does alone, but what is said about a picture must not depend on its neighbours. */
+ * does alone, but what is said about a picture must not depend on its neighbours. A team shares
+ * the rows then. */
 TDMI_KERNEL_RUN(forward)
 {
     struct products *products = desc->prepared;
     const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
-    for (int i = 0; desc->attrs.has_bias && i < call->n; i++)
-        memcpy(call->y + (int64_t)i * out, call->params[1], sizeof(float) * (size_t)out);
+    const struct tdmi_share rows =
+        tdmi_member_share(desc->is_training ? NULL : call->member, call->n);
+    if (rows.first == rows.end || (desc->is_training && !tdmi_member_is_first(call->member)))
+        return;
+    float *y = call->y + rows.first * out;
+    for (int64_t i = rows.first; desc->attrs.has_bias && i < rows.end; i++)
+        memcpy(call->y + i * out, call->params[1], sizeof(float) * (size_t)out);
     multiply(stream, products, FORWARD,
-             (struct tdmi_onednn_product){.rows = call->n,
+             (struct tdmi_onednn_product){.rows = (int)(rows.end - rows.first),
                                           .columns = out,
                                           .depth = in,
                                           .adds = desc->attrs.has_bias,
                                           .goes_by_row = !desc->is_training,
-                                          .a = call->x[0],
+                                          .a = call->x[0] + rows.first * in,
                                           .b = call->params[0],
-                                          .c = call->y});
+                                          .c = y});
 }
 
 static void backward_bias(const struct tdmi_op_call *call, int out)
@@ -85,5 +92,8 @@ TDMI_KERNEL_RUN(backward)
                                               .c = call->dx[0]});
 }
 
-const struct tdmi_kernel tdmi_dense_by_onednn = {
-    .prepare = prepare, .release = tdmi_free, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_dense_by_onednn = {.shares_forward = TDMI_SHARING_OWN,
+                                                 .prepare = prepare,
+                                                 .release = tdmi_free,
+                                                 .forward = forward,
+                                                 .backward = backward};

@@ -161,7 +161,10 @@ static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
 {
     const int64_t forward = forward_floats(desc), backward = backward_floats(desc);
     if (desc->is_split)
-        return sizeof(float) * (size_t)tdmi_strassen_scratch_floats(desc->in_c);
+        return sizeof(float) * (size_t)(team_of(desc) * tdmi_strassen_scratch_floats(desc->in_c));
+    if (desc->only_infers) /* the sums are not used */
+        return sizeof(double) * (size_t)(2 * tdmi_conv_sums_values(desc)) +
+               sizeof(float) * (size_t)(team_of(desc) * forward_x_floats(desc));
     return sizeof(double) * (size_t)(3 * tdmi_conv_sums_values(desc)) +
            sizeof(float) * (size_t)(forward > backward ? forward : backward);
 }
@@ -316,7 +319,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
 }
 
 /* The same by strassen.h, picture by picture: rounding reaches from one pixel of a job to another,
- * and must not from one picture to another. The scratch for x lies before that of the jobs. */
+ * and must not from one picture to another. A team shares the blocks of pairs. */
 static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
@@ -326,14 +329,22 @@ static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_con
                                 .packed = call->packed,
                                 .bias = call->bias,
                                 .act = call->act,
-                                .scratch = call->workspace};
-    const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
-    for (int64_t i = mine.first; i < mine.end; i++) {
+                                .scratch = (float *)call->workspace +
+                                           (call->member ? call->member->index : 0) *
+                                               tdmi_strassen_scratch_floats(desc->in_c)};
+    const int blocks = tdmi_strassen_blocks(pixels_of(desc));
+    const struct tdmi_share mine = tdmi_member_share(call->member, (int64_t)call->n * blocks);
+    struct tdmi_share part;
+    for (int i = 0; i < call->n; i++) {
         const int64_t at = i * pixels_of(desc);
+        if (!tdmi_share_within(mine, (int64_t)i * blocks, blocks, &part))
+            continue;
         job.a = call->x + at * desc->in_c;
         job.residual = call->residual ? call->residual + at * desc->out_c : NULL;
         job.c = call->y + at * desc->out_c;
-        job.next = i + 1 < mine.end ? job.a + pixels_of(desc) * desc->in_c : NULL;
+        job.next = i + 1 < call->n ? job.a + pixels_of(desc) * desc->in_c : NULL;
+        job.from = (int)part.first;
+        job.to = (int)part.end;
         tdmi_strassen(kernels, &job);
     }
 }
