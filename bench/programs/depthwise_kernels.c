@@ -154,11 +154,11 @@ static void run(struct bench *b, int kind)
         .sums = {b->scale, b->sums, b->sums + b->shape.channels},
         .workspace = b->workspace};
     const struct tdmi_depthwise_backward backward = {
-        IMAGES,      b->x,        form,
-        b->g,        b->y,        {b->scale, b->scale, b->scale},
-        b->weights,  b->dweights, NULL,
-        b->dx,       NULL,        {b->scale, b->sums, b->sums + b->shape.channels},
-        b->workspace};
+        IMAGES,       b->x,        form,
+        b->g,         b->y,        {b->scale, b->scale, b->scale},
+        b->weights,   b->dweights, NULL,
+        b->dx,        NULL,        {b->scale, b->sums, b->sums + b->shape.channels},
+        b->workspace, NULL};
     const struct tdmi_depthwise_forward infer = {.n = IMAGES,
                                                  .x = b->x,
                                                  .weights = b->weights,

@@ -411,8 +411,9 @@ static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depth
     pad_channels(&job, job.room.of_y, call->gradient.of_y, 0.0f);
     pad_channels(&job, job.room.one, call->gradient.one, 0.0f);
     memset(job.room.sums[2], 0, sizeof(double) * (size_t)job.blocks * LANES);
-    memset(job.room.dweights, 0,
-           sizeof(double) * (size_t)(shape->kernel * shape->kernel * job.blocks) * LANES);
+    if (!call->member)
+        memset(job.room.dweights, 0,
+               sizeof(double) * (size_t)(shape->kernel * shape->kernel * job.blocks) * LANES);
     const struct tdmi_share pictures = pictures_of(&job.units);
     for (int64_t i = pictures.first; i < pictures.end; i++)
         backward_picture(&job, call, i);
