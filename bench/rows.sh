@@ -12,9 +12,9 @@ DATA=${TANDEM_TEST_DATA:-$ROOT/../shared/data}
 #   keras   Keras on TensorFlow, the networks of keras.applications
 #   ddp     tuned, two processes of one thread each over gloo (training)
 # The best of them differs between machines: bench/peers/compute_table.sh runs all.
-compute() { # model mode batch image peer required aim
-    local classes=1000 script=compute_torch.py options=--tuned
-    [ "$1" = lenet5 ] && classes=10
+compute() { # model mode batch image peer required aim [classes]
+    local classes=${8:-1000} script=compute_torch.py options=--tuned
+    [ "$1" = lenet5 ] && classes=${8:-10}
     case $5 in
     torch) options='' peer_name="PyTorch as installed" ;;
     tuned) peer_name="PyTorch, memory kept" ;;
@@ -25,10 +25,10 @@ compute() { # model mode batch image peer required aim
     *) fail "rows.txt: $1 $2 has the unknown peer '$5'" ;;
     esac
     unit="images/s" better=higher figure='"images_per_second": ([0-9.]+)' required="at least $6, aim $7"
-    title="$1, $2, batch $3, $4 px, two threads, f32, against $peer_name"
+    title="$1, $2, batch $3, $4 px,${8:+ $8 classes,} two threads, f32, against $peer_name"
     ours="\"\$TANDEM\" bench compute --model $1 --mode $2 --batch $3 --image $4 --classes $classes"
     ours="$ours --precision f32 --threads 2 --seconds 9 --json"
-    peer="\"\$PEER_PYTHON\" \"\$ROOT/bench/peers/$script\" $1 $2 $3 $4 $options --seconds 6"
+    peer="\"\$PEER_PYTHON\" \"\$ROOT/bench/peers/$script\" $1 $2 $3 $4 $options --classes $classes --seconds 6"
 }
 
 compute_memory() { # model batch image required aim

@@ -150,7 +150,7 @@ static tdm_status write_inputs(struct bench *bench, tdm_error *err)
 static tdm_status measure(struct bench *bench, double seconds, tdm_error *err)
 {
     tdmi_pool *pool = NULL;
-    tdm_status status = tdmi_pool_new(bench->n_workers, false, &pool, err);
+    tdm_status status = tdmi_pool_new(bench->n_workers, NULL, &pool, err);
     int64_t began = tdmi_clock_ns();
     if (status == TDM_OK) /* memory grows, pages are touched */
         status = tdmi_pool_run(pool, bench->n_files, decode_one, bench, err);

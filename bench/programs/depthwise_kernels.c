@@ -11,7 +11,7 @@
  * oneDNN does none of that.
  */
 #include "backend/cpu/depthwise/depthwise.h"
-#include "backend/cpu/onednn/conv.h"
+#include "backend/cpu/onednn/library.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -43,6 +43,7 @@ struct bench {
     float *x, *y, *g, *dx, *weights, *dweights, *scale;
     double *sums;
     void *workspace, *peer_workspace, *packed[TDMI_ONEDNN_PASSES];
+    const struct tdmi_onednn_conv_table *onednn;
     tdmi_onednn_conv *peer;
 };
 
@@ -90,13 +91,16 @@ static void make_peer(struct bench *b)
                                                .has_backward = true,
                                                .wants_dx = true};
     tdm_error err = {0};
-    if (tdmi_onednn_conv_open(&desc, &b->peer, &err) != TDM_OK)
+    const struct tdmi_onednn_table *onednn;
+    if (tdmi_onednn_load(&onednn, &err) != TDM_OK ||
+        onednn->conv->open(&desc, &b->peer, &err) != TDM_OK)
         fail(tdm_error_sentence(&err, 0));
-    b->peer_workspace = room(tdmi_onednn_conv_workspace_bytes(b->peer));
+    b->onednn = onednn->conv;
+    b->peer_workspace = room(b->onednn->workspace_bytes(b->peer));
     for (int i = 0; i < TDMI_ONEDNN_PASSES; i++) {
         enum tdmi_onednn_pass pass = (enum tdmi_onednn_pass)i;
-        b->packed[i] = room(tdmi_onednn_conv_packed_bytes(b->peer, pass));
-        tdmi_onednn_conv_pack(b->peer, NULL, pass, b->weights, NULL, b->packed[i]);
+        b->packed[i] = room(b->onednn->packed_bytes(b->peer, pass));
+        b->onednn->pack(b->peer, pass, b->weights, NULL, b->packed[i]);
     }
 }
 
@@ -126,7 +130,7 @@ static void end(struct bench *b)
                    b->packed[0], b->packed[1]};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tdmi_free(all[i]);
-    tdmi_onednn_conv_close(b->peer);
+    b->onednn->close(b->peer);
 }
 
 /* Reads and writes half of the bytes each; forth and back through the two largest tensors. */
@@ -181,11 +185,11 @@ static void run(struct bench *b, int kind)
     else if (kind == COPY_BACKWARD)
         copy(b, 2 * (b->x_values + b->y_values));
     else if (kind == PEER_FORWARD)
-        tdmi_onednn_conv_forward(b->peer, &peer);
+        b->onednn->forward(b->peer, &peer);
     if (kind == PEER_BACKWARD) {
-        tdmi_onednn_conv_backward_weights(b->peer, &peer);
+        b->onednn->backward_weights(b->peer, &peer);
         peer.packed = b->packed[TDMI_ONEDNN_BACKWARD_DATA];
-        tdmi_onednn_conv_backward_data(b->peer, &peer);
+        b->onednn->backward_data(b->peer, &peer);
     }
 }
 

@@ -129,7 +129,7 @@ static tdm_status answer(struct tdmi_model_file *file, tdm_error *err)
     if (status == TDM_OK)
         status = backend->device.open(device_index, &device, err);
     if (status == TDM_OK)
-        status = tdmi_pool_new(1, false, &pool, err);
+        status = tdmi_pool_new(1, NULL, &pool, err);
     if (status == TDM_OK)
         status = tdmi_plan_new(file->graph, backend, 1, false, &plan, err);
     if (status == TDM_OK)

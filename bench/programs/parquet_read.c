@@ -150,7 +150,7 @@ static int read_table(const char *mode, const char *path, int n_threads, double 
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
     if (tdmi_source_open(path, &options, &source, &err) != TDM_OK ||
-        tdmi_pool_new(n_threads, false, &pool, &err) != TDM_OK)
+        tdmi_pool_new(n_threads, NULL, &pool, &err) != TDM_OK)
         return fail(&err);
     int64_t n = tdmi_source_items(source), n_bytes = 0, passes = 0;
     int64_t *order = tdmi_alloc((size_t)n, sizeof *order);

@@ -93,7 +93,7 @@ struct tdm_bench_compute_options {
     int image;             /* side in pixels; 0: the model's own */
     int classes;           /* of the last layer, 2 to 100000; without meaning for features */
     int shard;             /* images per batch-norm group; 0: as `train` */
-    int threads;           /* 0: all usable CPUs */
+    int threads;           /* 0: one per core */
     const char *precision; /* "f32"; "bf16" on a GPU; "auto" is f32 so far */
     const char *device;
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
@@ -156,6 +156,42 @@ static inline struct tdm_bench_compute_options tdm_bench_compute_options_default
 TDM_API tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
                                      struct tdm_bench_compute *result, tdm_error *err) TDM_MUST_USE;
 TDM_API void tdm_bench_compute_release(struct tdm_bench_compute *result);
+
+/* ---- scaling: what a step would take on more CPUs ---------------------------------------------
+ */
+
+enum { TDM_BENCH_SCALING_ROWS = 12 };
+
+/* Predicted for a number of threads, each with a CPU of its own. */
+struct tdm_bench_scaling_row {
+    int threads;
+    int teams, members;       /* teams that compute the last groups, and members of the smallest */
+    int64_t regions;          /* stretches between two waits of a team, in one group */
+    double seconds;           /* of a step */
+    double speedup;           /* against one thread */
+    double bandwidth_speedup; /* where memory moves so many bytes; 0: no bandwidth was given */
+    double measured_seconds;  /* by the clock; 0: this machine has too few CPUs */
+};
+
+struct tdm_bench_scaling {
+    size_t struct_bytes; /* see tandem/api.h */
+    char model[64];
+    int image, shard, batch;
+    /* Medians of CPU time on one thread: a step, one group of it, the optimizer's step. */
+    double step_seconds, group_seconds, update_seconds;
+    double barrier_seconds; /* a wait of two threads for each other */
+    double step_bytes;      /* that a step moves, every tensor once a pass */
+    struct tdm_bench_scaling_row rows[TDM_BENCH_SCALING_ROWS];
+    int n_rows;
+};
+
+/* Measured on one thread at a time: the members of each team run one after the other, and a region
+ * takes its members' time together, times the largest share that one of them has. bandwidth: bytes
+ * per second that the memory of the predicted machine moves; 0: no limit. threads and device of
+ * the options are not used. */
+TDM_API tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options,
+                                     double bandwidth, struct tdm_bench_scaling *result,
+                                     tdm_error *err) TDM_MUST_USE;
 
 /* ---- selftest -------------------------------------------------------------------------------- */
 

@@ -90,6 +90,12 @@ struct tdm_machine_feature {
 
 enum { TDM_MACHINE_FEATURES_MAX = 16 };
 
+/* Threads that compute unless --threads says otherwise. */
+struct tdm_machine_threads {
+    int n;          /* 0: unknown, because of wrong variables in the environment */
+    char text[320]; /* how many and why, "4 (CPU quota 3.5 of 16 CPUs)", or what is wrong */
+};
+
 struct tdm_machine {
     size_t struct_bytes; /* see tandem/api.h */
     struct tdm_machine_cpu cpu;
@@ -103,6 +109,7 @@ struct tdm_machine {
     const char *build_type, *compiler;
     int n_features;
     struct tdm_machine_feature features[TDM_MACHINE_FEATURES_MAX];
+    struct tdm_machine_threads threads;
 };
 
 /* Opens the GPU driver's, NVIDIA's, MPI's and NCCL's libraries and the build's own parts if they

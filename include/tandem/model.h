@@ -22,7 +22,7 @@ typedef struct tdm_model tdm_model;
 struct tdm_model_options { /* zeroed, or NULL: a file of tandem, on the CPU; strings are lent */
     size_t struct_bytes;   /* see tandem/api.h */
     const char *device;    /* as in tdm_train_options; NULL: "cpu" */
-    int threads;           /* 0: all usable CPUs */
+    int threads;           /* 0: one per core */
     /* For weights of another program whose file does not say it; NULL and 0: as published. For a
      * file that tandem wrote, each of them is TDM_E_USAGE. */
     const char *network;  /* "resnet50"; a full Keras file needs none */

@@ -95,7 +95,7 @@ struct tdm_trainer_options {
     double momentum;       /* -1: the optimizer's own */
     double weight_decay;   /* -1: the optimizer's own */
     uint64_t seed;         /* of initial weights and dropout: 42 */
-    int threads;           /* 0: all usable CPUs */
+    int threads;           /* 0: one per core */
 };
 
 /* Write the defaults of this library into *options, a struct of that size. */

@@ -78,7 +78,7 @@ struct tdm_train_options {
                               epochs, at least 10, or 10 without a limit of epochs */
     const char *monitor;   /* "accuracy" or "loss" */
     double min_delta;      /* smallest improvement: a fraction of the images, or loss */
-    int threads;           /* 0: all usable CPUs */
+    int threads;           /* 0: one per core */
     const char *device;    /* "cpu", "cuda", "cuda:1" or "ref" */
     const char *decode;    /* device that decodes JPEG files: "cpu" or "card" */
     uint64_t seed;

@@ -19,5 +19,6 @@ struct tdmi_matmul_method {
     void (*release)(void *product); /* accepts NULL */
 };
 
-/* src/backend/cpu/matmul_probe.c: only where oneDNN is built in. */
-extern const struct tdmi_matmul_method tdmi_matmul_onednn;
+/* Only where oneDNN is built in; TDM_E_SYSTEM when its part of tandem cannot be opened. */
+tdm_status tdmi_matmul_onednn(const struct tdmi_matmul_method **method,
+                              tdm_error *err) TDM_MUST_USE;

@@ -173,7 +173,7 @@ struct tdmi_op_call {
     struct tdmi_draws draws;              /* dropout in training */
     /* softmax, logistic in training: their gradient is multiplied by its scale; NULL: by 1 */
     const struct tdmi_loss_scale *loss_scale;
-    /* Of the team that computes this call, at most desc->team; NULL: one thread does. */
+    /* Place in the team that computes this call, of at most desc->team; NULL: one thread does. */
     const struct tdmi_member *member;
 
     struct tdmi_norm norm; /* batch_norm in training: its own; else that behind y, if fused */

@@ -22,3 +22,10 @@ void tdmi_clock_utc(char text[21])
     if (!gmtime_r(&now, &parts) || strftime(text, 21, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
         text[0] = '\0';
 }
+
+int64_t tdmi_clock_thread_ns(void)
+{
+    struct timespec time = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}

@@ -5,5 +5,7 @@
 
 int64_t tdmi_clock_ns(void); /* monotonic */
 double tdmi_clock_seconds_since(int64_t start_ns);
+/* CPU time of the calling thread: what others do on the machine does not count. */
+int64_t tdmi_clock_thread_ns(void);
 /* "2026-11-20T12:34:56Z", 21 bytes with the terminator. */
 void tdmi_clock_utc(char text[21]);

@@ -31,8 +31,8 @@ struct tdmi_share {
     int64_t first, end;
 };
 
-/* Time of regions, added up. The members of a measured team run one after the other, each alone on
- * the machine, so that a large team can be measured on few CPUs. */
+/* CPU time of regions, added up. The members of a measured team run one after the other, so that a
+ * large team can be measured on few CPUs. */
 struct tdmi_team_log {
     int64_t n_regions;
     double seconds;   /* of all members together */
@@ -48,8 +48,9 @@ TDMI_POINTER_RELEASE(tdmi_team, tdmi_team_free)
 void tdmi_team_form(tdmi_team *team, int size, bool may_spin, struct tdmi_team_log *log);
 /* Members of the largest team among so many threads: one group may be all there is to compute. */
 int tdmi_team_largest(int n_threads);
-/* A member begins. Every member must begin, and then wait equally often. */
+/* A member begins and ends. Every member must, and wait equally often between. */
 struct tdmi_member tdmi_team_join(tdmi_team *team, int index);
+void tdmi_team_leave(const struct tdmi_member *member);
 
 /* The part of 0 to n - 1 that is the member's: equal parts in the order of the members, but for
  * one. */

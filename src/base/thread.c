@@ -104,7 +104,8 @@ struct worker {
     tdmi_pool *pool;
     pthread_t thread;
     int number;
-    int cpu; /* bound to; -1: free */
+    int *cpus;  /* of the pool, that it runs on */
+    int n_cpus; /* 0: all */
     struct waiter waiter;
     int64_t ended_ns; /* its share of this run */
     /* The worker's first failure of this run. */
@@ -117,6 +118,7 @@ struct tdmi_pool {
     pthread_mutex_t lock;
     pthread_cond_t has_work, is_done;
     struct worker *workers; /* [0] is the caller and has no thread of its own */
+    int *cpus;              /* of the placement */
     int n_workers, n_started;
     bool is_ending; /* under the lock */
     /* Read without the lock by spinning workers. A sleeping worker has checked them under the lock
@@ -199,8 +201,8 @@ static void *live(void *argument)
     struct worker *worker = argument;
     uint64_t seen = 0, next;
     tdmi_thread_flush_denormals();
-    if (worker->cpu >= 0)
-        tdmi_affinity_bind(&worker->cpu, 1); /* when refused the worker is merely free to move */
+    if (worker->n_cpus > 0) /* when refused the worker is merely free to move */
+        tdmi_affinity_bind(worker->cpus, worker->n_cpus);
     while ((next = wait_for_run(worker, seen)) != seen) {
         seen = next;
         work(worker);
@@ -209,17 +211,20 @@ static void *live(void *argument)
     return NULL;
 }
 
-/* Distinct CPUs for the workers, where there are enough of them; the others stay free. */
-static void choose_cpus(tdmi_pool *pool, bool is_pinned)
+/* A CPU of its own for each worker, or the same ones for all. */
+static tdm_status choose_cpus(tdmi_pool *pool, const struct tdmi_placement *placement,
+                              tdm_error *err)
 {
-    for (int i = 0; i < pool->n_workers; i++)
-        pool->workers[i].cpu = -1;
-    int *cpus = is_pinned ? tdmi_alloc(TDMI_CPUS_MAX, sizeof *cpus) : NULL;
-    int n_cpus = cpus ? tdmi_affinity_order(cpus, TDMI_CPUS_MAX) : 0;
-    if (n_cpus >= pool->n_workers)
-        for (int i = 0; i < pool->n_workers; i++)
-            pool->workers[i].cpu = cpus[i];
-    tdmi_free(cpus);
+    if (!placement || placement->n_cpus == 0)
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(pool->cpus, placement->n_cpus, err));
+    memcpy(pool->cpus, placement->cpus, (size_t)placement->n_cpus * sizeof *pool->cpus);
+    const bool is_bound = placement->is_bound && pool->n_workers <= placement->n_cpus;
+    for (int i = 0; i < pool->n_workers; i++) {
+        pool->workers[i].cpus = is_bound ? pool->cpus + i : pool->cpus;
+        pool->workers[i].n_cpus = is_bound ? 1 : placement->n_cpus;
+    }
+    return TDM_OK;
 }
 
 /* Signals belong to the application's threads; those that report a fault stay deliverable. */
@@ -251,7 +256,8 @@ static tdm_status start_workers(tdmi_pool *pool, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_error *err)
+tdm_status tdmi_pool_new(int n_threads, const struct tdmi_placement *placement, tdmi_pool **pool,
+                         tdm_error *err)
 {
     *pool = NULL;
     if (n_threads < 0 || n_threads > TDMI_CPUS_MAX)
@@ -271,13 +277,15 @@ tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_er
     pthread_cond_init(&made->is_done, NULL);
     made->workers = tdmi_take(&workers);
     made->n_workers = n_threads;
-    const bool may_look = n_threads > 1 && n_threads <= tdmi_cpus_usable();
+    const bool has_part = placement && placement->n_cpus > 0;
+    const bool may_look = n_threads > 1 && n_threads <= tdmi_cpus_usable() &&
+                          (!has_part || n_threads <= placement->n_cpus);
     for (int i = 0; i < n_threads; i++) {
         made->workers[i].pool = made;
         made->workers[i].number = i;
         made->workers[i].waiter.may_look = may_look;
     }
-    choose_cpus(made, is_pinned);
+    TDMI_TRY(choose_cpus(made, placement, err));
     TDMI_TRY(start_workers(made, err));
     *pool = tdmi_take(&made);
     return TDM_OK;
@@ -296,6 +304,7 @@ void tdmi_pool_free(tdmi_pool *pool)
     pthread_cond_destroy(&pool->is_done);
     pthread_cond_destroy(&pool->has_work);
     pthread_mutex_destroy(&pool->lock);
+    tdmi_free(pool->cpus);
     tdmi_free(pool->workers);
     tdmi_free(pool);
 }
@@ -313,10 +322,10 @@ static void work_as_caller(tdmi_pool *pool)
     int cpus[TDMI_CPUS_MAX], n_cpus = 0;
     READ_CONTROL(before);
     WRITE_CONTROL(before | flush_bits);
-    if (caller->cpu >= 0)
+    if (caller->n_cpus > 0)
         n_cpus = tdmi_affinity_mask(cpus, TDMI_CPUS_MAX);
     if (n_cpus > 0)
-        tdmi_affinity_bind(&caller->cpu, 1);
+        tdmi_affinity_bind(caller->cpus, caller->n_cpus);
     work(caller);
     if (n_cpus > 0)
         tdmi_affinity_bind(cpus, n_cpus);

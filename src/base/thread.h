@@ -5,17 +5,16 @@
 #pragma once
 
 #include "base/scope.h"
+#include "base/system/placement.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 
 typedef struct tdmi_pool tdmi_pool;
 
-/* n_threads 0 takes the CPUs this process may use (affinity mask and cgroup quota). With is_pinned,
- * workers are bound to distinct CPUs of the mask, one of every core first, nearest first (by hwloc
- * where built in, by /sys else); when there are more workers than CPUs none is bound. The caller is
- * bound, and flushes denormals to zero, only during a run; the workers always. Processes that share
- * a machine need disjoint masks before they pin. */
-tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool,
+/* n_threads 0 takes the CPUs this process may use (affinity mask and cgroup quota). Workers run on
+ * the CPUs that the placement says, which is copied; NULL: they are free to move. The caller is
+ * bound, and flushes denormals to zero, only during a run; the workers always. */
+tdm_status tdmi_pool_new(int n_threads, const struct tdmi_placement *placement, tdmi_pool **pool,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_pool_free(tdmi_pool *pool);
 TDMI_POINTER_RELEASE(tdmi_pool, tdmi_pool_free)

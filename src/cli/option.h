@@ -84,9 +84,8 @@ struct tdmi_option {
 #define TDMI_ROW(type_, ...) TDMI_ROW_OF(struct values, type_, __VA_ARGS__)
 
 /* Rows of several commands. */
-#define TDMI_ROW_THREADS(member, help_)                                  \
-    TDMI_ROW(INTEGER, "threads", member, "Machine", help_, .high = 4096, \
-             .default_words = "all usable CPUs")
+#define TDMI_ROW_THREADS(member, words, help_) \
+    TDMI_ROW(INTEGER, "threads", member, "Machine", help_, .high = 4096, .default_words = words)
 #define TDMI_ROW_DEVICE(member, help_) \
     TDMI_ROW(TEXT, "device", member, "Machine", help_, .value_name = "NAME")
 #define TDMI_ROW_SEED(member, heading, help_) TDMI_ROW(SEED, "seed", member, heading, help_)

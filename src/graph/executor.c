@@ -222,7 +222,7 @@ static bool is_trained_norm(const tdmi_plan *plan, int node)
            plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
 }
 
-/* What the functions below need to run nodes. */
+/* A run of nodes by one thread, or by one member of a team. */
 struct run {
     const tdmi_executor *executor;
     struct tdmi_values values;

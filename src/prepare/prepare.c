@@ -48,7 +48,7 @@ static tdm_status open_all(struct preparing *work, const struct tdm_prepare_opti
     TDMI_TRY(tdmi_source_open(options->source, &options->how, &work->source, err));
     TDMI_TRY(tdmi_prepare_folder_check_beside(options->folder, options->source, err));
     TDMI_TRY(tdmi_prepare_folder_open(&work->folder, options->folder, &work->form, err));
-    return tdmi_pool_new(options->threads, false, &work->pool, err);
+    return tdmi_pool_new(options->threads, NULL, &work->pool, err);
 }
 
 /* A finished folder keeps no look, so every image is read again then: the result reports whether

@@ -199,7 +199,7 @@ static tdm_status draw_all(struct job *job, tdm_error *err)
 static tdm_status make(struct job *job, tdm_error *err)
 {
     const struct tdm_synth_options *options = job->options;
-    TDMI_TRY(tdmi_pool_new(options->threads, false, &job->pool, err));
+    TDMI_TRY(tdmi_pool_new(options->threads, NULL, &job->pool, err));
     TDMI_TRY(TDMI_NEW(job->workers, tdmi_pool_threads(job->pool), err));
     job->n_workers = tdmi_pool_threads(job->pool);
     TDMI_TRY(tdmi_synth_tables_new(options->seed, &job->tables, err));

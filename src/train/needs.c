@@ -27,12 +27,16 @@ void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text
              mib(needs->weights), mib(needs->evaluating), mib(needs->pictures), mib(needs->others));
 }
 
-struct tdmi_memory_limit tdmi_memory_limit(const char *root)
+struct tdmi_memory_limit tdmi_memory_limit(const char *root, int n_processes)
 {
     struct tdmi_cpu machine = {0};
     tdmi_cpu_describe_files(root, &machine);
     const int64_t all = machine.all_memory_bytes;
     const bool is_all = all == machine.memory_bytes + machine.swap_bytes;
+    if (n_processes > 1)
+        return (struct tdmi_memory_limit){all / n_processes,
+                                          is_all ? "a process's share of this machine is"
+                                                 : "a process's share of this container is"};
     return (struct tdmi_memory_limit){all, is_all ? "this machine has" : "this container allows"};
 }
 

@@ -29,8 +29,9 @@ struct tdmi_memory_limit {
     int64_t bytes;    /* 0: not known */
     const char *what; /* "this container allows" */
 };
-/* root is "" for this machine; tests give a folder with its own proc/ and sys/. */
-struct tdmi_memory_limit tdmi_memory_limit(const char *root);
+/* root is "" for this machine; tests give a folder with its own proc/ and sys/. With more than one
+ * process, the share of each. */
+struct tdmi_memory_limit tdmi_memory_limit(const char *root, int n_processes);
 /* Resident now; 0: not known. */
 int64_t tdmi_memory_resident(void);
 /* The resident bytes that belong to no file, which the kernel cannot drop. */

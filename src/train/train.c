@@ -416,6 +416,7 @@ static void report_beginning(struct tdmi_session *session)
     const struct tdmi_train_config *config = &session->config;
     const struct tdmi_run_record *record = &session->record;
     report_network(session);
+    tdmi_compute_report_threads(session);
     tdmi_memory_report(session);
     tdmi_network_report_norms(session);
     report_rates(session);

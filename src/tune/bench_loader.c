@@ -36,6 +36,7 @@ struct bench {
     struct tdmi_preprocess preprocess;
     struct tdmi_preprocess geometry; /* of a table of originals; width 0: none */
     tdmi_source *source;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     bool is_raw;
     int64_t n_items; /* of the source */
@@ -81,7 +82,9 @@ static tdm_status open_source(struct bench *it, tdm_error *err)
     const struct tdm_bench_loader_options *o = it->options;
     TDM_TRY(tdmi_source_open(o->source, &o->how, &it->source, err), err,
             "opening the images to load");
-    TDM_TRY(tdmi_pool_new(o->threads, false, &it->pool, err), err, "starting threads");
+    TDM_TRY(tdmi_placement_here(o->threads, &it->placement, err), err, "choosing threads");
+    TDM_TRY(tdmi_pool_new(it->placement.loader_threads, &it->placement, &it->pool, err), err,
+            "starting threads");
     it->n_items = tdmi_source_items(it->source);
     it->preprocess = (struct tdmi_preprocess){.width = o->size,
                                               .height = o->size,
@@ -127,7 +130,8 @@ static tdm_status open_loader(struct bench *it, tdm_error *err)
                                          .n_items = it->n_positions,
                                          .order = &it->order,
                                          .batch = it->options->batch,
-                                         .threads = tdmi_pool_threads(it->pool)};
+                                         .threads = tdmi_pool_threads(it->pool),
+                                         .placement = &it->placement};
     TDM_TRY(tdmi_augment_read(it->options->augment != NULL ? it->options->augment : "",
                               &loader.augment, err),
             err, "reading the augmentation");
@@ -193,6 +197,7 @@ static void release(struct bench *it)
     tdmi_free(it->is_bad);
     tdmi_free(it->items);
     tdmi_pool_free(it->pool);
+    tdmi_placement_release(&it->placement);
     tdmi_source_close(it->source);
 }
 

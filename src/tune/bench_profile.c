@@ -114,27 +114,33 @@ static double values_of_norm(const struct tdmi_node_plan *it, bool is_host, doub
     return tensors * size;
 }
 
-/* Bytes of one image: every tensor once forward, inputs, outputs and their gradients once backward;
- * a chain counts as one node. */
+/* A chain counts as one node. */
+double tdmi_profile_node_bytes(const tdmi_plan *plan, int index)
+{
+    const struct tdmi_node *node = &plan->graph->nodes[index];
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    const double size = (double)tdmi_shape_values(node->out);
+    int links[TDMI_CHAIN_LINKS];
+    tdmi_chain_links(plan, index, links);
+    double values = size;
+    for (int i = 0; i < node->n_inputs; i++)
+        values += (double)tdmi_shape_values(plan->graph->nodes[links[0]].in[i]);
+    values *= it->has_backward ? 3.0 : 1.0;
+    if (node->kind == TDMI_OP_BATCH_NORM && it->desc.is_training && !it->is_virtual &&
+        !it->desc.keeps_statistics)
+        values = values_of_norm(it, plan->backend->device.is_host, size);
+    return (double)tdmi_dtype_bytes(plan->storage) * values;
+}
+
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
-    const struct tdmi_node *node = &it->plan->graph->nodes[index];
     int links[TDMI_CHAIN_LINKS], n_links = tdmi_chain_links(it->plan, index, links);
-    double operations = 0.0, values = (double)tdmi_shape_values(node->out);
+    const double seconds = row->forward_seconds + row->backward_seconds;
+    double operations = 0.0;
     for (int i = 0; i < n_links; i++)
         operations += tdmi_plan_node_operations(it->plan, links[i]);
-    for (int i = 0; i < node->n_inputs; i++)
-        values += (double)tdmi_shape_values(it->plan->graph->nodes[links[0]].in[i]);
-    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
-    double moved = (plan->has_backward ? 3.0 : 1.0) * values;
-    if (node->kind == TDMI_OP_BATCH_NORM && plan->desc.is_training && !plan->is_virtual &&
-        !plan->desc.keeps_statistics)
-        moved = values_of_norm(plan, it->plan->backend->device.is_host,
-                               (double)tdmi_shape_values(node->out));
-    double bytes = (double)tdmi_dtype_bytes(it->plan->storage) * moved;
-    double seconds = row->forward_seconds + row->backward_seconds;
     row->operations_per_s = operations * it->batch->n / seconds;
-    row->bytes_per_s = bytes * it->batch->n / seconds;
+    row->bytes_per_s = tdmi_profile_node_bytes(it->plan, index) * it->batch->n / seconds;
 }
 
 static struct tdm_bench_way algorithm_of(const struct tdmi_kernel_algorithm *algorithm)

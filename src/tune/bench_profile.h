@@ -17,6 +17,10 @@ struct tdmi_profiled {
     struct tdmi_judgement *judgements; /* one an image of the batch */
 };
 
+/* Bytes of one image that a node moves: every tensor once forward, inputs, outputs and their
+ * gradients once backward. */
+double tdmi_profile_node_bytes(const tdmi_plan *plan, int index);
+
 /* Fills the nodes of a result whose milliseconds are known; what is left of them is other_seconds.
  */
 tdm_status tdmi_profile_nodes(const struct tdmi_profiled *profiled,

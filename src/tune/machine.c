@@ -40,6 +40,19 @@ static void describe_cpu(struct tdm_machine *machine)
     machine->limits.memory_bytes = found.cgroup_memory_bytes;
 }
 
+static void describe_threads(struct tdm_machine_threads *threads)
+{
+    struct tdmi_placement placement;
+    tdm_error why = {0};
+    if (tdmi_placement_here(0, &placement, &why) != TDM_OK) {
+        snprintf(threads->text, sizeof threads->text, "%.319s", tdm_error_sentence(&why, 0));
+        return;
+    }
+    threads->n = placement.threads;
+    tdmi_placement_describe(&placement, threads->text, sizeof threads->text);
+    tdmi_placement_release(&placement);
+}
+
 static void describe_gpus(struct tdm_machine_gpus *gpus)
 {
     tdmi_nvml *nvml;
@@ -84,6 +97,9 @@ static bool can_open(const char *name, tdm_error *why)
 {
     const void *table;
     const struct tdmi_backend *backend;
+    if (strcmp(name, "onednn") == 0)
+        return tdmi_plugin_open("onednn", "the part of tandem that computes by oneDNN", 0, 0,
+                                &table, why) == TDM_OK;
     if (strcmp(name, "arrow") == 0)
         return tdmi_arrow_require(why) == TDM_OK;
     if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
@@ -118,6 +134,7 @@ void tdm_machine_describe(struct tdm_machine *machine)
 {
     TDMI_RESULT_OR(tdm_machine, machine, NULL, return );
     describe_cpu(machine);
+    describe_threads(&machine->threads);
     describe_gpus(&machine->gpus);
     describe_gpu_libraries(machine);
     tdmi_library_probe_mpi(&machine->mpi);
@@ -188,7 +205,7 @@ tdm_status tdm_machine_measure(const struct tdm_measure_options *options,
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     const int64_t start = tdmi_clock_ns();
     TDMI_TRY(check(options, err));
-    TDM_TRY(tdmi_pool_new(0, true, &pool, err), err, "the machine could not be measured");
+    TDM_TRY(tdmi_pool_new(0, NULL, &pool, err), err, "the machine could not be measured");
     rates->threads = tdmi_pool_threads(pool);
     const tdm_status status = measure(pool, options, rates, err);
     rates->seconds = tdmi_clock_seconds_since(start);

@@ -35,14 +35,12 @@ const char *tdmi_build_compiler(void)
     return TDM_COMPILER;
 }
 
-static const struct tdmi_matmul_method *const methods[] = {
-#if TDM_HAVE_ONEDNN
-    &tdmi_matmul_onednn,
-#endif
-    &tdmi_matmul_plain,
-};
-
 const struct tdmi_matmul_method *tdmi_matmul_method_best(void)
 {
-    return methods[0];
+#if TDM_HAVE_ONEDNN
+    const struct tdmi_matmul_method *method;
+    if (tdmi_matmul_onednn(&method, NULL) == TDM_OK)
+        return method;
+#endif
+    return &tdmi_matmul_plain;
 }

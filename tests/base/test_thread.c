@@ -10,11 +10,11 @@
 #include "base/each_allocation.h"
 #include "unit.h"
 
-static tdmi_pool *new_pool(int n_threads, bool is_pinned)
+static tdmi_pool *new_pool(int n_threads, const struct tdmi_placement *placement)
 {
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(n_threads, is_pinned, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(n_threads, placement, &pool, &err), TDM_OK);
     return pool;
 }
 
@@ -43,7 +43,7 @@ TEST(every_task_runs_once)
 {
     static const int thread_counts[] = {1, 2, 3, 8};
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
-        tdmi_pool *pool = new_pool(thread_counts[i], false);
+        tdmi_pool *pool = new_pool(thread_counts[i], NULL);
         assert_int_equal(tdmi_pool_threads(pool), thread_counts[i]);
         for (int n = 0; n <= n_tasks; n = n * 3 + 1) {
             struct tally tally = {.n_threads = thread_counts[i]};
@@ -77,7 +77,7 @@ TEST(runs_begin_and_end_however_long_they_are_waited_for)
 {
     static const int64_t pauses_us[] = {0, 10, 400, 0, 2000, 50, 400};
     for (int threads = 2; threads <= 3; threads++) {
-        tdmi_pool *pool = new_pool(threads, false);
+        tdmi_pool *pool = new_pool(threads, NULL);
         for (int round = 0; round < 140; round++) {
             struct tally tally = {.n_threads = threads};
             tdm_error err = {0};
@@ -96,7 +96,7 @@ TEST(the_failure_with_the_lowest_index_is_returned)
 {
     static const int thread_counts[] = {1, 2, 5};
     for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
-        tdmi_pool *pool = new_pool(thread_counts[i], false);
+        tdmi_pool *pool = new_pool(thread_counts[i], NULL);
         for (int round = 0; round < 200; round++) {
             struct tally tally = {.n_threads = thread_counts[i], .fails_at = {40, 37, 38}};
             tdm_error err = {0};
@@ -139,7 +139,7 @@ static tdm_status look_around(void *self, int index, int worker, tdm_error *err)
 
 TEST(tasks_see_no_denormals_and_no_signals)
 {
-    tdmi_pool *pool = new_pool(3, false);
+    tdmi_pool *pool = new_pool(3, NULL);
     struct tally tally = {.n_threads = 3};
     sigset_t blocked;
     assert_int_equal(tdmi_pool_run(pool, 500, look_around, &tally, NULL), TDM_OK);
@@ -172,42 +172,36 @@ static tdm_status note_place(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-TEST(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back)
+TEST(bound_workers_have_one_cpu_and_the_caller_gets_its_own_back)
 {
     static int before[TDMI_CPUS_MAX], after[TDMI_CPUS_MAX];
     int n_before = tdmi_affinity_mask(before, TDMI_CPUS_MAX);
     struct places places = {0};
-    tdmi_pool *pool = new_pool(n_before, true);
+    const struct tdmi_placement placement = {
+        .threads = n_before, .cpus = before, .n_cpus = n_before, .is_bound = true};
+    tdmi_pool *pool = new_pool(n_before, &placement);
     assert_int_equal(tdmi_pool_run(pool, 500, note_place, &places, NULL), TDM_OK);
     assert_int_equal(places.n_wide, 0);
     tdmi_pool_free(pool);
     assert_int_equal(tdmi_affinity_mask(after, TDMI_CPUS_MAX), n_before);
     assert_memory_equal(before, after, (size_t)n_before * sizeof before[0]);
-    /* More workers than CPUs are left to the scheduler. */
+    /* More workers than CPUs may run on each of them. */
     if (n_before > 1) {
-        pool = new_pool(n_before + 1, true);
+        pool = new_pool(n_before + 1, &placement);
         assert_int_equal(tdmi_pool_run(pool, 500, note_place, &places, NULL), TDM_OK);
         assert_int_equal(places.n_wide, 500);
         tdmi_pool_free(pool);
     }
 }
 
-static int by_number(const void *left, const void *right)
+TEST(workers_without_a_number_are_as_many_as_the_usable_cpus)
 {
-    return *(const int *)left - *(const int *)right;
-}
-
-TEST(the_order_of_cpus_is_a_permutation_of_the_mask)
-{
-    static int mask[TDMI_CPUS_MAX], order[TDMI_CPUS_MAX];
+    static int mask[TDMI_CPUS_MAX];
     int n_mask = tdmi_affinity_mask(mask, TDMI_CPUS_MAX);
     assert_true(n_mask >= 1);
-    assert_int_equal(tdmi_affinity_order(order, TDMI_CPUS_MAX), n_mask);
-    qsort(order, (size_t)n_mask, sizeof order[0], by_number);
-    assert_memory_equal(order, mask, (size_t)n_mask * sizeof mask[0]);
     int n_usable = tdmi_cpus_usable();
     assert_true(n_usable >= 1 && n_usable <= n_mask);
-    tdmi_pool *pool = new_pool(0, false);
+    tdmi_pool *pool = new_pool(0, NULL);
     assert_int_equal(tdmi_pool_threads(pool), n_usable);
     tdmi_pool_free(pool);
 }
@@ -216,8 +210,8 @@ TEST(impossible_thread_counts_are_refused)
 {
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(-1, false, &pool, &err), TDM_E_USAGE);
-    assert_int_equal(tdmi_pool_new(1000000, false, &pool, &err), TDM_E_USAGE);
+    assert_int_equal(tdmi_pool_new(-1, NULL, &pool, &err), TDM_E_USAGE);
+    assert_int_equal(tdmi_pool_new(1000000, NULL, &pool, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "0 (all usable CPUs) to 8192"));
     assert_null(pool);
 }
@@ -225,21 +219,16 @@ TEST(impossible_thread_counts_are_refused)
 static tdm_status pool_scene(tdm_error *err)
 {
     tdmi_pool *pool = NULL;
-    tdm_status status = tdmi_pool_new(3, false, &pool, err);
+    int cpu = 0;
+    const struct tdmi_placement placement = {.threads = 3, .cpus = &cpu, .n_cpus = 1};
+    tdm_status status = tdmi_pool_new(3, &placement, &pool, err);
     tdmi_pool_free(pool);
     return status;
 }
 
 TEST(every_failed_allocation_is_reported)
 {
-    assert_int_equal(fail_each_allocation(pool_scene), 2);
-    /* Without memory for the plan, pinning is left out and the pool works. */
-    tdmi_memory_fail_from(3);
-    tdmi_pool *pool = new_pool(1, true);
-    tdmi_memory_fail_from(0);
-    struct tally tally = {.n_threads = 1};
-    assert_int_equal(tdmi_pool_run(pool, 3, count, &tally, NULL), TDM_OK);
-    tdmi_pool_free(pool);
+    assert_int_equal(fail_each_allocation(pool_scene), 3);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -405,7 +405,7 @@ static struct outcome run_on(const tdmi_plan *plan, struct values values,
     tdmi_executor *lane;
     tdmi_packed *packed;
     tdmi_pool *pool;
-    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);

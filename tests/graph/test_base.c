@@ -38,7 +38,7 @@ static struct rows rows_of(const tdmi_graph *graph, const struct tdmi_backend *b
     assert_int_equal(tdmi_plan_new(base, backend, most_images, false, &plan, NULL), TDM_OK);
     const size_t n = (size_t)tdmi_shape_values(base->nodes[first - 1].out);
     struct rows rows = {.values = room((int64_t)(n * most_images))};
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);

@@ -97,7 +97,7 @@ static void run(const tdmi_plan *plan, struct tdmi_values values, int n,
         for (int p = 0; p < side * side * 3; p++)
             pixels[i][p] = (uint8_t)tdmi_rng_below(&rng, 256);
     }
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, values, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);

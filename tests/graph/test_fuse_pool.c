@@ -143,7 +143,7 @@ static float *run(const tdmi_plan *plan, struct tdmi_values values, const struct
     tdmi_executor *lane;
     tdmi_packed *packed;
     tdmi_pool *pool;
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, values, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);

@@ -56,7 +56,7 @@ static void give_back(const tdmi_graph *graph, const struct tdmi_backend *backen
     tdmi_pool *pool;
     draw(&pictures);
     assert_non_null(sums);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);

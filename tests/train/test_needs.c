@@ -102,7 +102,7 @@ static void put(const char *root, const char *path, const char *text)
 
 static void check_limit(const char *root, int64_t bytes, const char *what)
 {
-    const struct tdmi_memory_limit limit = tdmi_memory_limit(root);
+    const struct tdmi_memory_limit limit = tdmi_memory_limit(root, 0);
     assert_int_equal(limit.bytes, bytes);
     assert_string_equal(limit.what, what);
 }
@@ -118,7 +118,7 @@ TEST(the_tighter_of_container_and_machine_is_the_limit)
 {
     char root[] = "/tmp/tandem-needs-XXXXXX";
     assert_non_null(mkdtemp(root));
-    assert_int_equal(tdmi_memory_limit(root).bytes, 0);
+    assert_int_equal(tdmi_memory_limit(root, 0).bytes, 0);
     put(root, "proc/self/cgroup", "0::/jobs/one\n");
     put(root, "sys/fs/cgroup/jobs/memory.max", "700000\n");
     check_limit(root, 700000, "this container allows"); /* of a machine that does not say */

@@ -59,6 +59,50 @@ TEST_WITH(a_result_counts_what_was_done, begin_with_sixty, end_with_tree)
     assert_int_equal(result.val.correct, 6); /* it has learnt */
 }
 
+/* A member of a stage of the loader in the record of the run "run". */
+static double recorded(const struct tree *tree, const char *stage, const char *member)
+{
+    void *text;
+    size_t n_bytes;
+    tdm_json_document *json;
+    assert_int_equal(tdmi_file_read(below(tree, "run/run.json"), 1 << 28, &text, &n_bytes, NULL),
+                     TDM_OK);
+    assert_int_equal(tdm_json_read(text, n_bytes, "run.json", &json, NULL), TDM_OK);
+    const tdm_json_value *at = tdm_json_member(tdm_json_root(json), "loader");
+    if (stage)
+        at = tdm_json_member(at, stage);
+    const double number = tdm_json_as_number(tdm_json_member(at, member), -1.0);
+    tdm_json_document_free(json);
+    tdmi_free(text);
+    return number;
+}
+
+/* Four of seven epochs in the first session and three in the second, 54 images each. */
+TEST_WITH(the_rates_of_the_loader_are_recorded, begin_with_sixty, end_with_tree)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    options.run = below(tree, "run");
+    options.cache = "none";
+    options.epochs = 4;
+    must_train(&options, nobody, &result);
+    assert_true(recorded(tree, NULL, "images") == 4 * 54.0);
+    assert_true(recorded(tree, "read", "images") == 4 * 54.0);
+    assert_true(recorded(tree, "decode", "images") == 4 * 54.0);
+    assert_true(recorded(tree, "augment", "images") == 0.0);
+    const double seconds = recorded(tree, "decode", "thread_seconds");
+    assert_true(seconds > 0.0);
+    assert_true(fabs(recorded(tree, "decode", "images_per_second") * seconds / (4 * 54) - 1.0) <
+                1e-6);
+    assert_true(recorded(tree, NULL, "images_per_second") > 0.0);
+    assert_true(recorded(tree, NULL, "threads") >= 1.0);
+    options.epochs = 7;
+    options.resume = true;
+    must_train(&options, nobody, &result);
+    assert_true(recorded(tree, NULL, "images") == 3 * 54.0);
+}
+
 struct heard {
     int epochs, checkpoints, notes, best;
     int64_t last_step;

@@ -113,7 +113,7 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
     if (way.loss_scale > 0.0f)
         it.loss_scale = placed(&it, &scale, sizeof scale);
-    assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(way.threads, NULL, &it.pool, NULL), TDM_OK);
     open_freeze_point(&it, way);
     return it;
 }

@@ -76,7 +76,7 @@ TEST(the_plain_product_is_timed_and_has_no_bf16)
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_ok(tdmi_pool_new(2, false, &pool, &err), &err);
+    assert_ok(tdmi_pool_new(2, NULL, &pool, &err), &err);
     assert_ok(tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.2, &rates, &err), &err);
     tdmi_pool_free(pool);
     assert_string_equal(rates.matmul_method, "plain C loop");
@@ -92,7 +92,7 @@ static tdm_status probe_everything(tdm_error *err)
 {
     struct tdm_machine_rates rates = {.struct_bytes = sizeof rates};
     tdmi_pool *pool = NULL;
-    tdm_status status = tdmi_pool_new(2, false, &pool, err);
+    tdm_status status = tdmi_pool_new(2, NULL, &pool, err);
     if (status == TDM_OK)
         status = tdmi_probe_copy(pool, 0.01, (int64_t)1 << 20, 0, &rates, err);
     if (status == TDM_OK)

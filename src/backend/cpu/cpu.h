@@ -39,6 +39,8 @@ extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_dense, tdmi_cpu_batch_no
 /* activation: relu and relu6 */
 extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_global_pool,
     tdmi_cpu_pool;
+/* Vectorised; bit-identical to ref. */
+extern const struct tdmi_kernel tdmi_cpu_softmax, tdmi_cpu_hswish, tdmi_cpu_sigmoid;
 
 /* Vectorised; bit-identical to ref. */
 extern const struct tdmi_update_table tdmi_cpu_update;
@@ -59,7 +61,8 @@ tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *kernels,
                                   struct tdmi_op_desc *desc, const struct tdmi_kernel **kernel,
                                   tdm_error *err) TDM_MUST_USE;
 extern const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS];
-/* onednn/primitive.c */
+/* ", oneDNN 3.2.0 (…)" as loaded; "": it cannot be opened. onednn/load.c */
 void tdmi_onednn_write_version(char *text, size_t text_bytes);
-/* Write ", " and the libraries that kernels call with their linked versions; "": none. */
+/* Write ", " and the libraries that kernels call with the versions
+ * that are loaded; "": none. */
 void tdmi_cpu_write_libraries(char *text, size_t text_bytes);

@@ -144,6 +144,11 @@ LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
     *tap = _mm512_mask_mov_ps(*tap, wins, tap_b);
     return _mm512_mask_mov_ps(a, wins, b);
 }
+/* yes where a <= b, else no: so also where one is NaN */
+LANES_INLINE lanes lanes_at_most(lanes a, lanes b, lanes yes, lanes no)
+{
+    return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), yes);
+}
 /* a where tap == wanted, else 0 */
 LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
 {
@@ -216,6 +221,10 @@ LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
     __m256 wins = _mm256_cmp_ps(b, a, _CMP_GT_OQ);
     *tap = _mm256_blendv_ps(*tap, tap_b, wins);
     return _mm256_blendv_ps(a, b, wins);
+}
+LANES_INLINE lanes lanes_at_most(lanes a, lanes b, lanes yes, lanes no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LE_OQ));
 }
 LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
 {
@@ -296,6 +305,10 @@ LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
     lanes_mask is_larger = b > a;
     *tap = lanes_choose(is_larger, tap_b, *tap);
     return lanes_choose(is_larger, b, a);
+}
+LANES_INLINE lanes lanes_at_most(lanes a, lanes b, lanes yes, lanes no)
+{
+    return lanes_choose(a <= b, yes, no);
 }
 LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
 {

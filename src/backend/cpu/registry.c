@@ -48,5 +48,6 @@ const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
     [TDMI_OP_ADD] = &tdmi_cpu_add,          [TDMI_OP_RELU] = &tdmi_cpu_activation,
     [TDMI_OP_RELU6] = &tdmi_cpu_activation, [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
     [TDMI_OP_MAX_POOL] = &tdmi_cpu_pool,    [TDMI_OP_AVG_POOL] = &tdmi_cpu_pool,
-    [TDMI_OP_DENSE] = &tdmi_cpu_dense,
+    [TDMI_OP_DENSE] = &tdmi_cpu_dense,      [TDMI_OP_SOFTMAX] = &tdmi_cpu_softmax,
+    [TDMI_OP_HSWISH] = &tdmi_cpu_hswish,    [TDMI_OP_SIGMOID] = &tdmi_cpu_sigmoid,
 };

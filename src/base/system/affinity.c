@@ -1,11 +1,8 @@
-/*
- * Affinity through the kernel's own calls, and the one place that chooses between hwloc and /sys.
- */
+/* Affinity through the kernel's own calls. */
 #include "base/system/affinity.h"
 
 #include <sched.h>
 #include <string.h>
-#include "tandem_features.h"
 
 /* One cpu_set_t ends at CPU 1023; the calls take longer masks. */
 struct mask {
@@ -33,29 +30,3 @@ bool tdmi_affinity_bind(const int *cpus, int n_cpus)
         CPU_SET((size_t)cpus[i] % CPU_SETSIZE, &mask.sets[cpus[i] / CPU_SETSIZE]);
     return sched_setaffinity(0, sizeof mask, mask.sets) == 0;
 }
-
-#if TDM_HAVE_HWLOC
-
-int tdmi_affinity_order(int *cpus, int limit)
-{
-    return tdmi_hwloc_order(cpus, limit);
-}
-
-bool tdmi_affinity_topology(struct tdmi_topology *topology)
-{
-    return tdmi_hwloc_topology(topology);
-}
-
-#else
-
-int tdmi_affinity_order(int *cpus, int limit)
-{
-    return tdmi_sys_order("", cpus, tdmi_affinity_mask(cpus, limit));
-}
-
-bool tdmi_affinity_topology(struct tdmi_topology *topology)
-{
-    return tdmi_sys_topology("", topology);
-}
-
-#endif

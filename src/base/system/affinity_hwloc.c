@@ -13,37 +13,26 @@ static bool load(hwloc_topology_t *topology)
     return false;
 }
 
-int tdmi_hwloc_order(int *cpus, int limit)
+int tdmi_hwloc_places(struct tdmi_cpu_place *places, int limit)
 {
     hwloc_topology_t topology;
-    int n_cpus = 0;
+    int n = 0;
     if (!load(&topology))
-        return tdmi_affinity_mask(cpus, limit);
+        return 0;
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
     const bool is_known =
         allowed && hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD) == 0;
-    int n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-    int n_threads = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-    /* Logical order is order of nearness. Round r takes the r-th allowed thread of every core. */
-    for (int round = 0; is_known && round < n_threads && n_cpus < limit; round++) {
-        int before = n_cpus;
-        for (int i = 0; i < n_cores && n_cpus < limit; i++) {
-            hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
-            int seen = 0, cpu = -1;
-            while ((cpu = hwloc_bitmap_next(core->cpuset, cpu)) >= 0)
-                if (hwloc_bitmap_isset(allowed, (unsigned)cpu) && seen++ == round) {
-                    cpus[n_cpus++] = cpu;
-                    break;
-                }
-        }
-        if (n_cpus == before)
-            break;
+    const int n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    for (int i = 0; is_known && i < n_cores; i++) { /* logical order is order of nearness */
+        hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
+        const int node = core->nodeset ? hwloc_bitmap_first(core->nodeset) : 0;
+        for (int cpu = -1; (cpu = hwloc_bitmap_next(core->cpuset, cpu)) >= 0 && n < limit;)
+            if (hwloc_bitmap_isset(allowed, (unsigned)cpu))
+                places[n++] = (struct tdmi_cpu_place){cpu, i, node};
     }
-    if (n_cpus == 0) /* hwloc reports no mask, or no cores */
-        n_cpus = tdmi_affinity_mask(cpus, limit);
     hwloc_bitmap_free(allowed);
     hwloc_topology_destroy(topology);
-    return n_cpus;
+    return n;
 }
 
 static int count(hwloc_topology_t topology, hwloc_obj_type_t type)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 struct place {
-    int cpu, package, core;
-    int rank; /* how many threads of its core come before it */
+    int cpu, package, node, core;
+    bool is_first; /* of its core */
 };
 
 static int compare(int a, int b)
@@ -20,15 +20,9 @@ static int by_core(const void *left, const void *right)
 {
     const struct place *a = left, *b = right;
     int order = compare(a->package, b->package);
+    order = order ? order : compare(a->node, b->node);
     order = order ? order : compare(a->core, b->core);
     return order ? order : compare(a->cpu, b->cpu);
-}
-
-static int by_rank(const void *left, const void *right)
-{
-    const struct place *a = left, *b = right;
-    int order = compare(a->rank, b->rank);
-    return order ? order : by_core(left, right);
 }
 
 static bool topology_number(const char *root, int cpu, const char *name, int *number)
@@ -40,34 +34,6 @@ static bool topology_number(const char *root, int cpu, const char *name, int *nu
     long value = strtol(text, &end, 10);
     *number = (int)value;
     return end != text && value >= -1 && value < (1L << 30); /* some machines give package -1 */
-}
-
-/* Sorted by core and ranked; false when /sys does not know one of the CPUs. */
-static bool find_places(const char *root, const int *cpus, int n_cpus, struct place *places)
-{
-    for (int i = 0; i < n_cpus; i++) {
-        places[i] = (struct place){.cpu = cpus[i]};
-        if (!topology_number(root, cpus[i], "physical_package_id", &places[i].package) ||
-            !topology_number(root, cpus[i], "core_id", &places[i].core))
-            return false;
-    }
-    qsort(places, (size_t)n_cpus, sizeof *places, by_core);
-    for (int i = 1; i < n_cpus; i++)
-        if (places[i].package == places[i - 1].package && places[i].core == places[i - 1].core)
-            places[i].rank = places[i - 1].rank + 1;
-    return true;
-}
-
-int tdmi_sys_order(const char *root, int *cpus, int n_cpus)
-{
-    struct place *places = n_cpus > 0 ? tdmi_alloc((size_t)n_cpus, sizeof *places) : NULL;
-    if (places && find_places(root, cpus, n_cpus, places)) {
-        qsort(places, (size_t)n_cpus, sizeof *places, by_rank);
-        for (int i = 0; i < n_cpus; i++)
-            cpus[i] = places[i].cpu;
-    }
-    tdmi_free(places);
-    return n_cpus;
 }
 
 /* The kernel's list form "0-3,8,10-11"; at most limit numbers, returns how many. */
@@ -93,6 +59,54 @@ static int read_list(const char *root, const char *path, int *numbers, int limit
     return n;
 }
 
+/* Set the NUMA node of each place; where /sys names none, the package is one. */
+static void find_nodes(const char *root, struct place *places, int n_places)
+{
+    enum { most_nodes = 1024 };
+    int nodes[most_nodes], cpus[TDMI_CPUS_MAX];
+    const int n_nodes = read_list(root, "/sys/devices/system/node/online", nodes, most_nodes);
+    for (int i = 0; i < n_places; i++)
+        places[i].node = places[i].package;
+    for (int i = 0; i < n_nodes; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", nodes[i]);
+        const int n_cpus = read_list(root, path, cpus, TDMI_CPUS_MAX);
+        for (int k = 0; k < n_places; k++)
+            for (int c = 0; c < n_cpus; c++)
+                if (cpus[c] == places[k].cpu)
+                    places[k].node = nodes[i];
+    }
+}
+
+/* Sorted by core; false when /sys does not know one of the CPUs. */
+static bool find_places(const char *root, const int *cpus, int n_cpus, struct place *places)
+{
+    for (int i = 0; i < n_cpus; i++) {
+        places[i] = (struct place){.cpu = cpus[i]};
+        if (!topology_number(root, cpus[i], "physical_package_id", &places[i].package) ||
+            !topology_number(root, cpus[i], "core_id", &places[i].core))
+            return false;
+    }
+    find_nodes(root, places, n_cpus);
+    qsort(places, (size_t)n_cpus, sizeof *places, by_core);
+    for (int i = 0; i < n_cpus; i++)
+        places[i].is_first = i == 0 || places[i].package != places[i - 1].package ||
+                             places[i].core != places[i - 1].core;
+    return true;
+}
+
+int tdmi_sys_places(const char *root, const int *cpus, int n_cpus, struct tdmi_cpu_place *places)
+{
+    struct place *found = n_cpus > 0 ? tdmi_alloc((size_t)n_cpus, sizeof *found) : NULL;
+    const bool is_known = found && find_places(root, cpus, n_cpus, found);
+    for (int i = 0, core = -1; i < n_cpus; i++)
+        places[i] = is_known ? (struct tdmi_cpu_place){found[i].cpu, core += found[i].is_first,
+                                                       found[i].node}
+                             : (struct tdmi_cpu_place){cpus[i], i, 0};
+    tdmi_free(found);
+    return n_cpus;
+}
+
 bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology)
 {
     *topology = (struct tdmi_topology){0};
@@ -105,7 +119,7 @@ bool tdmi_sys_topology(const char *root, struct tdmi_topology *topology)
         n_cpus = 0;
     for (int i = 0; i < n_cpus; i++) {
         topology->threads++;
-        topology->cores += places[i].rank == 0;
+        topology->cores += places[i].is_first;
         topology->packages += i == 0 || places[i].package != places[i - 1].package;
     }
     topology->numa_nodes = read_list(root, "/sys/devices/system/node/online", cpus, TDMI_CPUS_MAX);

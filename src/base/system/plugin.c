@@ -35,8 +35,9 @@ bool tdmi_plugin_symbol(void *library, const char *symbol, void *function)
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             size_t room_bytes, const void **table, tdm_error *err)
 {
-    static const struct tdmi_plugin_host host = {tdmi_alloc, tdmi_realloc, tdmi_free,
-                                                 tdm_stop_is_requested};
+    static const struct tdmi_plugin_host host = {tdmi_alloc,           tdmi_alloc_aligned,
+                                                 tdmi_realloc,         tdmi_free,
+                                                 tdmi_memory_has_room, tdm_stop_is_requested};
     tdmi_plugin_function *enter = NULL;
     char file[64], found[256];
     const char *made_by = "";

@@ -12,8 +12,10 @@
 /* Functions of libtandem that a plugin calls, because a process must have only one of each. */
 struct tdmi_plugin_host {
     void *(*alloc)(size_t count, size_t item_bytes);
+    void *(*alloc_aligned)(size_t bytes);
     void *(*realloc)(void *block, size_t count, size_t item_bytes);
     void (*free)(void *block);
+    bool (*has_room)(size_t bytes);
     bool (*is_stop_requested)(void);
 };
 

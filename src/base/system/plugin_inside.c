@@ -18,6 +18,11 @@ void *tdmi_alloc(size_t count, size_t item_bytes)
     return atomic_load_explicit(&host, memory_order_relaxed)->alloc(count, item_bytes);
 }
 
+void *tdmi_alloc_aligned(size_t bytes)
+{
+    return atomic_load_explicit(&host, memory_order_relaxed)->alloc_aligned(bytes);
+}
+
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes)
 {
     return atomic_load_explicit(&host, memory_order_relaxed)->realloc(block, count, item_bytes);
@@ -26,6 +31,11 @@ void *tdmi_realloc(void *block, size_t count, size_t item_bytes)
 void tdmi_free(void *block)
 {
     atomic_load_explicit(&host, memory_order_relaxed)->free(block);
+}
+
+bool tdmi_memory_has_room(size_t bytes)
+{
+    return atomic_load_explicit(&host, memory_order_relaxed)->has_room(bytes);
 }
 
 bool tdm_stop_is_requested(void)

@@ -315,7 +315,8 @@ static const struct tdmi_option options[] = {
              .default_words = "none"),
     TDMI_ROW(INTEGER, "show", show, "Result", "most lines of each list; --json has all",
              .high = 1e9, .unit = "lines"),
-    TDMI_ROW_THREADS(audit.threads, "number of threads; never changes the verdicts"),
+    TDMI_ROW_THREADS(audit.threads, "all usable CPUs",
+                     "number of threads; never changes the verdicts"),
     {.name = NULL},
 };
 

@@ -1,6 +1,7 @@
 /*
- * tandem bench loader SRC, bench compute: what this machine reaches, with the ceiling beside it.
- * Both share one option table; an option that the measurement at hand has no use for is refused.
+ * tandem bench loader SRC, bench compute, bench scaling: what this machine reaches, with the
+ * ceiling beside it, and what more CPUs would. All share one option table; an option that the
+ * measurement at hand has no use for is refused.
  */
 #include "cli/command.h"
 #include "cli/settings.h"
@@ -17,6 +18,7 @@ struct values {
     /* of both; 0: its own default */
     int batch, threads;
     double seconds;
+    double bandwidth; /* GB/s; 0: no limit */
 };
 
 static void defaults(void *values)
@@ -38,6 +40,10 @@ static void report_stage(const struct tdmi_call *call, const char *name,
     tdm_json_integer(call->json, "images", stage->images);
     tdm_json_integer(call->json, "bytes", stage->bytes);
     tdm_json_number(call->json, "thread_seconds", stage->seconds);
+    if (stage->seconds > 0.0)
+        tdm_json_number(call->json, "images_per_second", (double)stage->images / stage->seconds);
+    else
+        tdm_json_null(call->json, "images_per_second");
     tdm_json_object_end(call->json);
     if (stage->images > 0 && stage->seconds > 0.0)
         tdmi_print(
@@ -268,21 +274,98 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- scaling ------------------------------------------------------------------------------- */
 
-/* Refuse options of the other measurement. */
-static tdm_status check_options(const struct tdmi_call *call, bool is_loader, tdm_error *err)
+static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_scaling *result)
 {
-    const struct tdmi_option *rows = call->settings->command->options;
-    const char *other = is_loader ? "compute" : "loader", *own = is_loader ? "loader" : "compute";
-    for (int i = 0; rows[i].name; i++) {
-        const bool is_others = is_loader ? strcmp(rows[i].group, "Compute") == 0
-                                         : strcmp(rows[i].group, "Loader") == 0 ||
-                                               strcmp(rows[i].group, "Source") == 0;
-        if (is_others && call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE)
-            return TDM_FAIL(err, TDM_E_USAGE, "option --%s belongs to bench %s, not to bench %s",
-                            rows[i].name, other, own);
+    tdm_json_writer *json = call->json;
+    struct tdmi_output *out = call->out;
+    char bytes[32];
+    tdm_json_string(json, "model", result->model);
+    tdm_json_integer(json, "image", result->image);
+    tdm_json_integer(json, "shard", result->shard);
+    tdm_json_integer(json, "batch", result->batch);
+    tdm_json_number(json, "step_milliseconds", 1e3 * result->step_seconds);
+    tdm_json_number(json, "group_milliseconds", 1e3 * result->group_seconds);
+    tdm_json_number(json, "update_milliseconds", 1e3 * result->update_seconds);
+    tdm_json_number(json, "wait_microseconds", 1e6 * result->barrier_seconds);
+    tdm_json_number(json, "step_bytes", result->step_bytes);
+    tdmi_print(out, "%s, train, %d pixels, %d images in groups of %d, on one thread:\n",
+               result->model, result->image, result->batch, result->shard);
+    tdmi_print(out,
+               "  %.1f ms a step, %.1f ms a group, %.2f ms an update, %.2f us a wait of two "
+               "threads; %s moved a step\n\n",
+               1e3 * result->step_seconds, 1e3 * result->group_seconds,
+               1e3 * result->update_seconds, 1e6 * result->barrier_seconds,
+               tdmi_format_bytes(result->step_bytes, bytes, sizeof bytes));
+    tdmi_print(out, "  %7s %14s %8s %12s %9s %11s\n", "threads", "teams", "regions", "predicted ms",
+               "speed-up", "measured ms");
+    tdm_json_array_begin(json, "threads");
+    for (int i = 0; i < result->n_rows; i++) {
+        const struct tdm_bench_scaling_row *row = &result->rows[i];
+        char teams[32] = "-", measured[32] = "", with_bandwidth[32] = "";
+        tdm_json_object_begin(json, NULL);
+        tdm_json_integer(json, "threads", row->threads);
+        tdm_json_integer(json, "teams", row->teams);
+        tdm_json_integer(json, "members", row->members);
+        tdm_json_integer(json, "regions", row->regions);
+        tdm_json_number(json, "predicted_milliseconds", 1e3 * row->seconds);
+        tdm_json_number(json, "speedup", row->speedup);
+        if (row->bandwidth_speedup > 0.0)
+            tdm_json_number(json, "speedup_with_bandwidth", row->bandwidth_speedup);
+        if (row->measured_seconds > 0.0)
+            tdm_json_number(json, "measured_milliseconds", 1e3 * row->measured_seconds);
+        tdm_json_object_end(json);
+        if (row->members > 1)
+            snprintf(teams, sizeof teams, "%d of %d", row->teams, row->members);
+        if (row->bandwidth_speedup > 0.0)
+            snprintf(with_bandwidth, sizeof with_bandwidth, ", %.1f with that bandwidth",
+                     row->bandwidth_speedup);
+        if (row->measured_seconds > 0.0)
+            snprintf(measured, sizeof measured, "%.1f", 1e3 * row->measured_seconds);
+        tdmi_print(out, "  %7d %14s %8lld %12.1f %9.2f %11s%s\n", row->threads, teams,
+                   (long long)row->regions, 1e3 * row->seconds, row->speedup, measured,
+                   with_bandwidth);
     }
+    tdm_json_array_end(json);
+}
+
+static tdm_status run_scaling(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_bench_compute_options options = values->compute;
+    struct tdm_bench_scaling result = {.struct_bytes = sizeof result};
+    options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
+    options.has_frozen_base = strcmp(values->freeze, "base") == 0;
+    options.batch = values->batch ? values->batch : options.batch;
+    options.seconds = values->seconds > 0.0 ? values->seconds : 60.0;
+    if (values->threads)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --threads: bench scaling predicts 1 to 64 threads; leave it out");
+    TDMI_TRY(tdm_bench_scaling(&options, 1e9 * values->bandwidth, &result, err));
+    report_scaling(call, &result);
+    return TDM_OK;
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+/* Refuse options of other measurements. */
+static tdm_status check_options(const struct tdmi_call *call, const char *verb, tdm_error *err)
+{
+    static const char *const owners[][2] = {
+        {"Loader", "loader"}, {"Source", "loader"}, {"Compute", "compute"}, {"Scaling", "scaling"}};
+    const struct tdmi_option *rows = call->settings->command->options;
+    for (int i = 0; rows[i].name; i++)
+        for (size_t j = 0; j < sizeof owners / sizeof owners[0]; j++) {
+            const bool is_shared =
+                strcmp(owners[j][1], "compute") == 0 && strcmp(verb, "scaling") == 0;
+            if (strcmp(rows[i].group, owners[j][0]) == 0 && strcmp(owners[j][1], verb) != 0 &&
+                !is_shared &&
+                call->settings->of[TDMI_TABLE_OWN][i].origin == TDMI_FROM_COMMAND_LINE)
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "option --%s belongs to bench %s, not to bench %s", rows[i].name,
+                                owners[j][1], verb);
+        }
     return TDM_OK;
 }
 
@@ -291,17 +374,18 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     static const struct tdmi_verb verbs[] = {
         {"loader", "SRC, a folder of images or another source", 2, 2, run_loader},
         {"compute", "no SRC", 1, 1, run_compute},
+        {"scaling", "no SRC", 1, 1, run_scaling},
         {.name = NULL}};
     const struct tdmi_verb *verb;
     TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
-    TDMI_TRY(check_options(call, verb == verbs, err));
+    TDMI_TRY(check_options(call, verb->name, err));
     return verb->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
      .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
-             "memory"},
+             "memory; scaling: predict a training step on more CPUs"},
     {.name = "SRC",
      .help =
          "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
@@ -312,10 +396,11 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "batch", batch, "Measuring", "images per batch", .high = 65536,
-             .unit = "images", .default_words = "64 for the loader, 32 for compute"),
+             .unit = "images", .default_words = "64 for the loader, else 32"),
     TDMI_ROW(DURATION, "seconds", seconds, "Measuring",
              "time of the whole measurement; half of it (compute: a third) measures the ceiling",
-             .low = 0.5, .high = 3600, .default_words = "5s for the loader, 10s for compute"),
+             .low = 0.5, .high = 3600,
+             .default_words = "5s for the loader, 10s for compute, 60s for scaling"),
     TDMI_ROW_SIZE(loader.size, 1, 4096, "Loader",
                   "side of the images in a batch; they are shrunk to fit and centred on white"),
     TDMI_ROW_AUGMENT(loader.augment, "Loader", "random changes of images, such as flip,crop:4"),
@@ -346,7 +431,11 @@ static const struct tdmi_option options[] = {
              "run every node alone, to see how much fusion saves"),
     TDMI_ROW(TEXT, "device", compute.device, "Compute", "cpu, or one backend: cuda, cuda:1, ref",
              .value_name = "NAME"),
-    TDMI_ROW_THREADS(threads, "threads that load or compute, and that run the ceiling"),
+    TDMI_ROW(NUMBER, "bandwidth", bandwidth, "Scaling",
+             "GB/s that the memory of the predicted machine moves", .high = 1e6,
+             .value_name = "RATE", .default_words = "no limit"),
+    TDMI_ROW_THREADS(threads, "one per core to compute, one per CPU to load",
+                     "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
 };
 
@@ -364,4 +453,5 @@ TDMI_COMMAND(
     "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
     "their files in memory; both are measured interleaved in one run. Compute runs a network "
     "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
-    "of the best times of each convolution and dense layer alone.");
+    "of the best times of each convolution and dense layer alone. Scaling measures a training "
+    "step on one CPU at a time and predicts it for up to 64.");

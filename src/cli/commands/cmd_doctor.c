@@ -106,6 +106,15 @@ static void report_cpu(const struct report *to, const struct tdm_machine_cpu *cp
     print_line(to, "caches", line);
 }
 
+static void report_threads(const struct report *to, const struct tdm_machine_threads *threads)
+{
+    tdm_json_object_begin(to->json, "threads");
+    write_amount(to->json, "n", threads->n);
+    tdm_json_string(to->json, "text", threads->text);
+    tdm_json_object_end(to->json);
+    print_line(to, "threads", threads->text);
+}
+
 static void report_memory(const struct report *to, const struct tdm_machine *machine)
 {
     const struct tdm_machine_memory *memory = &machine->memory;
@@ -338,6 +347,7 @@ static void report(const struct report *to, const struct tdm_machine *machine)
     tdm_json_string(to->json, "compiler", machine->compiler);
     tdm_json_object_end(to->json);
     report_cpu(to, &machine->cpu);
+    report_threads(to, &machine->threads);
     report_memory(to, machine);
     report_gpus(to, &machine->gpus);
     report_gpu_libraries(to, machine);

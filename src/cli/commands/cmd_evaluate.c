@@ -95,7 +95,7 @@ static const struct tdmi_option options[] = {
              "what is kept of images once read; disk: the next run reads nothing from the store",
              .choices = "auto|none|encoded|decoded|disk"),
 #include "cli/foreign.def"
-    TDMI_ROW_THREADS(model.threads, "number of threads; never changes the results"),
+    TDMI_ROW_THREADS(model.threads, "one per core", "number of threads; never changes the results"),
     TDMI_ROW_DEVICE(model.device, "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };

@@ -294,7 +294,7 @@ static const struct tdmi_option options[] = {
              "requests with images at a time; further ones get status 503 and retry", .low = 1,
              .high = 10000),
 #include "cli/foreign.def"
-    TDMI_ROW_THREADS(model.threads, "number of threads; never changes the results"),
+    TDMI_ROW_THREADS(model.threads, "one per core", "number of threads; never changes the results"),
     TDMI_ROW_DEVICE(model.device, "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };

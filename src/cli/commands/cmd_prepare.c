@@ -174,7 +174,8 @@ static const struct tdmi_option options[] = {
 #define HOW(member) member
 #include "tandem/source.def"
 #undef AT
-    TDMI_ROW_THREADS(prepare.threads, "number of threads; never changes the bytes"),
+    TDMI_ROW_THREADS(prepare.threads, "all usable CPUs",
+                     "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 

@@ -49,7 +49,8 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(CHOICE, "format", synth.format, "Images",
              "format of the files, if this build can write it", .choices = "jpeg|png|bmp|ppm"),
     TDMI_ROW_SEED(synth.seed, "Images", "the same seed gives the same bytes on any machine"),
-    TDMI_ROW_THREADS(synth.threads, "number of threads; never changes the bytes"),
+    TDMI_ROW_THREADS(synth.threads, "all usable CPUs",
+                     "number of threads; never changes the bytes"),
     {.name = NULL},
 };
 

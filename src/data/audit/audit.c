@@ -53,7 +53,7 @@ static tdm_status find_all(struct auditing *job, tdm_sink sink, tdm_error *err)
 {
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     TDMI_AT_END(tdmi_free_at) struct tdmi_finding_scratch *scratches = NULL;
-    TDMI_TRY(tdmi_pool_new(job->options->threads, false, &pool, err));
+    TDMI_TRY(tdmi_pool_new(job->options->threads, NULL, &pool, err));
     const int threads = tdmi_pool_threads(pool);
     TDMI_TRY(TDMI_NEW(scratches, threads, err));
     job->scratches = scratches;

@@ -194,6 +194,8 @@ void *tdmi_loader_work(void *self)
     struct tdmi_loader_worker *worker = self;
     tdmi_loader *loader = worker->loader;
     tdm_error err = {0};
+    if (loader->options.placement)
+        tdmi_placement_enter(loader->options.placement);
     pthread_mutex_lock(&loader->lock);
     for (;;) {
         while (!loader->is_stopping && !can_claim(worker))

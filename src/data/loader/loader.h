@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/scope.h"
+#include "base/system/placement.h"
 #include "data/order/order.h"
 #include "data/source/source.h"
 #include "image/augment/augment.h"
@@ -107,7 +108,10 @@ struct tdmi_loader_options {
     const uint64_t *contents;
     int batch;
     int threads; /* at most; at least 1 */
-    int depth;   /* slots at most; 0: 3 */
+    /* CPUs of the threads and the share of free memory, lent for the loader's life; NULL: any CPU,
+     * all memory. */
+    const struct tdmi_placement *placement;
+    int depth; /* slots at most; 0: 3 */
     /* Begin with one thread and find by measurement how many, and how many slots, are of use. */
     bool is_tuned;
     /* Ring, caches and working memory together stay inside; fewer slots and threads are taken where

@@ -80,15 +80,17 @@ static int64_t needed_bytes(const tdmi_loader *loader)
            loader->most_threads * worker_bytes(loader);
 }
 
-/* Free memory, less what is reserved for others. */
-static int64_t free_memory(int64_t spoken_for_bytes)
+/* This process's share of free memory, less what is reserved for others. */
+static int64_t free_memory(const struct tdmi_loader_options *o)
 {
     struct tdmi_cpu machine = {0};
     tdmi_cpu_describe_files("", &machine);
     int64_t bytes = machine.memory_available_bytes;
     if (machine.cgroup_memory_bytes > 0 && machine.cgroup_memory_bytes < bytes)
         bytes = machine.cgroup_memory_bytes;
-    return bytes > spoken_for_bytes ? bytes - spoken_for_bytes : 0;
+    if (o->placement)
+        bytes = tdmi_placement_share(o->placement, bytes);
+    return bytes > o->spoken_for_bytes ? bytes - o->spoken_for_bytes : 0;
 }
 
 /* With memory_parts, in the unit of the option: a limit for this part alone would be too small
@@ -118,8 +120,7 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
     loader->n_slots = o->depth > 0 ? o->depth : DEFAULT_DEPTH;
     loader->most_threads = o->threads;
     if (limit == 0) {
-        loader->cache_limit =
-            o->cache.kind == TDMI_CACHE_NONE ? 0 : free_memory(o->spoken_for_bytes) / 4;
+        loader->cache_limit = o->cache.kind == TDMI_CACHE_NONE ? 0 : free_memory(o) / 4;
         return TDM_OK;
     }
     while (needed_bytes(loader) > limit && loader->n_slots > 2)

@@ -2,8 +2,8 @@
 
 struct tdmi_cut tdmi_cut_of(int n_images, int n_threads, int most, int largest)
 {
-    struct tdmi_cut cut = {.schedule = tdmi_schedule_of(n_images, n_threads, largest, false)};
-    const int each = cut.schedule.n_alone / n_threads;
+    struct tdmi_cut cut = {.division = tdmi_division_of(n_images, n_threads, largest, false)};
+    const int each = cut.division.n_alone / n_threads;
     cut.n_rounds = (each + most - 1) / most;
     cut.n_pieces = cut.n_rounds * n_threads;
     return cut;
@@ -12,7 +12,7 @@ struct tdmi_cut tdmi_cut_of(int n_images, int n_threads, int most, int largest)
 struct tdmi_piece tdmi_cut_piece(const struct tdmi_cut *cut, int index)
 {
     const int n_threads = cut->n_pieces / cut->n_rounds;
-    const int each = cut->schedule.n_alone / n_threads, round = index / n_threads;
+    const int each = cut->division.n_alone / n_threads, round = index / n_threads;
     const int before = each * round / cut->n_rounds, end = each * (round + 1) / cut->n_rounds;
     const int n = end - before;
     return (struct tdmi_piece){n_threads * before + index % n_threads * n, n};

@@ -12,10 +12,10 @@
  */
 #pragma once
 
-#include "train/step/schedule.h"
+#include "train/step/division.h"
 
 struct tdmi_cut {
-    struct tdmi_schedule schedule; /* of images */
+    struct tdmi_division division; /* of images */
     int n_rounds, n_pieces;        /* a round is a piece for every thread */
 };
 

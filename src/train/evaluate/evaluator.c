@@ -206,10 +206,10 @@ static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
 static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_evaluator *evaluator = self;
-    const struct tdmi_schedule *of = &evaluator->cut.schedule;
-    const int team = tdmi_schedule_team_of(of, thread);
+    const struct tdmi_division *of = &evaluator->cut.division;
+    const int team = tdmi_division_team_of(of, thread);
     const struct tdmi_member seat =
-        tdmi_team_join(evaluator->teams[team], thread - tdmi_schedule_first(of, team));
+        tdmi_team_join(evaluator->teams[team], thread - tdmi_division_first(of, team));
     const struct tdmi_member *member = seat.size > 1 ? &seat : NULL;
     tdmi_executor *executor = evaluator->executors[team];
     tdm_status status = TDM_OK;
@@ -222,6 +222,7 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
         if (tdmi_member_is_first(member) && status == TDM_OK)
             status = finish_piece(evaluator, executor, image, err);
     }
+    tdmi_team_leave(&seat);
     return status;
 }
 
@@ -230,10 +231,10 @@ static tdm_status run_on_host(tdmi_evaluator *evaluator, tdm_error *err)
     const tdmi_plan *plan = evaluator->plan;
     evaluator->cut =
         tdmi_cut_of(evaluator->n, tdmi_pool_threads(evaluator->pool), plan->max_images, plan->team);
-    const struct tdmi_schedule *of = &evaluator->cut.schedule;
+    const struct tdmi_division *of = &evaluator->cut.division;
     for (int i = 0; i < of->n_teams; i++)
         tdmi_team_form(evaluator->teams[i],
-                       tdmi_schedule_first(of, i + 1) - tdmi_schedule_first(of, i),
+                       tdmi_division_first(of, i + 1) - tdmi_division_first(of, i),
                        tdmi_pool_may_spin(evaluator->pool), NULL);
     TDMI_TRY(tdmi_pool_run(evaluator->pool, evaluator->cut.n_pieces, run_alone, evaluator, err));
     return of->n_teams == 0

@@ -104,7 +104,7 @@ static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *er
 static tdm_status check_memory(const tdm_model *model, const char *path, tdm_error *err)
 {
     const tdmi_graph *graph = model->file.graph;
-    const struct tdmi_memory_limit limit = tdmi_memory_limit("");
+    const struct tdmi_memory_limit limit = tdmi_memory_limit("", model->placement.local.size);
     const int threads = tdmi_pool_threads(model->pool);
     struct tdmi_needs needs = {
         .weights = (int64_t)sizeof(float) * (graph->param_values + graph->state_values),
@@ -145,7 +145,8 @@ static tdm_status place_on_device(tdm_model *model, const char *path,
     TDMI_TRY(tdmi_backend_find(device, &model->backend, &gpu, err));
     TDMI_TRY(model->backend->device.open(gpu, &model->device, err));
     TDMI_TRY(model->backend->stream.open(model->device, &model->stream, err));
-    TDMI_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err));
+    TDMI_TRY(tdmi_placement_here(options->threads, &model->placement, err));
+    TDMI_TRY(tdmi_pool_new(model->placement.threads, &model->placement, &model->pool, err));
     const struct tdmi_plan_options request = {
         .max_images = TDMI_MODEL_PIECE,
         .team =
@@ -209,6 +210,7 @@ void tdm_model_close(tdm_model *model)
     if (model->params)
         model->backend->memory.free(model->device, model->params);
     tdmi_pool_free(model->pool);
+    tdmi_placement_release(&model->placement);
     if (model->stream)
         model->backend->stream.close(model->stream);
     if (model->device)

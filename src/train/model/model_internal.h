@@ -13,6 +13,7 @@ struct tdm_model {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_stream *stream;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;

@@ -105,7 +105,7 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     struct tdmi_preprocess preprocess = known.preprocess;
     preprocess.width = preprocess.height = size;
     TDMI_TRY(it->backend->stream.open(it->device, &it->stream, err));
-    TDMI_TRY(tdmi_pool_new(threads, false, &it->pool, err));
+    TDMI_TRY(tdmi_pool_new(threads, NULL, &it->pool, err));
     TDMI_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err));
     const struct tdmi_plan_options request = {
         .max_images = it->shard, .is_training = true, .storage = it->storage, .device = it->device};
@@ -376,7 +376,7 @@ static tdm_status prepare_too_much(const struct tdmi_backend *backend, tdmi_devi
     struct tdmi_preprocess preprocess = network.preprocess;
     preprocess.width = preprocess.height = large_image;
     TDMI_TRY(tdmi_network_build(&network, &preprocess, classes, &graph, err));
-    TDMI_TRY(tdmi_pool_new(1, false, &pool, err));
+    TDMI_TRY(tdmi_pool_new(1, NULL, &pool, err));
     TDMI_TRY(tdmi_plan_make(graph, backend, &request, &plan, err));
     return tdmi_step_open(plan, device, pool, &(struct tdmi_step_options){.max_batch = too_many},
                           &step, err);

@@ -213,6 +213,7 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
     TDMI_TRY(tdmi_model_file_save(&session->network.host, next, err));
     tdmi_track_record(session->record.track, &event);
     TDMI_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err));
+    TDMI_TRY(tdmi_record_loader(&session->record, session->data.train_feed, err));
     TDMI_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err));
     TDMI_TRY(rotate(&session->record, next, last, previous, err));
     session->record.saved = session->progress;

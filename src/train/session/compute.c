@@ -1,6 +1,7 @@
 /* Opening the device, and the decoder that images are decoded with. */
 #include "train/session/session.h"
 #include "base/scope.h"
+#include "base/touch.h"
 #include "base/file/file.h"
 
 #include <string.h>
@@ -52,8 +53,10 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
             options->device);
     TDM_TRY(backend->stream.open(compute->device, &compute->stream, err), err,
             "opening the device %s", options->device);
-    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &compute->pool, err), err,
-            "starting threads");
+    TDM_TRY(tdmi_placement_here(options->threads, &compute->placement, err), err,
+            "choosing threads");
+    TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
+            err, "starting threads");
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
@@ -62,6 +65,7 @@ void tdmi_compute_close(struct tdmi_compute *compute)
 {
     const struct tdmi_backend *backend = compute->backend;
     tdmi_pool_free(compute->pool);
+    tdmi_placement_release(&compute->placement);
     if (compute->stream)
         backend->stream.close(compute->stream);
     if (compute->decoder)
@@ -70,6 +74,15 @@ void tdmi_compute_close(struct tdmi_compute *compute)
         backend->device.close(compute->device);
     if (compute->comm)
         compute->transport->close(compute->comm);
+}
+
+float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n)
+{
+    const size_t bytes = sizeof(float) * (size_t)(n + 1);
+    float *values = compute->backend->memory.alloc(compute->device, bytes);
+    if (values && compute->backend->device.is_host)
+        tdmi_touch_spread(compute->pool, values, bytes);
+    return values;
 }
 
 void tdmi_compute_free(const struct tdmi_compute *compute, void *block)
@@ -97,6 +110,13 @@ bool tdmi_compute_queues(const struct tdmi_compute *compute)
 const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute)
 {
     return compute->decoder ? compute->decoder->name : "cpu";
+}
+
+void tdmi_compute_report_threads(const struct tdmi_session *session)
+{
+    char text[160];
+    tdmi_placement_describe(&session->compute.placement, text, sizeof text);
+    tdmi_record_note(&session->record, "threads: %s", text);
 }
 
 void tdmi_compute_report_decoder(const struct tdmi_session *session)

@@ -15,6 +15,7 @@ struct tdmi_compute {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_stream *stream;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     const struct tdmi_comm_table *transport;
     tdmi_comm *comm;
@@ -31,6 +32,9 @@ struct tdmi_compute {
 tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
                              tdm_error *err) TDM_MUST_USE;
 void tdmi_compute_close(struct tdmi_compute *compute);
+/* Zeroed memory of the device for n floats that all threads use (and one more, so that 0 will do);
+ * NULL: out of memory. */
+float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n);
 /* Frees memory of the device; NULL: nothing. */
 void tdmi_compute_free(const struct tdmi_compute *compute, void *block);
 /* Keeps the choices of kernels in the run folder, for the sessions that follow. */
@@ -41,6 +45,8 @@ bool tdmi_compute_queues(const struct tdmi_compute *compute);
 
 /* The decoder's name; "cpu" without one. */
 const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute);
+/* Note how many threads compute and why. */
+void tdmi_compute_report_threads(const struct tdmi_session *session);
 void tdmi_compute_report_decoder(const struct tdmi_session *session);
 /* TDM_E_ABSENT: the run was started with another decoder, which may give other pixels. */
 tdm_status tdmi_compute_match_decoder(const struct tdmi_session *session,

@@ -191,9 +191,10 @@ void tdmi_data_clock_feed(struct tdmi_session *session)
 {
     if (!session->data.train_feed)
         return;
-    const struct tdmi_feed_clock clock = tdmi_feed_clock(session->data.train_feed);
-    session->record.fed_seconds += clock.seconds;
-    session->record.waited_seconds += clock.waits;
+    struct tdmi_loader_rates rates;
+    tdmi_feed_rates(session->data.train_feed, &rates);
+    session->record.fed_seconds += rates.seconds;
+    session->record.waited_seconds += rates.consumer_waits;
 }
 
 tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,

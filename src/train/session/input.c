@@ -100,7 +100,8 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .order = is_training ? &session->data.order : NULL,
         .is_strict = session->config.options.strict,
         .batch = session->data.max_batch,
-        .threads = tdmi_pool_threads(session->compute.pool),
+        .threads = session->compute.placement.loader_threads,
+        .placement = &session->compute.placement,
         .is_tuned = true,
         .augment_seed = session->config.options.seed,
         .memory_bytes = is_training ? (session->config.options.memory + 1) / 2

@@ -108,7 +108,7 @@ struct plans {
 };
 
 /* Slots of the training and validation loaders, and of the one that reads images for features; and
- * the decoding buffers of both loaders, each of which may use all threads. */
+ * the decoding buffers of both loaders, each of which may use all its threads. */
 static int64_t pictures_bytes(const struct tdmi_session *session, const struct phase *plans,
                               int batch, int threads)
 {
@@ -117,7 +117,9 @@ static int64_t pictures_bytes(const struct tdmi_session *session, const struct p
     int64_t bytes = 2 * slots * batch * (int64_t)tdmi_plan_sample_bytes(plans->train);
     if (plans->base)
         bytes += slots * TDMI_FEATURES_BATCH * (int64_t)tdmi_plan_sample_bytes(plans->base);
-    bytes += 2 * threads * tdmi_loader_scratch_bytes(target->width, target->height);
+    const struct tdmi_placement *placement = &session->compute.placement;
+    const int loading = threads < placement->threads ? threads : placement->loader_threads;
+    bytes += 2 * loading * tdmi_loader_scratch_bytes(target->width, target->height);
     return session->config.options.memory > 0 && session->config.options.memory < bytes
                ? session->config.options.memory
                : bytes;
@@ -390,7 +392,7 @@ struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_session *session
     const struct tdmi_device_table *device = &session->compute.backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
     if (device->is_host)
-        return tdmi_memory_limit("");
+        return tdmi_memory_limit("", session->compute.placement.local.size);
     if (!device->memory || !device->memory(session->compute.device, &free_bytes, &total_bytes))
         return (struct tdmi_memory_limit){0, NULL};
     return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the GPU are"};

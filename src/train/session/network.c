@@ -164,11 +164,6 @@ static void report_random_base(const struct tdmi_session *session)
                          graph->n_nodes);
 }
 
-static void *alloc_values(const struct tdmi_compute *compute, int64_t n)
-{
-    return compute->backend->memory.alloc(compute->device, sizeof(float) * (size_t)(n + 1));
-}
-
 static tdm_status reserve_values(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_compute *compute = &session->compute;
@@ -182,14 +177,14 @@ static tdm_status reserve_values(struct tdmi_session *session, tdm_error *err)
     host->states = tdmi_arena_alloc(arena, (size_t)graph->state_values + 1, sizeof(float));
     host->test_pixels = tdmi_arena_alloc(arena, (size_t)tdmi_shape_values(graph->nodes[0].out), 1);
     host->test_logits = tdmi_arena_alloc(arena, (size_t)host->n_classes, sizeof(float));
-    network->params = alloc_values(compute, graph->param_values);
-    network->states = alloc_values(compute, graph->state_values);
+    network->params = tdmi_compute_alloc_values(compute, graph->param_values);
+    network->states = tdmi_compute_alloc_values(compute, graph->state_values);
     bool is_complete = host->params && host->states && host->test_pixels && host->test_logits &&
                        network->params && network->states;
     for (int i = 0; i < trainer->optimizer->n_slots && is_complete; i++) {
         host->slots[i] = tdmi_arena_alloc(arena, n_params, sizeof(float));
         host->slot_names[i] = trainer->optimizer->slot_names[i];
-        trainer->slots[i] = alloc_values(compute, graph->param_values);
+        trainer->slots[i] = tdmi_compute_alloc_values(compute, graph->param_values);
         is_complete = host->slots[i] && trainer->slots[i];
     }
     TDMI_CHECK_MEMORY(is_complete, err);

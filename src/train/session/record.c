@@ -160,6 +160,43 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     return tdmi_record_set(record, "data", writer, err);
 }
 
+static void stage_to_json(const struct tdmi_stage_rate *stage, tdm_json_writer *writer,
+                          const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_json_integer(writer, "images", stage->pictures);
+    tdm_json_integer(writer, "bytes", stage->bytes);
+    tdm_json_number(writer, "thread_seconds", stage->seconds);
+    if (stage->seconds > 0.0)
+        tdm_json_number(writer, "images_per_second", (double)stage->pictures / stage->seconds);
+    else
+        tdm_json_null(writer, "images_per_second");
+    tdm_json_object_end(writer);
+}
+
+tdm_status tdmi_record_loader(const struct tdmi_run_record *record, const tdmi_feed *feed,
+                              tdm_error *err)
+{
+    struct tdmi_loader_rates rates;
+    if (!feed || !tdmi_feed_rates(feed, &rates) || !(rates.seconds > 0.0))
+        return TDM_OK;
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_integer(writer, "threads", rates.threads);
+    tdm_json_integer(writer, "batches", rates.depth);
+    stage_to_json(&rates.read, writer, "read");
+    stage_to_json(&rates.decode, writer, "decode");
+    stage_to_json(&rates.augment, writer, "augment");
+    tdm_json_integer(writer, "cached", rates.cached);
+    tdm_json_integer(writer, "images", rates.pictures);
+    tdm_json_number(writer, "seconds", rates.seconds);
+    tdm_json_number(writer, "images_per_second", (double)rates.pictures / rates.seconds);
+    tdm_json_number(writer, "consumer_wait_seconds", rates.consumer_waits);
+    tdm_json_number(writer, "ring_wait_seconds", rates.ring_waits);
+    tdm_json_object_end(writer);
+    return tdmi_record_set(record, "loader", writer, err);
+}
+
 /* Reading all images may take long: a run that is stopped meanwhile is recorded, and a finished one
  * stays finished. */
 tdm_status tdmi_record_stop(const struct tdmi_session *session, tdm_error *err)

@@ -6,6 +6,7 @@
 #include "track/track.h"
 #include "train/model/model_file.h"
 #include "train/session/config.h"
+#include "train/step/feed.h"
 
 struct tdmi_session;
 
@@ -48,6 +49,10 @@ tdm_status tdmi_record_set(const struct tdmi_run_record *record, const char *sec
 tdm_status tdmi_record_begin(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* When that work failed. */
 void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status);
+/* Sets the section "loader": the rates of the training images' loader in this session so far. A
+ * feed of rows, or none, leaves the section as it is. */
+tdm_status tdmi_record_loader(const struct tdmi_run_record *record, const tdmi_feed *feed,
+                              tdm_error *err) TDM_MUST_USE;
 /* Saves a run that was stopped while it was opened. TDM_E_STOPPED, with what to do. */
 tdm_status tdmi_record_stop(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 

@@ -63,7 +63,8 @@ static tdm_status read_pictures(const struct tdmi_session *session, const int64_
         .items = items,
         .n_items = samples->n,
         .batch = samples->n,
-        .threads = tdmi_pool_threads(session->compute.pool),
+        .threads = session->compute.placement.loader_threads,
+        .placement = &session->compute.placement,
         .depth = 1,
         /* A cache on disk saves reading a remote source again. */
         .cache = {.kind = session->config.cache, .hashes = session->data.contents.hashes},

@@ -223,9 +223,10 @@ static tdm_status reserve_averages(struct tdmi_session *session, tdm_error *err)
     struct tdmi_model_file *host = &network->host;
     const size_t params = (size_t)network->graph->param_values;
     const size_t states = (size_t)network->graph->state_values + 1;
-    const struct tdmi_memory_table *memory = &session->compute.backend->memory;
-    network->mean_params = memory->alloc(session->compute.device, sizeof(float) * params);
-    network->mean_states = memory->alloc(session->compute.device, sizeof(float) * states);
+    network->mean_params =
+        tdmi_compute_alloc_values(&session->compute, network->graph->param_values);
+    network->mean_states =
+        tdmi_compute_alloc_values(&session->compute, network->graph->state_values);
     host->raw_params = tdmi_arena_alloc(&session->arena, params, sizeof(float));
     host->raw_states = tdmi_arena_alloc(&session->arena, states, sizeof(float));
     TDMI_CHECK_MEMORY(

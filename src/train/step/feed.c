@@ -276,12 +276,12 @@ tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_
     return ahead->status;
 }
 
-struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed)
+bool tdmi_feed_rates(const tdmi_feed *feed, struct tdmi_loader_rates *rates)
 {
-    struct tdmi_loader_rates rates = {0};
+    *rates = (struct tdmi_loader_rates){0};
     if (feed->loader)
-        tdmi_loader_rates(feed->loader, &rates);
-    return (struct tdmi_feed_clock){rates.seconds, rates.consumer_waits};
+        tdmi_loader_rates(feed->loader, rates);
+    return feed->loader != NULL;
 }
 
 bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes)

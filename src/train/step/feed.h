@@ -49,10 +49,7 @@ tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch,
  * the current batch are no longer valid; its labels, items, rows and problems are until that call.
  * NULL: no batch is ready. */
 const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed);
-/* Seconds inside epochs, and seconds that the caller waited for batches; both 0 for rows. */
-struct tdmi_feed_clock {
-    double seconds, waits;
-};
-struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed);
+/* Return the rates of the loader. False and zeros: a feed of rows, which has none. */
+bool tdmi_feed_rates(const tdmi_feed *feed, struct tdmi_loader_rates *rates);
 /* False past the last one; a feed of rows has none. */
 bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes);

@@ -1,5 +1,6 @@
 /* Runs the shards of a batch on threads, and adds their sums in the tree. */
 #include "train/step/step_internal.h"
+#include "base/clock.h"
 #include "base/scope.h"
 #include "dist/tree.h"
 
@@ -232,17 +233,19 @@ static void gather(tdmi_step *step, const struct tdmi_batch *batch)
     }
 }
 
-static void schedule(tdmi_step *step)
+static void divide(tdmi_step *step)
 {
     /* With one segment no gradients are final early, so no wave needs to run by segments. Groups
      * that share statistics go from one batch norm to the next together. */
     const bool has_wave = step->plan->n_segments > 1 && !step->exchange;
-    step->schedule =
-        tdmi_schedule_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
-    const struct tdmi_schedule *of = &step->schedule;
-    for (int i = 0; i < of->n_teams; i++)
-        tdmi_team_form(step->teams[i], tdmi_schedule_first(of, i + 1) - tdmi_schedule_first(of, i),
-                       tdmi_pool_may_spin(step->pool), NULL);
+    step->division =
+        tdmi_division_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
+    const struct tdmi_division *of = &step->division;
+    for (int i = 0; i < of->n_teams; i++) {
+        const int size = tdmi_division_first(of, i + 1) - tdmi_division_first(of, i);
+        tdmi_team_form(step->teams[i], size, tdmi_pool_may_spin(step->pool),
+                       size > 1 ? step->log : NULL); /* one thread alone is measured below */
+    }
     atomic_store(&step->n_begun, 0);
 }
 
@@ -266,7 +269,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
     if (step->teams)
-        schedule(step);
+        divide(step);
     tdmi_sums_begin(step->sums, step->n_shards);
     gather(step, batch);
 }
@@ -302,27 +305,43 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     return n;
 }
 
+/* A group that one thread computes alone counts as regions without shares. */
+static void add_to_log(const tdmi_step *step, const struct tdmi_member *member, int64_t begin)
+{
+    if (member || !step->log)
+        return;
+    const double seconds = 1e-9 * (double)(tdmi_clock_thread_ns() - begin);
+    step->log->n_regions++;
+    step->log->seconds += seconds;
+    step->log->predicted += seconds;
+    step->log->longest += seconds;
+}
+
 /* Forward and backward of the parts below by a member of a team; NULL: by one thread. */
 static void forward(tdmi_step *step, int executor, int s, const struct tdmi_member *member)
 {
     if (tdmi_member_is_first(member))
         tdmi_step_give(step, executor, s);
     tdmi_member_wait(member);
+    const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
     if (step->shard_images[s] > 0)
         tdmi_executor_forward_part(step->executors[executor], step->values, 0,
                                    step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s),
                                    member);
+    add_to_log(step, member, begin);
 }
 
 static void backward(tdmi_step *step, int executor, int s, int segment,
                      const struct tdmi_member *member)
 {
+    const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
     if (step->shard_images[s] > 0)
         tdmi_executor_backward(step->executors[executor], step->values, segment,
                                tdmi_sums_of(step->sums, s), member);
+    add_to_log(step, member, begin);
 }
 
-static tdm_status wait_for(const tdmi_step *step, int executor, tdm_error *err)
+tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *err)
 {
     return step->plan->backend->stream.wait(tdmi_executor_stream(step->executors[executor]), err);
 }
@@ -335,21 +354,14 @@ static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
     for (int segment = 0; segment < step->plan->n_segments; segment++)
         backward(step, worker, s, segment, NULL);
     tdmi_sums_give(step->sums, s);
-    return wait_for(step, worker, err);
+    return tdmi_step_wait_for(step, worker, err);
 }
 
-/* A thread as a member of its team; alone: there is no other. */
-struct seat {
-    int team;
-    struct tdmi_member member;
-    const struct tdmi_member *or_alone; /* the member, or NULL */
-};
-
-static void take_seat(const tdmi_step *step, int thread, struct seat *seat)
+void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *seat)
 {
-    seat->team = tdmi_schedule_team_of(&step->schedule, thread);
+    seat->team = tdmi_division_team_of(&step->division, thread);
     seat->member = tdmi_team_join(step->teams[seat->team],
-                                  thread - tdmi_schedule_first(&step->schedule, seat->team));
+                                  thread - tdmi_division_first(&step->division, seat->team));
     seat->or_alone = seat->member.size > 1 ? &seat->member : NULL;
 }
 
@@ -357,40 +369,40 @@ static void take_seat(const tdmi_step *step, int thread, struct seat *seat)
 static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
-    struct seat seat;
-    take_seat(step, thread, &seat);
+    struct tdmi_seat seat;
+    tdmi_step_take_seat(step, thread, &seat);
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
     for (;;) {
         if (tdmi_member_is_first(member)) {
             const int index = atomic_fetch_add(&step->n_begun, 1);
-            step->wave[team] = index < step->schedule.n_together
-                                   ? tdmi_sums_take(step->sums, step->schedule.n_alone + index)
+            step->wave[team] = index < step->division.n_together
+                                   ? tdmi_sums_take(step->sums, step->division.n_alone + index)
                                    : -1;
         }
         tdmi_member_wait(member);
         const int s = step->wave[team];
         if (s < 0)
-            return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+            break;
         forward(step, team, s, member);
         for (int segment = 0; segment < step->plan->n_segments; segment++)
             backward(step, team, s, segment, member);
         if (tdmi_member_is_first(member))
             tdmi_sums_give(step->sums, s);
     }
+    tdmi_team_leave(&seat.member);
+    return tdmi_member_is_first(member) ? tdmi_step_wait_for(step, team, err) : TDM_OK;
 }
 
 /* In the last wave a group keeps its team and its executor from segment to segment. */
 static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
-    const struct tdmi_schedule *of = &step->schedule;
-    struct seat seat;
-    take_seat(step, thread, &seat);
+    const struct tdmi_division *of = &step->division;
+    struct tdmi_seat seat;
+    tdmi_step_take_seat(step, thread, &seat);
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
-    if (team >= of->n_last)
-        return TDM_OK;
     if (step->segment == 0) {
         if (tdmi_member_is_first(member))
             step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_together + team);
@@ -398,21 +410,22 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
         forward(step, team, step->wave[team], member);
     }
     backward(step, team, step->wave[team], step->segment, member);
-    return tdmi_member_is_first(member) ? wait_for(step, team, err) : TDM_OK;
+    tdmi_team_leave(&seat.member);
+    return tdmi_member_is_first(member) ? tdmi_step_wait_for(step, team, err) : TDM_OK;
 }
 
-static int threads_of_teams(const tdmi_step *step)
+int tdmi_step_team_threads(const tdmi_step *step)
 {
-    return step->schedule.n_teams > 0 ? step->schedule.n_threads : 0;
+    return step->division.n_teams > 0 ? step->division.n_threads : 0;
 }
 
 /* All groups but those of the last wave. */
 static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
 {
-    TDMI_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, run_alone, step, err));
-    if (step->schedule.n_together == 0)
+    TDMI_TRY(tdmi_pool_run(step->pool, step->division.n_alone, run_alone, step, err));
+    if (step->division.n_together == 0)
         return TDM_OK;
-    return tdmi_pool_run_all(step->pool, threads_of_teams(step), run_together, step, err);
+    return tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_together, step, err);
 }
 
 /* On a device: with the only executor. */
@@ -445,123 +458,19 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
         return tdmi_pool_run(step->pool, (int)((range->n_values + slice_values - 1) / slice_values),
                              tree_task, step, err);
     tdmi_sums_add(step->sums, range->first_value, range->n_values);
-    return wait_for(step, 0, err);
+    return tdmi_step_wait_for(step, 0, err);
 }
 
-/* ---- statistics shared over the batch: executor s runs shard s ----------------------------- */
-
-static void forward_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->first_node == 0) {
-        if (tdmi_member_is_first(member))
-            tdmi_step_give(step, s, s);
-        tdmi_member_wait(member);
-    }
-    if (step->shard_images[s] > 0)
-        tdmi_executor_forward_part(step->executors[s], step->values, step->first_node,
-                                   step->last_node, tdmi_sums_of(step->sums, s), member);
-}
-
-static void backward_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->shard_images[s] > 0)
-        tdmi_executor_backward_part(step->executors[s], step->values, step->first_node,
-                                    step->last_node, tdmi_sums_of(step->sums, s), member);
-}
-
-static void run_part(tdmi_step *step, int s, const struct tdmi_member *member)
-{
-    if (step->is_backward)
-        backward_part(step, s, member);
-    else
-        forward_part(step, s, member);
-}
-
-static tdm_status part_alone(void *self, int s, int worker TDMI_UNUSED, tdm_error *err)
-{
-    run_part(self, s, NULL);
-    return wait_for(self, s, err);
-}
-
-static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
-{
-    tdmi_step *step = self;
-    struct seat seat;
-    take_seat(step, thread, &seat);
-    const struct tdmi_member *member = seat.or_alone;
-    const int team = seat.team;
-    tdm_status status = TDM_OK;
-    for (int s = step->schedule.n_alone + team; s < step->n_shards; s += step->schedule.n_teams) {
-        run_part(step, s, member);
-        if (tdmi_member_is_first(member) && status == TDM_OK)
-            status = wait_for(step, s, err);
-    }
-    return status;
-}
-
-static tdm_status run_parts(tdmi_step *step, bool is_backward, tdm_error *err)
-{
-    step->is_backward = is_backward;
-    TDM_TRY(tdmi_pool_run(step->pool, step->schedule.n_alone, part_alone, step, err), err,
-            "running shards together");
-    return TDM_WRAP(err,
-                    tdmi_pool_run_all(step->pool, threads_of_teams(step), part_together, step, err),
-                    "running shards together");
-}
-
-/* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
- * executor. A shard without images adds zeros, so the tree is the same. */
-static void exchange(tdmi_step *step, int node)
-{
-    size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
-    memset(step->exchange, 0, (size_t)step->n_shards * n * sizeof *step->exchange);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
-            memcpy(step->exchange + (size_t)s * n,
-                   tdmi_executor_norm_sums(step->executors[s], node), n * sizeof *step->exchange);
-    tdmi_tree_sum_rows(step->exchange, step->n_shards, (int64_t)n);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
-            memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange,
-                   n * sizeof *step->exchange);
-}
-
-static tdm_status forward_together(tdmi_step *step, tdm_error *err)
-{
-    const int n_nodes = step->plan->graph->n_nodes;
-    for (step->first_node = 0; step->first_node < n_nodes; step->first_node = step->last_node + 1) {
-        if (step->first_node > 0)
-            exchange(step, step->first_node);
-        step->last_node = tdmi_executor_forward_end(step->plan, step->first_node);
-        TDMI_TRY(run_parts(step, false, err));
-    }
-    return TDM_OK;
-}
-
-static tdm_status backward_together(tdmi_step *step, const struct tdmi_segment *range,
-                                    tdm_error *err)
-{
-    for (step->first_node = range->first_node; step->first_node >= range->last_node;
-         step->first_node = step->last_node - 1) {
-        const struct tdmi_node *node = &step->plan->graph->nodes[step->first_node];
-        if (node->kind == TDMI_OP_BATCH_NORM && step->plan->nodes[step->first_node].has_backward)
-            exchange(step, step->first_node);
-        step->last_node =
-            tdmi_executor_backward_end(step->plan, step->first_node, range->last_node);
-        TDMI_TRY(run_parts(step, true, err));
-    }
-    return TDM_OK;
-}
+/* ---- a step -------------------------------------------------------------------------------- */
 
 static tdm_status run_shards(tdmi_step *step, tdm_error *err)
 {
     if (!step->exchange)
-        return step->schedule.n_last == 0
+        return step->division.n_last == 0
                    ? TDM_OK
-                   : tdmi_pool_run_all(step->pool, threads_of_teams(step), run_last, step, err);
-    if (step->segment == 0)
-        TDM_TRY(forward_together(step, err), err, "forward");
-    return backward_together(step, &step->plan->segments[step->segment], err);
+                   : tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_last, step,
+                                       err);
+    return tdmi_step_run_together(step, err);
 }
 
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
@@ -582,6 +491,11 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         TDM_TRY(add_up(step, err), err, "adding gradients");
     }
     return TDM_OK;
+}
+
+void tdmi_step_measure(tdmi_step *step, struct tdmi_team_log *log)
+{
+    step->log = log;
 }
 
 int tdmi_step_images(const tdmi_step *step)

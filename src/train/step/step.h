@@ -24,6 +24,7 @@
  */
 #pragma once
 
+#include "base/team.h"
 #include "base/thread.h"
 #include "train/step/feed.h"
 #include "train/step/mixer.h"
@@ -75,6 +76,9 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
                      const struct tdmi_mixing *mixing);
 /* Runs segments first to last; all n_segments of the plan must run, in order. */
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) TDM_MUST_USE;
+/* Steps that begin from now on measure the regions of their teams (base/team.h), and groups that
+ * one thread computes, which must not be several at once; NULL: no more. */
+void tdmi_step_measure(tdmi_step *step, struct tdmi_team_log *log);
 /* Number of images of the batch that are not left out. */
 int tdmi_step_images(const tdmi_step *step);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/packed.h"
-#include "train/step/schedule.h"
+#include "train/step/division.h"
 #include "train/step/recorder.h"
 #include "train/step/step.h"
 #include "train/step/sums.h"
@@ -45,8 +45,9 @@ struct tdmi_step {
     int n;
     struct tdmi_draw_key draws;
     int n_shards;
-    struct tdmi_schedule schedule;
-    _Atomic int n_begun;       /* of schedule.n_together */
+    struct tdmi_division division;
+    struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
+    _Atomic int n_begun;       /* of division.n_together */
     int segment;               /* that tasks run now */
     int first_node, last_node; /* … and the part of it, where statistics are shared */
     bool is_backward;          /* that part */
@@ -56,3 +57,16 @@ struct tdmi_step {
 /* Gives a shard to an executor and returns its number of images. Without images there is nothing to
  * run; its sums are cleared. */
 int tdmi_step_give(tdmi_step *step, int executor, int shard);
+
+/* A thread as a member of its team. */
+struct tdmi_seat {
+    int team;
+    struct tdmi_member member;
+    const struct tdmi_member *or_alone; /* the member, or NULL where there is no other */
+};
+void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *seat);
+/* Threads that form teams in this step; 0: none do. */
+int tdmi_step_team_threads(const tdmi_step *step);
+tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *err) TDM_MUST_USE;
+/* together.c: the current segment, and forward before the first. */
+tdm_status tdmi_step_run_together(tdmi_step *step, tdm_error *err) TDM_MUST_USE;

@@ -1,6 +1,7 @@
 /* The trainer of tandem/network.h: a network, its weights on the CPU, one step, one evaluator. */
 #include "base/scope.h"
 #include "base/sized.h"
+#include "base/touch.h"
 #include "models/describe.h"
 #include "optim/optimizer.h"
 #include "tandem/network.h"
@@ -15,6 +16,7 @@ struct tdm_trainer {
     const tdmi_graph *graph;
     const struct tdmi_backend *backend;
     tdmi_device *device;
+    struct tdmi_placement placement;
     tdmi_pool *pool;
     struct tdmi_optimizer_choice optimizer;
     struct tdmi_update_rates rates;
@@ -55,9 +57,12 @@ static tdm_status check(const struct tdm_trainer_options *options, tdm_error *er
 static tdm_status reserve_floats(const struct tdm_trainer *trainer, int64_t n, float **values,
                                  tdm_error *err)
 {
-    *values = trainer->backend->memory.alloc(trainer->device, sizeof(float) * (size_t)(n + 1));
-    return *values ? TDM_OK
-                   : TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    const size_t bytes = sizeof(float) * (size_t)(n + 1);
+    *values = trainer->backend->memory.alloc(trainer->device, bytes);
+    if (!*values)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld values", (long long)n);
+    tdmi_touch_spread(trainer->pool, *values, bytes);
+    return TDM_OK;
 }
 
 static tdm_status open_values(struct tdm_trainer *trainer, tdm_error *err)
@@ -98,7 +103,8 @@ static tdm_status open_all(struct tdm_trainer *trainer, const struct tdm_trainer
     TDMI_TRY(tdmi_optimizer_read(options->optimizer, &trainer->optimizer, err));
     TDMI_TRY(tdmi_backend_find("cpu", &trainer->backend, &index, err));
     TDMI_TRY(trainer->backend->device.open(index, &trainer->device, err));
-    TDMI_TRY(tdmi_pool_new(options->threads, options->threads == 0, &trainer->pool, err));
+    TDMI_TRY(tdmi_placement_here(options->threads, &trainer->placement, err));
+    TDMI_TRY(tdmi_pool_new(trainer->placement.threads, &trainer->placement, &trainer->pool, err));
     const struct tdmi_optimizer *optimizer = trainer->optimizer.optimizer;
     const double momentum = options->momentum < 0.0 ? optimizer->momentum : options->momentum;
     const double decay =
@@ -145,6 +151,7 @@ void tdm_trainer_close(tdm_trainer *trainer)
         if (values[i])
             trainer->backend->memory.free(trainer->device, values[i]);
     tdmi_pool_free(trainer->pool);
+    tdmi_placement_release(&trainer->placement);
     if (trainer->device)
         trainer->backend->device.close(trainer->device);
     tdmi_free(trainer->items);

@@ -69,7 +69,7 @@ static void train(struct world *it, const struct tdmi_backend *backend, struct h
     for (int i = 0; i < 64; i++)
         parts[i] = i % 2 ? 0.7f : 1.0f;
     assert_int_equal(backend->device.open(0, &device, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(it->graph, how.first_node, backend, device, how.optimizer,
                                       pool, it->arrays[PARAMS], it->arrays[STATES], slots, &update,
                                       NULL),
@@ -179,7 +179,7 @@ TEST(too_little_memory_is_an_error)
     open_world(&it, graph);
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     float *const slots[TDMI_OPTIMIZER_SLOTS] = {it.arrays[FIRST]};
     tdm_status status = TDM_E_MEMORY;
     for (int n = 0; status != TDM_OK; n++) { /* first the GPU's memory, then the host's */

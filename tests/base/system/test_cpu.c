@@ -145,19 +145,50 @@ TEST(a_server_is_described_from_its_files)
     folder_remove(&root);
 }
 
-TEST(workers_get_one_thread_of_every_core_first)
+static void check_places(const char *root, const int *cpus, int n,
+                         const struct tdmi_cpu_place *expected)
 {
-    static const int expected[] = {0, 1, 2, 3, 4, 5, 6, 7}, partly[] = {1, 2, 6, 5};
+    struct tdmi_cpu_place places[8];
+    assert_int_equal(tdmi_sys_places(root, cpus, n, places), n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(places[i].cpu, expected[i].cpu);
+        assert_int_equal(places[i].core, expected[i].core);
+        assert_int_equal(places[i].node, expected[i].node);
+    }
+}
+
+TEST(threads_of_a_core_and_cores_of_a_node_stand_side_by_side)
+{
     struct folder root = server();
-    int all[] = {7, 6, 5, 4, 3, 2, 1, 0}, some[] = {6, 5, 2, 1}, unknown[] = {9, 1};
-    assert_int_equal(tdmi_sys_order(root.path, all, 8), 8);
-    assert_memory_equal(all, expected, sizeof expected);
-    assert_int_equal(tdmi_sys_order(root.path, some, 4), 4);
-    assert_int_equal(some[0], partly[0]); /* package 0: CPU 1; package 1: CPU 2 */
-    assert_int_equal(some[1], partly[1]);
-    assert_int_equal(tdmi_sys_order(root.path, unknown, 2), 2);
-    assert_int_equal(unknown[0], 9);
-    assert_int_equal(tdmi_sys_order(root.path, unknown, 0), 0);
+    static const int all[] = {7, 6, 5, 4, 3, 2, 1, 0}, some[] = {6, 5, 2, 1}, unknown[] = {9, 1};
+    check_places(root.path, all, 8,
+                 (struct tdmi_cpu_place[]){{0, 0, 0},
+                                           {4, 0, 0},
+                                           {1, 1, 0},
+                                           {5, 1, 0},
+                                           {2, 2, 1},
+                                           {6, 2, 1},
+                                           {3, 3, 1},
+                                           {7, 3, 1}});
+    check_places(root.path, some, 4,
+                 (struct tdmi_cpu_place[]){{1, 0, 0}, {5, 0, 0}, {2, 1, 1}, {6, 1, 1}});
+    check_places(root.path, unknown, 2, (struct tdmi_cpu_place[]){{9, 0, 0}, {1, 1, 0}});
+    check_places(root.path, unknown, 0, NULL);
+    /* Nodes that /sys names: the second core of each package is one. */
+    folder_put(&root, "sys/devices/system/node/online", "0-3\n");
+    folder_put(&root, "sys/devices/system/node/node0/cpulist", "0,4\n");
+    folder_put(&root, "sys/devices/system/node/node1/cpulist", "1,5\n");
+    folder_put(&root, "sys/devices/system/node/node2/cpulist", "3,7\n");
+    folder_put(&root, "sys/devices/system/node/node3/cpulist", "2,6\n");
+    check_places(root.path, all, 8,
+                 (struct tdmi_cpu_place[]){{0, 0, 0},
+                                           {4, 0, 0},
+                                           {1, 1, 1},
+                                           {5, 1, 1},
+                                           {3, 2, 2},
+                                           {7, 2, 2},
+                                           {2, 3, 3},
+                                           {6, 3, 3}});
     folder_remove(&root);
 }
 

@@ -7,10 +7,16 @@ if ! command -v readelf >/dev/null; then
     skip "no readelf to look into libraries with"
     finish
 fi
-heavy='libarrow|libparquet|libtandem_|libstdc|libmicrohttpd|libgnutls'
+heavy='libdnnl|libgomp|libarrow|libparquet|libtandem_|libstdc|libmicrohttpd|libgnutls'
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 expect_true "libtandem says what it needs" test -n "$needed"
 expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
+if [ -e "$BUILD/libtandem_onednn.so" ]; then
+    expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_onednn.so" | awk '{ print $3 }')" \
+        "the part with oneDNN exports one symbol"
+else
+    skip "this build has no oneDNN"
+fi
 if [ -e "$BUILD/libtandem_http.so" ]; then
     expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_http.so" | awk '{ print $3 }')" \
         "the plugin for HTTP exports one symbol"
@@ -88,6 +94,22 @@ version=$("$TANDEM" --version | sed 's/^tandem //; q')
 cc -shared -fPIC -DVERSION="\"$version\"" -o fake/libtandem_arrow.so other.c
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches "is of another build of tandem $version, with a table of 8 bytes in place of [0-9]+; 'make install'"
+
+# Without it another kernel would run the layer and give other bits.
+if [ -e "$BUILD/libtandem_onednn.so" ]; then
+    "$TANDEM" synth pictures --classes 2 --per-class 4 --size 32 --quiet
+    echo "this is no library" >fake/libtandem_onednn.so
+    mkdir runs
+    for command in --version help "audit pictures" runs "doctor --no-measure"; do
+        expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" $command
+    done
+    expect_stdout_matches '^  onednn +off +libtandem_onednn.so, the part of tandem that'
+    expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" bench compute --model lenet5 --batch 2
+    expect_stderr_matches "libtandem_onednn.so, the part of tandem that computes by oneDNN, cannot be used"
+    expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" train pictures -o run --model lenet5 --epochs 1
+    expect_stderr_matches "libtandem_onednn.so, the part of tandem that computes by oneDNN, cannot be used"
+    rm fake/libtandem_onednn.so
+fi
 
 if [ -e "$BUILD/libtandem_http.so" ]; then
     cp fake/libtandem_arrow.so fake/libtandem_http.so

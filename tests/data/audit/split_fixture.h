@@ -24,7 +24,7 @@ static inline void open_fixture(struct fixture *f, int n_threads)
 {
     tdm_error err = {0};
     assert_ok(tdmi_source_open(f->tree.root, NULL, &f->source, &err), &err);
-    assert_int_equal(tdmi_pool_new(n_threads, false, &f->pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(n_threads, NULL, &f->pool, &err), TDM_OK);
 }
 
 static inline void close_fixture(struct fixture *f)

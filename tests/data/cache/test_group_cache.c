@@ -148,7 +148,7 @@ TEST(threads_load_a_group_once)
     TDMI_AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(6, NULL, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 500, use_as_task, cache, &err), TDM_OK);
     assert_int_equal(loads.of_group[0], 1);
     assert_int_equal(loads.of_group[1], 1);
@@ -173,7 +173,7 @@ TEST(threads_may_load_drop_and_fail_at_once)
     tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(6, NULL, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 20000, churn, cache, &err), TDM_OK);
     assert_in_range(n_held(&loads) - 50, 0, 2) /* 50 loads failed */;
 }

@@ -144,7 +144,7 @@ TEST(threads_that_ask_about_many_epochs_agree)
             expected[epoch * LARGEST_N + p] = tdmi_order_at(&order, epoch, p);
     struct crowd crowd = {.order = &order, .expected = expected};
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
-    assert_int_equal(tdmi_pool_new(4, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(4, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 8, ask, &crowd, NULL), TDM_OK);
     for (int i = 0; i < 8; i++)
         assert_int_equal(crowd.n_wrong[i], 0);

@@ -14,7 +14,7 @@ static tdm_status read_contents(const tdmi_source *source, tdmi_contents *conten
 {
     tdmi_pool *pool = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_pool_new(2, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, &err), TDM_OK);
     const tdm_status status =
         tdmi_contents_read(source, pool, "reading", (tdm_sink){0}, contents, &err);
     tdm_error_format(&err, text, 8000);

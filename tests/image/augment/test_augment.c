@@ -429,7 +429,7 @@ TEST(neither_threads_nor_the_order_of_calls_matter)
         assert_int_equal(change_one(&backwards, i, 0, NULL), TDM_OK);
     assert_memory_equal(forwards.digests, backwards.digests, sizeof forwards.digests);
     tdmi_pool *pool = NULL;
-    assert_int_equal(tdmi_pool_new(4, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(4, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 200, change_one, &threaded, NULL), TDM_OK);
     tdmi_pool_free(pool);
     assert_memory_equal(forwards.digests, threaded.digests, sizeof forwards.digests);

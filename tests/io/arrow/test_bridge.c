@@ -21,7 +21,7 @@ TEST(threads_that_ask_at_once_get_one_table)
     const struct tdmi_arrow_table *tables[n_askers] = {NULL};
     const tdm_status expected = TDM_HAVE_ARROW ? TDM_OK : TDM_E_ABSENT;
     tdm_error err = {0};
-    assert_ok(tdmi_pool_new(n_askers, false, &pool, &err), &err);
+    assert_ok(tdmi_pool_new(n_askers, NULL, &pool, &err), &err);
     assert_int_equal(tdmi_pool_run(pool, n_askers, ask, tables, &err), expected);
     assert_int_equal(tables[0] != NULL, TDM_HAVE_ARROW);
     for (int i = 1; i < n_askers; i++)

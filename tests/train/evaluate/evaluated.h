@@ -28,7 +28,7 @@ static inline void evaluated(const tdmi_graph *graph, struct tdmi_values values,
     }
     assert_int_equal(tdmi_backend_find("cpu", &backend, &gpu, NULL), TDM_OK);
     assert_int_equal(backend->device.open(gpu, &device, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_plan_new(graph, backend, 3, false, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(plan, device, pool, n, &evaluator, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_take(evaluator, values, NULL), TDM_OK);

@@ -190,7 +190,7 @@ static bool open_run(struct network_run *it, const struct tdmi_backend *backend,
     tdmi_plan_free(plan);
     assert_int_equal(backend->device.open(0, &it->device, NULL), TDM_OK);
     assert_int_equal(backend->stream.open(it->device, &it->stream, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(2, false, &it->pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &it->pool, NULL), TDM_OK);
     int64_t n_params = it->graph->param_values, n_states = it->graph->state_values;
     int64_t image = tdmi_shape_values(it->graph->nodes[0].out);
     it->host_params = tdmi_alloc((size_t)n_params, sizeof(float));

@@ -19,14 +19,14 @@ static void check(int n, int threads, int most, int largest)
             times[k]++;
         of_thread[i % threads] += piece.n;
     }
-    for (int i = cut.schedule.n_alone; i < n; i++)
+    for (int i = cut.division.n_alone; i < n; i++)
         times[i]++;
     for (int i = 0; i < n; i++)
         assert_int_equal(times[i], 1);
     for (int t = 0; t < threads; t++)
         assert_int_equal(of_thread[t], n / threads);
-    assert_int_equal(cut.schedule.n_together, n % threads);
-    assert_true(cut.schedule.n_teams <= (n < threads ? n : threads));
+    assert_int_equal(cut.division.n_together, n % threads);
+    assert_true(cut.division.n_teams <= (n < threads ? n : threads));
 }
 
 TEST(every_image_is_computed_once_and_by_as_many_threads_as_there_are)
@@ -53,17 +53,17 @@ TEST(pieces_are_as_large_as_may_be_where_all_threads_have_some)
     const struct tdmi_cut one_each = tdmi_cut_of(32, 32, 8, 16);
     assert_int_equal(one_each.n_pieces, 32);
     assert_int_equal(tdmi_cut_piece(&one_each, 31).first, 31);
-    assert_int_equal(one_each.schedule.n_teams, 0);
+    assert_int_equal(one_each.division.n_teams, 0);
 }
 
 TEST(fewer_images_than_threads_are_computed_by_teams)
 {
     const struct tdmi_cut one = tdmi_cut_of(1, 8, 8, 8), two = tdmi_cut_of(14, 4, 8, 4);
     assert_int_equal(one.n_pieces, 0);
-    assert_int_equal(one.schedule.n_teams, 1);
-    assert_int_equal(one.schedule.n_threads, 8);
-    assert_int_equal(two.schedule.n_alone, 12);
-    assert_int_equal(two.schedule.n_teams, 2);
+    assert_int_equal(one.division.n_teams, 1);
+    assert_int_equal(one.division.n_threads, 8);
+    assert_int_equal(two.division.n_alone, 12);
+    assert_int_equal(two.division.n_teams, 2);
 }
 
 TEST_MAIN(NULL, NULL)

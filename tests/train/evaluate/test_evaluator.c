@@ -117,7 +117,7 @@ static void ask(const struct company *it, int first, int n, int threads, float *
     int32_t labels[IN_COMPANY] = {0};
     const struct tdmi_batch batch = {
         .n = n, .pixels = it->pixels + (size_t)first * it->image_bytes, .labels = labels};
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(it->plan, it->device, pool, 256, &evaluator, NULL),
                      TDM_OK);
     assert_int_equal(

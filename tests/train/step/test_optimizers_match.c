@@ -74,7 +74,7 @@ static void run(struct world *it, const struct tdmi_backend *backend, int thread
 {
     tdmi_pool *pool;
     tdmi_update *update;
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(it->graph, 0, backend, NULL, choice->optimizer, pool,
                                       it->params, NULL, it->slots, &update, NULL),
                      TDM_OK);

@@ -68,7 +68,7 @@ static float *mixed_sums_of(const struct bench *it, int shard, int threads,
     tdmi_plan *plan = plan_for_teams(it, shard);
     tdmi_pool *pool;
     tdmi_step *step;
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(
         tdmi_step_open(plan, NULL, pool,
                        &(struct tdmi_step_options){.max_batch = most_batch,
@@ -157,7 +157,7 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
     tdmi_plan *plan = plan_for_teams(it, shard);
     tdmi_pool *pool;
     tdmi_step *step;
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(plan, NULL, pool,
                                     &(struct tdmi_step_options){.max_batch = most_batch}, &step,
                                     NULL),
@@ -305,7 +305,7 @@ TEST(a_batch_leaves_nothing_behind_for_the_next)
     tdmi_step *step;
     float *wanted = plain_sums(it, 2, &little);
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(plan, NULL, pool,
                                     &(struct tdmi_step_options){.max_batch = most_batch}, &step,
                                     NULL),
@@ -339,7 +339,7 @@ static void evaluator(const struct bench *it, int piece, int threads,
     memset(verdict, 0, sizeof *verdict);
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, piece, false, &plan, NULL),
                      TDM_OK);
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(plan, NULL, pool, most_batch, &made, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_take(made, (struct tdmi_values){it->params, it->states}, NULL),
                      TDM_OK);
@@ -427,7 +427,7 @@ static tdm_status open_all(tdm_error *err)
     if (status == TDM_OK)
         status = tdmi_plan_new(graph, &tdmi_backend_ref, 2, false, &evaluation_plan, err);
     if (status == TDM_OK)
-        status = tdmi_pool_new(2, false, &pool, err);
+        status = tdmi_pool_new(2, NULL, &pool, err);
     if (status == TDM_OK)
         status = tdmi_executor_open(train_plan, NULL, &lane, err);
     if (status == TDM_OK)

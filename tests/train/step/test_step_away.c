@@ -199,7 +199,7 @@ TEST(rows_that_are_made_ready_ahead_give_the_same_bits)
     assert_true(rows && slot);
     for (size_t i = 0; i < most_batch * width; i++)
         rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first, most_batch),
                    there = begin_rows(of, away(), pool, first, most_batch);
     const int64_t from = graph->params[graph->nodes[first].first_param].offset;
@@ -297,7 +297,7 @@ TEST(rows_that_are_kept_there_give_the_same_bits)
     float *values = calloc(most_batch * kept.width, sizeof *values);
     tdmi_pool *pool;
     assert_non_null(values);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     for (int shard = 4; shard <= most_batch; shard += 8) {
         struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first, shard),
                        there = begin_rows(of, away(), pool, first, shard);
@@ -345,7 +345,7 @@ TEST(rows_kept_on_the_device_are_evaluated_alike)
           *states = placed_floats(&there, of->states, graph->state_values);
     tdmi_pool *pool;
     assert_non_null(values);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     for (int most = 5; most <= most_batch; most += 11) {
         struct tdmi_plan_options request = {.max_images = most, .first_node = first};
         tdmi_plan *plan;

@@ -82,7 +82,7 @@ static struct frozen train_rest(const struct bench *of, const tdmi_plan *plan, i
     tdmi_pool *pool;
     tdmi_update *update;
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(graph, plan->first_trained, plan->backend, NULL, sgd, pool,
                                       it.params, it.states, slots, &update, NULL),
                      TDM_OK);

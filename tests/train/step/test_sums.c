@@ -123,7 +123,7 @@ TEST(every_order_gives_the_bits_of_the_tree)
     struct work work = {0};
     for (int threads = 1; threads <= most_threads; threads += threads < 4 ? 1 : 5) {
         tdmi_pool *pool;
-        assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+        assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
         work.sums = opened(most_shards, threads, false);
         for (int n = 1; n <= most_shards; n += n < 18 ? 1 : 13)
             for (int n_wave = 0; n_wave <= threads && n_wave <= n; n_wave += threads)

@@ -45,7 +45,7 @@ static void run_from(const tdmi_graph *graph, int first_node, struct values *it,
     tdmi_update *update;
     float *slots[TDMI_OPTIMIZER_SLOTS] = {it->slot};
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(graph, first_node, &tdmi_backend_ref, NULL, sgd, pool,
                                       it->params, it->states, slots, &update, NULL),
                      TDM_OK);
@@ -106,7 +106,7 @@ static float *stepped(const tdmi_graph *graph, const struct tdmi_optimizer *opti
     tdmi_update *update;
     for (int i = 0; i < optimizer->n_slots; i++)
         slots[i] = tdmi_alloc((size_t)graph->param_values, sizeof(float));
-    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(graph, 0, &tdmi_backend_ref, NULL, optimizer, pool, it.params,
                                       it.states, slots, &update, NULL),
                      TDM_OK);
@@ -226,7 +226,7 @@ TEST(averages_follow_weights_and_statistics)
     tdmi_update *update;
     float *slots[TDMI_OPTIMIZER_SLOTS] = {it.slot};
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(graph, graph->head, &tdmi_backend_ref, NULL, sgd, pool,
                                       it.params, it.states, slots, &update, NULL),
                      TDM_OK);

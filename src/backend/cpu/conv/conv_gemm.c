@@ -179,8 +179,6 @@ struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
 TDMI_KERNEL_RUN(forward)
 {
     const struct conv_gemm_state *state = desc->prepared;
-    if (!state->algorithm->is_shared && !tdmi_member_is_first(call->member))
-        return;
     const struct tdmi_conv_infer own = tdmi_conv_gemm_call_of(desc, call);
     if (!desc->is_training) {
         state->algorithm->infer(&state->conv, &own);
@@ -202,8 +200,6 @@ TDMI_KERNEL_RUN(forward)
 TDMI_KERNEL_RUN(backward)
 {
     const struct conv_gemm_state *state = desc->prepared;
-    if (!state->algorithm->is_shared && !tdmi_member_is_first(call->member))
-        return;
     struct tdmi_conv_backward training = {
         .n = call->n,
         .member = call->member,

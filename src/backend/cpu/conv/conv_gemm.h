@@ -42,7 +42,6 @@ struct tdmi_conv_algorithm {
     void (*forward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call);
     void (*infer)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
     void (*backward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call);
-    bool is_shared;
 };
 
 /* pointwise: 1 × 1 of stride 1 without padding, one product of whole tensors. */
@@ -52,6 +51,6 @@ extern const struct tdmi_conv_algorithm tdmi_conv_by_pointwise, tdmi_conv_by_win
 const struct tdmi_conv_algorithm *tdmi_conv_gemm_algorithm(const struct tdmi_conv_gemm *desc);
 
 /* Rows of outputs of one picture, x all of it, to call->y, whence they are read soon. Of a window
- * that is not computed by tiles. */
+ * that is not computed by tiles. One thread computes them, whatever member the call has. */
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows);

@@ -4,11 +4,10 @@
 
 #include "base/system/multiversion.h"
 
-#include <string.h>
-
 enum {
     FRAME_BYTES = 384 << 10,
-    TIGHT_CHANNELS = 64 /* with fewer a row of the window is one segment */
+    MEMBER_BYTES = 768 << 10, /* of a member's part of a stretch */
+    TIGHT_CHANNELS = 64       /* with fewer a row of the window is one segment */
 };
 
 static int ceiling_of(int a, int b)
@@ -110,39 +109,91 @@ static int64_t segments_floats(const struct tdmi_conv_gemm *desc)
     return tdmi_gemm_round((int64_t)(bytes / sizeof(float)));
 }
 
-/* dy of a chunk of output rows. */
-static int64_t dy_floats(const struct tdmi_conv_gemm *desc)
-{
-    struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
-    return (int64_t)chunk.images * chunk.rows * desc->out_w * tdmi_gemm_scratch_row(desc->out_c);
-}
-
 static int64_t frames_floats(const struct tdmi_conv_chunk *chunk)
 {
     return tdmi_gemm_round(chunk->images * tdmi_conv_frame_floats(&chunk->frame));
 }
 
-struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
+static int team_of(const struct tdmi_conv_gemm *desc)
+{
+    return desc->team > 1 ? desc->team : 1;
+}
+
+/* As many chunks as the caches of the team hold. */
+static struct tdmi_conv_stretch stretch_of(const struct tdmi_conv_gemm *desc, int all_rows,
+                                           struct tdmi_conv_chunk chunk, int64_t rest)
+{
+    struct tdmi_conv_stretch stretch = {chunk, 1, frames_floats(&chunk), rest};
+    const int64_t bytes = (stretch.frames + rest) * (int64_t)sizeof(float);
+    const int64_t fitting = team_of(desc) * (int64_t)MEMBER_BYTES / bytes;
+    const int64_t all =
+        (int64_t)ceiling_of(desc->max_images, chunk.images) * ceiling_of(all_rows, chunk.rows);
+    if (team_of(desc) > 1 && fitting > 1)
+        stretch.chunks = fitting < all ? fitting : all;
+    return stretch;
+}
+
+/* Pieces of a product with step · step phases; one thread has none. */
+static int64_t pieces_floats(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_chunk *chunk,
+                             int step, int width, int columns)
+{
+    const int64_t lines = (int64_t)chunk->images * ceiling_of(chunk->rows, step);
+    return team_of(desc) > 1
+               ? step * step * tdmi_gemm_pieces_floats(lines, ceiling_of(width, step), columns)
+               : 0;
+}
+
+struct tdmi_conv_stretch tdmi_conv_stretch_forward(const struct tdmi_conv_gemm *desc)
+{
+    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
+    return stretch_of(desc, desc->out_h, chunk,
+                      pieces_floats(desc, &chunk, 1, desc->out_w, desc->out_c));
+}
+
+struct tdmi_conv_stretch tdmi_conv_stretch_weights(const struct tdmi_conv_gemm *desc)
+{
+    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
+    return stretch_of(desc, desc->out_h, chunk,
+                      (int64_t)chunk.images * chunk.rows * desc->out_w *
+                          tdmi_gemm_scratch_row(desc->out_c));
+}
+
+struct tdmi_conv_stretch tdmi_conv_stretch_input(const struct tdmi_conv_gemm *desc)
+{
+    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_input(desc);
+    return stretch_of(desc, desc->in_h, chunk,
+                      pieces_floats(desc, &chunk, desc->stride, desc->in_w, desc->in_c));
+}
+
+struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc,
+                                              const struct tdmi_conv_stretch *stretch,
+                                              const struct tdmi_member *member, void *workspace)
 {
     struct tdmi_conv_scratch scratch = {.sum = workspace};
-    int64_t n = tdmi_conv_sums_values(desc);
+    const int64_t n = tdmi_conv_sums_values(desc), index = member ? member->index : 0;
     scratch.square = scratch.sum + n;
     scratch.dbias = scratch.square + n;
-    scratch.segments = (struct tdmi_gemm_segment *)(void *)(scratch.dbias + n);
-    scratch.dy = (float *)(scratch.dbias + n) + segments_floats(desc);
-    scratch.frame = scratch.dy + dy_floats(desc);
-    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * n));
+    float *segments = (float *)(scratch.dbias + n);
+    scratch.segments =
+        (struct tdmi_gemm_segment *)(void *)(segments + index * segments_floats(desc));
+    scratch.frames = segments + team_of(desc) * segments_floats(desc);
+    scratch.rest = scratch.frames + stretch->chunks * stretch->frames;
     return scratch;
 }
 
 int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc)
 {
-    struct tdmi_conv_chunk forward = tdmi_conv_chunk_forward(desc);
-    struct tdmi_conv_chunk input = tdmi_conv_chunk_input(desc);
-    int64_t weights = dy_floats(desc) + frames_floats(&forward);
-    int64_t frames = dy_floats(desc) + frames_floats(&input);
-    int64_t sums = 3 * tdmi_conv_sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
-    return sums + segments_floats(desc) + (weights > frames ? weights : frames);
+    const struct tdmi_conv_stretch stretches[] = {tdmi_conv_stretch_forward(desc),
+                                                  tdmi_conv_stretch_weights(desc),
+                                                  tdmi_conv_stretch_input(desc)};
+    const int64_t sums =
+        3 * tdmi_conv_sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
+    int64_t most = 0;
+    for (int i = 0; i < 3; i++) {
+        const int64_t floats = stretches[i].chunks * (stretches[i].frames + stretches[i].rest);
+        most = floats > most ? floats : most;
+    }
+    return sums + team_of(desc) * segments_floats(desc) + most;
 }
 
 TDMI_MULTIVERSION

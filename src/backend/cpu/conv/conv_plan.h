@@ -41,11 +41,26 @@ int tdmi_conv_last_output(int last, int pad, int stride);
 /* Vectors of a panel for lines of so many pixels. */
 int tdmi_conv_wide(int pixels);
 
-struct tdmi_conv_scratch {
-    double *sum, *square, *dbias;
-    float *frame, *dy;
-    struct tdmi_gemm_segment *segments;
+/* The chunks that a team computes between two waits, each member a part of all. One thread computes
+ * one at a time. */
+struct tdmi_conv_stretch {
+    struct tdmi_conv_chunk chunk;
+    int64_t chunks; /* at most */
+    int64_t frames; /* floats of a chunk's frames … */
+    int64_t rest;   /* … and of the pieces of its sums, or of its dy */
 };
 
-struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace);
+struct tdmi_conv_stretch tdmi_conv_stretch_forward(const struct tdmi_conv_gemm *desc);
+struct tdmi_conv_stretch tdmi_conv_stretch_weights(const struct tdmi_conv_gemm *desc);
+struct tdmi_conv_stretch tdmi_conv_stretch_input(const struct tdmi_conv_gemm *desc);
+
+struct tdmi_conv_scratch {
+    double *sum, *square, *dbias;
+    struct tdmi_gemm_segment *segments; /* the member's own */
+    float *frames, *rest;               /* of all chunks of a stretch */
+};
+
+struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc,
+                                              const struct tdmi_conv_stretch *stretch,
+                                              const struct tdmi_member *member, void *workspace);
 int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc);

@@ -4,12 +4,12 @@
  * frame is written once, not once for each place of the window. The gradient of the input is a
  * product over a frame of dy for each phase of the stride: no product is made with the zeros
  * between pixels, and nothing is added up in memory.
+ *
+ * A team fills the frames of a few chunks together, then multiplies them together: rows of the
+ * result are divided among its members, and where the weights are larger than the frames, columns.
  */
-#include "backend/cpu/conv/conv_gemm.h"
-#include "backend/cpu/conv/conv_plan.h"
+#include "backend/cpu/conv/conv_frames.h"
 #include "backend/cpu/conv/conv_sums.h"
-
-#include <string.h>
 
 /* ---- weights -----------------------------------------------------------------------------------
  */
@@ -58,117 +58,165 @@ static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction dir
     }
 }
 
-/* ---- frames ------------------------------------------------------------------------------------
+/* ---- products ----------------------------------------------------------------------------------
  */
 
-/* A picture, or dy as one, and where a frame of it begins; row and column may be outside. */
-struct picture {
-    int h, w, c;
+/* One product: a phase of the stride in a chunk, whose pixels are step apart, and the same taps
+ * reach all of them. Forward a chunk is one phase. Its segments are in the scratch memory. */
+struct product {
+    struct tdmi_conv_place place;
     int row, column;
+    int n_segments, n_lines, n_rows;
 };
 
-/* Source of a frame, read through the gradient form, or the read form where that is NULL. */
-struct source {
-    const struct tdmi_gemm_kernels *kernels;
-    const float *from, *y; /* of the picture's first pixel */
-    const struct tdmi_read_form *read;
-    const struct tdmi_gradient_form *gradient;
-};
-
-static bool is_dense(const struct tdmi_gemm_copy *copy)
+static int phases_of(const struct tdmi_conv_work *work)
 {
-    return copy->from_row == copy->channels && copy->to_row == copy->channels;
+    return work->step * work->step;
 }
 
-static void fill_row(const struct source *source, const struct picture *picture, int row,
-                     const struct tdmi_conv_frame *frame, float *to)
+/* Number i of the n chunks from `begin` on. It has no lines where the chunk is too low for the
+ * phase. */
+static struct product product_of(const struct tdmi_conv_work *work, int64_t begin, int64_t i)
 {
-    /* First and one past the last pixel of the frame that are in the picture. */
-    int begin = picture->column < 0 ? (-picture->column + frame->take - 1) / frame->take : 0;
-    int end = (picture->w - picture->column + frame->take - 1) / frame->take;
-    end = end > frame->w ? frame->w : end;
-    if (row < 0 || row >= picture->h || begin >= end)
-        begin = end = 0;
-    memset(to, 0, sizeof(float) * (size_t)(begin * frame->pixel));
-    memset(to + end * frame->pixel, 0, sizeof(float) * (size_t)((frame->w - end) * frame->pixel));
-    if (begin == end)
-        return;
-    int64_t at = ((int64_t)row * picture->w + picture->column + begin * frame->take) * picture->c;
-    struct tdmi_gemm_copy copy = {source->from + at, source->y ? source->y + at : NULL,
-                                  end - begin,       (int64_t)frame->take * picture->c,
-                                  picture->c,        to + begin * frame->pixel,
-                                  frame->pixel};
-    if (source->gradient)
-        source->kernels->gradient(&copy, source->gradient);
-    else if (is_dense(&copy) && tdmi_read_form_is_plain(source->read))
-        memcpy(copy.to, copy.from, sizeof(float) * (size_t)(copy.n * copy.channels));
-    else
-        source->kernels->read(&copy, source->read);
+    const int step = work->step, phase = (int)(i % phases_of(work));
+    const float *frames = tdmi_conv_frames_of(work, i / phases_of(work));
+    struct product product = {.place = tdmi_conv_place_of(work, begin + i / phases_of(work)),
+                              .row = phase / step,
+                              .column = phase % step};
+    product.n_lines = (product.place.rows - product.row + step - 1) / step;
+    product.n_rows = (work->width - product.column + step - 1) / step;
+    product.n_segments = work->is_input ? tdmi_conv_phase_window(work, &product.place, product.row,
+                                                                 product.column, frames)
+                                        : tdmi_conv_window(work, frames);
+    return product;
 }
 
-static void fill_frame(const struct source *source, const struct picture *picture,
-                       const struct tdmi_conv_frame *frame, float *to)
+static int64_t rows_of(const struct product *product)
 {
-    for (int row = 0; row < frame->h; row++, to += frame->w * frame->pixel)
-        fill_row(source, picture, picture->row + row * frame->take, frame, to);
+    return (int64_t)product->place.images * product->n_lines * product->n_rows;
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------
- */
-
-/* One chunk of a call. */
-struct piece {
-    int image, images; /* first, how many */
-    int row, rows;
-};
-
-/* The piece behind this one, beginning with {0}; false when there is none. */
-static bool next_piece(struct piece *piece, const struct tdmi_conv_chunk *chunk, int n,
-                       int all_rows)
+/* Cost of a row in values of the depth: the product, and the end of it. */
+static int64_t cost_of(const struct tdmi_conv_work *work, const struct product *product)
 {
-    if (piece->images == 0) {
-        *piece = (struct piece){0, 0, 0, 0};
-    } else if (piece->row + piece->rows < all_rows) {
-        piece->row += piece->rows;
-    } else {
-        piece->image += piece->images;
-        piece->row = 0;
+    enum { END = 128 };
+    int64_t depth = END;
+    for (int s = 0; s < product->n_segments; s++)
+        depth += work->scratch.segments[s].depth;
+    return depth;
+}
+
+static float *pieces_of(const struct tdmi_conv_work *work, int64_t product_of_stretch)
+{
+    return work->member
+               ? work->scratch.rest + product_of_stretch * (work->stretch.rest / phases_of(work))
+               : NULL;
+}
+
+/* Set the fields of the job that all products share; c, add, x and residual are the call's. */
+static void common_job(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job)
+{
+    const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
+    job->segments = work->scratch.segments;
+    job->sum = work->scratch.sum;
+    job->square = work->scratch.square;
+    job->a_row = frame->step * frame->pixel;
+    job->a_line = frame->w * job->a_row;
+    job->a_image = tdmi_conv_frame_floats(frame);
+    job->c_row = (int64_t)work->step * job->columns;
+    job->c_line = work->width * job->c_row;
+    job->c_image = (int64_t)work->image_rows * work->width * job->columns;
+}
+
+/* Some rows and columns of a product, its job without what is the product's. */
+static void multiply(const struct tdmi_conv_work *work, const struct product *product,
+                     struct tdmi_gemm_rows job)
+{
+    const struct tdmi_conv_place *place = &product->place;
+    const int64_t row = place->row + product->row;
+    const int64_t at =
+        place->image * job.c_image + (row * work->width + product->column) * job.columns;
+    job.n_segments = product->n_segments;
+    job.n_images = place->images;
+    job.n_lines = product->n_lines;
+    job.n_rows = product->n_rows;
+    job.c += at;
+    job.add = job.add ? job.add + at : NULL;
+    job.x = job.x ? job.x + at : NULL;
+    job.residual = job.residual ? job.residual + at : NULL;
+    work->kernels->rows(&job);
+}
+
+/* The member's part of the products of n chunks. A member that has few rows reads all weights for
+ * them, one that has few columns all frames: the larger of both is divided. */
+static void multiply_chunks(const struct tdmi_conv_work *work, int64_t begin, int64_t n,
+                            struct tdmi_gemm_rows job)
+{
+    const int width = job.wide * work->kernels->lanes;
+    const int64_t products = n * phases_of(work);
+    const bool divides_columns =
+        work->member && (int64_t)job.depth * job.columns > n * work->stretch.frames;
+    const int groups = divides_columns ? (job.columns + width - 1) / width : 1;
+    int64_t all = 0, at = 0;
+    for (int64_t i = 0; i < products; i++) {
+        const struct product product = product_of(work, begin, i);
+        all += rows_of(&product) * cost_of(work, &product);
     }
-    piece->images = n - piece->image < chunk->images ? n - piece->image : chunk->images;
-    piece->rows = all_rows - piece->row < chunk->rows ? all_rows - piece->row : chunk->rows;
-    return piece->image < n;
-}
-
-static void read_frames(const struct tdmi_conv_gemm *desc, const struct tdmi_gemm_kernels *kernels,
-                        const float *x, const struct tdmi_read_form *form,
-                        const struct piece *piece, const struct tdmi_conv_chunk *chunk,
-                        float *frames)
-{
-    const int64_t image_values = (int64_t)desc->in_h * desc->in_w * desc->in_c;
-    struct tdmi_conv_frame frame = chunk->frame;
-    frame.h = (piece->rows - 1) * frame.step + (desc->kernel_h - 1) * desc->dilation + 1;
-    for (int i = 0; i < piece->images; i++) {
-        struct source source = {kernels, x + (piece->image + i) * image_values, NULL, form, NULL};
-        struct picture picture = {desc->in_h, desc->in_w, desc->in_c,
-                                  piece->row * desc->stride - desc->pad_top, -desc->pad_left};
-        fill_frame(&source, &picture, &frame, frames + i * tdmi_conv_frame_floats(&chunk->frame));
+    const struct tdmi_share mine = tdmi_member_share(work->member, groups * all);
+    struct tdmi_share part;
+    for (int group = 0; group < groups; group++) {
+        job.from_column = group * width;
+        job.to_column = divides_columns ? (group + 1) * width : 0;
+        for (int64_t i = 0; i < products; i++) {
+            const struct product product = product_of(work, begin, i);
+            const int64_t cost = cost_of(work, &product), all_rows = rows_of(&product) * cost;
+            const bool has_part = tdmi_share_within(mine, at, all_rows, &part);
+            at += all_rows;
+            job.from = (part.first + cost - 1) / cost;
+            job.to = (part.end + cost - 1) / cost;
+            if (!has_part || job.from == job.to)
+                continue;
+            job.pieces = pieces_of(work, i);
+            multiply(work, &product, job);
+        }
     }
 }
 
-/* The window's segments over a frame of x; returns how many. */
-static int window(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_frame *frame,
-                  const float *frames, struct tdmi_gemm_segment *segments)
+/* The member's columns of the sums of n chunks. */
+static void add_pieces(const struct tdmi_conv_work *work, int64_t begin, int64_t n,
+                       struct tdmi_gemm_rows job)
 {
-    const bool has_long_rows = tdmi_conv_has_long_rows(desc);
-    const int columns = has_long_rows ? 1 : desc->kernel_w;
-    const int depth = desc->in_c * (has_long_rows ? desc->kernel_w : 1);
-    int n = 0;
-    for (int ky = 0; ky < desc->kernel_h; ky++)
-        for (int kx = 0; kx < columns; kx++, n++)
-            segments[n] = (struct tdmi_gemm_segment){frames + ((int64_t)ky * frame->w + kx) *
-                                                                  desc->dilation * frame->pixel,
-                                                     n * depth, depth};
-    return n;
+    const struct tdmi_share columns = tdmi_conv_sums_share(work->member, job.columns);
+    for (int64_t i = 0; i < n * phases_of(work); i++) {
+        const struct product product = product_of(work, begin, i);
+        job.n_images = product.place.images;
+        job.n_lines = product.n_lines;
+        job.n_rows = product.n_rows;
+        job.pieces = pieces_of(work, i);
+        tdmi_gemm_add_pieces(work->kernels, &job, columns.first, columns.end);
+    }
+}
+
+/* All products of a call. to, of_square: where sums go; NULL: not wanted. */
+static void run(const struct tdmi_conv_work *work, struct tdmi_gemm_rows *job, double *to,
+                double *of_square)
+{
+    const int64_t all = tdmi_conv_all_chunks(work), most = work->member ? work->stretch.chunks : 1;
+    const struct tdmi_share columns = tdmi_conv_sums_share(work->member, job->columns);
+    common_job(work, job);
+    tdmi_conv_sums_clear(job->sum, columns);
+    tdmi_conv_sums_clear(job->square, columns);
+    for (int64_t begin = 0; begin < all; begin += most) {
+        const int64_t n = all - begin < most ? all - begin : most;
+        tdmi_conv_fill_frames(work, begin, n);
+        tdmi_member_wait(work->member);
+        multiply_chunks(work, begin, n, *job);
+        tdmi_member_wait(work->member);
+        if (work->member && to)
+            add_pieces(work, begin, n, *job);
+    }
+    tdmi_conv_sums_deliver(to, job->sum, columns, job->columns);
+    tdmi_conv_sums_deliver(of_square, job->square, columns, job->columns);
 }
 
 /* ---- forward -----------------------------------------------------------------------------------
@@ -179,262 +227,200 @@ static int64_t output_values(const struct tdmi_conv_gemm *desc)
     return (int64_t)desc->out_h * desc->out_w * desc->out_c;
 }
 
-/* The product of the pieces of a call that lie in rows first to before end of each image; job has
- * what is not a piece's, c and residual where those rows of the first image are. */
-static void forward_pieces(const struct tdmi_conv_gemm *desc, int n, int first, int end,
-                           const float *x, const struct tdmi_read_form *read,
-                           const struct tdmi_conv_scratch *scratch, struct tdmi_gemm_rows job)
+static struct tdmi_conv_work forward_work(const struct tdmi_conv_gemm *desc,
+                                          const struct tdmi_member *member, int n, const float *x,
+                                          const struct tdmi_read_form *read, void *workspace)
 {
-    const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
-    const int64_t line = (int64_t)desc->out_w * desc->out_c;
-    struct tdmi_gemm_rows part = job;
-    part.segments = scratch->segments;
-    part.n_segments = window(desc, &chunk.frame, scratch->frame, scratch->segments);
-    part.a_row = chunk.frame.step * chunk.frame.pixel;
-    part.a_line = chunk.frame.w * part.a_row;
-    part.a_image = tdmi_conv_frame_floats(&chunk.frame);
-    part.c_row = desc->out_c;
-    part.c_line = line;
-    part.c_image = output_values(desc);
-    part.n_rows = desc->out_w;
-    part.depth = taps(desc) * desc->in_c;
-    part.columns = desc->out_c;
-    part.wide = forward_wide(desc);
-    for (struct piece piece = {0}; next_piece(&piece, &chunk, n, end - first);) {
-        int64_t at = piece.image * part.c_image + piece.row * line;
-        struct piece rows = piece;
-        rows.row += first;
-        read_frames(desc, kernels, x, read, &rows, &chunk, scratch->frame);
-        part.n_images = piece.images;
-        part.n_lines = piece.rows;
-        part.c = job.c + at;
-        part.residual = job.residual ? job.residual + at : NULL;
-        kernels->rows(&part);
-    }
+    const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_forward(desc);
+    struct tdmi_conv_work work = tdmi_conv_work_of(desc, member, n, &stretch, workspace);
+    work.source = (struct tdmi_conv_source){x, NULL, read, NULL};
+    return work;
 }
 
 static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
 {
-    const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    forward_pieces(desc, call->n, 0, desc->out_h, call->x, &call->read, &scratch,
-                   (struct tdmi_gemm_rows){.packed = call->packed,
-                                           .c = call->y,
-                                           .is_streamed = tdmi_conv_is_streamed(
-                                               desc, output_values(desc), desc->out_c, call->y),
-                                           .end = TDMI_GEMM_RAW,
-                                           .bias = call->bias,
-                                           .centre = call->sums.centre,
-                                           .sum = scratch.sum,
-                                           .square = scratch.square});
-    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, tdmi_conv_sums_share(NULL, desc->out_c),
-                           desc->out_c);
-    tdmi_conv_sums_deliver(call->sums.square, scratch.square,
-                           tdmi_conv_sums_share(NULL, desc->out_c), desc->out_c);
+    const struct tdmi_conv_work work =
+        forward_work(desc, call->member, call->n, call->x, &call->read, call->workspace);
+    struct tdmi_gemm_rows job = {
+        .packed = call->packed,
+        .depth = taps(desc) * desc->in_c,
+        .columns = desc->out_c,
+        .wide = forward_wide(desc),
+        .c = call->y,
+        .is_streamed = tdmi_conv_is_streamed(desc, output_values(desc), desc->out_c, call->y),
+        .end = TDMI_GEMM_RAW,
+        .bias = call->bias,
+        .centre = call->sums.centre};
+    run(&work, &job, call->sums.sum, call->sums.square);
 }
 
-static void infer_range(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call,
-                        int n, int first, int end, bool streams)
+static void infer_as(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call,
+                     struct tdmi_conv_work *work, bool streams)
 {
-    const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    forward_pieces(desc, n, first, end, call->x, &plain, &scratch,
-                   (struct tdmi_gemm_rows){.packed = call->packed,
-                                           .c = call->y,
-                                           .is_streamed = streams,
-                                           .end = TDMI_GEMM_ACTIVATED,
-                                           .bias = call->bias,
-                                           .residual = call->residual,
-                                           .read.act = call->act,
-                                           .ahead = {{call->next, call->next_floats}}});
+    struct tdmi_gemm_rows job = {.packed = call->packed,
+                                 .depth = taps(desc) * desc->in_c,
+                                 .columns = desc->out_c,
+                                 .wide = forward_wide(desc),
+                                 .c = call->y,
+                                 .is_streamed = streams,
+                                 .end = TDMI_GEMM_ACTIVATED,
+                                 .bias = call->bias,
+                                 .residual = call->residual,
+                                 .read.act = call->act,
+                                 .ahead = {{call->next, call->next_floats}}};
+    run(work, &job, NULL, NULL);
 }
+
+static const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
 
 static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
-    infer_range(desc, call, call->n, 0, desc->out_h,
-                tdmi_conv_is_streamed(desc, output_values(desc), desc->out_c, call->y));
+    struct tdmi_conv_work work =
+        forward_work(desc, call->member, call->n, call->x, &plain, call->workspace);
+    infer_as(desc, call, &work,
+             tdmi_conv_is_streamed(desc, output_values(desc), desc->out_c, call->y));
 }
 
 void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
                                const struct tdmi_conv_infer *call, int first, int rows)
 {
-    infer_range(desc, call, 1, first, first + rows, false);
+    struct tdmi_conv_work work = forward_work(desc, NULL, 1, call->x, &plain, call->workspace);
+    work.first_row = first;
+    work.rows = rows;
+    infer_as(desc, call, &work, false);
 }
 
 /* ---- backward: weights --------------------------------------------------------------------------
  */
 
-static void gradient_rows(const struct tdmi_conv_gemm *desc,
-                          const struct tdmi_gemm_kernels *kernels,
-                          const struct tdmi_conv_backward *call, const struct piece *piece,
-                          const struct tdmi_conv_scratch *scratch)
+/* Pixels of dy in the places before a chunk. */
+static int64_t pixels_before(const struct tdmi_conv_work *work, int64_t chunk)
 {
-    const int64_t row = tdmi_gemm_scratch_row(desc->out_c);
-    const int64_t at =
-        piece->image * output_values(desc) + (int64_t)piece->row * desc->out_w * desc->out_c;
-    /* Several images are whole, and so follow each other. */
-    const int64_t n = (int64_t)piece->images * piece->rows * desc->out_w;
-    kernels->gradient(&(struct tdmi_gemm_copy){call->g + at, call->y ? call->y + at : NULL, n,
-                                               desc->out_c, desc->out_c, scratch->dy, row},
-                      &call->gradient);
-    if (call->dbias)
-        tdmi_conv_bias_add(scratch->dy, row, n, tdmi_conv_sums_share(NULL, desc->out_c),
-                           scratch->dbias);
+    const struct tdmi_conv_place place = tdmi_conv_place_of(work, chunk);
+    return chunk < tdmi_conv_all_chunks(work)
+               ? ((int64_t)place.image * work->rows + place.row) * work->width
+               : (int64_t)work->n * work->rows * work->width;
+}
+
+/* The member's part of dy of n chunks, whose pixels follow each other. */
+static void read_gradients(const struct tdmi_conv_work *work, const struct tdmi_conv_backward *call,
+                           int64_t begin, int64_t n)
+{
+    const int channels = work->desc->out_c;
+    const int64_t first = pixels_before(work, begin), row = tdmi_gemm_scratch_row(channels);
+    const struct tdmi_share mine =
+        tdmi_member_share(work->member, pixels_before(work, begin + n) - first);
+    const int64_t at = (first + mine.first) * channels;
+    work->kernels->gradient(&(struct tdmi_gemm_copy){call->g + at, call->y ? call->y + at : NULL,
+                                                     mine.end - mine.first, channels, channels,
+                                                     work->scratch.rest + mine.first * row, row},
+                            &call->gradient);
+}
+
+/* The member's rows of the weights' gradient of a chunk; dy is the chunk's. */
+static void multiply_weights(const struct tdmi_conv_work *work, int64_t chunk, const float *frames,
+                             const float *dy, float *dweights)
+{
+    const struct tdmi_conv_gemm *desc = work->desc;
+    const struct tdmi_conv_frame *frame = &work->stretch.chunk.frame;
+    const struct tdmi_gemm_segment *segments = work->scratch.segments;
+    const struct tdmi_conv_place place = tdmi_conv_place_of(work, chunk);
+    const int n_segments = tdmi_conv_window(work, frames);
+    const struct tdmi_share mine =
+        tdmi_member_share(work->member, (int64_t)taps(desc) * desc->in_c);
+    struct tdmi_share part;
+    struct tdmi_gemm_outer job = {.b = dy,
+                                  .a_pixel = frame->step * frame->pixel,
+                                  .a_image = tdmi_conv_frame_floats(frame),
+                                  .b_pixel = tdmi_gemm_scratch_row(desc->out_c),
+                                  .n_images = place.images,
+                                  .n_lines = place.rows,
+                                  .n_pixels = desc->out_w,
+                                  .columns = desc->out_c,
+                                  .c_row = desc->out_c,
+                                  .adds = chunk > 0};
+    job.a_line = frame->w * job.a_pixel;
+    job.b_line = desc->out_w * job.b_pixel;
+    job.b_image = place.rows * job.b_line;
+    for (int s = 0; s < n_segments; s++) {
+        if (!tdmi_share_within(mine, segments[s].first, segments[s].depth, &part))
+            continue;
+        job.a = segments[s].a + part.first;
+        job.rows = (int)(part.end - part.first);
+        job.c = dweights + (segments[s].first + part.first) * desc->out_c;
+        work->kernels->outer(&job);
+    }
 }
 
 static void backward_weights(const struct tdmi_conv_gemm *desc,
-                             const struct tdmi_gemm_kernels *kernels,
-                             const struct tdmi_conv_backward *call,
-                             const struct tdmi_conv_scratch *scratch)
+                             const struct tdmi_conv_backward *call)
 {
-    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
-    const int n_segments = window(desc, &chunk.frame, scratch->frame, scratch->segments);
-    struct tdmi_gemm_outer job = {.b = scratch->dy,
-                                  .a_pixel = chunk.frame.step * chunk.frame.pixel,
-                                  .a_image = tdmi_conv_frame_floats(&chunk.frame),
-                                  .b_pixel = tdmi_gemm_scratch_row(desc->out_c),
-                                  .n_pixels = desc->out_w,
-                                  .columns = desc->out_c,
-                                  .c_row = desc->out_c};
-    job.a_line = chunk.frame.w * job.a_pixel;
-    job.b_line = desc->out_w * job.b_pixel;
-    for (struct piece piece = {0}; next_piece(&piece, &chunk, call->n, desc->out_h);) {
-        gradient_rows(desc, kernels, call, &piece, scratch);
-        if (!call->dweights)
-            continue;
-        read_frames(desc, kernels, call->x, &call->read, &piece, &chunk, scratch->frame);
-        job.n_images = piece.images;
-        job.n_lines = piece.rows;
-        job.b_image = piece.rows * job.b_line;
-        job.adds = piece.image > 0 || piece.row > 0;
-        for (int s = 0; s < n_segments; s++) {
-            job.a = scratch->segments[s].a;
-            job.rows = scratch->segments[s].depth;
-            job.c = call->dweights + (int64_t)scratch->segments[s].first * desc->out_c;
-            kernels->outer(&job);
+    const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_weights(desc);
+    struct tdmi_conv_work work =
+        tdmi_conv_work_of(desc, call->member, call->n, &stretch, call->workspace);
+    const int64_t all = tdmi_conv_all_chunks(&work), most = call->member ? stretch.chunks : 1;
+    const int64_t row = tdmi_gemm_scratch_row(desc->out_c);
+    const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->out_c);
+    double *const dbias = work.scratch.dbias;
+    work.source = (struct tdmi_conv_source){call->x, NULL, &call->read, NULL};
+    tdmi_conv_sums_clear(dbias, columns);
+    for (int64_t begin = 0; begin < all; begin += most) {
+        const int64_t n = all - begin < most ? all - begin : most;
+        read_gradients(&work, call, begin, n);
+        if (call->dweights)
+            tdmi_conv_fill_frames(&work, begin, n);
+        tdmi_member_wait(call->member);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t first = pixels_before(&work, begin + i);
+            const float *dy = work.scratch.rest + (first - pixels_before(&work, begin)) * row;
+            if (call->dbias)
+                tdmi_conv_bias_add(dy, row, pixels_before(&work, begin + i + 1) - first, columns,
+                                   dbias);
+            if (call->dweights)
+                multiply_weights(&work, begin + i, tdmi_conv_frames_of(&work, i), dy,
+                                 call->dweights);
         }
+        tdmi_member_wait(call->member);
     }
+    tdmi_conv_bias_deliver(call->dbias, dbias, columns, desc->out_c);
 }
 
 /* ---- backward: input ----------------------------------------------------------------------------
  */
 
-/* Frames of dy for input rows piece->row on. Returns the output row they begin at. */
-static int gradient_frames(const struct tdmi_conv_gemm *desc,
-                           const struct tdmi_gemm_kernels *kernels,
-                           const struct tdmi_conv_backward *call, const struct piece *piece,
-                           const struct tdmi_conv_chunk *chunk, float *frames)
+static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)
 {
-    struct picture picture = {
-        desc->out_h, desc->out_w, desc->out_c,
-        tdmi_conv_first_output(piece->row, desc->pad_top, desc->kernel_h, desc->dilation,
-                               desc->stride),
-        tdmi_conv_first_output(0, desc->pad_left, desc->kernel_w, desc->dilation, desc->stride)};
-    struct tdmi_conv_frame frame = chunk->frame;
-    frame.h = tdmi_conv_last_output(piece->row + piece->rows - 1, desc->pad_top, desc->stride) -
-              picture.row + 1;
-    for (int i = 0; i < piece->images; i++) {
-        const int64_t at = (piece->image + i) * output_values(desc);
-        struct source source = {kernels, call->g + at, call->y ? call->y + at : NULL, NULL,
-                                &call->gradient};
-        fill_frame(&source, &picture, &frame, frames + i * tdmi_conv_frame_floats(&chunk->frame));
-    }
-    return picture.row;
-}
-
-/* The taps that reach input (row, column), which is the first of its phase in a chunk whose frame
- * begins at output (first_row, first_column). */
-static int phase_window(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_frame *frame,
-                        const float *frames, int row, int column, int first_row, int first_column,
-                        struct tdmi_gemm_segment *segments)
-{
-    int n = 0;
-    for (int ky = 0; ky < desc->kernel_h; ky++)
-        for (int kx = 0; kx < desc->kernel_w; kx++) {
-            /* In the units of the input, from the frame's first pixel: never negative. */
-            int down = row + desc->pad_top - ky * desc->dilation - first_row * desc->stride;
-            int right = column + desc->pad_left - kx * desc->dilation - first_column * desc->stride;
-            if (down % desc->stride || right % desc->stride)
-                continue;
-            segments[n++] = (struct tdmi_gemm_segment){
-                frames + ((int64_t)(down / desc->stride) * frame->w + right / desc->stride) *
-                             frame->pixel,
-                (ky * desc->kernel_w + kx) * desc->out_c, desc->out_c};
-        }
-    return n;
-}
-
-/* One phase of the stride: its pixels are stride apart, and the same taps reach all of them. */
-static void backward_phase(const struct tdmi_conv_gemm *desc,
-                           const struct tdmi_gemm_kernels *kernels,
-                           const struct tdmi_conv_backward *call, const struct piece *piece,
-                           int row, int column, struct tdmi_gemm_rows *job)
-{
-    const int64_t image = (int64_t)desc->in_h * desc->in_w * desc->in_c;
-    const int64_t at =
-        piece->image * image + ((int64_t)(piece->row + row) * desc->in_w + column) * desc->in_c;
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
-    job->n_images = piece->images;
-    job->n_lines = (piece->rows - row + desc->stride - 1) / desc->stride;
-    job->n_rows = (desc->in_w - column + desc->stride - 1) / desc->stride;
-    job->c_image = image;
-    job->c_line = (int64_t)desc->stride * desc->in_w * desc->in_c;
-    job->c_row = (int64_t)desc->stride * desc->in_c;
-    job->c = call->dx + at;
-    job->add = call->add ? call->add + at : NULL;
-    job->x = reads_x ? call->x + at : NULL;
-    kernels->rows(job);
-}
-
-static void backward_input(const struct tdmi_conv_gemm *desc,
-                           const struct tdmi_gemm_kernels *kernels,
-                           const struct tdmi_conv_backward *call,
-                           const struct tdmi_conv_scratch *scratch)
-{
-    const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_input(desc);
-    const int first_column =
-        tdmi_conv_first_output(0, desc->pad_left, desc->kernel_w, desc->dilation, desc->stride);
+    const struct tdmi_conv_stretch stretch = tdmi_conv_stretch_input(desc);
+    struct tdmi_conv_work work =
+        tdmi_conv_work_of(desc, call->member, call->n, &stretch, call->workspace);
+    work.is_input = true;
+    work.source = (struct tdmi_conv_source){call->g, call->y, NULL, &call->gradient};
+    work.rows = work.image_rows = desc->in_h;
+    work.width = desc->in_w;
+    work.step = desc->stride;
     struct tdmi_gemm_rows job = {
         .packed = call->packed,
         .depth = taps(desc) * desc->out_c,
         .columns = desc->in_c,
         .wide = input_wide(desc),
-        .segments = scratch->segments,
-        .a_row = chunk.frame.pixel,
-        .a_line = chunk.frame.w * chunk.frame.pixel,
-        .a_image = tdmi_conv_frame_floats(&chunk.frame),
+        .c = call->dx,
         .is_streamed = tdmi_conv_is_streamed(desc, (int64_t)desc->in_h * desc->in_w * desc->in_c,
                                              desc->in_c, call->dx),
         .end = TDMI_GEMM_GRADIENT,
         .centre = call->sums.centre,
-        .sum = scratch->sum,
-        .square = scratch->square,
+        .add = call->add,
+        .x = reads_x ? call->x : NULL,
         .read = call->read};
-    for (struct piece piece = {0}; next_piece(&piece, &chunk, call->n, desc->in_h);) {
-        int first_row = gradient_frames(desc, kernels, call, &piece, &chunk, scratch->frame);
-        for (int row = 0; row < desc->stride && row < piece.rows; row++)
-            for (int column = 0; column < desc->stride && column < desc->in_w; column++) {
-                job.n_segments = phase_window(desc, &chunk.frame, scratch->frame, piece.row + row,
-                                              column, first_row, first_column, scratch->segments);
-                backward_phase(desc, kernels, call, &piece, row, column, &job);
-            }
-    }
-    tdmi_conv_sums_deliver(call->sums.sum, scratch->sum, tdmi_conv_sums_share(NULL, desc->in_c),
-                           desc->in_c);
-    tdmi_conv_sums_deliver(call->sums.product, scratch->square,
-                           tdmi_conv_sums_share(NULL, desc->in_c), desc->in_c);
+    run(&work, &job, call->sums.sum, call->sums.product);
 }
 
 static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)
 {
-    const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     if (call->dweights || call->dbias)
-        backward_weights(desc, kernels, call, &scratch);
-    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, tdmi_conv_sums_share(NULL, desc->out_c),
-                           desc->out_c);
+        backward_weights(desc, call);
     if (call->dx)
-        backward_input(desc, kernels, call, &scratch);
+        backward_input(desc, call);
 }
 
 const struct tdmi_conv_algorithm tdmi_conv_by_window = {

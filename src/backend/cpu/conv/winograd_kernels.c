@@ -289,10 +289,10 @@ LANES_INLINE void gather_row(lanes *a, lanes *b, lanes *c, const lanes *d)
     *c = lanes_add(sum, *d);
 }
 
-static void gather(const float *positions, int in, int out, float *dweights)
+static void gather(const float *positions, int64_t matrix, int64_t first, int64_t end,
+                   float *dweights)
 {
-    const int64_t matrix = (int64_t)in * out;
-    for (int64_t at = 0; at < matrix; at += LANES) {
+    for (int64_t at = first; at < end; at += LANES) {
         lanes u[4][4];
         for (int p = 0; p < POSITIONS; p++)
             u[p / 4][p % 4] = lanes_load(positions + p * matrix + at);

@@ -68,8 +68,10 @@ struct tdmi_winograd_kernels {
     void (*pack)(const struct tdmi_winograd_pack *job);
     /* The same of the weights rotated by 180°: depth out, columns in; no scale. */
     void (*pack_transposed)(const struct tdmi_winograd_pack *job);
-    /* dweights = Gᵀ d G, from positions of (in, out) each */
-    void (*gather)(const float *positions, int in, int out, float *dweights);
+    /* dweights = Gᵀ d G, values first to end - 1 of a place of the window: from positions of matrix
+     * values each, (in, out) */
+    void (*gather)(const float *positions, int64_t matrix, int64_t first, int64_t end,
+                   float *dweights);
 };
 
 extern const struct tdmi_winograd_kernels tdmi_winograd_scalar, tdmi_winograd_avx2,

@@ -105,6 +105,25 @@ size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape)
     return of_forward > of_backward ? of_forward : of_backward;
 }
 
+static size_t pieces_bytes(const struct tdmi_depthwise *shape,
+                           const struct tdmi_depthwise_ring *ring, int n, int rows, int sums)
+{
+    const int bands = (rows + ring->band_rows - 1) / ring->band_rows;
+    return sizeof(float) * (size_t)n * (size_t)bands * (size_t)(padded_channels(shape) * sums);
+}
+
+size_t tdmi_depthwise_team_bytes(const struct tdmi_depthwise *shape, int n, int team)
+{
+    const struct tdmi_depthwise_ring forward = tdmi_depthwise_forward_ring(shape);
+    const struct tdmi_depthwise_ring backward = tdmi_depthwise_backward_ring(shape);
+    const size_t of_forward =
+        pieces_bytes(shape, &forward, n, shape->out_h, TDMI_DEPTHWISE_FORWARD_SUMS);
+    const size_t of_backward =
+        pieces_bytes(shape, &backward, n, shape->h, tdmi_depthwise_backward_sums(shape));
+    return (size_t)team * tdmi_depthwise_workspace_bytes(shape) +
+           (of_forward > of_backward ? of_forward : of_backward);
+}
+
 TDMI_TABLE_OF(const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels, tdmi_depthwise)
 
 /* ---- the kernel of the op ---- */
@@ -160,7 +179,10 @@ static size_t packed_weights(const struct tdmi_op_desc *desc)
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
     const struct depthwise_state *state = desc->prepared;
-    needs->workspace_bytes = tdmi_depthwise_workspace_bytes(&state->shape);
+    needs->workspace_bytes =
+        desc->team > 1 ? tdmi_depthwise_team_bytes(
+                             &state->shape, desc->is_training ? desc->max_images : 0, desc->team)
+                       : tdmi_depthwise_workspace_bytes(&state->shape);
     if (desc->fusion.folds_norm)
         needs->packed_bytes = sizeof(float) * (packed_weights(desc) + (size_t)desc->out.c);
 }
@@ -208,7 +230,8 @@ struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *
 TDMI_KERNEL_RUN(forward)
 {
     const struct depthwise_state *state = desc->prepared;
-    const struct tdmi_depthwise_forward own = tdmi_depthwise_call_of(desc, call);
+    struct tdmi_depthwise_forward own = tdmi_depthwise_call_of(desc, call);
+    own.member = call->member;
     state->kernels->forward(&state->shape, &own);
 }
 
@@ -229,6 +252,7 @@ TDMI_KERNEL_RUN(backward)
         .add = call->dx_add[0],
         .sums = tdmi_cpu_sums_of(desc, call, 0),
         .workspace = call->workspace,
+        .member = call->member,
     };
     state->kernels->backward(&state->shape, &own);
 }
@@ -244,4 +268,6 @@ const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .pack = pack,
     .forward = forward,
     .backward = backward,
+    .shares_forward = TDMI_SHARING_OWN,
+    .shares_backward = TDMI_SHARING_OWN,
 };

@@ -1,13 +1,20 @@
 /*
  * Depthwise convolution in f32, NHWC, weights (kernel, kernel, 1, channels), with everything that
  * would otherwise be a pass over memory of its own: the input is read through a read form, sums are
- * taken where tensors are written. One call is one shard on one thread; it allocates nothing. The
- * same call gives the same bits on every run, other bits on another instruction set.
+ * taken where tensors are written. One call is one shard, on one thread or a team; it allocates
+ * nothing. The same call gives the same bits on every run and in every team, other bits on another
+ * instruction set.
+ *
+ * Work is cut into units: the rows of a band, of one block of channels. A member of a team has
+ * neighbouring units, those of a band side by side: some blocks of a band, whole bands, some blocks
+ * of another. Sums of units are f32; one thread adds them to doubles as it goes, a team stores them
+ * and adds them up at the end in the same order.
  */
 #pragma once
 
 #include "backend/cpu/forms.h"
 #include "backend/cpu/isa.h"
+#include "base/team.h"
 
 /* A depthwise convolution, the same for all calls. Padding at the bottom and on the right follows
  * from out_h and out_w. */
@@ -35,6 +42,7 @@ struct tdmi_depthwise_forward {
     float *y;          /* (n, out_h, out_w, channels) = act(convolution of v + bias) */
     struct tdmi_forward_sums sums;
     void *workspace; /* aligned to 64 bytes */
+    const struct tdmi_member *member;
 };
 
 struct tdmi_depthwise_backward {
@@ -50,6 +58,7 @@ struct tdmi_depthwise_backward {
     const float *add;               /* like dx, may be dx; NULL: 0 */
     struct tdmi_backward_sums sums; /* of dx and x */
     void *workspace;
+    const struct tdmi_member *member;
 };
 
 /* Forms may have act NONE, RELU or RELU6. */
@@ -61,8 +70,10 @@ struct tdmi_depthwise_kernels {
 
 /* For isa up to tdmi_isa_best(). */
 const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels(enum tdmi_isa isa);
-/* The larger of both directions, for any instruction set. */
+/* The larger of both directions, for any instruction set, on one thread; */
 size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape);
+/* in a team of so many, in calls of up to n images with sums (0: all calls without). */
+size_t tdmi_depthwise_team_bytes(const struct tdmi_depthwise *shape, int n, int team);
 
 /* ---- between depthwise.c and the kernels ----------------------------------------------------- */
 
@@ -77,8 +88,15 @@ struct tdmi_depthwise_ring {
 struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwise *shape);
 struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthwise *shape);
 
-/* The workspace, cut up: vectors of padded channels (a multiple of 16), and the ring. Without a
- * workspace only bytes is set. */
+/* Sums of a unit: of y and its square; of dx, its product with x, and each tap's gradient. */
+enum { TDMI_DEPTHWISE_FORWARD_SUMS = 2 };
+static inline int tdmi_depthwise_backward_sums(const struct tdmi_depthwise *shape)
+{
+    return 2 + shape->kernel * shape->kernel;
+}
+
+/* The workspace of one thread, cut up: vectors of padded channels (a multiple of 16), and the ring.
+ * Without a workspace only bytes is set. */
 struct tdmi_depthwise_room {
     double *sums[3], *dweights; /* dweights: (block, kernel · kernel, lanes) */
     float *weights;             /* (block, kernel · kernel, lanes) */

@@ -28,20 +28,21 @@ LANES_INLINE void fill_backward_block(const struct job *job, const float *g, con
         lanes_store(to + b * job->block_values, dy);
 }
 
-/* A row of dy into its slot. */
+/* A row of dy into its slot, as far as the blocks at work need it. */
 LANES_INLINE void fill_backward_row(const struct job *job,
                                     const struct tdmi_depthwise_backward *call, int64_t picture,
                                     int row, const bool has_y)
 {
     const struct tdmi_depthwise *shape = job->shape;
-    int whole = shape->channels / LANES;
+    const struct blocks blocks = job->at_work;
+    const int whole = whole_blocks(job);
     float *to = slot(job, row) + (int64_t)job->ring.before * LANES;
     int64_t at = (picture * shape->out_h + row) * shape->out_w * shape->channels;
     for (int j = 0; j < shape->out_w; j++, at += shape->channels, to += LANES) {
         const float *g = call->g + at, *y = has_y ? call->y + at : NULL;
-        for (int b = 0; b < whole; b++)
+        for (int b = blocks.first; b < whole; b++)
             fill_backward_block(job, g, y, b, to, has_y, ACCESS_WHOLE, LANES);
-        if (whole < job->blocks)
+        if (whole < blocks.end)
             fill_backward_block(job, g, y, whole, to, has_y, ACCESS_PART,
                                 shape->channels - whole * LANES);
     }
@@ -49,7 +50,7 @@ LANES_INLINE void fill_backward_row(const struct job *job,
 
 static void add_to_dbias(const struct job *job, int row)
 {
-    for (int b = 0; b < job->blocks; b++) {
+    for (int b = job->at_work.first; b < job->at_work.end; b++) {
         const float *dy = slot(job, row) + b * job->block_values;
         lanes sum = lanes_all(0.0f);
         for (int j = 0; j < job->ring.columns; j++)
@@ -59,13 +60,13 @@ static void add_to_dbias(const struct job *job, int row)
 }
 
 static void fill_backward(const struct job *job, const struct tdmi_depthwise_backward *call,
-                          int64_t picture, int row)
+                          int64_t picture, int row, bool counts_bias)
 {
     if (call->gradient.of_y)
         fill_backward_row(job, call, picture, row, true);
     else
         fill_backward_row(job, call, picture, row, false);
-    if (call->dbias)
+    if (counts_bias)
         add_to_dbias(job, row);
 }
 
@@ -286,22 +287,23 @@ LANES_INLINE void backward_block(const struct job *job, const struct tdmi_depthw
             backward_row_any(job, &walk, b, band->row + i, band->first_dy, access);
     }
     for (int tap = 0; tap < taps; tap++)
-        lanes_add_to_doubles(room->dweights + ((int64_t)b * taps + tap) * LANES,
-                             lanes_load(room->band_dweights + tap * LANES));
-    lanes_add_to_doubles(room->sums[0] + b * LANES, walk.sum);
-    lanes_add_to_doubles(room->sums[1] + b * LANES, walk.product);
+        end_sum(job, b, 2 + tap, room->dweights + ((int64_t)b * taps + tap) * LANES,
+                lanes_load(room->band_dweights + tap * LANES));
+    end_sum(job, b, 0, room->sums[0] + b * LANES, walk.sum);
+    end_sum(job, b, 1, room->sums[1] + b * LANES, walk.product);
 }
 
 static void backward_blocks(const struct job *job, const struct tdmi_depthwise_backward *call,
                             const struct backward_band *band)
 {
-    int whole = job->shape->channels / LANES, b = 0;
+    const int whole = whole_blocks(job);
+    int b = job->at_work.first;
     if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
             backward_block(job, call, band, b, ACCESS_STREAM);
     for (; b < whole; b++)
         backward_block(job, call, band, b, ACCESS_WHOLE);
-    if (b < job->blocks)
+    if (b < job->at_work.end)
         backward_block(job, call, band, b, ACCESS_PART);
 }
 
@@ -310,54 +312,80 @@ static int floor_divided(int a, int b)
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-/* Prefetch the rows that the next band reads: dy's from `filled` on, and those it walks along. Both
- * tensors of an image are followed by those of the next. */
+/* Prefetch the rows that the next band reads, as far as the member needs them: dy's from `filled`
+ * on, and those it walks along. Both tensors of an image are followed by those of the next. */
 static void backward_ahead(const struct job *job, const struct tdmi_depthwise_backward *call,
-                           const struct backward_band *band, int picture, int filled)
+                           const struct backward_band *band, int64_t picture, int filled)
 {
     const struct tdmi_depthwise *shape = job->shape;
     const int64_t x_row = (int64_t)shape->w * shape->channels, x_at = band->at;
     const int64_t dy_row = (int64_t)shape->out_w * shape->channels;
-    const int64_t dy_at = ((int64_t)picture * shape->out_h + filled) * dy_row;
+    const int64_t dy_at = (picture * shape->out_h + filled) * dy_row;
     const int64_t x_first = x_at + band->n_rows * x_row;
-    const int64_t x_end = x_first + job->ring.band_rows * x_row, x_all = call->n * shape->h * x_row;
+    const int64_t x_end = x_first + job->ring.band_rows * x_row;
+    const int64_t x_all = end_row(&job->units, shape->h) * x_row;
     const int64_t dy_end = dy_at + (job->ring.band_rows / shape->stride + 1) * dy_row;
-    const int64_t dy_all = call->n * shape->out_h * dy_row;
+    const int64_t dy_all = end_row(&job->units, shape->out_h) * dy_row;
     *job->ahead = (struct ahead){.at = NULL};
     add_ahead(job->ahead, call->add, x_first, x_end, x_all);
     add_ahead(job->ahead, call->x, x_first, x_end, x_all);
     add_ahead(job->ahead, call->gradient.of_y ? call->y : NULL, dy_at, dy_end, dy_all);
     add_ahead(job->ahead, call->g, dy_at, dy_end, dy_all);
-    begin_ahead(job->ahead, (int64_t)job->blocks * band->n_rows * (shape->w / 2));
+    begin_ahead(job->ahead,
+                (int64_t)(job->at_work.end - job->at_work.first) * band->n_rows * (shape->w / 2));
 }
 
-static void backward_picture(const struct job *job, const struct tdmi_depthwise_backward *call,
-                             int picture)
+static void backward_picture(struct job *job, const struct tdmi_depthwise_backward *call,
+                             int64_t picture)
 {
     const struct tdmi_depthwise *shape = job->shape;
+    const bool counts_bias = call->dbias && !call->member;
+    struct blocks kept = {0, 0};
     int reach = (shape->kernel - 1) * shape->dilation;
     int filled = 0;
     for (int row = 0; row < shape->h; row += job->ring.band_rows) {
         int n_rows = shape->h - row < job->ring.band_rows ? shape->h - row : job->ring.band_rows;
+        if (!enter_band(job, picture, row, n_rows))
+            continue;
+        filled = same_blocks(kept, job->at_work) ? filled : 0;
+        kept = job->at_work;
         int end = (row + n_rows - 1 + shape->top) / shape->stride + 1;
         int first = floor_divided(row + shape->top - reach + shape->stride - 1, shape->stride);
-        struct backward_band band = {.at = ((int64_t)picture * shape->h + row) * shape->w *
-                                           shape->channels,
+        struct backward_band band = {.at = (picture * shape->h + row) * shape->w * shape->channels,
                                      .row = row,
                                      .n_rows = n_rows,
                                      .first_dy = first};
         /* Rows of dy that no pixel meets count for the bias alone. */
         for (; filled < first && filled < shape->out_h; filled++)
-            if (call->dbias)
-                fill_backward(job, call, picture, filled);
+            if (counts_bias)
+                fill_backward(job, call, picture, filled, true);
         for (; filled < end && filled < shape->out_h; filled++)
-            fill_backward(job, call, picture, filled);
+            fill_backward(job, call, picture, filled, counts_bias);
         list_rows(job, first, shape->out_h);
         backward_ahead(job, call, &band, picture, filled);
         backward_blocks(job, call, &band);
     }
-    for (; call->dbias && filled < shape->out_h; filled++)
-        fill_backward(job, call, picture, filled);
+    for (; counts_bias && filled < shape->out_h; filled++)
+        fill_backward(job, call, picture, filled, true);
+}
+
+static void deliver_dbias(const struct job *job, float *dbias)
+{
+    for (int c = job->at_work.first * LANES;
+         c < job->at_work.end * LANES && c < job->shape->channels; c++)
+        dbias[c] = (float)job->room.sums[2][c];
+}
+
+/* In a team, rows of dy are prepared twice where members meet; so each member adds up all rows of
+ * its blocks once more. */
+static void add_bias_of_team(struct job *job, const struct tdmi_depthwise_backward *call)
+{
+    const struct tdmi_share mine = tdmi_member_share(call->member, job->blocks);
+    job->at_work = (struct blocks){(int)mine.first, (int)mine.end};
+    for (int picture = 0; picture < call->n; picture++)
+        for (int row = 0; row < job->shape->out_h; row++)
+            fill_backward(job, call, picture, row, true);
+    deliver_dbias(job, call->dbias);
 }
 
 static void deliver_dweights(const struct job *job, float *dweights)
@@ -373,7 +401,8 @@ static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depth
 {
     struct ahead ahead;
     struct job job = {.ahead = &ahead};
-    start(&job, shape, tdmi_depthwise_backward_ring(shape), call->workspace);
+    start(&job, shape, tdmi_depthwise_backward_ring(shape), call->workspace, call->member, call->n,
+          shape->h, tdmi_depthwise_backward_sums(shape));
     job.streams = call->dx && may_stream(shape, call->dx,
                                          (int64_t)call->n * shape->h * shape->w * shape->channels);
     pack_weights(&job, call->weights);
@@ -384,15 +413,24 @@ static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depth
     memset(job.room.sums[2], 0, sizeof(double) * (size_t)job.blocks * LANES);
     memset(job.room.dweights, 0,
            sizeof(double) * (size_t)(shape->kernel * shape->kernel * job.blocks) * LANES);
-    for (int i = 0; i < call->n; i++)
+    const struct tdmi_share pictures = pictures_of(&job.units);
+    for (int64_t i = pictures.first; i < pictures.end; i++)
         backward_picture(&job, call, i);
     if (job.streams)
         lanes_fence();
+    if (call->member) {
+        tdmi_member_wait(call->member);
+        add_pieces(&job, call->member, call->n,
+                   (double *const[2]){call->sums.sum, call->sums.product}, call->dweights);
+        if (call->dbias)
+            add_bias_of_team(&job, call);
+        return;
+    }
     deliver_dweights(&job, call->dweights);
     if (call->sums.sum) {
         deliver(&job, call->sums.sum, job.room.sums[0]);
         deliver(&job, call->sums.product, job.room.sums[1]);
     }
-    for (int c = 0; call->dbias && c < shape->channels; c++)
-        call->dbias[c] = (float)job.room.sums[2][c];
+    if (call->dbias)
+        deliver_dbias(&job, call->dbias);
 }

@@ -238,12 +238,14 @@ static void aim_band(struct direct *it, const struct tdmi_depthwise *shape, int 
     begin_ahead(&it->ahead, tiles * blocks * ((rows + DIRECT_ROWS - 1) / DIRECT_ROWS));
 }
 
+/* The units of this image; their last block goes on to the last channel. */
 static void direct_picture(const struct tdmi_depthwise *shape,
-                           const struct tdmi_depthwise_forward *call, int image, bool streams)
+                           const struct tdmi_depthwise_forward *call, const struct units *units,
+                           int64_t image, bool streams)
 {
     const int64_t channels = shape->channels;
-    const float *picture = call->x + (int64_t)image * shape->h * shape->w * channels;
-    float *y = call->y + (int64_t)image * shape->out_h * shape->out_w * channels;
+    const float *picture = call->x + image * shape->h * shape->w * channels;
+    float *y = call->y + image * shape->out_h * shape->out_w * channels;
     const int band = direct_band(shape);
     direct_function *const(*const run)[2] = directs[call->form.act != TDMI_ACT_NONE];
     struct direct it = {.x_row = shape->w * channels,
@@ -255,9 +257,13 @@ static void direct_picture(const struct tdmi_depthwise *shape,
                         .range = range_of(call->act)};
     for (int row = 0; row < shape->out_h; row += band) {
         int end = shape->out_h - row < band ? shape->out_h : row + band;
+        const struct blocks blocks = blocks_of(units, image, row, end - row);
+        const int64_t last = blocks.end == units->blocks ? channels : (int64_t)blocks.end * LANES;
+        if (blocks.first == blocks.end)
+            continue;
         int pairs = row + (end - row) / DIRECT_ROWS * DIRECT_ROWS;
         aim_band(&it, shape, row, end - row, picture);
-        for (int64_t c = 0; c < channels; c += LANES) {
+        for (int64_t c = (int64_t)blocks.first * LANES; c < last; c += LANES) {
             int64_t at = c + LANES <= channels ? c : channels - LANES;
             it.weights = call->weights + at;
             it.bias = call->bias ? call->bias + at : NULL;
@@ -284,8 +290,11 @@ static bool is_direct(const struct tdmi_depthwise *shape, const struct tdmi_dept
 static void direct(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_forward *call,
                    bool streams)
 {
-    for (int i = 0; i < call->n; i++)
-        direct_picture(shape, call, i, streams);
+    const struct units units =
+        units_of(call->member, call->n, shape->out_h, shape->channels / LANES);
+    const struct tdmi_share pictures = pictures_of(&units);
+    for (int64_t i = pictures.first; i < pictures.end; i++)
+        direct_picture(shape, call, &units, i, streams);
     if (streams)
         lanes_fence();
 }

@@ -23,19 +23,20 @@ LANES_INLINE void fill_forward_block(const struct job *job, const float *x, int 
         lanes_store(to + b * job->block_values, v);
 }
 
-/* An input row into its slot. */
+/* An input row into its slot, as far as the blocks at work need it. */
 static void fill_forward(const struct job *job, const struct tdmi_depthwise_slots *slots,
                          const float *x, int row, const struct lanes_range range)
 {
     const struct tdmi_depthwise *shape = job->shape;
-    int whole = shape->channels / LANES;
+    const struct blocks blocks = job->at_work;
+    const int whole = whole_blocks(job);
     int end = job->ring.columns - job->ring.before;
     float *to = slot(job, row) + (int64_t)job->ring.before * LANES;
     x += slot_of(slots, row) * shape->w * shape->channels;
     for (int j = 0; j < shape->w && j < end; j++, x += shape->channels, to += LANES) {
-        for (int b = 0; b < whole; b++)
+        for (int b = blocks.first; b < whole; b++)
             fill_forward_block(job, x, b, to, &range, ACCESS_WHOLE, LANES);
-        if (whole < job->blocks)
+        if (whole < blocks.end)
             fill_forward_block(job, x, whole, to, &range, ACCESS_PART,
                                shape->channels - whole * LANES);
     }
@@ -147,8 +148,8 @@ LANES_INLINE void forward_block(const struct job *job, const struct tdmi_depthwi
         walk.y += (int64_t)shape->out_w * shape->channels;
     }
     if (has_sums) {
-        lanes_add_to_doubles(job->room.sums[0] + b * LANES, walk.sum);
-        lanes_add_to_doubles(job->room.sums[1] + b * LANES, walk.square);
+        end_sum(job, b, 0, job->room.sums[0] + b * LANES, walk.sum);
+        end_sum(job, b, 1, job->room.sums[1] + b * LANES, walk.square);
     }
 }
 
@@ -156,13 +157,14 @@ LANES_INLINE void forward_blocks(const struct job *job, const struct tdmi_depthw
                                  float *y, int n_rows, const int k, const int stride,
                                  const int dilation, const bool has_sums)
 {
-    int whole = job->shape->channels / LANES, b = 0;
+    const int whole = whole_blocks(job);
+    int b = job->at_work.first;
     if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
             forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_STREAM, has_sums);
     for (; b < whole; b++)
         forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_WHOLE, has_sums);
-    if (b < job->blocks)
+    if (b < job->at_work.end)
         forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_PART, has_sums);
 }
 
@@ -200,36 +202,46 @@ static forward_band *choose_forward(const struct tdmi_depthwise *shape, bool has
     return has_sums ? forward_sums_any : forward_any;
 }
 
-/* The rows of x from `filled` on, of the picture or the one behind it, that a band is long. */
+/* The rows of x from `filled` on, of the picture or the one behind it, that a band is long, as far
+ * as the member needs them. */
 static void plan_ahead(const struct job *job, const struct tdmi_depthwise_forward *call,
-                       const float *x, int filled, int n_rows)
+                       int64_t picture, int filled, int n_rows)
 {
     const struct tdmi_depthwise *shape = job->shape;
-    const int64_t row = (int64_t)shape->w * shape->channels, at = x - call->x + filled * row;
+    const int64_t row = (int64_t)shape->w * shape->channels;
+    const int64_t at = (picture * shape->h + filled) * row;
+    const int64_t end = end_row(&job->units, shape->h);
     *job->ahead = (struct ahead){.at = NULL};
     if (call->slots.n > 0)
         return;
-    add_ahead(job->ahead, call->x, at, at + job->ring.band_rows * shape->stride * row,
-              call->n * shape->h * row);
-    begin_ahead(job->ahead, (int64_t)job->blocks * n_rows * (shape->out_w / 4));
+    add_ahead(job->ahead, call->x, at, at + job->ring.band_rows * shape->stride * row, end * row);
+    begin_ahead(job->ahead,
+                (int64_t)(job->at_work.end - job->at_work.first) * n_rows * (shape->out_w / 4));
 }
 
-static void forward_picture(const struct job *job, const struct tdmi_depthwise_forward *call,
-                            forward_band *band, const float *x, float *y)
+static void forward_picture(struct job *job, const struct tdmi_depthwise_forward *call,
+                            forward_band *band, int64_t picture)
 {
     const struct tdmi_depthwise *shape = job->shape;
     const struct lanes_range range = range_of(call->form.act);
-    int filled = 0; /* rows before it are in the ring, or past */
+    const float *x = call->x + picture * shape->h * shape->w * shape->channels;
+    float *y = call->y + picture * shape->out_h * shape->out_w * shape->channels;
+    struct blocks kept = {0, 0}; /* that the ring holds */
+    int filled = 0;              /* rows before it are in the ring, or past */
     for (int row = 0; row < shape->out_h; row += job->ring.band_rows) {
         int n_rows =
             shape->out_h - row < job->ring.band_rows ? shape->out_h - row : job->ring.band_rows;
+        if (!enter_band(job, picture, row, n_rows))
+            continue;
+        filled = same_blocks(kept, job->at_work) ? filled : 0;
+        kept = job->at_work;
         int first = row * shape->stride - shape->top;
         int end = first + (n_rows - 1) * shape->stride + (shape->kernel - 1) * shape->dilation + 1;
         filled = filled < first ? first : filled;
         for (; filled < end && filled < shape->h; filled++)
             fill_forward(job, &call->slots, x, filled, range);
         list_rows(job, first, shape->h);
-        plan_ahead(job, call, x, filled, n_rows);
+        plan_ahead(job, call, picture, filled, n_rows);
         band(job, call, y + (int64_t)row * shape->out_w * shape->channels, n_rows);
     }
 }
@@ -238,23 +250,28 @@ static void forward(const struct tdmi_depthwise *shape, const struct tdmi_depthw
 {
     struct ahead ahead;
     struct job job = {.ahead = &ahead};
-    int64_t x_values = (int64_t)shape->h * shape->w * shape->channels;
     int64_t y_values = (int64_t)shape->out_h * shape->out_w * shape->channels;
     if (HAS_USUAL && is_direct(shape, call)) {
         direct(shape, call, may_stream(shape, call->y, call->n * y_values));
         return;
     }
-    start(&job, shape, tdmi_depthwise_forward_ring(shape), call->workspace);
+    start(&job, shape, tdmi_depthwise_forward_ring(shape), call->workspace, call->member, call->n,
+          shape->out_h, call->sums.sum ? TDMI_DEPTHWISE_FORWARD_SUMS : 0);
     job.streams = may_stream(shape, call->y, call->n * y_values);
     pack_weights(&job, call->weights);
     pack_read_form(&job, &call->form, call->sums.centre);
     pad_channels(&job, job.room.bias, call->bias, 0.0f);
     forward_band *band = choose_forward(shape, call->sums.sum != NULL);
-    for (int i = 0; i < call->n; i++)
-        forward_picture(&job, call, band, call->x + i * x_values, call->y + i * y_values);
+    const struct tdmi_share pictures = pictures_of(&job.units);
+    for (int64_t i = pictures.first; i < pictures.end; i++)
+        forward_picture(&job, call, band, i);
     if (job.streams)
         lanes_fence();
-    if (call->sums.sum) {
+    if (call->sums.sum && call->member) {
+        tdmi_member_wait(call->member);
+        add_pieces(&job, call->member, call->n,
+                   (double *const[2]){call->sums.sum, call->sums.square}, NULL);
+    } else if (call->sums.sum) {
         deliver(&job, call->sums.sum, job.room.sums[0]);
         deliver(&job, call->sums.square, job.room.sums[1]);
     }

@@ -1,7 +1,7 @@
 /*
  * Preparation for both directions of depthwise convolution, for every instruction set (isa.h):
- * padded vectors, packed weights, the ring of rows. A vector is a block of channels of one pixel,
- * and blocks are independent of each other.
+ * padded vectors, packed weights, the ring of rows; and the units of a team's member. A vector is a
+ * block of channels of one pixel, and blocks are independent of each other.
  */
 #pragma once
 
@@ -72,6 +72,58 @@ LANES_INLINE void look_ahead(struct ahead *ahead)
     ahead->end = ahead->at ? ahead->next_end[ahead->n_next] : NULL;
 }
 
+/* ---- units ----------------------------------------------------------------------------------- */
+
+/* Blocks of channels of a band. */
+struct blocks {
+    int first, end;
+};
+
+/* A member's share of all rows times blocks, and a picture's rows times blocks. */
+struct units {
+    struct tdmi_share mine;
+    int64_t of_picture;
+    int blocks;
+};
+
+static struct units units_of(const struct tdmi_member *member, int n, int rows, int blocks)
+{
+    const int64_t of_picture = (int64_t)rows * blocks;
+    return (struct units){tdmi_member_share(member, n * of_picture), of_picture, blocks};
+}
+
+/* Pictures first to end - 1 have units of the member. */
+static struct tdmi_share pictures_of(const struct units *units)
+{
+    return (struct tdmi_share){units->mine.first / units->of_picture,
+                               (units->mine.end + units->of_picture - 1) / units->of_picture};
+}
+
+/* The units of the band of n_rows at `row` that are the member's: those that begin in its share. */
+static struct blocks blocks_of(const struct units *units, int64_t picture, int row, int n_rows)
+{
+    const int64_t at = picture * units->of_picture + (int64_t)row * units->blocks;
+    const int64_t edges[2] = {units->mine.first - at, units->mine.end - at};
+    int at_edge[2];
+    for (int i = 0; i < 2; i++) {
+        const int64_t block = edges[i] > 0 ? (edges[i] + n_rows - 1) / n_rows : 0;
+        at_edge[i] = block < units->blocks ? (int)block : units->blocks;
+    }
+    return (struct blocks){at_edge[0], at_edge[1]};
+}
+
+static bool same_blocks(struct blocks a, struct blocks b)
+{
+    return a.first == b.first && a.end == b.end;
+}
+
+/* The row near which the member's units end in a tensor of so many rows a picture, counted over all
+ * pictures. */
+static int64_t end_row(const struct units *units, int rows)
+{
+    return (units->mine.end * rows + units->of_picture - 1) / units->of_picture;
+}
+
 /* ---- what both directions prepare ------------------------------------------------------------ */
 
 /* One call at work. */
@@ -83,6 +135,12 @@ struct job {
     int64_t block_values, slot_values; /* of the ring */
     bool streams;
     struct ahead *ahead; /* of the band at work */
+    struct units units;
+    struct blocks at_work; /* those of the band at work */
+    /* In a team: the sums of all units (picture, band, block, n_sums, lanes), and those of the band
+     * at work; else NULL. */
+    float *pieces, *band_pieces;
+    int n_sums, bands; /* bands: of a picture */
 };
 
 /* The index in memory of row r of x. */
@@ -95,6 +153,13 @@ static int block_channels(const struct job *job, int block)
 {
     int left = job->shape->channels - block * LANES;
     return left < LANES ? left : LANES;
+}
+
+/* Blocks at work before this one are whole vectors; one behind them is not. */
+static int whole_blocks(const struct job *job)
+{
+    const int whole = job->shape->channels / LANES;
+    return job->at_work.end < whole ? job->at_work.end : whole;
 }
 
 static void pad_channels(const struct job *job, float *to, const float *from, float otherwise)
@@ -125,13 +190,22 @@ static void pack_read_form(const struct job *job, const struct tdmi_read_form *f
         memset(job->room.sums[i], 0, sizeof(double) * (size_t)job->blocks * LANES);
 }
 
+/* n pictures of so many rows of results; in a team, each member has room of its own. */
 static void start(struct job *job, const struct tdmi_depthwise *shape,
-                  struct tdmi_depthwise_ring ring, void *workspace)
+                  struct tdmi_depthwise_ring ring, void *workspace,
+                  const struct tdmi_member *member, int n, int rows, int n_sums)
 {
     job->shape = shape;
     job->ring = ring;
-    job->room = tdmi_depthwise_room_at(shape, &ring, workspace);
     job->blocks = (shape->channels + LANES - 1) / LANES;
+    job->units = units_of(member, n, rows, job->blocks);
+    job->bands = (rows + ring.band_rows - 1) / ring.band_rows;
+    job->n_sums = n_sums;
+    const size_t bytes = tdmi_depthwise_room_at(shape, &ring, NULL).bytes;
+    job->pieces =
+        member ? (float *)(void *)((char *)workspace + (size_t)member->size * bytes) : NULL;
+    job->room = tdmi_depthwise_room_at(
+        shape, &ring, (char *)workspace + (member ? (size_t)member->index * bytes : 0));
     job->block_values = (int64_t)ring.columns * LANES;
     job->slot_values = job->blocks * job->block_values;
     /* The borders of slots and the last slot stay zero; nothing writes there. */
@@ -160,7 +234,62 @@ static void list_rows(const struct job *job, int first, int n_rows)
     }
 }
 
+/* The band of this number of a picture begins; false: no unit of it is the member's. */
+static bool enter_band(struct job *job, int64_t picture, int row, int n_rows)
+{
+    job->at_work = blocks_of(&job->units, picture, row, n_rows);
+    if (job->pieces)
+        job->band_pieces = job->pieces + (picture * job->bands + row / job->ring.band_rows) *
+                                             job->blocks * job->n_sums * LANES;
+    return job->at_work.first < job->at_work.end;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* Sum k of a unit of the band at work. */
+LANES_INLINE void end_sum(const struct job *job, int block, int k, double *alone, lanes sum)
+{
+    if (job->band_pieces)
+        lanes_store(job->band_pieces + ((int64_t)block * job->n_sums + k) * LANES, sum);
+    else
+        lanes_add_to_doubles(alone, sum);
+}
+
 static void deliver(const struct job *job, double *to, const double *from)
 {
     memcpy(to, from, sizeof(double) * (size_t)job->shape->channels);
+}
+
+/* Sum `at` of all blocks, added up: one of the first two, or a tap of the weights' gradient. */
+static void deliver_total(const struct job *job, int64_t at, const double *total,
+                          double *const sums[2], float *dweights)
+{
+    const int block = (int)(at / job->n_sums), k = (int)(at % job->n_sums);
+    const int64_t channel = (int64_t)block * LANES;
+    for (int l = 0; l < block_channels(job, block); l++) {
+        if (k >= 2)
+            dweights[(k - 2) * job->shape->channels + channel + l] = (float)total[l];
+        else if (sums[k])
+            sums[k][channel + l] = total[l];
+    }
+}
+
+/* In a team, after a wait: add up the sums of the units of n pictures, each member some. */
+static void add_pieces(const struct job *job, const struct tdmi_member *member, int n,
+                       double *const sums[2], float *dweights)
+{
+    enum { AT_ONCE = 8 };
+    const int64_t all = (int64_t)job->blocks * job->n_sums, n_bands = (int64_t)n * job->bands;
+    const struct tdmi_share mine = tdmi_member_share(member, all);
+    double totals[AT_ONCE * LANES];
+    for (int64_t at = mine.first; at < mine.end; at += AT_ONCE) {
+        const int count = mine.end - at < AT_ONCE ? (int)(mine.end - at) : AT_ONCE;
+        memset(totals, 0, sizeof totals);
+        for (int64_t band = 0; band < n_bands; band++)
+            for (int i = 0; i < count; i++)
+                lanes_add_to_doubles(totals + (ptrdiff_t)i * LANES,
+                                     lanes_load(job->pieces + (band * all + at + i) * LANES));
+        for (int i = 0; i < count; i++)
+            deliver_total(job, at + i, totals + (ptrdiff_t)i * LANES, sums, dweights);
+    }
 }

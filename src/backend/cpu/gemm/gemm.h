@@ -67,6 +67,7 @@ struct tdmi_gemm_rows {
     double *sum, *square; /* (columns rounded up), added to; never NULL with RAW */
     /* Only blocks that begin in [from, to), rows counted over lines and images; to 0: all. */
     int64_t from, to;
+    int from_column, to_column; /* only panels that begin in [from_column, to_column); to 0: all */
     /* Not NULL: the sums of block i are stored in row i of (blocks, 2, columns rounded up) and
      * added to sum and square later (tdmi_gemm_add_pieces). */
     float *pieces;
@@ -195,6 +196,16 @@ static inline int64_t tdmi_gemm_pieces_floats(int64_t n_lines, int64_t n_rows, i
 {
     const int64_t blocks = (n_rows + TDMI_GEMM_LEAST_TALL - 1) / TDMI_GEMM_LEAST_TALL;
     return n_lines * blocks * 2 * tdmi_gemm_round(columns);
+}
+
+/* The same where it is known how wide panels are. */
+static inline int64_t tdmi_gemm_blocks(const struct tdmi_gemm_kernels *kernels, int wide,
+                                       int64_t n_rows)
+{
+    int tall = kernels->talls[1];
+    for (int i = 2; i <= (wide == 2 ? 3 : 4); i++)
+        tall = kernels->talls[i] < tall ? kernels->talls[i] : tall;
+    return (n_rows + tall - 1) / tall;
 }
 
 /* Distance of rows in scratch memory: a whole number of lines, and none that makes the rows of a

@@ -373,9 +373,10 @@ LANES_INLINE void all_panels(const struct tdmi_gemm_rows *job, const int end)
     struct ahead ahead = ahead_of(job->ahead, steps_of(job));
     while (left > 0) {
         int wide = tdmi_gemm_panel(left, job->wide);
-        switch (wide) {
-            EACH_PANEL(X)
-        }
+        if (first >= job->from_column && (job->to_column == 0 || first < job->to_column))
+            switch (wide) {
+                EACH_PANEL(X)
+            }
         b += (int64_t)job->depth * wide * LANES;
         first += wide * LANES;
         left -= wide;

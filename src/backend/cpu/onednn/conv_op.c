@@ -10,7 +10,7 @@
  */
 #include "backend/cpu/conv/carry.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/onednn/conv.h"
+#include "backend/cpu/onednn/library.h"
 #include "backend/cpu/op_forms.h"
 #include "base/scope.h"
 #include "base/team.h"
@@ -19,6 +19,7 @@
 #include <string.h>
 
 struct onednn_conv_state {
+    const struct tdmi_onednn_conv_table *onednn;
     tdmi_onednn_conv *conv;
     bool has_gradient_form;
     bool goes_by_picture; /* the weights' gradient */
@@ -50,11 +51,11 @@ static void place_packed(struct onednn_conv_state *state, const struct tdmi_op_d
     state->bias_at = tdmi_cpu_reserve(&state->packed_bytes, vector);
     state->factors_at = tdmi_cpu_reserve(&state->packed_bytes, vector);
     state->forward_at = tdmi_cpu_reserve(
-        &state->packed_bytes, tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
+        &state->packed_bytes, state->onednn->packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
     if (desc->is_training && desc->wants_dx)
         state->backward_at =
             tdmi_cpu_reserve(&state->packed_bytes,
-                             tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_BACKWARD_DATA));
+                             state->onednn->packed_bytes(state->conv, TDMI_ONEDNN_BACKWARD_DATA));
 }
 
 static void place_workspace(struct onednn_conv_state *state, const struct tdmi_op_desc *desc)
@@ -62,7 +63,7 @@ static void place_workspace(struct onednn_conv_state *state, const struct tdmi_o
     size_t x_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]);
     size_t y_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->out);
     size_t pictures = state->goes_by_picture ? 1 : (size_t)desc->max_images;
-    const size_t own = tdmi_onednn_conv_workspace_bytes(state->conv);
+    const size_t own = state->onednn->workspace_bytes(state->conv);
     if (!desc->is_training) {
         const size_t team = desc->team > 1 ? (size_t)desc->team : 1;
         state->workspace_bytes = team * tdmi_cpu_lines(own);
@@ -102,9 +103,12 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
         .has_backward = desc->is_training,
         .wants_dx = desc->is_training && desc->wants_dx,
     };
+    const struct tdmi_onednn_table *onednn;
     TDMI_AT_END(tdmi_free_at) struct onednn_conv_state *state = NULL;
+    TDMI_TRY(tdmi_onednn_load(&onednn, err));
     TDMI_TRY(TDMI_NEW(state, 1, err));
-    TDMI_TRY(tdmi_onednn_conv_open(&conv, &state->conv, err));
+    state->onednn = onednn->conv;
+    TDMI_TRY(state->onednn->open(&conv, &state->conv, err));
     int64_t n_values = tdmi_shape_values(desc->in[0]) + tdmi_shape_values(desc->out);
     state->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
                        (size_t)desc->out.c;
@@ -121,7 +125,7 @@ static void release(void *prepared)
 {
     struct onednn_conv_state *state = prepared;
     if (state)
-        tdmi_onednn_conv_close(state->conv);
+        state->onednn->close(state->conv);
     tdmi_free(state);
 }
 
@@ -151,11 +155,12 @@ TDMI_KERNEL_PACK(pack)
                               ((double)bias[c] - (double)call->norm_states[0][c]) * factor);
         }
     }
-    tdmi_onednn_conv_pack(state->conv, stream, TDMI_ONEDNN_FORWARD, call->params[0], factors,
-                          packed + state->forward_at);
+    tdmi_onednn_note(stream, state->onednn->pack(state->conv, TDMI_ONEDNN_FORWARD, call->params[0],
+                                                 factors, packed + state->forward_at));
     if (state->backward_at)
-        tdmi_onednn_conv_pack(state->conv, stream, TDMI_ONEDNN_BACKWARD_DATA, call->params[0], NULL,
-                              packed + state->backward_at);
+        tdmi_onednn_note(stream,
+                         state->onednn->pack(state->conv, TDMI_ONEDNN_BACKWARD_DATA,
+                                             call->params[0], NULL, packed + state->backward_at));
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -165,16 +170,16 @@ static void run_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
-    tdmi_onednn_conv_forward(state->conv, &(struct tdmi_onednn_conv_call){
-                                              .n = n,
-                                              .stream = stream,
-                                              .packed = packed + state->forward_at,
-                                              .workspace = call->workspace,
-                                              .x = x,
-                                              .bias = (const float *)(packed + state->bias_at),
-                                              .residual = call->residual,
-                                              .y = y,
-                                          });
+    const struct tdmi_onednn_conv_call pass = {
+        .n = n,
+        .packed = packed + state->forward_at,
+        .workspace = call->workspace,
+        .x = x,
+        .bias = (const float *)(packed + state->bias_at),
+        .residual = call->residual,
+        .y = y,
+    };
+    tdmi_onednn_note(stream, state->onednn->forward(state->conv, &pass));
 }
 
 /* The member's images, with a part of the workspace. */
@@ -185,7 +190,7 @@ static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     const struct tdmi_share mine = tdmi_member_share(call->member, call->n);
-    const size_t own = tdmi_cpu_lines(tdmi_onednn_conv_workspace_bytes(state->conv));
+    const size_t own = tdmi_cpu_lines(state->onednn->workspace_bytes(state->conv));
     struct tdmi_op_call part = *call;
     part.workspace =
         (char *)call->workspace + (call->member ? (size_t)call->member->index : 0) * own;
@@ -264,15 +269,15 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
         dw = (float *)((char *)call->workspace + state->dweights_at);
         db = db ? dw + (state->n_weights + 15) / 16 * 16 : NULL;
     }
-    tdmi_onednn_conv_backward_weights(state->conv, &(struct tdmi_onednn_conv_call){
-                                                       .n = slice->n,
-                                                       .stream = stream,
-                                                       .workspace = call->workspace,
-                                                       .x = slice->x,
-                                                       .dy = slice->dy,
-                                                       .dw = dw,
-                                                       .db = db,
-                                                   });
+    const struct tdmi_onednn_conv_call pass = {
+        .n = slice->n,
+        .workspace = call->workspace,
+        .x = slice->x,
+        .dy = slice->dy,
+        .dw = dw,
+        .db = db,
+    };
+    tdmi_onednn_note(stream, state->onednn->backward_weights(state->conv, &pass));
     if (slice->first > 0) {
         tdmi_cpu_accumulate(call->dparams[0], dw, state->n_weights);
         if (db)
@@ -295,15 +300,14 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         int64_t at = (slice->first + i) * x_values;
         float *dx = call->dx[0] + at;
         float *dv = is_direct ? dx : (float *)((char *)call->workspace + state->dx_at);
-        tdmi_onednn_conv_backward_data(
-            state->conv, &(struct tdmi_onednn_conv_call){
-                             .n = 1,
-                             .stream = stream,
-                             .packed = (const char *)call->packed + state->backward_at,
-                             .workspace = call->workspace,
-                             .dy = slice->dy + i * y_values,
-                             .dx = dv,
-                         });
+        const struct tdmi_onednn_conv_call pass = {
+            .n = 1,
+            .packed = (const char *)call->packed + state->backward_at,
+            .workspace = call->workspace,
+            .dy = slice->dy + i * y_values,
+            .dx = dv,
+        };
+        tdmi_onednn_note(stream, state->onednn->backward_data(state->conv, &pass));
         if (!is_direct)
             tdmi_carry_mask(&form, call->x[0] + at, dv,
                             call->dx_add[0] ? call->dx_add[0] + at : NULL, pixels, channels, dx);

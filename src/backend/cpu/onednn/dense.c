@@ -2,7 +2,8 @@
  * A dense layer by oneDNN's products, weights (in, out): y = x w + b.
  */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/onednn/product.h"
+#include "backend/cpu/onednn/library.h"
+#include "base/scope.h"
 #include "base/team.h"
 
 #include <string.h>
@@ -10,18 +11,27 @@
 enum { FORWARD, OF_WEIGHTS, OF_INPUT, PRODUCTS };
 
 struct products {
-    struct tdmi_onednn_threads threads;
+    const struct tdmi_onednn_table *onednn;
     _Atomic int64_t made_for[PRODUCTS];
 };
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
+    const struct tdmi_onednn_table *onednn;
     struct products *products = NULL;
     (void)desc;
+    TDMI_TRY(tdmi_onednn_load(&onednn, err));
     TDMI_TRY(TDMI_NEW(products, 1, err));
-    products->threads = tdmi_onednn_threads_find();
+    products->onednn = onednn;
     *prepared = products;
     return TDM_OK;
+}
+
+static void multiply(tdmi_stream *stream, struct products *products, int which,
+                     struct tdmi_onednn_product product)
+{
+    product.made_for = &products->made_for[which];
+    tdmi_onednn_note(stream, products->onednn->multiply(&product));
 }
 
 /* Without training row by row: the product of several rows may round a row in another way than it
@@ -38,17 +48,15 @@ TDMI_KERNEL_RUN(forward)
     float *y = call->y + rows.first * out;
     for (int64_t i = rows.first; desc->attrs.has_bias && i < rows.end; i++)
         memcpy(call->y + i * out, call->params[1], sizeof(float) * (size_t)out);
-    tdmi_onednn_multiply(products->threads,
-                         &(struct tdmi_onednn_product){.rows = (int)(rows.end - rows.first),
-                                                       .columns = out,
-                                                       .depth = in,
-                                                       .adds = desc->attrs.has_bias,
-                                                       .goes_by_row = !desc->is_training,
-                                                       .a = call->x[0] + rows.first * in,
-                                                       .b = call->params[0],
-                                                       .c = y,
-                                                       .made_for = &products->made_for[FORWARD],
-                                                       .stream = stream});
+    multiply(stream, products, FORWARD,
+             (struct tdmi_onednn_product){.rows = (int)(rows.end - rows.first),
+                                          .columns = out,
+                                          .depth = in,
+                                          .adds = desc->attrs.has_bias,
+                                          .goes_by_row = !desc->is_training,
+                                          .a = call->x[0] + rows.first * in,
+                                          .b = call->params[0],
+                                          .c = y});
 }
 
 static void backward_bias(const struct tdmi_op_call *call, int out)
@@ -63,29 +71,25 @@ TDMI_KERNEL_RUN(backward)
 {
     const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
     struct products *products = desc->prepared;
-    tdmi_onednn_multiply(products->threads,
-                         &(struct tdmi_onednn_product){.rows = in,
-                                                       .columns = out,
-                                                       .depth = call->n,
-                                                       .is_a_transposed = true,
-                                                       .a = call->x[0],
-                                                       .b = call->dy,
-                                                       .c = call->dparams[0],
-                                                       .made_for = &products->made_for[OF_WEIGHTS],
-                                                       .stream = stream});
+    multiply(stream, products, OF_WEIGHTS,
+             (struct tdmi_onednn_product){.rows = in,
+                                          .columns = out,
+                                          .depth = call->n,
+                                          .is_a_transposed = true,
+                                          .a = call->x[0],
+                                          .b = call->dy,
+                                          .c = call->dparams[0]});
     if (desc->attrs.has_bias)
         backward_bias(call, out);
     if (call->dx[0])
-        tdmi_onednn_multiply(products->threads, &(struct tdmi_onednn_product){
-                                                    .rows = call->n,
-                                                    .columns = in,
-                                                    .depth = out,
-                                                    .is_b_transposed = true,
-                                                    .a = call->dy,
-                                                    .b = call->params[0],
-                                                    .c = call->dx[0],
-                                                    .made_for = &products->made_for[OF_INPUT],
-                                                    .stream = stream});
+        multiply(stream, products, OF_INPUT,
+                 (struct tdmi_onednn_product){.rows = call->n,
+                                              .columns = in,
+                                              .depth = out,
+                                              .is_b_transposed = true,
+                                              .a = call->dy,
+                                              .b = call->params[0],
+                                              .c = call->dx[0]});
 }
 
 const struct tdmi_kernel tdmi_dense_by_onednn = {.shares_forward = TDMI_SHARING_OWN,

@@ -62,16 +62,17 @@ static int64_t backward_chunk(const struct tdmi_conv_gemm *desc)
  *
  * A team computes a few chunks between two waits, each member some pixels of them. */
 
-enum { PIECES_BYTES = 1 << 20, STEPS_A_MEMBER = 8 };
+enum { PIECES_BYTES = 2 << 20, STEPS_A_MEMBER = 8 };
 
 static int team_of(const struct tdmi_conv_gemm *desc)
 {
     return desc->team > 1 ? desc->team : 1;
 }
 
-static int64_t pieces_floats(int64_t pixels, int channels)
+static int64_t pieces_floats(const struct tdmi_conv_gemm *desc, int64_t pixels, int channels)
 {
-    return tdmi_gemm_pieces_floats(1, pixels, channels);
+    const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
+    return tdmi_pieces_floats(tdmi_gemm_blocks(kernels, WIDE, pixels), channels);
 }
 
 /* Whole chunks, at least `least` pixels of them. */
@@ -86,35 +87,24 @@ static int64_t stretch_of(const struct tdmi_conv_gemm *desc, int64_t chunk, int6
 static int64_t forward_stretch(const struct tdmi_conv_gemm *desc)
 {
     const int64_t chunk = forward_chunk(desc);
-    const int64_t of_chunk = pieces_floats(chunk, desc->out_c) * (int64_t)sizeof(float);
+    const int64_t of_chunk = pieces_floats(desc, chunk, desc->out_c) * (int64_t)sizeof(float);
     const int64_t fitting = PIECES_BYTES / of_chunk * chunk;
     const int64_t least = (int64_t)team_of(desc) * STEPS_A_MEMBER * STEP;
     return stretch_of(desc, chunk, fitting > least ? fitting : least);
 }
 
-/* As few as keep all members busy: their x and dy should stay in the caches. */
+/* A chunk for each member, whose x and dy stay in its caches. */
 static int64_t backward_stretch(const struct tdmi_conv_gemm *desc)
 {
     const int64_t chunk = backward_chunk(desc);
-    return team_of(desc) == 1
-               ? chunk
-               : stretch_of(desc, chunk, (int64_t)team_of(desc) * STEPS_A_MEMBER * STEP);
+    return stretch_of(desc, chunk, team_of(desc) * chunk);
 }
 
-/* Those of pixels [first, first + n) that a member computes, counted from first. */
+/* The part of n pixels that a member computes: whole blocks. */
 static struct tdmi_share share_pixels(const struct tdmi_member *member, int64_t n)
 {
     const struct tdmi_share steps = tdmi_member_share(member, (n + STEP - 1) / STEP);
     return (struct tdmi_share){steps.first * STEP, steps.end * STEP < n ? steps.end * STEP : n};
-}
-
-/* The pixels of a share that lie in the chunk of n pixels at `at`, counted from there; false: none
- * do. */
-static bool pixels_in(struct tdmi_share share, int64_t at, int64_t n, struct tdmi_share *part)
-{
-    part->first = share.first > at ? share.first - at : 0;
-    part->end = share.end - at < n ? share.end - at : n;
-    return part->first < part->end;
 }
 
 /* The layout of the workspace. Forward, each member of a team has its x, and there are two sets of
@@ -143,7 +133,7 @@ static struct scratch forward_scratch(const struct tdmi_conv_gemm *desc, void *w
 
 static int64_t forward_floats(const struct tdmi_conv_gemm *desc)
 {
-    const int64_t pieces = 2 * pieces_floats(forward_stretch(desc), desc->out_c);
+    const int64_t pieces = 2 * pieces_floats(desc, forward_stretch(desc), desc->out_c);
     return team_of(desc) * forward_x_floats(desc) + (team_of(desc) > 1 ? pieces : 0);
 }
 
@@ -161,7 +151,7 @@ static struct scratch backward_scratch(const struct tdmi_conv_gemm *desc, void *
 
 static int64_t backward_floats(const struct tdmi_conv_gemm *desc)
 {
-    const int64_t pieces = pieces_floats(backward_stretch(desc), desc->in_c);
+    const int64_t pieces = pieces_floats(desc, backward_stretch(desc), desc->in_c);
     return backward_stretch(desc) *
                (tdmi_gemm_scratch_row(desc->in_c) + tdmi_gemm_scratch_row(desc->out_c)) +
            (team_of(desc) > 1 ? pieces : 0);
@@ -269,13 +259,14 @@ static void forward_part(const struct tdmi_conv_gemm *desc, const struct tdmi_ge
 
 /* Add up the pieces of n pixels, chunk after chunk. */
 static void add_pieces(const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_rows *job,
-                       const float *pieces, int64_t n, int64_t chunk, struct tdmi_share columns)
+                       float *pieces, int64_t piece, int64_t n, int64_t chunk,
+                       struct tdmi_share columns)
 {
     job->n_images = job->n_lines = 1;
     job->wide = WIDE;
     for (int64_t at = 0; at < n; at += chunk) {
         job->n_rows = (int)(n - at < chunk ? n - at : chunk);
-        job->pieces = (float *)pieces + at / chunk * pieces_floats(chunk, job->columns);
+        job->pieces = pieces + at / chunk * piece;
         tdmi_gemm_add_pieces(kernels, job, columns.first, columns.end);
     }
 }
@@ -286,7 +277,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
     const struct scratch scratch = forward_scratch(desc, call->workspace, call->member);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * pixels_of(desc);
     const int64_t stretch = call->member ? forward_stretch(desc) : pixels;
-    const int64_t piece = pieces_floats(chunk, desc->out_c);
+    const int64_t piece = pieces_floats(desc, chunk, desc->out_c);
     float *pieces = call->member ? scratch.pieces : NULL;
     float *others = pieces ? pieces + stretch / chunk * piece : NULL;
     const struct tdmi_share columns = tdmi_conv_sums_share(call->member, desc->out_c);
@@ -307,7 +298,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
         struct tdmi_share part;
         for (int64_t at = 0; at < left; at += chunk) {
             const int64_t n = left - at < chunk ? left - at : chunk;
-            if (!pixels_in(mine, at, n, &part))
+            if (!tdmi_share_within(mine, at, n, &part))
                 continue;
             job.ahead[0] = ahead_of(call->x, begin + at + chunk, chunk, pixels, desc->in_c);
             job.c = call->y + (begin + at) * desc->out_c;
@@ -318,7 +309,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
             continue;
         tdmi_member_wait(call->member);
         if (call->sums.sum)
-            add_pieces(kernels, &job, pieces, left, chunk, columns);
+            add_pieces(kernels, &job, pieces, piece, left, chunk, columns);
         float *const filled = pieces; /* not before the next wait is it filled again */
         pieces = others;
         others = filled;
@@ -379,7 +370,7 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
                                  .read.act = call->act};
     for (int64_t at = 0; at < pixels; at += chunk) {
         const int64_t n = pixels - at < chunk ? pixels - at : chunk;
-        if (!pixels_in(mine, at, n, &part))
+        if (!tdmi_share_within(mine, at, n, &part))
             continue;
         job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
         if (at + chunk >= pixels)
@@ -496,12 +487,12 @@ static void backward_input(const struct tdmi_gemm_kernels *kernels,
                            struct tdmi_gemm_rows *job)
 {
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
-    const int64_t chunk = stretch->chunk, piece = pieces_floats(chunk, desc->in_c);
+    const int64_t chunk = stretch->chunk, piece = pieces_floats(desc, chunk, desc->in_c);
     struct tdmi_share part;
     for (int64_t at = 0; at < stretch->n; at += chunk) {
         const int64_t n = stretch->n - at < chunk ? stretch->n - at : chunk;
         const int64_t first = (stretch->begin + at) * desc->in_c;
-        if (!pixels_in(mine, at, n, &part))
+        if (!tdmi_share_within(mine, at, n, &part))
             continue;
         job->from = part.first;
         job->to = part.end;
@@ -549,7 +540,8 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
             backward_input(kernels, desc, call, &stretch, mine, pieces, &job);
         tdmi_member_wait(call->member);
         if (call->dx && call->sums.sum && pieces)
-            add_pieces(kernels, &job, pieces, stretch.n, stretch.chunk, in);
+            add_pieces(kernels, &job, pieces, pieces_floats(desc, stretch.chunk, desc->in_c),
+                       stretch.n, stretch.chunk, in);
     }
     tdmi_conv_bias_deliver(call->dbias, scratch.dbias, out, desc->out_c);
     tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, in, desc->in_c);
@@ -557,4 +549,4 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
 }
 
 const struct tdmi_conv_algorithm tdmi_conv_by_pointwise = {
-    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward, true};
+    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};

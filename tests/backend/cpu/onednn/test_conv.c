@@ -11,7 +11,7 @@
 
 #include "backend/conv_probe.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/onednn/conv.h"
+#include "backend/cpu/onednn/library.h"
 #include "base/thread.h"
 
 static const struct tdmi_kernel *const onednn = &tdmi_conv_by_onednn;
@@ -62,22 +62,25 @@ static void check_rectangle(const struct tdmi_onednn_conv_desc *d)
     float *dx = conv_unwritten(n_x), *dw = conv_unwritten(n_w), *packed[TDMI_ONEDNN_PASSES];
     double *sums = tdmi_alloc((size_t)(n_x + n_y + n_w), sizeof *sums);
     double *y_sum = sums, *dx_sum = y_sum + n_y, *dw_sum = dx_sum + n_x;
+    const struct tdmi_onednn_table *library;
     tdmi_onednn_conv *conv;
     tdm_error err = {0};
     assert_non_null(sums);
-    assert_ok(tdmi_onednn_conv_open(d, &conv, &err), &err);
+    assert_ok(tdmi_onednn_load(&library, &err), &err);
+    const struct tdmi_onednn_conv_table *onednn_conv = library->conv;
+    assert_ok(onednn_conv->open(d, &conv, &err), &err);
     for (int i = 0; i < TDMI_ONEDNN_PASSES; i++) {
         const enum tdmi_onednn_pass pass = (enum tdmi_onednn_pass)i;
-        packed[i] = tdmi_alloc_aligned(tdmi_onednn_conv_packed_bytes(conv, pass) + 64);
-        tdmi_onednn_conv_pack(conv, NULL, pass, w, NULL, packed[i]);
+        packed[i] = tdmi_alloc_aligned(onednn_conv->packed_bytes(conv, pass) + 64);
+        assert_true(onednn_conv->pack(conv, pass, w, NULL, packed[i]));
     }
     struct tdmi_onednn_conv_call call = {.n = 1, .x = x, .y = y, .dy = dy, .dx = dx, .dw = dw};
-    call.workspace = tdmi_alloc_aligned(tdmi_onednn_conv_workspace_bytes(conv) + 64);
+    call.workspace = tdmi_alloc_aligned(onednn_conv->workspace_bytes(conv) + 64);
     call.packed = packed[TDMI_ONEDNN_FORWARD];
-    tdmi_onednn_conv_forward(conv, &call);
-    tdmi_onednn_conv_backward_weights(conv, &call);
+    assert_true(onednn_conv->forward(conv, &call));
+    assert_true(onednn_conv->backward_weights(conv, &call));
     call.packed = packed[TDMI_ONEDNN_BACKWARD_DATA];
-    tdmi_onednn_conv_backward_data(conv, &call);
+    assert_true(onednn_conv->backward_data(conv, &call));
     for (int at_y = 0; at_y < n_y; at_y++)
         for (int at_w = at_y % d->out.c; at_w < n_w; at_w += d->out.c) {
             const int tap = at_w / d->out.c / d->in.c, pixel = at_y / d->out.c;
@@ -96,7 +99,7 @@ static void check_rectangle(const struct tdmi_onednn_conv_desc *d)
         assert_true(fabs((double)dx[i] - dx_sum[i]) <= 1e-4);
     for (int i = 0; i < n_w; i++)
         assert_true(fabs((double)dw[i] - dw_sum[i]) <= 1e-4);
-    tdmi_onednn_conv_close(conv);
+    onednn_conv->close(conv);
     void *all[] = {x, w, dy, y, dx, dw, packed[0], packed[1], call.workspace, sums};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         tdmi_free(all[i]);
@@ -158,7 +161,7 @@ TEST(many_threads_share_one_convolution)
     conv_run(p, 2);
     conv_check(p);
     const size_t bytes = tdmi_kernel_needs_of(onednn, &p->desc).workspace_bytes;
-    assert_int_equal(tdmi_pool_new(8, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_pool_new(8, NULL, &pool, &err), TDM_OK);
     for (int i = 0; i < n_tasks; i++) {
         shared.calls[i] = conv_call(p);
         shared.calls[i].y = conv_unwritten(p->n_y);

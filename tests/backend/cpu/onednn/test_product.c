@@ -8,9 +8,9 @@
 
 #if TDM_HAVE_ONEDNN
 
-#include "backend/cpu/onednn/product.h"
-#include "base/hash/rng.h"
 #include "backend/backend.h"
+#include "backend/cpu/onednn/library.h"
+#include "base/hash/rng.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -25,6 +25,14 @@ static float *filled(int n, uint64_t stream)
     for (int i = 0; i < n + guard; i++)
         values[i] = tdmi_rng_uniform(&rng, -1.0f, 1.0f);
     return values;
+}
+
+static bool multiply(const struct tdmi_onednn_product *product)
+{
+    const struct tdmi_onednn_table *onednn;
+    tdm_error err = {0};
+    assert_ok(tdmi_onednn_load(&onednn, &err), &err);
+    return onednn->multiply(product);
 }
 
 static double wanted(const struct tdmi_onednn_product *p, const float *before, int m, int n)
@@ -42,10 +50,10 @@ static void check(int rows, int columns, int depth, bool is_a_transposed, bool i
     float *a = filled(rows * depth, 1), *b = filled(depth * columns, 2);
     float *c = filled(rows * columns, 3), *before = filled(rows * columns, 3);
     struct tdmi_onednn_product p = {
-        rows, columns, depth, is_a_transposed, is_b_transposed, adds, false, a, b, c, NULL, NULL};
+        rows, columns, depth, is_a_transposed, is_b_transposed, adds, false, a, b, c, NULL};
     for (int i = 0; !adds && i < rows * columns; i++)
         c[i] = NAN;
-    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    assert_true(multiply(&p));
     for (int m = 0; m < rows; m++)
         for (int n = 0; n < columns; n++)
             if (!(fabs((double)c[m * columns + n] - wanted(&p, before, m, n)) <= 1e-6 * depth))
@@ -72,33 +80,42 @@ TEST(products_follow_their_formula)
     check(1280, 1000, 5, true, false, false);
 }
 
-/* NaN, and what waits for the stream hears of it, once. */
-TEST(a_product_without_memory_is_told_by_the_stream)
+TEST(a_product_without_memory_is_nan_and_reported)
 {
-    const struct tdmi_stream_table *streams = &tdmi_backend_cpu.stream;
     float *a = filled(16 * 8, 1), *b = filled(8 * 10, 2), *c = filled(16 * 10, 3);
-    tdmi_stream *stream = NULL;
+    const struct tdmi_onednn_table *onednn;
     tdm_error err = {0};
-    assert_int_equal(streams->open(NULL, &stream, &err), TDM_OK);
     _Atomic int64_t made_for = 0;
-    const struct tdmi_onednn_product p = {16,    10, 8, false, false,  false,
-                                          false, a,  b, c,     stream, &made_for};
+    const struct tdmi_onednn_product p = {16,    10, 8, false, false,    false,
+                                          false, a,  b, c,     &made_for};
+    assert_ok(tdmi_onednn_load(&onednn, &err), &err);
     tdmi_memory_fail_from(1);
-    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
-    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    const bool has_run = onednn->multiply(&p) || onednn->multiply(&p);
     tdmi_memory_fail_from(0);
+    assert_false(has_run);
     assert_true(isnan(c[0]) && isnan(c[16 * 10 - 1]) && !isnan(c[16 * 10]));
     assert_true(made_for == 0);
-    assert_int_equal(streams->wait(stream, &err), TDM_E_MEMORY);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "oneDNN: out of memory"));
-    assert_int_equal(streams->wait(stream, &err), TDM_OK);
-    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
-    assert_int_equal(streams->wait(stream, &err), TDM_OK);
+    assert_true(onednn->multiply(&p));
     assert_true(c[0] == c[0] && made_for != 0);
-    streams->close(stream);
     free(a);
     free(b);
     free(c);
+}
+
+TEST(the_next_wait_of_a_stream_reports_what_was_not_run_once)
+{
+    const struct tdmi_stream_table *streams = &tdmi_backend_cpu.stream;
+    tdmi_stream *stream = NULL;
+    tdm_error err = {0};
+    assert_int_equal(streams->open(NULL, &stream, &err), TDM_OK);
+    tdmi_onednn_note(stream, false);
+    tdmi_onednn_note(stream, true);
+    assert_int_equal(streams->wait(stream, &err), TDM_E_MEMORY);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "oneDNN: out of memory"));
+    assert_int_equal(streams->wait(stream, &err), TDM_OK);
+    tdmi_onednn_note(stream, true);
+    assert_int_equal(streams->wait(stream, &err), TDM_OK);
+    streams->close(stream);
 }
 
 ONEDNN_TEST_MAIN

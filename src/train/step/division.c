@@ -1,5 +1,5 @@
 /* The number of teams is the one that ends first by a simple estimate. */
-#include "train/step/schedule.h"
+#include "train/step/division.h"
 
 /* Each member more costs a team this part of its speed: waiting, and shares that are not equal. */
 static const double loss_per_member = 0.02;
@@ -9,15 +9,15 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-int tdmi_schedule_first(const struct tdmi_schedule *schedule, int team)
+int tdmi_division_first(const struct tdmi_division *division, int team)
 {
-    return schedule->n_threads * team / schedule->n_teams;
+    return division->n_threads * team / division->n_teams;
 }
 
-int tdmi_schedule_team_of(const struct tdmi_schedule *schedule, int thread)
+int tdmi_division_team_of(const struct tdmi_division *division, int thread)
 {
     int team = 0;
-    while (team + 1 < schedule->n_teams && tdmi_schedule_first(schedule, team + 1) <= thread)
+    while (team + 1 < division->n_teams && tdmi_division_first(division, team + 1) <= thread)
         team++;
     return team;
 }
@@ -44,24 +44,24 @@ static int teams_for(int n_groups, int n_threads, int largest)
     return best;
 }
 
-struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, bool has_wave)
+struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, bool has_wave)
 {
     const int rest = n_groups % n_threads;
     const int whole = n_groups - rest;
-    struct tdmi_schedule schedule = {.n_threads = n_threads};
+    struct tdmi_division division = {.n_threads = n_threads};
     if (rest > 0) {
-        schedule.n_teams = teams_for(rest, n_threads, largest);
-        schedule.n_alone = whole;
-        schedule.n_last = has_wave ? least(schedule.n_teams, rest) : 0;
-        schedule.n_together = rest - schedule.n_last;
+        division.n_teams = teams_for(rest, n_threads, largest);
+        division.n_alone = whole;
+        division.n_last = has_wave ? least(division.n_teams, rest) : 0;
+        division.n_together = rest - division.n_last;
     } else if (has_wave && n_groups > 0) {
-        schedule.n_teams = schedule.n_last = n_threads;
-        schedule.n_alone = whole - n_threads;
+        division.n_teams = division.n_last = n_threads;
+        division.n_alone = whole - n_threads;
     } else {
-        schedule.n_alone = whole;
+        division.n_alone = whole;
     }
     /* Threads beyond the largest teams have nothing to do. */
-    if (schedule.n_teams > 0)
-        schedule.n_threads = least(n_threads, schedule.n_teams * largest);
-    return schedule;
+    if (division.n_teams > 0)
+        division.n_threads = least(n_threads, division.n_teams * largest);
+    return division;
 }

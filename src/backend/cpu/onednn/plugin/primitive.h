@@ -5,10 +5,12 @@
  *
  * A call runs on the calling thread alone: oneDNN divides work by OpenMP, whose thread count is set
  * to one around each call and put back afterwards.
+ *
+ * The files of this folder are libtandem_onednn.so; table.c is what it hands out.
  */
 #pragma once
 
-#include "backend/backend.h"
+#include "backend/cpu/onednn/library.h"
 #include "base/scope.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -41,10 +43,6 @@ enum { TDMI_ONEDNN_ROOM_TO_MAKE = 16 << 20, TDMI_ONEDNN_ROOM_TO_RUN = 32 << 10 }
 
 /* TDM_E_MEMORY, about what: "a convolution". */
 tdm_status tdmi_onednn_need_room(const char *what, tdm_error *err) TDM_MUST_USE;
-/* Note on the stream that oneDNN did not run: once prepared, it lacks nothing but
- * memory. */
-void tdmi_onednn_note(tdmi_stream *stream);
-
 /* A status of oneDNN's as one of ours; what is "an f32 convolution". */
 tdm_status tdmi_onednn_explain(dnnl_status_t code, const char *what, tdm_error *err) TDM_MUST_USE;
 /* Return from the calling function when a call of oneDNN fails. */
@@ -69,10 +67,10 @@ TDMI_ONEDNN_RELEASE(dnnl_post_ops_t, dnnl_post_ops_destroy)
 size_t tdmi_onednn_scratch_bytes(const_dnnl_primitive_desc_t plan);
 
 /* Primitives are for as many threads as there are when they are made: one, between these two. */
-struct tdmi_onednn_threads {
-    void (*set)(int); /* NULL: no OpenMP */
-    int (*get)(void);
-};
-struct tdmi_onednn_threads tdmi_onednn_threads_find(void);
-int tdmi_onednn_threads_enter(struct tdmi_onednn_threads threads);
-void tdmi_onednn_threads_leave(struct tdmi_onednn_threads threads, int before);
+int tdmi_onednn_threads_enter(void);
+void tdmi_onednn_threads_leave(int before);
+
+/* Entries of the library's table. */
+extern const struct tdmi_onednn_conv_table tdmi_onednn_convs;
+extern const struct tdmi_matmul_method tdmi_onednn_matmul;
+bool tdmi_onednn_multiply(const struct tdmi_onednn_product *product);

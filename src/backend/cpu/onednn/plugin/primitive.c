@@ -1,16 +1,11 @@
 /*
  * Seats of a primitive, claimed by one atomic exchange.
  */
-#include "backend/cpu/onednn/primitive.h"
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/onednn/plugin/primitive.h"
 #include "base/system/affinity.h"
-#include "backend/host.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { most_seats = 64 };
 
@@ -22,7 +17,6 @@ struct seat {
 
 struct tdmi_onednn_primitive {
     dnnl_primitive_t primitive;
-    struct tdmi_onednn_threads threads;
     int places[TDMI_ONEDNN_ARGUMENTS]; /* in run's arrays, of each argument that is not left out */
     int n_arguments;
     struct seat *seats;
@@ -31,34 +25,25 @@ struct tdmi_onednn_primitive {
 
 /* ---- one thread --------------------------------------------------------------------------- */
 
-/* Looked up by name, because oneDNN may have been built without OpenMP. */
-struct tdmi_onednn_threads tdmi_onednn_threads_find(void)
-{
-    struct tdmi_onednn_threads threads = {NULL, NULL};
-    void *set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-    void *get = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
-    if (set && get) {
-        memcpy(&threads.set, &set, sizeof set);
-        memcpy(&threads.get, &get, sizeof get);
-    }
-    return threads;
-}
+/* OpenMP as oneDNN brings it; NULL where it was built without. */
+extern void omp_set_num_threads(int n) __attribute__((weak));
+extern int omp_get_max_threads(void) __attribute__((weak));
 
-int tdmi_onednn_threads_enter(struct tdmi_onednn_threads threads)
+int tdmi_onednn_threads_enter(void)
 {
     int before = 1;
-    if (threads.set) {
-        before = threads.get();
+    if (omp_set_num_threads && omp_get_max_threads) {
+        before = omp_get_max_threads();
         if (before != 1)
-            threads.set(1);
+            omp_set_num_threads(1);
     }
     return before;
 }
 
-void tdmi_onednn_threads_leave(struct tdmi_onednn_threads threads, int before)
+void tdmi_onednn_threads_leave(int before)
 {
     if (before != 1)
-        threads.set(before);
+        omp_set_num_threads(before);
 }
 
 /* ---- making ------------------------------------------------------------------------------- */
@@ -69,11 +54,6 @@ tdm_status tdmi_onednn_need_room(const char *what, tdm_error *err)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_MEMORY, "preparing %s: oneDNN wants %d MiB: out of memory", what,
                     TDMI_ONEDNN_ROOM_TO_MAKE >> 20);
-}
-
-void tdmi_onednn_note(tdmi_stream *stream)
-{
-    tdmi_host_note(stream, TDM_E_MEMORY, "computing a layer by oneDNN: out of memory");
 }
 
 tdm_status tdmi_onednn_explain(dnnl_status_t code, const char *what, tdm_error *err)
@@ -122,14 +102,13 @@ tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
     TDMI_TRY(tdmi_onednn_need_room("a primitive", err));
     int n_cpus = tdmi_affinity_mask(cpus, most_seats);
     made->n_seats = n_cpus > 0 ? n_cpus : 1;
-    made->threads = tdmi_onednn_threads_find();
     TDMI_TRY(TDMI_NEW(made->seats, made->n_seats, err));
     for (int i = 0; i < n_arguments; i++)
         if (arguments[i].layout)
             made->places[made->n_arguments++] = i;
-    int before = tdmi_onednn_threads_enter(made->threads);
+    int before = tdmi_onednn_threads_enter();
     dnnl_status_t code = dnnl_primitive_create(&made->primitive, plan);
-    tdmi_onednn_threads_leave(made->threads, before);
+    tdmi_onednn_threads_leave(before);
     TDMI_ONEDNN_TRY("a primitive", code);
     TDMI_ONEDNN_TRY("a primitive", dnnl_primitive_desc_query(plan, dnnl_query_engine, 0, &engine));
     for (int i = 0; i < made->n_seats; i++)
@@ -179,20 +158,11 @@ bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *con
         code = dnnl_memory_set_data_handle(
             seat->arguments[i].memory,
             (void *)(uintptr_t)arrays[primitive->places[i]]); /* outputs are the caller's own */
-    int before = tdmi_onednn_threads_enter(primitive->threads);
+    int before = tdmi_onednn_threads_enter();
     if (code == dnnl_success)
         code = dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_arguments,
                                       seat->arguments);
-    tdmi_onednn_threads_leave(primitive->threads, before);
+    tdmi_onednn_threads_leave(before);
     atomic_store_explicit(&seat->is_taken, false, memory_order_release);
     return code == dnnl_success;
-}
-
-/* ---- the version ---------------------------------------------------------------------------- */
-
-void tdmi_onednn_write_version(char *text, size_t text_bytes)
-{
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(text, text_bytes, ", oneDNN %d.%d.%d (%.8s)", version->major, version->minor,
-             version->patch, version->hash);
 }

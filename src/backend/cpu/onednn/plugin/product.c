@@ -3,7 +3,7 @@
  * that every ragged shard would need one of its own; it was not faster at the sizes of
  * classifiers (8 × 1280 · 1280 × 1000: both 110 GF/s; 8 × 2048 · 2048 × 512: 72 against 111).
  */
-#include "backend/cpu/onednn/product.h"
+#include "backend/cpu/onednn/plugin/primitive.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static dnnl_status_t multiply(const struct tdmi_onednn_product *product, int fir
                       product->c + (int64_t)first * columns, columns);
 }
 
-static dnnl_status_t multiply_all(struct tdmi_onednn_threads threads,
-                                  const struct tdmi_onednn_product *product)
+static dnnl_status_t multiply_all(const struct tdmi_onednn_product *product)
 {
     const int step = product->goes_by_row ? 1 : product->rows;
     const int64_t sizes = (int64_t)step << 32 | product->depth; /* a product has its columns */
@@ -28,21 +27,20 @@ static dnnl_status_t multiply_all(struct tdmi_onednn_threads threads,
     if (!tdmi_memory_has_room(is_made ? TDMI_ONEDNN_ROOM_TO_RUN : TDMI_ONEDNN_ROOM_TO_MAKE))
         return dnnl_out_of_memory;
     dnnl_status_t code = dnnl_success;
-    int before = tdmi_onednn_threads_enter(threads);
+    int before = tdmi_onednn_threads_enter();
     for (int i = 0; i < product->rows && code == dnnl_success; i += step)
         code = multiply(product, i, step);
-    tdmi_onednn_threads_leave(threads, before);
+    tdmi_onednn_threads_leave(before);
     if (code == dnnl_success && product->made_for && !is_made)
         atomic_store_explicit(product->made_for, sizes, memory_order_relaxed);
     return code;
 }
 
-void tdmi_onednn_multiply(struct tdmi_onednn_threads threads,
-                          const struct tdmi_onednn_product *product)
+bool tdmi_onednn_multiply(const struct tdmi_onednn_product *product)
 {
-    if (multiply_all(threads, product) == dnnl_success)
-        return;
-    tdmi_onednn_note(product->stream);
+    if (multiply_all(product) == dnnl_success)
+        return true;
     for (int64_t i = 0; i < (int64_t)product->rows * product->columns; i++)
         product->c[i] = NAN;
+    return false;
 }

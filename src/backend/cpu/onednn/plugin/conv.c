@@ -2,9 +2,8 @@
  * The primitives of one convolution: made in open(), which asks oneDNN for the layout it wants the
  * weights in, and from there on only run.
  */
-#include "backend/cpu/onednn/conv.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/onednn/primitive.h"
+#include "backend/cpu/onednn/plugin/primitive.h"
 #include "base/scope.h"
 
 #include <math.h>
@@ -283,28 +282,7 @@ static tdm_status make(struct maker *it, tdm_error *err)
     return TDM_OK;
 }
 
-TDMI_POINTER_RELEASE(tdmi_onednn_conv, tdmi_onednn_conv_close)
-
-tdm_status tdmi_onednn_conv_open(const struct tdmi_onednn_conv_desc *desc, tdmi_onednn_conv **conv,
-                                 tdm_error *err)
-{
-    TDMI_AT_END(tdmi_onednn_conv_close_at) tdmi_onednn_conv *made = NULL;
-    TDMI_AT_END(forget) struct maker maker = {0};
-    *conv = NULL;
-    TDMI_TRY(tdmi_onednn_need_room("a convolution", err));
-    TDMI_TRY(TDMI_NEW(made, 1, err));
-    made->desc = *desc;
-    maker.conv = made;
-    struct tdmi_onednn_threads threads = tdmi_onednn_threads_find();
-    int before = tdmi_onednn_threads_enter(threads);
-    tdm_status status = make(&maker, err);
-    tdmi_onednn_threads_leave(threads, before);
-    TDM_TRY(status, err, "preparing a convolution");
-    *conv = tdmi_take(&made);
-    return TDM_OK;
-}
-
-void tdmi_onednn_conv_close(tdmi_onednn_conv *conv)
+static void close_conv(tdmi_onednn_conv *conv)
 {
     if (!conv)
         return;
@@ -320,6 +298,26 @@ void tdmi_onednn_conv_close(tdmi_onednn_conv *conv)
     tdmi_free(conv);
 }
 
+TDMI_POINTER_RELEASE(tdmi_onednn_conv, close_conv)
+
+static tdm_status open_conv(const struct tdmi_onednn_conv_desc *desc, tdmi_onednn_conv **conv,
+                            tdm_error *err)
+{
+    TDMI_AT_END(close_conv_at) tdmi_onednn_conv *made = NULL;
+    TDMI_AT_END(forget) struct maker maker = {0};
+    *conv = NULL;
+    TDMI_TRY(tdmi_onednn_need_room("a convolution", err));
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->desc = *desc;
+    maker.conv = made;
+    int before = tdmi_onednn_threads_enter();
+    tdm_status status = make(&maker, err);
+    tdmi_onednn_threads_leave(before);
+    TDM_TRY(status, err, "preparing a convolution");
+    *conv = tdmi_take(&made);
+    return TDM_OK;
+}
+
 /* ---- queries ------------------------------------------------------------------------------ */
 
 static size_t weights_values(const tdmi_onednn_conv *conv)
@@ -329,7 +327,7 @@ static size_t weights_values(const tdmi_onednn_conv *conv)
            (size_t)desc->out.c;
 }
 
-size_t tdmi_onednn_conv_packed_bytes(const tdmi_onednn_conv *conv, enum tdmi_onednn_pass pass)
+static size_t packed_bytes(const tdmi_onednn_conv *conv, enum tdmi_onednn_pass pass)
 {
     return tdmi_cpu_lines(conv->packed_bytes[pass]) +
            tdmi_cpu_lines(conv->packs[pass].scratch_bytes);
@@ -340,7 +338,7 @@ static size_t weights_pass_bytes(const struct weights_pass *pass)
     return pass->packed_bytes + tdmi_cpu_lines(pass->scratch_bytes);
 }
 
-size_t tdmi_onednn_conv_workspace_bytes(const tdmi_onednn_conv *conv)
+static size_t workspace_bytes(const tdmi_onednn_conv *conv)
 {
     size_t most = tdmi_cpu_lines(conv->scratch_bytes);
     size_t shard = weights_pass_bytes(&conv->shard), ragged = weights_pass_bytes(&conv->one);
@@ -353,26 +351,26 @@ size_t tdmi_onednn_conv_workspace_bytes(const tdmi_onednn_conv *conv)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static void spoil(tdmi_stream *stream, float *values, int64_t n)
+static void spoil(float *values, int64_t n)
 {
-    tdmi_onednn_note(stream);
     for (int64_t i = 0; values && i < n; i++)
         values[i] = NAN;
 }
 
-void tdmi_onednn_conv_pack(const tdmi_onednn_conv *conv, tdmi_stream *stream,
-                           enum tdmi_onednn_pass pass, const float *weights, const float *factors,
-                           void *packed)
+static bool pack(const tdmi_onednn_conv *conv, enum tdmi_onednn_pass pass, const float *weights,
+                 const float *factors, void *packed)
 {
     char *scratch = (char *)packed + tdmi_cpu_lines(conv->packed_bytes[pass]);
     const void *arrays[] = {weights, packed, scratch, factors};
-    if (!tdmi_onednn_primitive_run(conv->packs[pass].run, arrays))
-        spoil(stream, packed, (int64_t)(conv->packed_bytes[pass] / sizeof(float)));
+    const bool has_run = tdmi_onednn_primitive_run(conv->packs[pass].run, arrays);
+    if (!has_run)
+        spoil(packed, (int64_t)(conv->packed_bytes[pass] / sizeof(float)));
+    return has_run;
 }
 
-void tdmi_onednn_conv_forward(const tdmi_onednn_conv *conv,
-                              const struct tdmi_onednn_conv_call *call)
+static bool forward(const tdmi_onednn_conv *conv, const struct tdmi_onednn_conv_call *call)
 {
+    bool has_run = true;
     const int64_t x_values = tdmi_shape_values(conv->desc.in);
     const int64_t y_values = tdmi_shape_values(conv->desc.out);
     for (int i = 0; i < call->n; i++) {
@@ -380,26 +378,32 @@ void tdmi_onednn_conv_forward(const tdmi_onednn_conv *conv,
         const float *residual = call->residual ? call->residual + i * y_values : NULL;
         const void *arrays[] = {call->x + i * x_values, call->packed, y,
                                 call->workspace,        call->bias,   residual};
-        if (!tdmi_onednn_primitive_run(conv->passes[TDMI_ONEDNN_FORWARD], arrays))
-            spoil(call->stream, y, y_values);
+        if (!tdmi_onednn_primitive_run(conv->passes[TDMI_ONEDNN_FORWARD], arrays)) {
+            spoil(y, y_values);
+            has_run = false;
+        }
     }
+    return has_run;
 }
 
-void tdmi_onednn_conv_backward_data(const tdmi_onednn_conv *conv,
-                                    const struct tdmi_onednn_conv_call *call)
+static bool backward_data(const tdmi_onednn_conv *conv, const struct tdmi_onednn_conv_call *call)
 {
+    bool has_run = true;
     const int64_t x_values = tdmi_shape_values(conv->desc.in);
     const int64_t y_values = tdmi_shape_values(conv->desc.out);
     for (int i = 0; i < call->n; i++) {
         float *dx = call->dx + i * x_values;
         const void *arrays[] = {call->dy + i * y_values, call->packed, dx, call->workspace};
-        if (!tdmi_onednn_primitive_run(conv->passes[TDMI_ONEDNN_BACKWARD_DATA], arrays))
-            spoil(call->stream, dx, x_values);
+        if (!tdmi_onednn_primitive_run(conv->passes[TDMI_ONEDNN_BACKWARD_DATA], arrays)) {
+            spoil(dx, x_values);
+            has_run = false;
+        }
     }
+    return has_run;
 }
 
 /* From image `first` of the call on, to dw and db. */
-static void run_weights_pass(const tdmi_onednn_conv *conv, const struct weights_pass *pass,
+static bool run_weights_pass(const tdmi_onednn_conv *conv, const struct weights_pass *pass,
                              const struct tdmi_onednn_conv_call *call, int first, float *dw,
                              float *db)
 {
@@ -409,28 +413,38 @@ static void run_weights_pass(const tdmi_onednn_conv *conv, const struct weights_
                             call->dy + first * tdmi_shape_values(conv->desc.out), written, scratch,
                             db};
     const void *unpacking[] = {workspace, dw, scratch, NULL};
-    if (!tdmi_onednn_primitive_run(pass->run, arrays) ||
-        (pass->unpack.run && !tdmi_onednn_primitive_run(pass->unpack.run, unpacking))) {
-        spoil(call->stream, dw, (int64_t)weights_values(conv));
-        spoil(call->stream, db, conv->desc.out.c);
-    }
+    if (tdmi_onednn_primitive_run(pass->run, arrays) &&
+        (!pass->unpack.run || tdmi_onednn_primitive_run(pass->unpack.run, unpacking)))
+        return true;
+    spoil(dw, (int64_t)weights_values(conv));
+    spoil(db, conv->desc.out.c);
+    return false;
 }
 
-void tdmi_onednn_conv_backward_weights(const tdmi_onednn_conv *conv,
-                                       const struct tdmi_onednn_conv_call *call)
+static bool backward_weights(const tdmi_onednn_conv *conv, const struct tdmi_onednn_conv_call *call)
 {
     const size_t n_weights = weights_values(conv);
-    if (conv->shard.run && call->n == conv->desc.max_images) {
-        run_weights_pass(conv, &conv->shard, call, 0, call->dw, call->db);
-        return;
-    }
-    run_weights_pass(conv, &conv->one, call, 0, call->dw, call->db);
+    if (conv->shard.run && call->n == conv->desc.max_images)
+        return run_weights_pass(conv, &conv->shard, call, 0, call->dw, call->db);
+    bool has_run = run_weights_pass(conv, &conv->one, call, 0, call->dw, call->db);
     float *dw = (float *)((char *)call->workspace + weights_pass_bytes(&conv->one));
     float *db = call->db ? dw + tdmi_cpu_lines(n_weights * sizeof(float)) / sizeof(float) : NULL;
     for (int i = 1; i < call->n; i++) {
-        run_weights_pass(conv, &conv->one, call, i, dw, db);
+        has_run = run_weights_pass(conv, &conv->one, call, i, dw, db) && has_run;
         tdmi_cpu_accumulate(call->dw, dw, n_weights);
         if (db)
             tdmi_cpu_accumulate(call->db, db, (size_t)conv->desc.out.c);
     }
+    return has_run;
 }
+
+const struct tdmi_onednn_conv_table tdmi_onednn_convs = {
+    .open = open_conv,
+    .close = close_conv,
+    .packed_bytes = packed_bytes,
+    .workspace_bytes = workspace_bytes,
+    .pack = pack,
+    .forward = forward,
+    .backward_data = backward_data,
+    .backward_weights = backward_weights,
+};

@@ -1,8 +1,7 @@
 /*
  * A oneDNN matmul primitive with its matrices, prepared once and run many times.
  */
-#include "backend/matmul_probe.h"
-#include "backend/cpu/onednn/primitive.h"
+#include "backend/cpu/onednn/plugin/primitive.h"
 #include "tensor/half.h"
 
 enum { RESULT = 2, n_matrices };
@@ -78,10 +77,9 @@ static tdm_status make(int n, bool is_bf16, void **result, tdm_error *err)
     *result = NULL;
     TDMI_TRY(tdmi_onednn_need_room("matrix products", err));
     TDMI_TRY(TDMI_NEW(product, 1, err));
-    struct tdmi_onednn_threads threads = tdmi_onednn_threads_find();
-    int before = tdmi_onednn_threads_enter(threads);
+    int before = tdmi_onednn_threads_enter();
     tdm_status status = make_product(product, n, is_bf16, err);
-    tdmi_onednn_threads_leave(threads, before);
+    tdmi_onednn_threads_leave(before);
     TDMI_TRY(status);
     TDMI_TRY(make_matrices(product, n, is_bf16, err));
     *result = tdmi_take(&product);
@@ -97,7 +95,7 @@ static tdm_status run(void *self, tdm_error *err)
     return TDM_OK;
 }
 
-const struct tdmi_matmul_method tdmi_matmul_onednn = {
+const struct tdmi_matmul_method tdmi_onednn_matmul = {
     .name = "oneDNN",
     .can_bf16 = true,
     .make = make,

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-struct tdmi_schedule {
+struct tdmi_division {
     int n_threads;  /* at work */
     int n_alone;    /* groups that one thread computes, and that end before teams begin */
     int n_together; /* groups that teams compute, in any order */
@@ -24,7 +24,7 @@ struct tdmi_schedule {
 
 /* largest: members of a team at most. has_wave: the last groups run segment by segment, side by
  * side. */
-struct tdmi_schedule tdmi_schedule_of(int n_groups, int n_threads, int largest, bool has_wave);
+struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, bool has_wave);
 /* Threads [first, end) are those of a team. */
-int tdmi_schedule_first(const struct tdmi_schedule *schedule, int team);
-int tdmi_schedule_team_of(const struct tdmi_schedule *schedule, int thread);
+int tdmi_division_first(const struct tdmi_division *division, int team);
+int tdmi_division_team_of(const struct tdmi_division *division, int thread);
