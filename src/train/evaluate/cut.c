@@ -1,3 +1,4 @@
+/* Rounds of pieces of equal size, and the division of what is left. */
 #include "train/evaluate/cut.h"
 
 struct tdmi_cut tdmi_cut_of(int n_images, int n_threads, int most, int largest)

@@ -222,6 +222,7 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
         if (tdmi_member_is_first(member) && status == TDM_OK)
             status = finish_piece(evaluator, executor, image, err);
     }
+    tdmi_team_leave(&seat);
     return status;
 }
 

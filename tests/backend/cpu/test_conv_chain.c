@@ -210,13 +210,14 @@ static tdm_status run_member(void *self, int index, int worker, tdm_error *err)
     calls[run->n - 1].member = &member;
     conv()->chain->forward(NULL, run->descs, calls, run->n);
     tdmi_member_wait(&member);
+    tdmi_team_leave(&member);
     return TDM_OK;
 }
 
 static void run_team(struct chain_run *run, int size)
 {
     tdmi_pool *pool;
-    assert_int_equal(tdmi_pool_new(size, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(size, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_team_new(&run->team, NULL), TDM_OK);
     tdmi_team_form(run->team, size, false, NULL);
     assert_int_equal(tdmi_pool_run_all(pool, size, run_member, run, NULL), TDM_OK);

@@ -85,6 +85,7 @@ static tdm_status run_member(void *self, int index, int worker, tdm_error *err)
     call.member = &member;
     tdmi_backend_cpu.kernels[TDMI_OP_CONV]->forward(NULL, shared->desc, &call);
     tdmi_member_wait(&member);
+    tdmi_team_leave(&member);
     return TDM_OK;
 }
 
@@ -92,7 +93,7 @@ static void run_team(const struct product *p, const struct tdmi_op_call *call)
 {
     struct shared shared = {.desc = &p->desc, .call = call};
     tdmi_pool *pool;
-    assert_int_equal(tdmi_pool_new(p->desc.team, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(p->desc.team, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_team_new(&shared.team, NULL), TDM_OK);
     tdmi_team_form(shared.team, p->desc.team, false, NULL);
     assert_int_equal(tdmi_pool_run_all(pool, p->desc.team, run_member, &shared, NULL), TDM_OK);

@@ -99,7 +99,7 @@ static void check_threads(const struct rig *it, int most, const int *sizes, int 
     tdmi_pool *pool;
     tdmi_evaluator *evaluator;
     assert_int_equal(tdmi_plan_make(it->graph, &tdmi_backend_cpu, &request, &plan, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(plan, NULL, pool, most, &evaluator, NULL), TDM_OK);
     assert_int_equal(
         tdmi_evaluator_take(evaluator, (struct tdmi_values){it->params, it->states}, NULL), TDM_OK);
@@ -120,7 +120,7 @@ static void evaluate_singly(const struct rig *it, struct verdict *verdict)
     tdmi_pool *pool;
     tdmi_evaluator *evaluator;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_cpu, 1, false, &plan, NULL), TDM_OK);
-    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(1, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_evaluator_open(plan, NULL, pool, 1, &evaluator, NULL), TDM_OK);
     assert_int_equal(
         tdmi_evaluator_take(evaluator, (struct tdmi_values){it->params, it->states}, NULL), TDM_OK);

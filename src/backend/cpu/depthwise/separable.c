@@ -52,7 +52,7 @@ bool tdmi_separable_is_for(const struct tdmi_op_desc *depthwise, const struct td
            2 * window_floats(&shape) * (int64_t)sizeof(float) <= WINDOW_BYTES;
 }
 
-/* Of each member of a team: both windows, and the scratch of a kernel. */
+/* Workspace of a member of a team: both windows, and the scratch of a kernel. */
 static int64_t member_floats(const struct tdmi_depthwise *shape, int in)
 {
     const int64_t between = (int64_t)(tdmi_depthwise_workspace_bytes(shape) / sizeof(float));

@@ -32,6 +32,7 @@ static tdm_status run_member(void *self, int index, int worker, tdm_error *err)
     tdmi_kernel_run_shared(shared->kernel->forward, shared->kernel->shares_forward, NULL,
                            shared->desc, &call);
     tdmi_member_wait(&member);
+    tdmi_team_leave(&member);
     return TDM_OK;
 }
 
@@ -40,7 +41,7 @@ static void run_team(const struct tdmi_kernel *kernel, const struct tdmi_op_desc
 {
     struct shared shared = {kernel, desc, call, NULL};
     tdmi_pool *pool;
-    assert_int_equal(tdmi_pool_new(size, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(size, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_team_new(&shared.team, NULL), TDM_OK);
     tdmi_team_form(shared.team, size, false, NULL);
     assert_int_equal(tdmi_pool_run_all(pool, size, run_member, &shared, NULL), TDM_OK);
