@@ -23,7 +23,7 @@ struct tdmi_team {
      * all its members' time, and that of the slowest. */
     int at_work;
     int64_t since_ns, clock_ns; /* clock_ns: what reading the clock takes */
-    double share, seconds, longest;
+    double share, small_share, seconds, longest;
 };
 
 tdm_status tdmi_team_new(tdmi_team **team, tdm_error *err)
@@ -60,7 +60,7 @@ void tdmi_team_form(tdmi_team *team, int size, bool may_spin, struct tdmi_team_l
     team->may_spin = may_spin;
     team->log = log;
     team->at_work = 0;
-    team->share = team->seconds = team->longest = 0.0;
+    team->share = team->small_share = team->seconds = team->longest = 0.0;
     if (log)
         team->clock_ns = time_of_clock();
 }
@@ -81,9 +81,10 @@ static void end_region(tdmi_team *team)
     struct tdmi_team_log *log = team->log;
     log->n_regions++;
     log->seconds += team->seconds;
-    log->predicted += team->seconds * (team->share > 0.0 ? team->share : 1.0);
+    const double share = team->share > 0.0 ? team->share : team->small_share;
+    log->predicted += team->seconds * (share > 0.0 ? share : 1.0);
     log->longest += team->longest;
-    team->share = team->seconds = team->longest = 0.0;
+    team->share = team->small_share = team->seconds = team->longest = 0.0;
 }
 
 /* All members of a region work before the first of the next does. */
@@ -122,17 +123,25 @@ void tdmi_team_leave(const struct tdmi_member *member)
         hand_over(member);
 }
 
-struct tdmi_share tdmi_member_share(const struct tdmi_member *member, int64_t n)
+/* largest: of the region so far. */
+static struct tdmi_share share_of(const struct tdmi_member *member, int64_t n, double *largest)
 {
-    if (!member)
-        return (struct tdmi_share){0, n};
-    tdmi_team *team = member->team;
     const int64_t size = member->size;
-    if (team->log && n > 0) {
+    if (member->team->log && n > 0) {
         const double share = (double)((n + size - 1) / size) / (double)n;
-        team->share = share > team->share ? share : team->share;
+        *largest = share > *largest ? share : *largest;
     }
     return (struct tdmi_share){n * member->index / size, n * (member->index + 1) / size};
+}
+
+struct tdmi_share tdmi_member_share(const struct tdmi_member *member, int64_t n)
+{
+    return member ? share_of(member, n, &member->team->share) : (struct tdmi_share){0, n};
+}
+
+struct tdmi_share tdmi_member_small_share(const struct tdmi_member *member, int64_t n)
+{
+    return member ? share_of(member, n, &member->team->small_share) : (struct tdmi_share){0, n};
 }
 
 static void spin(tdmi_team *team, uint64_t region)

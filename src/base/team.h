@@ -55,6 +55,9 @@ void tdmi_team_leave(const struct tdmi_member *member);
 /* The part of 0 to n - 1 that is the member's: equal parts in the order of the members, but for
  * one. */
 struct tdmi_share tdmi_member_share(const struct tdmi_member *member, int64_t n);
+/* The same where the work is small beside the rest of the region: a measured team takes note of its
+ * largest share only where there is no other. */
+struct tdmi_share tdmi_member_small_share(const struct tdmi_member *member, int64_t n);
 /* The part of a share that lies in [at, at + n), counted from there; false: none of it does. */
 static inline bool tdmi_share_within(struct tdmi_share share, int64_t at, int64_t n,
                                      struct tdmi_share *part)

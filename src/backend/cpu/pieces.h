@@ -29,7 +29,7 @@ static inline int64_t tdmi_pieces_floats(int64_t blocks, int64_t columns)
 static inline struct tdmi_share tdmi_pieces_share(const struct tdmi_member *member, int64_t columns)
 {
     const struct tdmi_share lines =
-        tdmi_member_share(member, tdmi_pieces_columns(columns) / TDMI_PIECE_LINE);
+        tdmi_member_small_share(member, tdmi_pieces_columns(columns) / TDMI_PIECE_LINE);
     return (struct tdmi_share){lines.first * TDMI_PIECE_LINE, lines.end * TDMI_PIECE_LINE};
 }
 
