@@ -165,10 +165,14 @@ enum { TDM_BENCH_SCALING_ROWS = 12 };
 /* Predicted for a number of threads, each with a CPU of its own. */
 struct tdm_bench_scaling_row {
     int threads;
-    int teams, members;       /* teams that compute the last groups, and members of the smallest */
-    int64_t regions;          /* stretches between two waits of a team, in one group */
-    double seconds;           /* of a step */
-    double speedup;           /* against one thread */
+    int teams, members; /* teams that compute the last groups, and members of the smallest */
+    int64_t regions;    /* stretches between two waits of a team, in one group */
+    /* Of a step: the time of one thread in each region, times the largest share of a member. */
+    double seconds;
+    double speedup; /* against one thread */
+    /* The same with the time of all members instead of one thread's: what they do more than one
+     * thread counts, and so do caches that each finds cold, as they run one after the other. */
+    double members_speedup;
     double bandwidth_speedup; /* where memory moves so many bytes; 0: no bandwidth was given */
     double measured_seconds;  /* by the clock; 0: this machine has too few CPUs */
 };

@@ -5,7 +5,7 @@
  * among threads is the step's own (train/step/division.h).
  *
  *     step(T) = waves of groups alone + rounds of teams + the rest
- *     team(k) = Σ over regions: time of all members · largest share, + regions · a wait
+ *     team(k) = Σ over regions: time · largest share, + regions · a wait
  *     rest    = packing weights, adding gradients, update: tasks of the pool
  */
 #include "base/clock.h"
@@ -27,7 +27,9 @@ static const int thread_counts[TDM_BENCH_SCALING_ROWS] = {1, 2, 3, 4, 6, 8, 12, 
 
 /* Medians of one team's size. */
 struct of_team {
-    double part; /* of the time of one thread that the team takes, without waits */
+    /* Part of the time of one thread that the team takes, without waits: by the largest shares, and
+     * with the time that its members take together. */
+    double part, members_part;
     int64_t regions;
 };
 
@@ -96,7 +98,7 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network alone = {0};
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network team = {0};
     struct tdm_bench_compute_options of_alone, of_team;
-    double parts[most_rounds], unused;
+    double parts[most_rounds], members[most_rounds], unused;
     struct tdmi_team_log one, log;
     int n = 0;
     TDMI_TRY(open_network(it, 1, it->result->shard, &of_alone, &alone, err));
@@ -107,9 +109,11 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
         one = log = (struct tdmi_team_log){0};
         TDMI_TRY(time_step(&alone, &unused, err));
         TDMI_TRY(time_step(&team, &unused, err));
-        parts[n] = log.predicted / one.seconds;
+        parts[n] = log.predicted / log.seconds;
+        members[n] = log.predicted / one.seconds;
     }
-    it->teams[size] = (struct of_team){tdmi_bench_spread(parts, n).median, log.n_regions};
+    it->teams[size] = (struct of_team){tdmi_bench_spread(parts, n).median,
+                                       tdmi_bench_spread(members, n).median, log.n_regions};
     return TDM_OK;
 }
 
@@ -202,25 +206,37 @@ static int smallest_team(const struct tdmi_division *division)
     return division->n_teams > 0 ? division->n_threads / division->n_teams : 1;
 }
 
+/* Of a step; part: of one thread's time that a team takes for a group. */
+static double seconds_of(const struct scaling *it, const struct tdmi_division *division,
+                         double part, int64_t regions)
+{
+    const struct tdm_bench_scaling *of = it->result;
+    const int threads = division->n_threads;
+    const double rest = of->step_seconds - it->groups * of->group_seconds;
+    const double packing = rest > of->update_seconds ? rest - of->update_seconds : 0.0;
+    double seconds = (double)division->n_alone / threads * of->group_seconds;
+    if (division->n_teams > 0) {
+        const int rounds = (division->n_together + division->n_teams - 1) / division->n_teams;
+        seconds += rounds * (part * of->group_seconds +
+                             (double)regions * wait_of(it, smallest_team(division)));
+    }
+    return seconds + packing * fmax(it->packed_share, 1.0 / threads) + of->update_seconds / threads;
+}
+
 static void predict(const struct scaling *it, int threads, struct tdm_bench_scaling_row *row)
 {
     const struct tdm_bench_scaling *of = it->result;
     const struct tdmi_division division = division_of(it, threads);
     const int members = smallest_team(&division);
     const struct of_team *team = &it->teams[members];
-    const double rest = of->step_seconds - it->groups * of->group_seconds;
-    const double packing = rest > of->update_seconds ? rest - of->update_seconds : 0.0;
-    *row = (struct tdm_bench_scaling_row){
-        .threads = threads, .teams = division.n_teams, .members = members};
-    row->seconds = (double)division.n_alone / threads * of->group_seconds;
-    if (division.n_teams > 0) {
-        const int rounds = (division.n_together + division.n_teams - 1) / division.n_teams;
-        row->regions = members > 1 ? team->regions : 0;
-        row->seconds += rounds * ((members > 1 ? team->part : 1.0) * of->group_seconds +
-                                  (double)row->regions * wait_of(it, members));
-    }
-    row->seconds += packing * fmax(it->packed_share, 1.0 / threads) + of->update_seconds / threads;
+    *row = (struct tdm_bench_scaling_row){.threads = threads,
+                                          .teams = division.n_teams,
+                                          .members = members,
+                                          .regions = team->regions};
+    row->seconds = seconds_of(it, &division, team->part, team->regions);
     row->speedup = of->step_seconds / row->seconds;
+    row->members_speedup =
+        of->step_seconds / seconds_of(it, &division, team->members_part, team->regions);
     if (it->bandwidth > 0.0) {
         const double least = of->step_bytes / it->bandwidth;
         row->bandwidth_speedup = of->step_seconds / fmax(row->seconds, least);
@@ -250,6 +266,7 @@ tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options, do
         return TDM_FAIL(err, TDM_E_USAGE,
                         "predicting a step on more CPUs: --device cpu and --mode train, without "
                         "--freeze and --profile, are accepted");
+    it.teams[1] = (struct of_team){1.0, 1.0, 0};
     it.seconds = options->seconds / 6; /* steps, and about five sizes of teams */
     result->batch = options->batch;
     TDM_TRY(measure_steps(&it, measured, err), err, "measuring steps");

@@ -38,7 +38,7 @@ expect_stdout_matches 'the loader reaches [0-9.]+ % of its ceiling'
 
 expect_exit 2 "$TANDEM" bench
 expect_exit 2 "$TANDEM" bench disk pictures
-expect_stderr_matches "tandem bench can: loader, compute; found 'disk'"
+expect_stderr_matches "tandem bench can: loader, compute, scaling; found 'disk'"
 expect_exit 2 "$TANDEM" bench loader
 expect_stderr_matches 'takes SRC'
 expect_exit 2 "$TANDEM" bench loader pictures --size 0
@@ -86,6 +86,21 @@ expect_stdout_matches '^  reached +[0-9.]+ images/s \('
 expect_stdout_matches '^  ceiling +[0-9.]+ images/s, '
 expect_stdout_matches '^  conv2 +conv +[0-9.]+ +[0-9.]+ +[0-9.]+ % '
 expect_stdout_matches "^  the optimizer's step alone +[0-9.]+ +[0-9.]+ .?B/s"
+expect_exit 0 "$TANDEM" bench scaling --model convnet7 --image 16 --batch 5 --shard 2 --seconds 1 --bandwidth 1 --json
+expect_true "more threads are predicted to be faster" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+rows = {row["threads"]: row for row in v["threads"]}
+assert abs(rows[1]["speedup"] - 1) < 0.01 and rows[1]["measured_milliseconds"] > 0, v
+assert 1.2 < rows[2]["speedup"] <= 2.1 and rows[16]["members"] > 1 and rows[16]["regions"] > 10, v
+assert rows[16]["speedup"] > rows[2]["speedup"], v
+assert all(row["speedup_with_bandwidth"] <= row["speedup"] for row in v["threads"]), v' "$out"
+expect_exit 2 "$TANDEM" bench scaling --threads 2
+expect_stderr_matches 'bench scaling predicts 1 to 64 threads'
+expect_exit 2 "$TANDEM" bench scaling --mode features
+expect_stderr_matches 'mode train'
+expect_exit 2 "$TANDEM" bench compute --bandwidth 10
+expect_stderr_matches 'option --bandwidth belongs to bench scaling, not to bench compute'
 expect_exit 2 "$TANDEM" bench compute pictures
 expect_stderr_matches "tandem bench compute takes no SRC; found 1 argument"
 expect_exit 2 "$TANDEM" bench compute --augment flip

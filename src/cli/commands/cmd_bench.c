@@ -298,8 +298,9 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
                1e3 * result->step_seconds, 1e3 * result->group_seconds,
                1e3 * result->update_seconds, 1e6 * result->barrier_seconds,
                tdmi_format_bytes(result->step_bytes, bytes, sizeof bytes));
-    tdmi_print(out, "  %7s %14s %8s %12s %9s %11s\n", "threads", "teams", "regions", "predicted ms",
-               "speed-up", "measured ms");
+    tdmi_print(out, "  %7s %14s %8s %12s %9s %11s %11s  %s\n", "threads", "teams", "regions",
+               "predicted ms", "speed-up", "by members", "measured ms",
+               result->rows[0].bandwidth_speedup > 0.0 ? "with bandwidth" : "");
     tdm_json_array_begin(json, "threads");
     for (int i = 0; i < result->n_rows; i++) {
         const struct tdm_bench_scaling_row *row = &result->rows[i];
@@ -311,6 +312,7 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
         tdm_json_integer(json, "regions", row->regions);
         tdm_json_number(json, "predicted_milliseconds", 1e3 * row->seconds);
         tdm_json_number(json, "speedup", row->speedup);
+        tdm_json_number(json, "members_speedup", row->members_speedup);
         if (row->bandwidth_speedup > 0.0)
             tdm_json_number(json, "speedup_with_bandwidth", row->bandwidth_speedup);
         if (row->measured_seconds > 0.0)
@@ -319,13 +321,12 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
         if (row->members > 1)
             snprintf(teams, sizeof teams, "%d of %d", row->teams, row->members);
         if (row->bandwidth_speedup > 0.0)
-            snprintf(with_bandwidth, sizeof with_bandwidth, ", %.1f with that bandwidth",
-                     row->bandwidth_speedup);
+            snprintf(with_bandwidth, sizeof with_bandwidth, "%14.2f", row->bandwidth_speedup);
         if (row->measured_seconds > 0.0)
             snprintf(measured, sizeof measured, "%.1f", 1e3 * row->measured_seconds);
-        tdmi_print(out, "  %7d %14s %8lld %12.1f %9.2f %11s%s\n", row->threads, teams,
-                   (long long)row->regions, 1e3 * row->seconds, row->speedup, measured,
-                   with_bandwidth);
+        tdmi_print(out, "  %7d %14s %8lld %12.1f %9.2f %11.2f %11s  %s\n", row->threads, teams,
+                   (long long)row->regions, 1e3 * row->seconds, row->speedup, row->members_speedup,
+                   measured, with_bandwidth);
     }
     tdm_json_array_end(json);
 }

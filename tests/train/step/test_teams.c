@@ -129,16 +129,17 @@ static void check(const struct network *network, enum statistics statistics, con
     close_rig(&it);
 }
 
-/* Small networks on many threads, large ones on some. */
+/* Small networks on many threads, one on more than a team can have, large ones on some. */
 TEST(networks_have_the_same_bits_on_any_number_of_threads)
 {
     static const int sizes[] = {1, 3, 8, 30, 0}, threads[] = {2, 3, 4, 7, 16, 0};
-    static const int few_sizes[] = {3, 30, 0}, few_threads[] = {3, 16, 0};
+    static const int few_sizes[] = {3, 30, 0}, few_threads[] = {3, 16, 0}, most[] = {32, 64, 0};
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
         if (networks[i].is_large)
             check(&networks[i], of_group, few_sizes, few_threads);
         else
             check(&networks[i], of_group, sizes, threads);
+    check(&networks[1], of_group, few_sizes, most);
 }
 
 TEST(statistics_of_a_batch_or_frozen_have_the_same_bits_too)
