@@ -206,7 +206,7 @@ static int smallest_team(const struct tdmi_division *division)
     return division->n_teams > 0 ? division->n_threads / division->n_teams : 1;
 }
 
-/* Of a step; part: of one thread's time that a team takes for a group. */
+/* Time of a step; part: of one thread's time that a team takes for a group. */
 static double seconds_of(const struct scaling *it, const struct tdmi_division *division,
                          double part, int64_t regions)
 {
