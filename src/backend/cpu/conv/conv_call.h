@@ -16,7 +16,7 @@ enum tdmi_conv_direction { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
 /* y = conv(act(scale · x + shift)) + bias */
 struct tdmi_conv_forward {
     int n;
-    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
+    const struct tdmi_member *member; /* place in the team; NULL: one thread computes */
     const float *x;
     struct tdmi_read_form read;
     const float *packed; /* TDMI_CONV_FORWARD */
@@ -29,7 +29,7 @@ struct tdmi_conv_forward {
 /* y = act(conv(x) + bias + residual), with a frozen batch norm in weights and bias */
 struct tdmi_conv_infer {
     int n;
-    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
+    const struct tdmi_member *member; /* place in the team; NULL: one thread computes */
     const float *x;
     const float *packed;          /* TDMI_CONV_FORWARD */
     const float *bias, *residual; /* (out), (n, out); NULL: 0; residual may be y */
@@ -47,7 +47,7 @@ struct tdmi_conv_infer {
  */
 struct tdmi_conv_backward {
     int n;
-    const struct tdmi_member *member; /* of the team that computes the call, or NULL */
+    const struct tdmi_member *member; /* place in the team; NULL: one thread computes */
     const float *x;
     struct tdmi_read_form read;
     const float *g, *y; /* y: NULL where the gradient form has no of_y */

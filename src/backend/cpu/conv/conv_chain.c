@@ -23,7 +23,7 @@ struct chain {
     bool is_window;
     int in, out;                    /* channels of the first and the last tensor */
     struct tdmi_depthwise between;  /* all of it */
-    int rows, n_strips;             /* of a strip; of a picture */
+    int rows, n_strips;             /* rows of a strip; strips of an image */
     int slots;                      /* rows of the ring */
     int64_t expanded, narrow, room; /* floats: strips of what the depthwise kernel reads and
                                      * writes, workspace of the kernels */
@@ -159,7 +159,7 @@ struct work {
     const struct tdmi_depthwise_kernels *kernels;
     float *expanded, *narrow;
     const float *x_end; /* of all pictures of the call */
-    int n_strips;       /* of all pictures */
+    int n_strips;       /* strips of all images */
 };
 
 /* x: of the strip behind this one, or of the next picture where this one ends. */

@@ -24,8 +24,8 @@ struct tdmi_conv_work {
     struct tdmi_conv_scratch scratch;
     struct tdmi_conv_source source;
     int n;                       /* images */
-    int first_row, rows;         /* of each image of the result */
-    int image_rows, width, step; /* of the result; from one pixel of a phase to the next */
+    int first_row, rows;         /* rows computed in each image */
+    int image_rows, width, step; /* size of the result; pixels from one of a phase to the next */
 };
 
 /* Images and rows of a call that make up a chunk. */

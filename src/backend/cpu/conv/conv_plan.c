@@ -6,7 +6,7 @@
 
 enum {
     FRAME_BYTES = 384 << 10,
-    MEMBER_BYTES = 768 << 10, /* of a member's part of a stretch */
+    MEMBER_BYTES = 768 << 10, /* a member's part of a stretch */
     TIGHT_CHANNELS = 64       /* with fewer a row of the window is one segment */
 };
 
@@ -138,9 +138,10 @@ static int64_t pieces_floats(const struct tdmi_conv_gemm *desc, const struct tdm
                              int step, int width, int columns)
 {
     const int64_t lines = (int64_t)chunk->images * ceiling_of(chunk->rows, step);
-    return team_of(desc) > 1
-               ? step * step * tdmi_gemm_pieces_floats(lines, ceiling_of(width, step), columns)
-               : 0;
+    const int line = ceiling_of(width, step);
+    const int64_t blocks =
+        tdmi_gemm_blocks(tdmi_gemm_kernels_of(desc->isa), tdmi_conv_wide(line), line);
+    return team_of(desc) > 1 ? step * step * tdmi_pieces_floats(lines * blocks, columns) : 0;
 }
 
 struct tdmi_conv_stretch tdmi_conv_stretch_forward(const struct tdmi_conv_gemm *desc)

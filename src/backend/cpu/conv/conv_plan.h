@@ -57,7 +57,7 @@ struct tdmi_conv_stretch tdmi_conv_stretch_input(const struct tdmi_conv_gemm *de
 struct tdmi_conv_scratch {
     double *sum, *square, *dbias;
     struct tdmi_gemm_segment *segments; /* the member's own */
-    float *frames, *rest;               /* of all chunks of a stretch */
+    float *frames, *rest;               /* frames and dy of all chunks of a stretch */
 };
 
 struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc,

@@ -217,11 +217,11 @@ struct product {
     const struct tdmi_conv_gemm *desc;
     const struct tdmi_member *member;
     int n;                          /* images */
-    struct tdmi_winograd_read read; /* of all; its places, and those of products, are a chunk's */
+    struct tdmi_winograd_read read; /* all tiles; places are those of a chunk */
     struct tdmi_winograd_places to;
-    int h, w; /* of the result */
+    int h, w; /* size of the result */
     const float *packed;
-    struct tdmi_gemm_rows end; /* of the result */
+    struct tdmi_gemm_rows end; /* how the result is stored */
     bool takes_sums;
 };
 
@@ -312,12 +312,11 @@ static void run(struct product *job, int64_t chunk, const struct scratch *scratc
         if (!pieces)
             continue;
         tdmi_member_wait(job->member);
-        struct tdmi_gemm_rows sums = job->end;
-        sums.pieces = pieces;
+        float *const filled = pieces;
         if (job->takes_sums)
-            tdmi_gemm_add_all_pieces(&sums, n, columns.first, columns.end);
-        pieces = others; /* those are not filled again before the next wait */
-        others = sums.pieces;
+            tdmi_pieces_add(pieces, n, job->end.columns, columns, job->end.sum, job->end.square);
+        pieces = others; /* the set just filled is read until the next wait */
+        others = filled;
     }
 }
 

@@ -32,13 +32,6 @@ void tdmi_gemm_pack(const struct tdmi_gemm_matrix *matrix, int lanes, int wide, 
 
 /* ---- pieces ---- */
 
-void tdmi_gemm_add_all_pieces(const struct tdmi_gemm_rows *job, int64_t n, int64_t first,
-                              int64_t end)
-{
-    tdmi_pieces_add(job->pieces, n, tdmi_gemm_round(job->columns), (struct tdmi_share){first, end},
-                    job->sum, job->square);
-}
-
 /* A panel has blocks of its own height. */
 void tdmi_gemm_add_pieces(const struct tdmi_gemm_kernels *kernels, const struct tdmi_gemm_rows *job,
                           int64_t first, int64_t end)

@@ -157,10 +157,6 @@ struct tdmi_member;
  * multiples of TDMI_GEMM_ROUND. */
 void tdmi_gemm_add_pieces(const struct tdmi_gemm_kernels *kernels, const struct tdmi_gemm_rows *job,
                           int64_t first, int64_t end);
-/* The same of n pieces, each with sums of all columns. */
-void tdmi_gemm_add_all_pieces(const struct tdmi_gemm_rows *job, int64_t n, int64_t first,
-                              int64_t end);
-
 /* The member's part of an outer product: blocks of C, each of which one thread computes whole. */
 void tdmi_gemm_outer_shared(const struct tdmi_gemm_kernels *kernels,
                             const struct tdmi_gemm_outer *job, const struct tdmi_member *member);
@@ -189,16 +185,7 @@ static inline int64_t tdmi_gemm_round(int64_t floats)
     return (floats + TDMI_GEMM_ROUND - 1) / TDMI_GEMM_ROUND * TDMI_GEMM_ROUND;
 }
 
-enum { TDMI_GEMM_LEAST_TALL = 2 }; /* rows of a block at least, in any instruction set */
-
-/* Floats of the pieces of a job of so many lines of n_rows rows. */
-static inline int64_t tdmi_gemm_pieces_floats(int64_t n_lines, int64_t n_rows, int64_t columns)
-{
-    const int64_t blocks = (n_rows + TDMI_GEMM_LEAST_TALL - 1) / TDMI_GEMM_LEAST_TALL;
-    return n_lines * blocks * 2 * tdmi_gemm_round(columns);
-}
-
-/* The same where it is known how wide panels are. */
+/* Blocks of n_rows rows in the panel that has most of them. */
 static inline int64_t tdmi_gemm_blocks(const struct tdmi_gemm_kernels *kernels, int wide,
                                        int64_t n_rows)
 {
