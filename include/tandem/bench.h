@@ -181,10 +181,14 @@ struct tdm_bench_scaling {
     size_t struct_bytes; /* see tandem/api.h */
     char model[64];
     int image, shard, batch;
-    /* Medians of CPU time on one thread: a step, one group of it, the optimizer's step. */
+    /* Medians of CPU time on one thread: a step, one group of it (features: one image alone), the
+     * optimizer's step. */
     double step_seconds, group_seconds, update_seconds;
     double barrier_seconds; /* a wait of two threads for each other */
     double step_bytes;      /* that a step moves, every tensor once a pass */
+    /* Two CPUs at work slow each other down: a step of one thread takes this much longer beside one
+     * that shares nothing with it, and two threads are so much faster than that. 0: one CPU. */
+    double busy_slowdown, busy_speedup;
     struct tdm_bench_scaling_row rows[TDM_BENCH_SCALING_ROWS];
     int n_rows;
 };

@@ -87,6 +87,15 @@ static void end_region(tdmi_team *team)
     team->share = team->small_share = team->seconds = team->longest = 0.0;
 }
 
+void tdmi_team_log_alone(struct tdmi_team_log *log, int64_t begin_ns)
+{
+    const double seconds = 1e-9 * (double)(tdmi_clock_thread_ns() - begin_ns);
+    log->n_regions++;
+    log->seconds += seconds;
+    log->predicted += seconds;
+    log->longest += seconds;
+}
+
 /* All members of a region work before the first of the next does. */
 static void hand_over(const struct tdmi_member *member)
 {

@@ -40,6 +40,9 @@ struct tdmi_team_log {
     double longest;   /* Σ over regions: seconds of the slowest member */
 };
 
+/* A region of a thread alone, without shares, that began at a time of its CPU clock. */
+void tdmi_team_log_alone(struct tdmi_team_log *log, int64_t begin_ns);
+
 tdm_status tdmi_team_new(tdmi_team **team, tdm_error *err) TDM_MUST_USE;
 void tdmi_team_free(tdmi_team *team);
 TDMI_POINTER_RELEASE(tdmi_team, tdmi_team_free)

@@ -1,12 +1,16 @@
 /*
- * Time that a training step would take with more threads than this machine has CPUs, from the CPU
- * time of its parts on one thread. A group on a team is measured with its members one after the
- * other (base/team.h), so two CPUs are enough to measure a team of sixteen. How groups are divided
- * among threads is the step's own (train/step/division.h).
+ * Time that a training step or a batch of features would take with more threads than this machine
+ * has CPUs, from the CPU time of its parts on one thread. A group on a team is measured with its
+ * members one after the other (base/team.h), so two CPUs are enough to measure a team of sixteen.
+ * How groups are divided among threads is the step's own (train/step/division.h); for features
+ * every image is a group (train/evaluate/cut.h).
  *
  *     step(T) = waves of groups alone + rounds of teams + the rest
  *     team(k) = Σ over regions: time · largest share, + regions · a wait
  *     rest    = packing weights, adding gradients, update: tasks of the pool
+ *
+ * CPUs that work at once slow each other down. By how much is measured with two copies of the step
+ * that share nothing; the clock's time of two threads is compared with that.
  */
 #include "base/clock.h"
 #include "base/scope.h"
@@ -37,7 +41,9 @@ struct scaling {
     struct tdm_bench_compute_options options;
     double seconds; /* for each measurement */
     double bandwidth;
+    bool is_training;
     int groups;
+    int largest_team;
     double packed_share;                      /* of all packed weights that the largest node has */
     struct of_team teams[TDMI_TEAM_MOST + 1]; /* by size; regions 0: not measured yet */
     struct tdm_bench_scaling *result;
@@ -66,6 +72,15 @@ static tdm_status time_step(struct tdmi_bench_network *network, double *seconds,
     return TDM_OK;
 }
 
+static void measure(struct tdmi_bench_network *network, struct tdmi_team_log *log)
+{
+    *log = (struct tdmi_team_log){0};
+    if (network->is_training)
+        tdmi_step_measure(network->step, log);
+    else
+        tdmi_evaluator_measure(network->evaluator, log);
+}
+
 static bool is_over(const struct scaling *it, int round, int64_t begin)
 {
     return round >= most_rounds ||
@@ -82,7 +97,7 @@ static void count_plan(struct scaling *it, const struct tdmi_bench_network *netw
     const double passes =
         3.0 + it->groups + 3.0 * (it->groups - 1) + 3.0 + 2.0 * network->optimizer->n_slots;
     size_t largest = 0;
-    it->result->step_bytes = passes * params;
+    it->result->step_bytes = it->is_training ? passes * params : params;
     for (int i = 0; i < network->graph->n_nodes; i++) {
         const struct tdmi_node_plan *node = &plan->nodes[i];
         largest = node->packed_bytes > largest ? node->packed_bytes : largest;
@@ -103,8 +118,8 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
     int n = 0;
     TDMI_TRY(open_network(it, 1, it->result->shard, &of_alone, &alone, err));
     TDMI_TRY(open_network(it, size, it->result->shard, &of_team, &team, err));
-    tdmi_step_measure(alone.step, &one);
-    tdmi_step_measure(team.step, &log);
+    measure(&alone, &one);
+    measure(&team, &log);
     for (const int64_t begin = tdmi_clock_ns(); !is_over(it, n, begin); n++) {
         one = log = (struct tdmi_team_log){0};
         TDMI_TRY(time_step(&alone, &unused, err));
@@ -117,42 +132,127 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
     return TDM_OK;
 }
 
-/* Whole steps by one thread and by two, interleaved; and the parts of a step of one thread. */
+/* Two networks of one thread each, which share nothing but the machine. */
+struct copies {
+    struct tdmi_bench_network *of[2];
+    double seconds[2];
+};
+
+static tdm_status step_of_copy(void *self, int index, int worker TDMI_UNUSED, tdm_error *err)
+{
+    struct copies *copies = self;
+    return time_step(copies->of[index], &copies->seconds[index], err);
+}
+
+/* Of each round, by the clock if not said otherwise. */
+struct rounds {
+    double cpu[most_rounds];        /* a step of one thread: CPU time */
+    double shares[most_rounds];     /* the part of it that groups take */
+    double clock[most_rounds];      /* a step of one thread */
+    double two[most_rounds];        /* of two threads */
+    double updates[most_rounds];    /* the optimizer's alone */
+    double slowdowns[most_rounds];  /* two copies at once ÷ one thread */
+    double together[most_rounds];   /* two copies at once ÷ two threads, which do half of it */
+};
+
+static tdm_status time_one(struct tdmi_bench_network *one, struct tdmi_team_log *log,
+                           struct rounds *rounds, int n, tdm_error *err)
+{
+    *log = (struct tdmi_team_log){0};
+    const double begin = tdmi_cpu_seconds();
+    TDMI_TRY(time_step(one, &rounds->clock[n], err));
+    const double step_end = tdmi_cpu_seconds();
+    if (one->is_training)
+        TDMI_TRY(tdmi_bench_network_update(one, 1, err));
+    rounds->cpu[n] = step_end - begin;
+    rounds->shares[n] = log->seconds / rounds->cpu[n];
+    rounds->updates[n] = one->is_training ? tdmi_cpu_seconds() - step_end : 0.0;
+    return TDM_OK;
+}
+
+static tdm_status time_two(tdmi_pool *pool, struct copies *copies, struct tdmi_bench_network *two,
+                           struct rounds *rounds, int n, tdm_error *err)
+{
+    TDMI_TRY(tdmi_pool_run_all(pool, 2, step_of_copy, copies, err));
+    TDMI_TRY(time_step(two, &rounds->two[n], err));
+    const double longer = fmax(copies->seconds[0], copies->seconds[1]);
+    rounds->slowdowns[n] = longer / rounds->clock[n];
+    rounds->together[n] = longer / rounds->two[n];
+    return TDM_OK;
+}
+
+/* Steps of one thread, of two copies at once and of two threads, interleaved. */
+static tdm_status measure_rounds(struct scaling *it, struct tdmi_bench_network *one, bool has_two,
+                                 struct rounds *rounds, int *n, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network copy = {0};
+    TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network two = {0};
+    TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
+    struct tdm_bench_compute_options of_copy, of_two;
+    struct copies copies = {.of = {one, &copy}};
+    struct tdmi_team_log log;
+    if (has_two) {
+        TDMI_TRY(open_network(it, 1, it->options.batch, &of_copy, &copy, err));
+        TDMI_TRY(open_network(it, 2, it->options.batch, &of_two, &two, err));
+        TDMI_TRY(tdmi_pool_new(2, NULL, &pool, err));
+    }
+    measure(one, &log);
+    for (const int64_t begin = tdmi_clock_ns(); !is_over(it, *n, begin); ++*n) {
+        TDMI_TRY(time_one(one, &log, rounds, *n, err));
+        if (has_two)
+            TDMI_TRY(time_two(pool, &copies, &two, rounds, *n, err));
+    }
+    return TDM_OK;
+}
+
 static tdm_status measure_steps(struct scaling *it, double measured[2], tdm_error *err)
 {
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network one = {0};
-    TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network two = {0};
-    struct tdm_bench_compute_options of_one, of_two;
-    double steps[most_rounds], shares[most_rounds], updates[most_rounds], both[most_rounds],
-        clock[most_rounds];
+    struct tdm_bench_compute_options of_one;
+    struct tdm_bench_scaling *result = it->result;
+    struct rounds rounds;
     const bool has_two = tdmi_cpus_usable() >= 2;
-    struct tdmi_team_log log;
     int n = 0;
     TDMI_TRY(open_network(it, 1, it->options.batch, &of_one, &one, err));
-    TDMI_TRY(open_network(it, has_two ? 2 : 1, it->options.batch, &of_two, &two, err));
-    it->groups = (one.batch.n + one.shard - 1) / one.shard;
-    it->result->shard = one.shard;
-    it->result->image = one.graph->nodes[0].out.w;
-    snprintf(it->result->model, sizeof it->result->model, "%s", one.network.name);
-    tdmi_step_measure(one.step, &log);
-    for (const int64_t begin = tdmi_clock_ns(); !is_over(it, n, begin); n++) {
-        log = (struct tdmi_team_log){0};
-        const double cpu = tdmi_cpu_seconds();
-        TDMI_TRY(time_step(&one, &clock[n], err));
-        steps[n] = tdmi_cpu_seconds() - cpu;
-        shares[n] = log.seconds / steps[n];
-        TDMI_TRY(time_step(&two, &both[n], err));
-        const double update = tdmi_cpu_seconds();
-        TDMI_TRY(tdmi_bench_network_update(&one, 1, err));
-        updates[n] = tdmi_cpu_seconds() - update;
+    result->shard = it->is_training ? one.shard : 1;
+    result->image = one.graph->nodes[0].out.w;
+    it->groups = (one.batch.n + result->shard - 1) / result->shard;
+    it->largest_team = it->is_training
+                           ? TDMI_TEAM_MOST
+                           : tdmi_evaluator_team(one.graph, one.backend, TDMI_TEAM_MOST);
+    snprintf(result->model, sizeof result->model, "%s", one.network.name);
+    TDMI_TRY(measure_rounds(it, &one, has_two, &rounds, &n, err));
+    result->step_seconds = tdmi_bench_spread(rounds.cpu, n).median;
+    result->group_seconds =
+        result->step_seconds * tdmi_bench_spread(rounds.shares, n).median / it->groups;
+    result->update_seconds = tdmi_bench_spread(rounds.updates, n).median;
+    measured[0] = tdmi_bench_spread(rounds.clock, n).median;
+    if (has_two) {
+        measured[1] = tdmi_bench_spread(rounds.two, n).median;
+        result->busy_slowdown = tdmi_bench_spread(rounds.slowdowns, n).median;
+        result->busy_speedup = tdmi_bench_spread(rounds.together, n).median;
     }
-    it->result->step_seconds = tdmi_bench_spread(steps, n).median;
-    it->result->group_seconds =
-        it->result->step_seconds * tdmi_bench_spread(shares, n).median / it->groups;
-    it->result->update_seconds = tdmi_bench_spread(updates, n).median;
-    measured[0] = tdmi_bench_spread(clock, n).median;
-    measured[1] = has_two ? tdmi_bench_spread(both, n).median : 0.0;
     count_plan(it, &one);
+    return TDM_OK;
+}
+
+/* An image by one thread: large batches are computed in larger pieces. */
+static tdm_status measure_image(struct scaling *it, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network one = {0};
+    struct tdm_bench_compute_options of_one;
+    double images[most_rounds];
+    struct tdmi_team_log log;
+    int n = 0;
+    TDMI_TRY(open_network(it, 1, 1, &of_one, &one, err));
+    measure(&one, &log);
+    for (const int64_t begin = tdmi_clock_ns(); !is_over(it, n, begin); n++) {
+        double unused;
+        log = (struct tdmi_team_log){0};
+        TDMI_TRY(time_step(&one, &unused, err));
+        images[n] = log.seconds;
+    }
+    it->result->group_seconds = tdmi_bench_spread(images, n).median;
     return TDM_OK;
 }
 
@@ -198,7 +298,9 @@ static double wait_of(const struct scaling *it, int members)
 
 static struct tdmi_division division_of(const struct scaling *it, int threads)
 {
-    return tdmi_division_of(it->groups, threads, tdmi_team_largest(threads), false);
+    const int largest = tdmi_team_largest(threads);
+    return tdmi_division_of(it->groups, threads,
+                            largest < it->largest_team ? largest : it->largest_team, false);
 }
 
 static int smallest_team(const struct tdmi_division *division)
@@ -261,15 +363,17 @@ tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options, do
     TDMI_RESULT(tdm_bench_scaling, result, err);
     struct scaling it = {.options = *options, .bandwidth = bandwidth, .result = result};
     double measured[2];
-    if (options->mode != TDM_BENCH_TRAIN || options->has_frozen_base || options->has_profile ||
-        strcmp(options->device, "cpu") != 0)
+    if (options->has_frozen_base || options->has_profile || strcmp(options->device, "cpu") != 0)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "predicting a step on more CPUs: --device cpu and --mode train, without "
-                        "--freeze and --profile, are accepted");
+                        "predicting a step on more CPUs: --device cpu, without --freeze and "
+                        "--profile, is accepted");
+    it.is_training = options->mode == TDM_BENCH_TRAIN;
     it.teams[1] = (struct of_team){1.0, 1.0, 0};
     it.seconds = options->seconds / 6; /* steps, and about five sizes of teams */
     result->batch = options->batch;
     TDM_TRY(measure_steps(&it, measured, err), err, "measuring steps");
+    if (!it.is_training)
+        TDM_TRY(measure_image(&it, err), err, "measuring an image");
     TDM_TRY(measure_barrier(&it, err), err, "measuring a wait");
     TDMI_TRY(measure_teams(&it, err));
     for (int i = 0; i < TDM_BENCH_SCALING_ROWS; i++)

@@ -280,8 +280,10 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
 {
     tdm_json_writer *json = call->json;
     struct tdmi_output *out = call->out;
-    char bytes[32];
+    const bool is_training = result->update_seconds > 0.0;
+    char bytes[32], update[32] = "";
     tdm_json_string(json, "model", result->model);
+    tdm_json_string(json, "mode", is_training ? "train" : "features");
     tdm_json_integer(json, "image", result->image);
     tdm_json_integer(json, "shard", result->shard);
     tdm_json_integer(json, "batch", result->batch);
@@ -290,14 +292,25 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
     tdm_json_number(json, "update_milliseconds", 1e3 * result->update_seconds);
     tdm_json_number(json, "wait_microseconds", 1e6 * result->barrier_seconds);
     tdm_json_number(json, "step_bytes", result->step_bytes);
-    tdmi_print(out, "%s, train, %d pixels, %d images in groups of %d, on one thread:\n",
-               result->model, result->image, result->batch, result->shard);
+    if (is_training)
+        snprintf(update, sizeof update, ", %.2f ms an update", 1e3 * result->update_seconds);
+    tdmi_print(out, "%s, %s, %d pixels, %d images in groups of %d, on one thread:\n", result->model,
+               is_training ? "train" : "features", result->image, result->batch, result->shard);
     tdmi_print(out,
-               "  %.1f ms a step, %.1f ms a group, %.2f ms an update, %.2f us a wait of two "
-               "threads; %s moved a step\n\n",
-               1e3 * result->step_seconds, 1e3 * result->group_seconds,
-               1e3 * result->update_seconds, 1e6 * result->barrier_seconds,
+               "  %.1f ms a step, %.1f ms a group%s, %.2f us a wait of two threads; %s moved a "
+               "step\n",
+               1e3 * result->step_seconds, 1e3 * result->group_seconds, update,
+               1e6 * result->barrier_seconds,
                tdmi_format_bytes(result->step_bytes, bytes, sizeof bytes));
+    if (result->busy_speedup > 0.0) {
+        tdm_json_number(json, "busy_slowdown", result->busy_slowdown);
+        tdm_json_number(json, "busy_speedup", result->busy_speedup);
+        tdmi_print(out,
+                   "  beside another thread at work a step takes %.2f times as long; two threads "
+                   "are %.2f times as fast as that\n",
+                   result->busy_slowdown, result->busy_speedup);
+    }
+    tdmi_print(out, "\n");
     tdmi_print(out, "  %7s %14s %8s %12s %9s %11s %11s  %s\n", "threads", "teams", "regions",
                "predicted ms", "speed-up", "by members", "measured ms",
                result->rows[0].bandwidth_speedup > 0.0 ? "with bandwidth" : "");
@@ -386,7 +399,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
      .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
-             "memory; scaling: predict a training step on more CPUs"},
+             "memory; scaling: predict them on more CPUs"},
     {.name = "SRC",
      .help =
          "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
@@ -454,5 +467,5 @@ TDMI_COMMAND(
     "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
     "their files in memory; both are measured interleaved in one run. Compute runs a network "
     "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
-    "of the best times of each convolution and dense layer alone. Scaling measures a training "
-    "step on one CPU at a time and predicts it for up to 64.");
+    "of the best times of each convolution and dense layer alone. Scaling measures the same on one "
+    "CPU at a time and predicts it for up to 64.");

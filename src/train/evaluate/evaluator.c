@@ -3,6 +3,7 @@
  * how they are divided (cut.h) does not change results.
  */
 #include "train/evaluate/evaluator.h"
+#include "base/clock.h"
 #include "base/scope.h"
 #include "graph/packed.h"
 #include "train/evaluate/cut.h"
@@ -13,7 +14,8 @@ struct tdmi_evaluator {
     tdmi_pool *pool;
     int n_executors; /* on the host: of a thread, or of a team */
     tdmi_executor **executors;
-    tdmi_team **teams; /* NULL on a device */
+    tdmi_team **teams;        /* NULL on a device */
+    struct tdmi_team_log *log; /* NULL: nothing is measured */
     tdmi_packed *packed;
     struct tdmi_values values;
     const uint8_t **pixels; /* by position */
@@ -109,6 +111,11 @@ tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_
     return status;
 }
 
+void tdmi_evaluator_measure(tdmi_evaluator *evaluator, struct tdmi_team_log *log)
+{
+    evaluator->log = log;
+}
+
 void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_feature_table *kept)
 {
     for (int i = 0; i < evaluator->n_executors; i++)
@@ -196,8 +203,11 @@ static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
     tdmi_evaluator *evaluator = self;
     tdmi_executor *executor = evaluator->executors[worker];
     const struct tdmi_piece piece = tdmi_cut_piece(&evaluator->cut, index);
+    const int64_t begin = evaluator->log ? tdmi_clock_thread_ns() : 0;
     begin_piece(evaluator, executor, piece);
     compute_piece(evaluator, executor, NULL);
+    if (evaluator->log)
+        tdmi_team_log_alone(evaluator->log, begin);
     return finish_piece(evaluator, executor, piece, err);
 }
 
@@ -235,7 +245,7 @@ static tdm_status run_on_host(tdmi_evaluator *evaluator, tdm_error *err)
     for (int i = 0; i < of->n_teams; i++)
         tdmi_team_form(evaluator->teams[i],
                        tdmi_division_first(of, i + 1) - tdmi_division_first(of, i),
-                       tdmi_pool_may_spin(evaluator->pool), NULL);
+                       tdmi_pool_may_spin(evaluator->pool), evaluator->log);
     TDMI_TRY(tdmi_pool_run(evaluator->pool, evaluator->cut.n_pieces, run_alone, evaluator, err));
     return of->n_teams == 0
                ? TDM_OK

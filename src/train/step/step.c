@@ -305,16 +305,10 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
     return n;
 }
 
-/* A group that one thread computes alone counts as regions without shares. */
 static void add_to_log(const tdmi_step *step, const struct tdmi_member *member, int64_t begin)
 {
-    if (member || !step->log)
-        return;
-    const double seconds = 1e-9 * (double)(tdmi_clock_thread_ns() - begin);
-    step->log->n_regions++;
-    step->log->seconds += seconds;
-    step->log->predicted += seconds;
-    step->log->longest += seconds;
+    if (!member && step->log)
+        tdmi_team_log_alone(step->log, begin);
 }
 
 /* Forward and backward of the parts below by a member of a team; NULL: by one thread. */
