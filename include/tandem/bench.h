@@ -80,7 +80,7 @@ TDM_API tdm_status tdm_bench_loader(const struct tdm_bench_loader_options *optio
  */
 
 enum tdm_bench_mode {
-    TDM_BENCH_TRAIN,   /* the step of `train`, every layer: shards, sums, update */
+    TDM_BENCH_TRAIN,   /* the step of `train`, every layer: groups, sums, update */
     TDM_BENCH_FEATURES /* without training, up to the pooled features */
 };
 

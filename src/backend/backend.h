@@ -201,7 +201,7 @@ struct tdmi_update_table {
     /* states = (1 - momentum) · states + momentum · sums · scale */
     void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                   float momentum);
-    /* to += from: sums of two shards, or gradients of a tensor that several nodes read. Of a type
+    /* to += from: sums of two groups, or gradients of a tensor that several nodes read. Of a type
      * that the backend stores activations as (tdmi_backend.storages), or f32. */
     void (*accumulate)(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
                        int64_t n);

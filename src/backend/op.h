@@ -1,9 +1,9 @@
 /*
- * One op as a backend sees it: what it is (desc), and one call of it on one shard (call).
+ * One op as a backend sees it: what it is (desc), and one call of it on one group (call).
  *
  * The graph above owns all memory. A call gets pointers into an arena that was planned once; a
  * kernel may use nothing else, so that a whole step can be captured, replayed and moved.
- * Gradients are sums over the shard's samples and are written, never accumulated, by one call.
+ * Gradients are sums over the group's samples and are written, never accumulated, by one call.
  */
 #pragma once
 
@@ -81,7 +81,7 @@ struct tdmi_op_desc {
     struct tdmi_shape out;
     int max_images;        /* of one call */
     int team;              /* threads that may compute one call together; 0 counts as 1 */
-    bool is_training;      /* batch norm: statistics of the shard, not the running ones */
+    bool is_training;      /* batch norm: statistics of the group, not the running ones */
     bool keeps_statistics; /* batch norm in training: the running ones all the same, which stay */
     bool wants_dx;         /* backward: someone below has parameters */
     /* Type of activations and their gradients: x, y, dy, dx, dx_add and residual, whose pointers in
@@ -120,7 +120,7 @@ struct tdmi_norm {
 size_t tdmi_norm_bytes(int channels);
 struct tdmi_norm tdmi_norm_at(void *memory, int channels);
 
-/* Labels and judgements of a shard, by position. */
+/* Labels and judgements of a group, by position. */
 struct tdmi_judgement {
     float loss;    /* cross-entropy of this sample, with both labels where it was mixed */
     int predicted; /* the lowest index among the largest outputs */
@@ -161,8 +161,8 @@ struct tdmi_op_call {
     const float *params[TDMI_OP_PARAMS];
     float *dparams[TDMI_OP_PARAMS];      /* sums over the samples of this call */
     const float *states[TDMI_OP_STATES]; /* running statistics, read when not training */
-    float *state_sums[TDMI_OP_STATES];   /* training: this shard's statistic times n */
-    void *saved;                         /* from forward to backward of the same shard */
+    float *state_sums[TDMI_OP_STATES];   /* training: this group's statistic times n */
+    void *saved;                         /* from forward to backward of the same group */
     void *workspace;                     /* for the call alone */
     const uint8_t *const *pixels;        /* input: n pictures of (h, w, c) bytes */
     const void *changes;   /* input: n, of tdmi_backend.changes; NULL: pictures stay as they are */

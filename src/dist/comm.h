@@ -14,7 +14,7 @@ struct tdmi_comm_table {
     void (*close)(tdmi_comm *comm);
     int (*world)(const tdmi_comm *comm);
     /* Begin to add values [0, n) of every rank's array in the tree's order, each rank holding the
-     * sum of its own shards. May return before it is done; values must not be touched until then.
+     * sum of its own groups. May return before it is done; values must not be touched until then.
      */
     tdm_status (*reduce)(tdmi_comm *comm, float *values, int64_t n, tdm_error *err);
     /* Until everything begun is done on this rank; TDM_E_PEER names the rank that is missing. */

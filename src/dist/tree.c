@@ -2,7 +2,7 @@
 #include "dist/tree.h"
 #include "base/system/multiversion.h"
 
-/* most_levels: more than there are shards for. block_values: of each array at a time, so that sums
+/* most_levels: more than there are groups for. block_values: of each array at a time, so that sums
  * that are not kept still are in the first cache when they are added on; fewer where so many of
  * those wait that they would not be: a frame of 16 KiB holds them. */
 enum { most_levels = 32, block_values = 512, kept_values = 8 * block_values };
@@ -22,22 +22,22 @@ static void add_both(float *restrict to, const float *restrict left, const float
         to[i] = left[i] + right[i];
 }
 
-bool tdmi_tree_is_subtree(int first, int end, int n_shards)
+bool tdmi_tree_is_subtree(int first, int end, int n_groups)
 {
     int span = 1;
     while (span < end - first)
         span *= 2;
-    return first % span == 0 && (first + span == end || end == n_shards);
+    return first % span == 0 && (first + span == end || end == n_groups);
 }
 
 /* Parts come from the left; the last two are added as soon as they are a subtree together, and then
  * perhaps again with the one before. Two subtrees side by side that are one together are its two
  * children: the left one's size is the largest power of two below the whole's. */
-int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_shards,
+int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_groups,
                    struct tdmi_tree_addition *additions)
 {
     struct {
-        int first, at; /* its first shard, and where its sum is */
+        int first, at; /* its first group, and where its sum is */
     } waiting[most_levels];
     int n_waiting = 0, n = 0;
     for (int i = 0; i < n_parts; i++) {
@@ -45,7 +45,7 @@ int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int
         waiting[n_waiting].first = parts[i].first;
         waiting[n_waiting++].at = i;
         while (n_waiting > 1 &&
-               tdmi_tree_is_subtree(waiting[n_waiting - 2].first, until, n_shards)) {
+               tdmi_tree_is_subtree(waiting[n_waiting - 2].first, until, n_groups)) {
             const int to = n == n_parts - 2 ? 0 : -(n_waiting - 1);
             n_waiting--;
             additions[n++] =
@@ -81,10 +81,10 @@ void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_ad
     }
 }
 
-void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n)
+void tdmi_tree_sum_rows(double *rows, int n_groups, int64_t n)
 {
-    for (int distance = 1; distance < n_shards; distance *= 2) {
-        for (int left = 0; left + distance < n_shards; left += 2 * distance) {
+    for (int distance = 1; distance < n_groups; distance *= 2) {
+        for (int left = 0; left + distance < n_groups; left += 2 * distance) {
             double *to = rows + left * n;
             const double *from = rows + (left + distance) * n;
             for (int64_t i = 0; i < n; i++)

@@ -1,9 +1,9 @@
 /*
- * The fixed tree in which the sums of shards are added. The tree depends on the number of shards
+ * The fixed tree in which the sums of groups are added. The tree depends on the number of groups
  * alone: never on threads, ranks or arrival, so the same sums come out with the same bits wherever
- * the shards were computed.
+ * the groups were computed.
  *
- *     shard   0   1   2   3   4           level 1:  0+1   2+3   4
+ *     group   0   1   2   3   4           level 1:  0+1   2+3   4
  *              \ /     \ /    |           level 2:  (0+1)+(2+3)   4
  *               ╲       ╱     |           level 3:  ((0+1)+(2+3))+4
  *
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The sum of shards [first, where the next part begins): a subtree. */
+/* The sum of groups [first, where the next part begins): a subtree. */
 struct tdmi_tree_part {
     int first;
     float *values;
@@ -25,17 +25,17 @@ struct tdmi_tree_addition {
     int to, left, right;
 };
 
-/* Do the shards [first, end) of n_shards form a subtree? */
-bool tdmi_tree_is_subtree(int first, int end, int n_shards);
+/* Do the groups [first, end) of n_groups form a subtree? */
+bool tdmi_tree_is_subtree(int first, int end, int n_groups);
 
 /* List the additions, in order, after which the first part holds the sum of the subtree that all
  * parts make up together; the last part ends before `end`. Return their number, n_parts - 1. */
-int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_shards,
+int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_groups,
                    struct tdmi_tree_addition *additions);
 /* Values [first, first + n) of each. Only the first part changes. Ranges that do not overlap may be
  * added by different threads. */
 void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
                    int n_additions, int64_t first, int64_t n);
 
-/* Add the whole tree at once, for rows of n doubles, one row a shard, into the first row. */
-void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n);
+/* Add the whole tree at once, for rows of n doubles, one row a group, into the first row. */
+void tdmi_tree_sum_rows(double *rows, int n_groups, int64_t n);

@@ -17,9 +17,9 @@ struct tdmi_executor {
     int most_images;       /* that it has room for */
     tdmi_staging *staging; /* NULL on the host */
     const tdmi_feature_table *kept;
-    struct tdmi_shard given; /* by the caller */
-    struct tdmi_shard shard; /* the same as kernels find it */
-    int total_images;        /* that share statistics with the shard; 0: it has its own */
+    struct tdmi_group given; /* by the caller */
+    struct tdmi_group group; /* the same as kernels find it */
+    int total_images;        /* that share statistics with the group; 0: it has its own */
     const void *packed;
     struct tdmi_profile profile; /* arrays NULL: off */
 };
@@ -132,7 +132,7 @@ static struct tdmi_norm norm_of(const tdmi_executor *executor, struct tdmi_value
         tdmi_norm_at(at(executor, executor->plan->nodes[index].saved), node->out.c);
     norm.centre = values.states + graph->states[node->first_state].offset;
     norm.total = executor->total_images ? norm.total : norm.sums;
-    norm.total_images = executor->total_images ? executor->total_images : executor->shard.n;
+    norm.total_images = executor->total_images ? executor->total_images : executor->group.n;
     return norm;
 }
 
@@ -164,18 +164,18 @@ static struct tdmi_op_call call_of(const tdmi_executor *executor, struct tdmi_va
     const struct tdmi_node *node = &graph->nodes[index];
     const struct tdmi_node_plan *it = &executor->plan->nodes[index];
     struct tdmi_op_call call = {
-        .n = executor->shard.n,
+        .n = executor->group.n,
         .y = at(executor, it->y),
         .dy = dy_at(executor, index),
         .saved = at(executor, it->saved),
-        .pixels = executor->shard.pixels,
-        .changes = executor->shard.changes,
-        .labels = executor->shard.labels,
-        .mixed = executor->shard.mixed,
-        .judgements = executor->shard.judgements,
-        .class_weights = executor->shard.class_weights,
-        .draws = executor->shard.draws,
-        .loss_scale = executor->shard.loss_scale,
+        .pixels = executor->group.pixels,
+        .changes = executor->group.changes,
+        .labels = executor->group.labels,
+        .mixed = executor->group.mixed,
+        .judgements = executor->group.judgements,
+        .class_weights = executor->group.class_weights,
+        .draws = executor->group.draws,
+        .loss_scale = executor->group.loss_scale,
     };
     take_inputs(executor, values, index, &call);
     if (it->desc.fusion.reads_gradient_form)
@@ -286,7 +286,7 @@ static void add_spill(const struct run *run, int index, int k, const float *spil
     const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
     const int64_t values =
-        executor->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k));
+        executor->group.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k));
     const size_t bytes = tdmi_dtype_bytes(it->desc.storage);
     enum { unit = 1024 };
     const struct tdmi_share units = tdmi_member_share(run->member, (values + unit - 1) / unit);
@@ -320,21 +320,21 @@ static void run_backward(const struct run *run, int index)
 static void end_forward(const tdmi_executor *executor, float *sums)
 {
     const tdmi_plan *plan = executor->plan;
-    const struct tdmi_shard *shard = &executor->shard;
+    const struct tdmi_group *group = &executor->group;
     if (plan->is_training)
-        plan->backend->update->tail(executor->stream, shard->judgements, shard->labels,
-                                    shard->mixed, shard->n, sums + tdmi_graph_tail_at(plan->graph));
+        plan->backend->update->tail(executor->stream, group->judgements, group->labels,
+                                    group->mixed, group->n, sums + tdmi_graph_tail_at(plan->graph));
 }
 
 tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor, tdm_error *err)
 {
-    const struct tdmi_shard *shard = &executor->shard;
-    if (!executor->staging || !shard->labels)
+    const struct tdmi_group *group = &executor->group;
+    if (!executor->staging || !group->labels)
         return TDM_OK; /* they are in the caller's memory already */
     return TDM_WRAP(err,
                     executor->plan->backend->memory.download(
-                        executor->stream, executor->given.judgements, shard->judgements,
-                        (size_t)shard->n * sizeof *shard->judgements, err),
+                        executor->stream, executor->given.judgements, group->judgements,
+                        (size_t)group->n * sizeof *group->judgements, err),
                     "downloading losses and predictions");
 }
 
@@ -398,14 +398,14 @@ static void step_backward(const struct run *run, int index)
     stop_clock(executor, executor->profile.backward_s, index - 1, begin);
 }
 
-void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images)
+void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_group *group, int total_images)
 {
-    assert(shard->n <= executor->most_images);
-    executor->given = *shard;
-    executor->shard =
-        executor->staging ? tdmi_staging_fill(executor->staging, executor->stream, shard) : *shard;
+    assert(group->n <= executor->most_images);
+    executor->given = *group;
+    executor->group =
+        executor->staging ? tdmi_staging_fill(executor->staging, executor->stream, group) : *group;
     executor->total_images = total_images;
-    if (shard->rows)
+    if (group->rows)
         tdmi_feature_table_await(executor->kept, executor->stream);
 }
 
@@ -432,12 +432,12 @@ static void take_rows(const struct run *run)
     const tdmi_plan *plan = executor->plan;
     const size_t bytes = tdmi_plan_sample_bytes(plan);
     char *y = at(executor, plan->nodes[plan->first_node - 1].y);
-    if (executor->shard.rows)
-        tdmi_feature_table_gather(executor->kept, executor->stream, executor->shard.rows,
-                                  executor->shard.n, y);
+    if (executor->group.rows)
+        tdmi_feature_table_gather(executor->kept, executor->stream, executor->group.rows,
+                                  executor->group.n, y);
     if (executor->staging)
         return;
-    const struct tdmi_share mine = tdmi_member_share(run->member, executor->shard.n);
+    const struct tdmi_share mine = tdmi_member_share(run->member, executor->group.n);
     for (int64_t i = mine.first; i < mine.end; i++) /* a failure shows at the next wait */
         (void)plan->backend->memory.upload(executor->stream, y + (size_t)i * bytes,
                                            executor->given.pixels[i], bytes, NULL);
@@ -466,9 +466,9 @@ void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values val
 }
 
 void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
-                           const struct tdmi_shard *shard, float *sums)
+                           const struct tdmi_group *group, float *sums)
 {
-    tdmi_executor_begin(executor, shard, 0);
+    tdmi_executor_begin(executor, group, 0);
     tdmi_executor_forward_part(executor, values, 0, executor->plan->graph->n_nodes - 1, sums, NULL);
 }
 
@@ -481,11 +481,11 @@ void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, 
 }
 
 void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
-                           const struct tdmi_shard *shard, int first, double *sums)
+                           const struct tdmi_group *group, int first, double *sums)
 {
     const tdmi_graph *graph = executor->plan->graph;
     const struct run run = {executor, values, NULL, NULL};
-    tdmi_executor_begin(executor, shard, 0);
+    tdmi_executor_begin(executor, group, 0);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tdmi_node_plan *it = &executor->plan->nodes[i];
         if (i >= first && graph->nodes[i].kind == TDMI_OP_BATCH_NORM) {

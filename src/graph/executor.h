@@ -10,7 +10,7 @@
 #include "graph/plan.h"
 
 /* The images of one group. */
-struct tdmi_shard {
+struct tdmi_group {
     int n;                        /* 1 to as many as the executor is opened for */
     const uint8_t *const *pixels; /* n images; or rows of floats: plan->first_node */
     /* On a device: start of the images or rows that were prefetched last (tdmi_executor_prefetch)
@@ -63,7 +63,7 @@ void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *p
 
 /* Prefetch n consecutive images or rows to a device with memory of its own while the stream
  * computes. They are lent until tdmi_executor_await_prefetch has returned; the next group may then
- * use them (shard.prefetched). The group before the one that was started last must have been waited
+ * use them (group.prefetched). The group before the one that was started last must have been waited
  * for. tdmi_executor_can_prefetch: false on the host. */
 bool tdmi_executor_can_prefetch(const tdmi_executor *executor);
 tdm_status tdmi_executor_prefetch(tdmi_executor *executor, const uint8_t *pictures, int n,
@@ -74,12 +74,12 @@ tdm_status tdmi_executor_await_prefetch(tdmi_executor *executor, tdm_error *err)
  * first such group, because recordings hold its address. */
 void tdmi_executor_keep(tdmi_executor *executor, const tdmi_feature_table *kept);
 
-/* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
+/* Forward; when training, sums gets state sums and the tail. group's arrays must stay until
  * backward has run, and the stream must have been waited for since the previous group. A failed
  * upload shows at the stream's next wait. */
 void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
-                           const struct tdmi_shard *shard, float *sums);
-/* Backward of one segment, in the order 0, 1, …, after forward of the same shard. member NULL: one
+                           const struct tdmi_group *group, float *sums);
+/* Backward of one segment, in the order 0, 1, …, after forward of the same group. member NULL: one
  * thread; it has waited for the others when it returns. */
 void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
                             float *sums, const struct tdmi_member *member);
@@ -88,7 +88,7 @@ void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, 
  * the input x of every batch norm from node `first` on: Σ(x - running mean) and its square, 2 ·
  * channels each, one norm after the other. On the host. */
 void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
-                           const struct tdmi_shard *shard, int first, double *sums);
+                           const struct tdmi_group *group, int first, double *sums);
 
 /* ---- statistics of batch norms shared among executors -----------------------------------------
  *
@@ -100,7 +100,7 @@ void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
 
 /* Start a batch of total_images over all executors (0: the group has statistics of its own); its
  * arrays must stay until backward has run. One thread calls it; a team waits for it. */
-void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images);
+void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_group *group, int total_images);
 /* The last node of the part that begins at `node`. Forward parts end before a batch norm or at the
  * last node; backward ones, going down to `lowest`, after which one is next, or there. */
 int tdmi_executor_forward_end(const tdmi_plan *plan, int node);

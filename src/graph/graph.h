@@ -4,8 +4,8 @@
  *
  *     params   one float array: every parameter tensor at its offset (64-byte aligned)
  *     states   another: running statistics
- *     sums     one array a shard: [ gradients, laid out like params | state sums, like states |
- *              tail: samples, correct, loss ], so that everything which must be added over shards
+ *     sums     one array a group: [ gradients, laid out like params | state sums, like states |
+ *              tail: samples, correct, loss ], so that everything which must be added over groups
  *              and ranks is one run of floats
  *
  * A builder function of src/models/networks adds nodes; the first mistake is remembered and

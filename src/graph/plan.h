@@ -1,6 +1,6 @@
 /*
  * The plan of one network on one backend: which buffer lies where in one arena, and in which
- * segments its backward pass hands out finished gradients. Made once for a largest shard; any
+ * segments its backward pass hands out finished gradients. Made once for a largest group; any
  * smaller one runs with it.
  *
  * Time is counted in node visits: node i runs forward at time i and backward at 2·nodes - 1 - i. A
@@ -66,7 +66,7 @@ struct tdmi_node_plan {
 };
 
 /* Backward runs nodes first_node down to last_node; then the sums in
- * [first_value, first_value + n_values) are final for this shard. The first segment's run reaches
+ * [first_value, first_value + n_values) are final for this group. The first segment's run reaches
  * to the end of the sums (states and tail are final after forward). What belongs to frozen nodes
  * is in no segment's run, or, of states, means nothing. */
 struct tdmi_segment {

@@ -200,12 +200,12 @@ tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err)
 
 /* Use prefetched images: the stream waits until they are there. */
 static void take_prefetched(tdmi_staging *staging, tdmi_stream *stream,
-                            const struct tdmi_shard *shard, const uint8_t **pixels)
+                            const struct tdmi_group *group, const uint8_t **pixels)
 {
     staging->place = 1 - staging->place;
     const uint8_t *there = (const uint8_t *)place_of(staging, staging->place);
-    for (int i = 0; i < shard->n; i++)
-        pixels[i] = there + (shard->pixels[i] - shard->prefetched);
+    for (int i = 0; i < group->n; i++)
+        pixels[i] = there + (group->pixels[i] - group->prefetched);
     if (staging->is_there[staging->place])
         (void)staging->plan->backend->stream.event_wait(stream, staging->is_there[staging->place],
                                                         NULL);
@@ -213,70 +213,70 @@ static void take_prefetched(tdmi_staging *staging, tdmi_stream *stream,
 
 /* Upload images that were not prefetched, gathered from where they lie. A prefetch that is under
  * way has the other place. */
-static void prefetch_now(tdmi_staging *staging, tdmi_stream *stream, const struct tdmi_shard *shard,
+static void prefetch_now(tdmi_staging *staging, tdmi_stream *stream, const struct tdmi_group *group,
                          const uint8_t **pixels)
 {
     const size_t bytes = picture_bytes(staging->plan);
     char *here = staging->here + staging->at.pictures, *there = place_of(staging, staging->place);
-    for (int i = 0; i < shard->n; i++) {
-        memcpy(here + (size_t)i * bytes, shard->pixels[i], bytes);
+    for (int i = 0; i < group->n; i++) {
+        memcpy(here + (size_t)i * bytes, group->pixels[i], bytes);
         pixels[i] = (const uint8_t *)there + (size_t)i * bytes;
     }
-    (void)staging->plan->backend->memory.upload(stream, there, here, (size_t)shard->n * bytes,
+    (void)staging->plan->backend->memory.upload(stream, there, here, (size_t)group->n * bytes,
                                                 NULL);
 }
 
 /* Upload rows in one piece, or prefetched rows in as many pieces as are contiguous. */
 static void prefetch_rows(tdmi_staging *staging, tdmi_stream *stream,
-                          const struct tdmi_shard *shard)
+                          const struct tdmi_group *group)
 {
     const struct tdmi_memory_table *memory = &staging->plan->backend->memory;
     const size_t sample = tdmi_plan_sample_bytes(staging->plan), bytes = row_bytes(staging->plan);
-    staging->place = shard->prefetched ? 1 - staging->place : staging->place;
-    for (int i = 0; !shard->prefetched && i < shard->n; i++)
-        store_row(staging, staging->place, i, shard->pixels[i]);
+    staging->place = group->prefetched ? 1 - staging->place : staging->place;
+    for (int i = 0; !group->prefetched && i < group->n; i++)
+        store_row(staging, staging->place, i, group->pixels[i]);
     const char *rows = rows_of(staging, staging->place);
-    for (int i = 0, end; i < shard->n; i = end) {
+    for (int i = 0, end; i < group->n; i = end) {
         const size_t from =
-            shard->prefetched ? (size_t)(shard->pixels[i] - shard->prefetched) / sample : (size_t)i;
+            group->prefetched ? (size_t)(group->pixels[i] - group->prefetched) / sample : (size_t)i;
         end = i + 1;
-        while (end < shard->n &&
-               (!shard->prefetched || shard->pixels[end] == shard->pixels[end - 1] + sample))
+        while (end < group->n &&
+               (!group->prefetched || group->pixels[end] == group->pixels[end - 1] + sample))
             end++;
         (void)memory->upload(stream, (char *)staging->rows + (size_t)i * bytes, rows + from * bytes,
                              (size_t)(end - i) * bytes, NULL);
     }
 }
 
-struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
-                                    const struct tdmi_shard *shard)
+struct tdmi_group tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
+                                    const struct tdmi_group *group)
 {
     const struct layout *at = &staging->at;
-    const size_t n = (size_t)shard->n;
+    const size_t n = (size_t)group->n;
     const uint8_t **pixels = (const uint8_t **)(void *)(staging->here + at->pixels);
-    struct tdmi_shard placed = *shard;
-    placed.labels = copy(staging, at->labels, shard->labels, n * sizeof *shard->labels);
-    placed.mixed = copy(staging, at->mixed, shard->mixed, n * sizeof *shard->mixed);
-    placed.draws.key = copy(staging, at->key, shard->draws.key, sizeof *shard->draws.key);
+    struct tdmi_group placed = *group;
+    placed.labels = copy(staging, at->labels, group->labels, n * sizeof *group->labels);
+    placed.mixed = copy(staging, at->mixed, group->mixed, n * sizeof *group->mixed);
+    placed.draws.key = copy(staging, at->key, group->draws.key, sizeof *group->draws.key);
     placed.draws.samples =
-        copy(staging, at->samples, shard->draws.samples, n * sizeof *shard->draws.samples);
-    placed.class_weights = copy(staging, at->class_weights, shard->class_weights,
-                                classes_of(staging->plan) * sizeof *shard->class_weights);
-    placed.changes = copy(staging, at->changes, shard->changes, n * change_bytes(staging->plan));
-    placed.rows = copy(staging, at->numbers, shard->rows, n * number_bytes(staging->plan));
-    if (shard->rows) {
+        copy(staging, at->samples, group->draws.samples, n * sizeof *group->draws.samples);
+    placed.class_weights = copy(staging, at->class_weights, group->class_weights,
+                                classes_of(staging->plan) * sizeof *group->class_weights);
+    placed.changes = copy(staging, at->changes, group->changes, n * change_bytes(staging->plan));
+    placed.rows = copy(staging, at->numbers, group->rows, n * number_bytes(staging->plan));
+    if (group->rows) {
         /* on the device already */
     } else if (staging->rows)
-        prefetch_rows(staging, stream, shard);
-    else if (shard->is_on_device)
-        memcpy(pixels, shard->pixels, n * sizeof *pixels);
-    else if (shard->prefetched)
-        take_prefetched(staging, stream, shard, pixels);
+        prefetch_rows(staging, stream, group);
+    else if (group->is_on_device)
+        memcpy(pixels, group->pixels, n * sizeof *pixels);
+    else if (group->prefetched)
+        take_prefetched(staging, stream, group, pixels);
     else
-        prefetch_now(staging, stream, shard, pixels);
+        prefetch_now(staging, stream, group, pixels);
     if (!staging->rows)
         placed.pixels = (const uint8_t *const *)(const void *)(staging->there + at->pixels);
-    if (shard->judgements)
+    if (group->judgements)
         placed.judgements = (struct tdmi_judgement *)(void *)(staging->there + at->judgements);
     (void)staging->plan->backend->memory.upload(stream, staging->there + at->pixels,
                                                 staging->here + at->pixels,

@@ -10,13 +10,13 @@
  * pinned), into A while the group in B is computed and the other way about. A recorded step
  * therefore holds only addresses of the head, and finds the images through the pointers in it.
  *
- *     stream       head 1 │ wait A │ shard 1 ............ │ head 2 │ wait B │ shard 2 ............
+ *     stream       head 1 │ wait A │ group 1 ............ │ head 2 │ wait B │ group 2 ............
  *     of copies    A: 1 ──────┘      B: 2 ─────────────────────────────┘      A: 3 ──────
  *
  * Rows that stand for pixels are no part of it: they go, as they are stored, to the place of what
- * they stand for; ahead of their shard they are made ready on the host. Of rows that are kept on
+ * they stand for; ahead of their group they are made ready on the host. Of rows that are kept on
  * the device (graph/feature_table.h) the head has the numbers. Where memory is the host's
- * nothing is staged: kernels follow the shard's own pointers.
+ * nothing is staged: kernels follow the group's own pointers.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures,
                                  tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err) TDM_MUST_USE;
 
-/* The shard as kernels find it. Of rows that stand for pixels the pointers stay the host's. The
+/* The group as kernels find it. Of rows that stand for pixels the pointers stay the host's. The
  * stream must have been waited for since the last time. A failure shows at its next wait. */
-struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
-                                    const struct tdmi_shard *shard);
+struct tdmi_group tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
+                                    const struct tdmi_group *group);

@@ -45,7 +45,7 @@ struct tdmi_network {
     struct tdmi_preprocess preprocess; /* its own input; training may ask for another size */
     enum tdmi_padding padding;
     int classes;          /* that it was published with */
-    int shard;            /* images a shard unless --shard says otherwise */
+    int shard;            /* images a group unless --shard says otherwise */
     double learning_rate; /* for SGD with momentum 0.9 at batch 32 */
     /* Adds all nodes, input to softmax. */
     void (*build)(tdmi_graph *graph, const struct tdmi_build *what);

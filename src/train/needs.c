@@ -74,7 +74,7 @@ static tdm_status find_threads(const struct tdmi_needs_measure *measure,
 {
     for (; choice.threads > 0; choice.threads--) {
         TDM_TRY(measure->run(measure->self, choice, needs, err), err,
-                "planning shards of %d images", choice.shard);
+                "planning groups of %d images", choice.shard);
         if (tdmi_needs_total(needs) <= limit_bytes) {
             *found = choice;
             return TDM_OK;

@@ -13,7 +13,7 @@
 /* In bytes. */
 struct tdmi_needs {
     int64_t weights;     /* and the optimiser's state, averages, the host's copies */
-    int64_t activations; /* of the shards that run at once */
+    int64_t activations; /* of the groups that run at once */
     int64_t gradients;
     int64_t evaluating; /* validation, and computing features of frozen layers */
     int64_t pictures;   /* batches read ahead; caches take the rest */
@@ -47,7 +47,7 @@ struct tdmi_needs_measure {
     bool keeps_bits; /* only threads may change */
 };
 /* The nearest choice within the limit: fewer threads, which do not change results; else a
- * smaller batch; else smaller shards. found->threads is 0 when there is none. */
+ * smaller batch; else smaller groups. found->threads is 0 when there is none. */
 tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure,
                            struct tdmi_needs_choice requested, int64_t limit_bytes,
                            struct tdmi_needs_choice *found, struct tdmi_needs *needs,

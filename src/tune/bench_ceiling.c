@@ -250,16 +250,16 @@ static void release(struct ceiling *it)
 }
 
 tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                                int images, double seconds, double *shard_seconds, tdm_error *err)
+                                int images, double seconds, double *group_seconds, tdm_error *err)
 {
     const int threads = tdmi_pool_threads(pool);
     TDMI_AT_END(release)
     struct ceiling it = {
         .backend = plan->backend, .device = device, .pool = pool, .images = images};
-    *shard_seconds = 0.0;
+    *group_seconds = 0.0;
     TDMI_TRY(TDMI_NEW(it.thread_states, threads, err));
     TDMI_TRY(TDMI_NEW(it.memory, most_blocks * (threads + 1), err));
     for (int i = 0; i < threads; i++)
         TDMI_TRY(it.backend->stream.open(device, &it.thread_states[i].stream, err));
-    return measure(&it, plan, seconds, shard_seconds, err);
+    return measure(&it, plan, seconds, group_seconds, err);
 }

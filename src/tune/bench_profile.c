@@ -41,7 +41,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
         it->batch->n - first < it->plan->max_images ? it->batch->n - first : it->plan->max_images;
     double *seconds = profiler->seconds + (int64_t)index * 2 * n_nodes;
     double *best = profiler->best + (int64_t)index * 2 * n_nodes;
-    struct tdmi_shard shard = {.n = n,
+    struct tdmi_group group = {.n = n,
                                .pixels = profiler->pixels + first,
                                .is_on_device = it->batch->is_on_device,
                                .labels = it->plan->is_training ? it->batch->labels + first : NULL,
@@ -51,7 +51,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
         executor, &(struct tdmi_profile){seconds, seconds + n_nodes,
                                          it->plan->backend->device.is_host ? 1 : queued_in_a_row});
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
-        tdmi_executor_forward(executor, it->values, &shard, profiler->sums[index]);
+        tdmi_executor_forward(executor, it->values, &group, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
             tdmi_executor_backward(executor, it->values, s, profiler->sums[index], NULL);
         keep_best(best, seconds, 2 * n_nodes, r <= 0);

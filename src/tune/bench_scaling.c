@@ -236,7 +236,7 @@ static tdm_status measure_steps(struct scaling *it, double measured[2], tdm_erro
     return TDM_OK;
 }
 
-/* An image by one thread: large batches are computed in larger pieces. */
+/* An image alone by one thread. */
 static tdm_status measure_image(struct scaling *it, tdm_error *err)
 {
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network one = {0};
@@ -316,7 +316,10 @@ static double seconds_of(const struct scaling *it, const struct tdmi_division *d
     const int threads = division->n_threads;
     const double rest = of->step_seconds - it->groups * of->group_seconds;
     const double packing = rest > of->update_seconds ? rest - of->update_seconds : 0.0;
-    double seconds = (double)division->n_alone / threads * of->group_seconds;
+    const int each = division->n_alone / threads;
+    /* One thread computes several images of a batch at once. */
+    const bool is_piece = !it->is_training && each > 1;
+    double seconds = each * (is_piece ? of->step_seconds / it->groups : of->group_seconds);
     if (division->n_teams > 0) {
         const int rounds = (division->n_together + division->n_teams - 1) / division->n_teams;
         seconds += rounds * (part * of->group_seconds +
@@ -362,7 +365,7 @@ tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options, do
     TDMI_OPTIONS(tdm_bench_compute_options, options, tdm_bench_compute_options_default(), err);
     TDMI_RESULT(tdm_bench_scaling, result, err);
     struct scaling it = {.options = *options, .bandwidth = bandwidth, .result = result};
-    double measured[2];
+    double measured[2] = {0};
     if (options->has_frozen_base || options->has_profile || strcmp(options->device, "cpu") != 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "predicting a step on more CPUs: --device cpu, without --freeze and "

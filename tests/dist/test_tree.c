@@ -3,7 +3,7 @@
 #include "dist/tree.h"
 #include "unit.h"
 
-enum { most_shards = 40, values = 50 };
+enum { most_groups = 40, values = 50 };
 
 static void fill(float arrays[][values], int n)
 {
@@ -15,7 +15,7 @@ static void fill(float arrays[][values], int n)
     }
 }
 
-/* The drawing read from its root: the left child is the largest power of two of shards below n. */
+/* The drawing read from its root: the left child is the largest power of two of groups below n. */
 static float drawn(float arrays[][values], int first, int n, int i)
 {
     if (n == 1)
@@ -26,11 +26,11 @@ static float drawn(float arrays[][values], int first, int n, int i)
     return drawn(arrays, first, left, i) + drawn(arrays, first + left, n - left, i);
 }
 
-/* Every shard for itself, and all additions at once. */
+/* Every group for itself, and all additions at once. */
 static void sum_all(float *const *arrays, int n, int64_t first, int64_t n_values)
 {
-    struct tdmi_tree_part parts[most_shards];
-    struct tdmi_tree_addition additions[most_shards];
+    struct tdmi_tree_part parts[most_groups];
+    struct tdmi_tree_addition additions[most_groups];
     for (int s = 0; s < n; s++)
         parts[s] = (struct tdmi_tree_part){s, arrays[s]};
     assert_int_equal(tdmi_tree_plan(parts, n, n, n, additions), n - 1);
@@ -39,8 +39,8 @@ static void sum_all(float *const *arrays, int n, int64_t first, int64_t n_values
 
 TEST(sums_have_the_bits_of_the_drawing)
 {
-    for (int n = 1; n <= most_shards; n++) {
-        float given[most_shards][values], summed[most_shards][values], *arrays[most_shards];
+    for (int n = 1; n <= most_groups; n++) {
+        float given[most_groups][values], summed[most_groups][values], *arrays[most_groups];
         int n_unlike = 0;
         fill(given, n);
         fill(summed, n);
@@ -59,24 +59,24 @@ TEST(sums_have_the_bits_of_the_drawing)
 }
 
 /* More levels wait than whole blocks have room for, and there are several blocks. */
-TEST(many_shards_are_added_in_blocks)
+TEST(many_groups_are_added_in_blocks)
 {
-    enum { n_shards = 1500, n_values = 1100 };
-    struct tdmi_tree_part *parts = calloc(n_shards, sizeof *parts);
-    struct tdmi_tree_addition *additions = calloc(n_shards, sizeof *additions);
-    float *given = calloc(n_shards * n_values, sizeof *given);
-    float *column = calloc(n_shards, sizeof(float[values]));
+    enum { n_groups = 1500, n_values = 1100 };
+    struct tdmi_tree_part *parts = calloc(n_groups, sizeof *parts);
+    struct tdmi_tree_addition *additions = calloc(n_groups, sizeof *additions);
+    float *given = calloc(n_groups * n_values, sizeof *given);
+    float *column = calloc(n_groups, sizeof(float[values]));
     assert_true(parts && additions && given && column);
-    for (int s = 0; s < n_shards; s++) {
+    for (int s = 0; s < n_groups; s++) {
         tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 0, (uint64_t)s);
         parts[s] = (struct tdmi_tree_part){s, given + s * n_values};
         for (int i = 0; i < n_values; i++)
             parts[s].values[i] = tdmi_rng_uniform(&rng, -1.0f, 1.0f);
         column[s * values] = parts[s].values[n_values - 2];
     }
-    const float wanted = drawn((float(*)[values])column, 0, n_shards, 0);
-    assert_int_equal(tdmi_tree_plan(parts, n_shards, n_shards, n_shards, additions), n_shards - 1);
-    tdmi_tree_sum(parts, additions, n_shards - 1, 1, n_values - 2);
+    const float wanted = drawn((float(*)[values])column, 0, n_groups, 0);
+    assert_int_equal(tdmi_tree_plan(parts, n_groups, n_groups, n_groups, additions), n_groups - 1);
+    tdmi_tree_sum(parts, additions, n_groups - 1, 1, n_values - 2);
     assert_memory_equal(&parts[0].values[n_values - 2], &wanted, sizeof wanted);
     free(column);
     free(given);
@@ -88,8 +88,8 @@ TEST(ranges_are_added_on_their_own_in_any_order)
 {
     static const int64_t cuts[] = {0, 1, 7, 8, 30, values};
     for (int n = 1; n <= 17; n++) {
-        float whole[most_shards][values], parts[most_shards][values];
-        float *a[most_shards], *b[most_shards];
+        float whole[most_groups][values], parts[most_groups][values];
+        float *a[most_groups], *b[most_groups];
         fill(whole, n);
         fill(parts, n);
         for (int s = 0; s < n; s++) {
@@ -134,7 +134,7 @@ static bool is_drawn(int first, int end, int low, int high)
 
 TEST(subtrees_are_those_that_are_drawn)
 {
-    for (int n = 1; n <= most_shards; n++)
+    for (int n = 1; n <= most_groups; n++)
         for (int first = 0; first < n; first++)
             for (int end = first + 1; end <= n; end++)
                 assert_int_equal(tdmi_tree_is_subtree(first, end, n), is_drawn(first, end, 0, n));
@@ -145,10 +145,10 @@ TEST(subtrees_summed_before_change_no_bit)
 {
     for (int round = 0; round < 300; round++) {
         tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 1, (uint64_t)round);
-        const int n = 1 + (int)tdmi_rng_below(&rng, most_shards);
-        float given[most_shards][values], whole[most_shards][values], *arrays[most_shards];
-        struct tdmi_tree_part parts[most_shards];
-        struct tdmi_tree_addition additions[most_shards];
+        const int n = 1 + (int)tdmi_rng_below(&rng, most_groups);
+        float given[most_groups][values], whole[most_groups][values], *arrays[most_groups];
+        struct tdmi_tree_part parts[most_groups];
+        struct tdmi_tree_addition additions[most_groups];
         int n_parts = n;
         fill(given, n);
         fill(whole, n);

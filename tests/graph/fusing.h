@@ -368,7 +368,7 @@ static struct values values_of(const tdmi_graph *graph)
     return it;
 }
 
-/* Two shards one after the other, the second ragged; what the second gave. */
+/* Two groups one after the other, the second ragged; what the second gave. */
 struct outcome {
     float *sums, probabilities[most_images * n_classes];
 };
@@ -411,9 +411,9 @@ static struct outcome run_on(const tdmi_plan *plan, struct values values,
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
     for (int n = most_images; n >= most_images - 1; n--) {
-        struct tdmi_shard shard = {
+        struct tdmi_group group = {
             .n = n, .pixels = samples, .labels = labels, .judgements = judgements};
-        tdmi_executor_forward(lane, lent, &shard, plan->is_training ? outcome.sums : NULL);
+        tdmi_executor_forward(lane, lent, &group, plan->is_training ? outcome.sums : NULL);
         assert_int_equal(tdmi_executor_fetch_output(lane, n, outcome.probabilities, NULL), TDM_OK);
         for (int s = 0; s < plan->n_segments; s++)
             tdmi_executor_backward(lane, lent, s, outcome.sums, NULL);

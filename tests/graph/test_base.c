@@ -43,7 +43,7 @@ static struct rows rows_of(const tdmi_graph *graph, const struct tdmi_backend *b
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
-    tdmi_executor_forward(lane, lent, &(struct tdmi_shard){.n = most_images, .pixels = pictures.at},
+    tdmi_executor_forward(lane, lent, &(struct tdmi_group){.n = most_images, .pixels = pictures.at},
                           NULL);
     assert_int_equal(tdmi_executor_fetch_output(lane, most_images, rows.values, NULL), TDM_OK);
     for (size_t i = 0; i < most_images; i++)

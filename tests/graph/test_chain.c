@@ -87,7 +87,7 @@ static void run(const tdmi_plan *plan, struct tdmi_values values, int n,
 {
     static uint8_t pixels[most_images][side * side * 3];
     const uint8_t *pictures[most_images];
-    struct tdmi_shard shard = {.n = n, .pixels = pictures};
+    struct tdmi_group group = {.n = n, .pixels = pictures};
     tdmi_executor *lane;
     tdmi_packed *packed;
     tdmi_pool *pool;
@@ -102,7 +102,7 @@ static void run(const tdmi_plan *plan, struct tdmi_values values, int n,
     assert_int_equal(tdmi_packed_fill(packed, values, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
-    tdmi_executor_forward(lane, values, &shard, NULL);
+    tdmi_executor_forward(lane, values, &group, NULL);
     assert_int_equal(tdmi_executor_fetch_output(lane, n, probabilities, NULL), TDM_OK);
     tdmi_executor_close(lane);
     tdmi_packed_close(packed);

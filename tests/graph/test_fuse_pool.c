@@ -1,6 +1,6 @@
 /*
  * Max pools that the convolution before them carries: a backend whose conv does it by composing
- * reference kernels gives what the reference gives; and in shards of many small pictures, where
+ * reference kernels gives what the reference gives; and in groups of many small pictures, where
  * backend cpu does it in earnest, every backend does.
  */
 #include "backend/cpu/isa.h"
@@ -135,7 +135,7 @@ static void paint(struct pictures *it)
     }
 }
 
-/* The sums of a ragged shard, after a whole one. */
+/* The sums of a ragged group, after a whole one. */
 static float *run(const tdmi_plan *plan, struct tdmi_values values, const struct pictures *pictures)
 {
     struct tdmi_judgement judgements[most_images];
@@ -149,9 +149,9 @@ static float *run(const tdmi_plan *plan, struct tdmi_values values, const struct
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
     for (int n = most_images; n >= most_images - 3; n -= 3) {
-        struct tdmi_shard shard = {
+        struct tdmi_group group = {
             .n = n, .pixels = pictures->at, .labels = pictures->labels, .judgements = judgements};
-        tdmi_executor_forward(lane, values, &shard, sums);
+        tdmi_executor_forward(lane, values, &group, sums);
         for (int s = 0; s < plan->n_segments; s++)
             tdmi_executor_backward(lane, values, s, sums, NULL);
     }
@@ -167,7 +167,7 @@ static void same_sums(const tdmi_graph *graph, const float *got, const float *wa
     for (int t = 0; t < graph->n_params; t++)
         compare(got + graph->params[t].offset, wanted + graph->params[t].offset, graph->params[t].n,
                 graph->params[t].name);
-    compare(got + tail, wanted + tail, TDMI_TAIL_VALUES, "what the shard says of itself");
+    compare(got + tail, wanted + tail, TDMI_TAIL_VALUES, "what the group says of itself");
 }
 
 /* Pools that a conv may take, behind an activation and not, and one with another reader before. */

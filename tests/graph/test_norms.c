@@ -61,9 +61,9 @@ static void give_back(const tdmi_graph *graph, const struct tdmi_backend *backen
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
-    const struct tdmi_shard shard = {.n = most_images - 1, .pixels = pictures.at};
-    tdmi_executor_measure(lane, lent, &shard, first, sums);
-    tdmi_norms_restore(graph, first, sums, shard.n, values.params, values.states);
+    const struct tdmi_group group = {.n = most_images - 1, .pixels = pictures.at};
+    tdmi_executor_measure(lane, lent, &group, first, sums);
+    tdmi_norms_restore(graph, first, sums, group.n, values.params, values.states);
     tdmi_executor_close(lane);
     tdmi_packed_close(packed);
     tdmi_pool_free(pool);
@@ -91,7 +91,7 @@ static void check_backend(const struct tdmi_backend *backend)
     struct outcome after = run(evaluator, values);
     batch = run(train, values);
     compare(after.probabilities, before.probabilities, n, "running statistics");
-    compare(batch.probabilities, before.probabilities, n, "statistics of the shard");
+    compare(batch.probabilities, before.probabilities, n, "statistics of the group");
     free(before.sums);
     free(after.sums);
     free(batch.sums);

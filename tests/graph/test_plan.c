@@ -60,7 +60,7 @@ struct outcome {
     struct tdmi_judgement judgements[most_images];
 };
 
-/* Two shards one after the other in the same lane, the second ragged: what the first left behind
+/* Two groups one after the other in the same lane, the second ragged: what the first left behind
  * must not show. */
 static void run_plan(const tdmi_plan *plan, const float *params, const float *states,
                      struct outcome *outcome)
@@ -85,10 +85,10 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
     memset(outcome->judgements, 0, sizeof outcome->judgements);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
     for (int n = most_images; n >= most_images - 1; n--) {
-        struct tdmi_shard shard = {
+        struct tdmi_group group = {
             .n = n, .pixels = pictures, .labels = labels, .judgements = outcome->judgements};
         struct tdmi_values values = {params, states};
-        tdmi_executor_forward(lane, values, &shard, plan->is_training ? outcome->sums : NULL);
+        tdmi_executor_forward(lane, values, &group, plan->is_training ? outcome->sums : NULL);
         memcpy(outcome->logits, tdmi_executor_logits(lane), sizeof(float) * (size_t)n * 5);
         for (int s = 0; s < plan->n_segments; s++)
             tdmi_executor_backward(lane, values, s, outcome->sums, NULL);

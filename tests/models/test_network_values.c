@@ -64,11 +64,11 @@ static void run(struct network_run *it, const char *network, int size)
     assert_true(it->params && it->states && it->sums && it->pixels);
     fill(it);
     struct tdmi_values values = {it->params, it->states};
-    struct tdmi_shard shard = {.n = it->images,
+    struct tdmi_group group = {.n = it->images,
                                .pixels = it->pictures,
                                .labels = it->labels,
                                .judgements = it->judgements};
-    tdmi_executor_forward(it->lane, values, &shard, it->sums);
+    tdmi_executor_forward(it->lane, values, &group, it->sums);
     memcpy(it->logits, tdmi_executor_logits(it->lane), /* before backward takes their place */
            sizeof(float) * (size_t)(it->images * it->classes));
     for (int s = 0; s < it->plan->n_segments; s++)

@@ -1,6 +1,6 @@
 /* --batch auto: its rules, what it says, that it is the training of a batch that was asked for, and
  * that it is decided once. */
-#include "train/batch.h"
+#include "train/batch_rules.h"
 #include "train/pictures.h"
 #include "track/run.h"
 #include "unit.h"

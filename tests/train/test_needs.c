@@ -14,7 +14,7 @@ struct training {
     bool is_broken;
 };
 
-/* 100 whatever is chosen, 10 a thread and picture of a shard, 1 a picture of the batch. */
+/* 100 whatever is chosen, 10 a thread and picture of a group, 1 a picture of the batch. */
 static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
                           tdm_error *err)
 {
@@ -52,7 +52,7 @@ static void check_found(int64_t limit, bool keeps_bits, int batch, int shard, in
                  found.shard, found.threads);
 }
 
-TEST(fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards)
+TEST(fewer_threads_come_before_smaller_batches_and_those_before_smaller_groups)
 {
     check_found(452, false, 32, 8, 4); /* as asked */
     check_found(451, false, 32, 8, 3);

@@ -36,7 +36,7 @@ static void check_result(const struct tdm_bench_compute *result, bool is_trainin
     assert_int_equal(result->image, 16);
     assert_string_equal(result->model, "convnet7");
     assert_string_equal(result->backend, "ref");
-    /* parameters, momentum, and gradients of three shards; running statistics not counted */
+    /* parameters, momentum, and gradients of three groups; running statistics not counted */
     int64_t arrays = is_training ? 5 : 1;
     assert_true(result->planned_bytes > arrays * 4 * result->parameters);
     assert_true(result->peak_bytes > 0);

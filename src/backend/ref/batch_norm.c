@@ -2,9 +2,9 @@
  * Batch norm over the last axis, parameters (scale, shift), states (running mean, running
  * variance).
  *
- * Training uses the statistics of the images in this call, that is, of the shard, or of all shards
+ * Training uses the statistics of the images in this call, that is, of the group, or of all groups
  * of the batch where a total is given; it hands out n · mean and n · variance (unbiased as in
- * PyTorch, or the biased one of Keras): summed over shards and divided by the sample count they
+ * PyTorch, or the biased one of Keras): summed over groups and divided by the sample count they
  * become what the running statistics move towards. Sums run in double and from the running mean, so
  * that neither a large mean nor a large picture costs digits.
  */
@@ -121,7 +121,7 @@ TDMI_KERNEL_RUN(reduce_backward)
 
 /* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
  * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel. The gradients of scale
- * and shift are this shard's part; dx needs the sums over all that share statistics. Where mean and
+ * and shift are this group's part; dx needs the sums over all that share statistics. Where mean and
  * s are kept they do not depend on x, and dx = scale · s · dy. */
 TDMI_KERNEL_RUN(backward)
 {

@@ -4,7 +4,7 @@
  * drawn from the counter generator: threads, ranks, restarts and the order of calls cannot change
  * it. Three stages, each optional:
  *
- *     decoded image ──box──► resized to (height, width, channels) ──image──► ──mix──► shard
+ *     decoded image ──box──► resized to (height, width, channels) ──image──► ──mix──► group
  *
  * The list, with arguments and ranges, is augments.def; docs/reference/augmentations.md defines
  * each.
@@ -106,11 +106,11 @@ bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment
 void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,
                        struct tdmi_augment_shape shape, struct tdmi_augment_change *change);
 
-/* ---- a shard ------------------------------------------------------------------------------- */
+/* ---- a group ------------------------------------------------------------------------------- */
 
 /* Mix of one image: own · weight + partner · (1 - weight), labels likewise. */
 struct tdmi_mix {
-    int partner;  /* place in the shard; its own when it stays as it is */
+    int partner;  /* place in the group; its own when it stays as it is */
     float weight; /* of its own label; 1: stays as it is */
     int blend;    /* mixup: its own part in 256ths; 256: none, a cut */
     int left, top, right,
@@ -118,8 +118,8 @@ struct tdmi_mix {
 };
 
 bool tdmi_augment_has_mix(const struct tdmi_augment *augment);
-/* Pairs each image of a shard with the next one (the last with the first), passing over those
- * with a negative label, which stay as they are. keys, labels and mixes have n entries. A shard is
+/* Pairs each image of a group with the next one (the last with the first), passing over those
+ * with a negative label, which stay as they are. keys, labels and mixes have n entries. A group is
  * what one step adds up on its own, so the pairing is the same for every world and thread. */
 void tdmi_augment_pair(const struct tdmi_augment *augment, const struct tdmi_augment_key *keys,
                        const int32_t *labels, int n, struct tdmi_augment_shape shape,

@@ -158,7 +158,7 @@ static void begin_piece(tdmi_evaluator *evaluator, tdmi_executor *executor, stru
                                evaluator->prefetched_first == first;
     tdmi_executor_begin(
         executor,
-        &(struct tdmi_shard){.n = piece.n,
+        &(struct tdmi_group){.n = piece.n,
                              .pixels = evaluator->pixels + first,
                              .is_on_device = evaluator->is_on_device,
                              .rows = evaluator->rows ? evaluator->rows + first : NULL,

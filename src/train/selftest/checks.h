@@ -55,7 +55,7 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
                                tdm_error *err) TDM_MUST_USE;
 
 /* On a device that records what is queued: a few steps as training queues them, recorded and
- * replayed, and the same steps one by one: equal bits, of one shard and of several. */
+ * replayed, and the same steps one by one: equal bits, of one group and of several. */
 bool tdmi_check_can_record(const struct tdmi_backend *backend);
 tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device *device,
                                 const char *network, int size, struct tdmi_check *check,

@@ -40,7 +40,7 @@ struct fixture {
 };
 
 /* Images that are easy to classify: each class lights another third of the rows, with noise. Two of
- * eleven are marked as skipped, so one shard is ragged. */
+ * eleven are marked as skipped, so one group is ragged. */
 static void paint(struct fixture *it)
 {
     struct tdmi_shape shape = it->graph->nodes[0].out;
@@ -341,11 +341,11 @@ tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device 
                                 const char *network, int size, struct tdmi_check *check,
                                 tdm_error *err)
 {
-    static const int shards[] = {batch, shard};
+    static const int groups[] = {batch, shard};
     *check = (struct tdmi_check){.has_passed = true};
     for (int k = 0; k < 2 && check->has_passed; k++) {
         TDMI_AT_END(close_fixture)
-        struct fixture one_by_one = {.backend = backend, .device = device, .shard = shards[k]};
+        struct fixture one_by_one = {.backend = backend, .device = device, .shard = groups[k]};
         TDMI_AT_END(close_fixture) struct fixture recorded = one_by_one;
         TDM_TRY(train_recorded(&one_by_one, &recorded, network, size, check, err), err,
                 "recorded steps of %s", network);

@@ -41,6 +41,6 @@ struct tdmi_train_config {
     double unfrozen_rate;    /* rate once more than the head is trained; 0: the same rate */
 };
 
-/* Checks the options and resolves their words; batch, shard, views and rates follow later. */
+/* Checks the options and resolves their words; batch, group, views and rates follow later. */
 tdm_status tdmi_train_config_read(const struct tdm_train_options *options,
                                   struct tdmi_train_config *config, tdm_error *err) TDM_MUST_USE;

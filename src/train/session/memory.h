@@ -5,7 +5,7 @@
 
 #include "train/session/session.h"
 
-/* Memory of a choice of batch, shard and threads. On a GPU kernels get as much workspace as stays
+/* Memory of a choice of batch, group and threads. On a GPU kernels get as much workspace as stays
  * within limit_bytes, else none (*most_workspace, as in plan.h). */
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
                                 int64_t limit_bytes, struct tdmi_needs *needs,

@@ -11,7 +11,7 @@
 struct tdmi_session;
 
 struct tdmi_train_network {
-    struct tdmi_network definition; /* name, and defaults of shard and learning rate */
+    struct tdmi_network definition; /* name, and defaults of group and learning rate */
     tdmi_graph *graph;
     int head;                      /* first node of the head */
     int first_trained;             /* first trained node; nodes before it are frozen */

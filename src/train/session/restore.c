@@ -86,23 +86,23 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static int n_shards(const struct measuring *it, int n)
+static int n_groups(const struct measuring *it, int n)
 {
     return (n + it->plan->max_images - 1) / it->plan->max_images;
 }
 
-static struct tdmi_shard shard_at(const struct measuring *it, int index)
+static struct tdmi_group group_at(const struct measuring *it, int index)
 {
     const int size = it->plan->max_images, first = index * size;
-    return (struct tdmi_shard){.n = it->n - first < size ? it->n - first : size,
+    return (struct tdmi_group){.n = it->n - first < size ? it->n - first : size,
                                .pixels = it->pixels + first};
 }
 
-static tdm_status shard_task(void *self, int index, int worker, tdm_error *err)
+static tdm_status group_task(void *self, int index, int worker, tdm_error *err)
 {
     struct measuring *it = self;
-    const struct tdmi_shard shard = shard_at(it, index);
-    tdmi_executor_measure(it->lanes[worker], tdmi_values_trained(&it->session->network), &shard,
+    const struct tdmi_group group = group_at(it, index);
+    tdmi_executor_measure(it->lanes[worker], tdmi_values_trained(&it->session->network), &group,
                           it->first, it->rows + index * it->width);
     return it->plan->backend->stream.wait(tdmi_executor_stream(it->lanes[worker]), err);
 }
@@ -115,10 +115,10 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
     tdmi_executor *lane = it->lanes[0];
     for (int i = 0; i < it->n_kept; i++)
         it->pixels[i] = it->kept + (size_t)i * bytes;
-    const struct tdmi_shard shard = {.n = it->n_kept, .pixels = it->pixels};
+    const struct tdmi_group group = {.n = it->n_kept, .pixels = it->pixels};
     TDMI_TRY(tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
                               session->compute.pool, err));
-    tdmi_executor_measure(lane, tdmi_values_trained(&session->network), &shard,
+    tdmi_executor_measure(lane, tdmi_values_trained(&session->network), &group,
                           it->plan->graph->n_nodes, NULL);
     TDMI_TRY(session->compute.backend->stream.wait(tdmi_executor_stream(lane), err));
     return session->compute.backend->memory.download(
@@ -146,12 +146,12 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
                                 tdm_error *err)
 {
     TDMI_TRY(gather(it, batch, err));
-    const int shards = n_shards(it, it->n);
-    if (shards == 0)
+    const int groups = n_groups(it, it->n);
+    if (groups == 0)
         return TDM_OK;
-    TDM_TRY(tdmi_pool_run(it->session->compute.pool, shards, shard_task, it, err), err,
+    TDM_TRY(tdmi_pool_run(it->session->compute.pool, groups, group_task, it, err), err,
             "measuring images");
-    tdmi_tree_sum_rows(it->rows, shards, it->width);
+    tdmi_tree_sum_rows(it->rows, groups, it->width);
     for (int64_t i = 0; i < it->width; i++)
         it->totals[i] += it->rows[i];
     it->n_images += it->n;
@@ -279,7 +279,7 @@ static tdm_status reserve(struct measuring *it, tdm_error *err)
     const size_t images = (size_t)session->config.shard;
     const size_t logits = images * (size_t)tdmi_graph_logits(session->network.graph);
     const int n_threads = tdmi_pool_threads(session->compute.pool);
-    TDMI_TRY(TDMI_NEW(it->rows, n_shards(it, batch_pictures) * it->width, err));
+    TDMI_TRY(TDMI_NEW(it->rows, n_groups(it, batch_pictures) * it->width, err));
     TDMI_TRY(TDMI_NEW(it->totals, it->width, err));
     TDMI_TRY(TDMI_NEW(it->kept, images * tdmi_plan_sample_bytes(it->plan), err));
     TDMI_TRY(TDMI_NEW(it->before, logits, err));

@@ -1,15 +1,15 @@
 /*
- * A step queued on a device with memory of its own: shards one after another on one stream, each
+ * A step queued on a device with memory of its own: groups one after another on one stream, each
  * uploaded before it runs, their sums added there, and the update. Parts of it are recorded and
- * replayed (recorder.h); a batch of one shard is one recording, which costs one launch:
+ * replayed (recorder.h); a batch of one group is one recording, which costs one launch:
  *
- *     several shards   [shard 0]  [shard 1] +  [shard 2]  [shard 3 ─ sums ─ update]
- *     one              [shard 0 ─ update]
+ *     several groups   [group 0]  [group 1] +  [group 2]  [group 3 ─ sums ─ update]
+ *     one              [group 0 ─ update]
  */
 #include "train/step/step_internal.h"
 #include "base/scope.h"
 
-/* The recorded part of one shard. */
+/* The recorded part of one group. */
 struct part {
     const tdmi_step *step;
     const struct tdmi_step_next *next; /* work that follows; NULL: none */
@@ -60,8 +60,8 @@ static tdm_status run_part(struct part *part, tdm_error *err)
     return TDM_OK;
 }
 
-/* Sums are added outside of recordings: how many differs from shard to shard. */
-static tdm_status run_shard(tdmi_step *step, struct part *part, int s, tdm_error *err)
+/* Sums are added outside of recordings: how many differs from group to group. */
+static tdm_status run_group(tdmi_step *step, struct part *part, int s, tdm_error *err)
 {
     if (part->is_last) {
         tdmi_sums_settle(step->sums);
@@ -75,18 +75,18 @@ static tdm_status run_shard(tdmi_step *step, struct part *part, int s, tdm_error
 tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, tdm_error *err)
 {
     bool is_packed = false;
-    for (int s = 0; s < step->n_shards; s++) {
-        const int shard = tdmi_sums_take(step->sums, s);
-        const bool is_last = s == step->n_shards - 1;
+    for (int s = 0; s < step->n_groups; s++) {
+        const int group = tdmi_sums_take(step->sums, s);
+        const bool is_last = s == step->n_groups - 1;
         struct part part = {.step = step,
                             .next = is_last ? next : NULL,
-                            .sums = tdmi_sums_of(step->sums, shard),
-                            .n = tdmi_step_give(step, 0, shard),
+                            .sums = tdmi_sums_of(step->sums, group),
+                            .n = tdmi_step_give(step, 0, group),
                             .is_last = is_last};
         part.packs = part.n > 0 && !is_packed;
         is_packed = is_packed || part.packs;
-        TDM_TRY(run_shard(step, &part, s, err), err, "queueing shard %d of %d of a step", s + 1,
-                step->n_shards);
+        TDM_TRY(run_group(step, &part, s, err), err, "queueing group %d of %d of a step", s + 1,
+                step->n_groups);
     }
     step->has_packed = step->has_packed || is_packed;
     return TDM_OK;

@@ -1,4 +1,4 @@
-/* Runs the shards of a batch on threads, and adds their sums in the tree. */
+/* Runs the groups of a batch on threads, and adds their sums in the tree. */
 #include "train/step/step_internal.h"
 #include "base/clock.h"
 #include "base/scope.h"
@@ -10,26 +10,26 @@
 
 /* ---- reserving ----------------------------------------------------------------------------- */
 
-static int shards_of(const tdmi_plan *plan, const struct tdmi_step_options *options)
+static int groups_of(const tdmi_plan *plan, const struct tdmi_step_options *options)
 {
     return (options->max_batch + plan->max_images - 1) / plan->max_images;
 }
 
-/* Shards that share statistics need an executor each: they keep their activations. */
+/* Groups that share statistics need an executor each: they keep their activations. */
 static int executors_of(const tdmi_plan *plan, const struct tdmi_step_options *options,
                         int n_threads)
 {
-    const int shards = shards_of(plan, options);
+    const int groups = groups_of(plan, options);
     if (!plan->backend->device.is_host)
         return 1; /* one thread queues */
-    return options->shares_statistics || n_threads > shards ? shards : n_threads;
+    return options->shares_statistics || n_threads > groups ? groups : n_threads;
 }
 
 static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
                                         const struct tdmi_step_options *options, int n_executors)
 {
     return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
-                                      .max_shards = shards_of(plan, options),
+                                      .max_groups = groups_of(plan, options),
                                       .n_threads = n_executors,
                                       .runs_together = options->shares_statistics,
                                       .is_queued = !plan->backend->device.is_host};
@@ -70,15 +70,15 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
                         "sharing batch norm statistics over a batch (--bn batch) is not available "
                         "on the backend %s; --bn shard is accepted",
                         step->plan->backend->name);
-    return TDMI_NEW(step->exchange, 2 * (size_t)step->max_shards * (size_t)widest, err);
+    return TDMI_NEW(step->exchange, 2 * (size_t)step->max_groups * (size_t)widest, err);
 }
 
-/* Whole and ragged shards, for each array of sums, and some with images left out. */
+/* Whole and ragged groups, for each array of sums, and some with images left out. */
 enum { most_recordings = 32 };
 
 static tdm_status reserve_samples(tdmi_step *step, int max_batch, tdm_error *err)
 {
-    TDMI_TRY(TDMI_NEW(step->shard_images, step->max_shards, err));
+    TDMI_TRY(TDMI_NEW(step->group_images, step->max_groups, err));
     TDMI_TRY(TDMI_NEW(step->pixels, max_batch, err));
     TDMI_TRY(TDMI_NEW(step->rows, max_batch, err));
     TDMI_TRY(TDMI_NEW(step->labels, max_batch, err));
@@ -125,7 +125,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->pool = pool;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
-    made->max_shards = shards_of(plan, options);
+    made->max_groups = groups_of(plan, options);
     made->n_executors = executors_of(plan, options, tdmi_pool_threads(pool));
     TDM_TRY(reserve(made, options, err), err, "preparing steps of %d images", options->max_batch);
     if (options->shares_statistics)
@@ -147,7 +147,7 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
     tdmi_free(step->exchange);
-    tdmi_free(step->shard_images);
+    tdmi_free(step->group_images);
     tdmi_free(step->pixels);
     tdmi_free(step->rows);
     tdmi_free(step->labels);
@@ -168,20 +168,20 @@ void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept)
         tdmi_executor_keep(step->executors[i], kept);
 }
 
-/* First image of a shard. */
-static const uint8_t *shard_at(const tdmi_step *step, const uint8_t *batch, int s)
+/* First image of a group. */
+static const uint8_t *group_at(const tdmi_step *step, const uint8_t *batch, int s)
 {
     return batch + (size_t)(s * step->plan->max_images) * tdmi_plan_sample_bytes(step->plan);
 }
 
-/* Prefetches shard s of a batch of n images. */
-static tdm_status prefetch_shard(tdmi_step *step, const uint8_t *batch, int n, int s,
+/* Prefetches group s of a batch of n images. */
+static tdm_status prefetch_group(tdmi_step *step, const uint8_t *batch, int n, int s,
                                  tdm_error *err)
 {
     const int size = step->plan->max_images, left = n - s * size;
     if (!tdmi_executor_can_prefetch(step->executors[0]))
         return TDM_OK;
-    const uint8_t *from = shard_at(step, batch, s);
+    const uint8_t *from = group_at(step, batch, s);
     step->prefetched = NULL;
     if (left <= 0)
         return TDM_OK;
@@ -193,7 +193,7 @@ static tdm_status prefetch_shard(tdmi_step *step, const uint8_t *batch, int n, i
 
 tdm_status tdmi_step_prefetch(tdmi_step *step, const struct tdmi_batch *batch, tdm_error *err)
 {
-    return batch->rows ? TDM_OK : prefetch_shard(step, batch->pixels, batch->n, 0, err);
+    return batch->rows ? TDM_OK : prefetch_group(step, batch->pixels, batch->n, 0, err);
 }
 
 tdm_status tdmi_step_await_prefetch(tdmi_step *step, tdm_error *err)
@@ -209,15 +209,15 @@ tdm_status tdmi_step_look_ahead(tdmi_step *step, tdmi_feed *feed, tdm_error *err
     return next ? tdmi_step_prefetch(step, next, err) : TDM_OK;
 }
 
-/* Copies the samples that are not skipped, shard by shard. */
+/* Copies the samples that are not skipped, group by group. */
 static void gather(tdmi_step *step, const struct tdmi_batch *batch)
 {
     const int size = step->plan->max_images;
     const size_t image_bytes = tdmi_plan_sample_bytes(step->plan);
     step->n_images = 0;
-    memset(step->shard_images, 0, sizeof *step->shard_images * (size_t)step->n_shards);
+    memset(step->group_images, 0, sizeof *step->group_images * (size_t)step->n_groups);
     for (int p = 0; p < batch->n; p++) {
-        const int s = p / size, at = s * size + step->shard_images[s];
+        const int s = p / size, at = s * size + step->group_images[s];
         if (batch->labels[p] < 0)
             continue;
         if (batch->rows)
@@ -228,7 +228,7 @@ static void gather(tdmi_step *step, const struct tdmi_batch *batch)
         step->items[at] = batch->items[p];
         if (batch->keys)
             step->keys[at] = batch->keys[p];
-        step->shard_images[s]++;
+        step->group_images[s]++;
         step->n_images++;
     }
 }
@@ -239,7 +239,7 @@ static void divide(tdmi_step *step)
      * that share statistics go from one batch norm to the next together. */
     const bool has_wave = step->plan->n_segments > 1 && !step->exchange;
     step->division =
-        tdmi_division_of(step->n_shards, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
+        tdmi_division_of(step->n_groups, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
     const struct tdmi_division *of = &step->division;
     for (int i = 0; i < of->n_teams; i++) {
         const int size = tdmi_division_first(of, i + 1) - tdmi_division_first(of, i);
@@ -267,23 +267,23 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->is_on_device = batch->is_on_device;
     step->batch = batch->pixels;
     step->n = batch->n;
-    step->n_shards = (batch->n + size - 1) / size;
+    step->n_groups = (batch->n + size - 1) / size;
     if (step->teams)
         divide(step);
-    tdmi_sums_begin(step->sums, step->n_shards);
+    tdmi_sums_begin(step->sums, step->n_groups);
     gather(step, batch);
 }
 
 int tdmi_step_give(tdmi_step *step, int executor, int s)
 {
-    const int n = step->shard_images[s], first = s * step->plan->max_images;
+    const int n = step->group_images[s], first = s * step->plan->max_images;
     if (n == 0) {
         step->plan->backend->memory.clear(
             tdmi_executor_stream(step->executors[executor]), tdmi_sums_of(step->sums, s),
             sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
         return 0;
     }
-    struct tdmi_shard shard = {.n = n,
+    struct tdmi_group group = {.n = n,
                                .pixels = step->pixels + first,
                                .is_on_device = step->is_on_device,
                                .rows = step->is_kept ? step->rows + first : NULL,
@@ -292,16 +292,16 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
                                .class_weights = step->class_weights,
                                .loss_scale = step->loss_scale,
                                .draws = {&step->draws, step->items + first}};
-    if (!step->is_kept && step->prefetched && step->prefetched == shard_at(step, step->batch, s))
-        shard.prefetched = step->prefetched;
+    if (!step->is_kept && step->prefetched && step->prefetched == group_at(step, step->batch, s))
+        group.prefetched = step->prefetched;
     if (step->mixers)
         tdmi_mixer_run(step->mixers[executor], step->mixing.augment ? &step->mixing : NULL,
                        step->items + first, step->has_rest ? &step->rest : NULL, step->keys + first,
-                       &shard);
-    tdmi_executor_begin(step->executors[executor], &shard, step->exchange ? step->n_images : 0);
-    /* Prefetch the next shard while this one is computed; a failure shows in the wait for it. */
+                       &group);
+    tdmi_executor_begin(step->executors[executor], &group, step->exchange ? step->n_images : 0);
+    /* Prefetch the next group while this one is computed; a failure shows in the wait for it. */
     if (!step->is_kept && !step->is_on_device)
-        (void)prefetch_shard(step, step->batch, step->n, s + 1, NULL);
+        (void)prefetch_group(step, step->batch, step->n, s + 1, NULL);
     return n;
 }
 
@@ -318,7 +318,7 @@ static void forward(tdmi_step *step, int executor, int s, const struct tdmi_memb
         tdmi_step_give(step, executor, s);
     tdmi_member_wait(member);
     const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
-    if (step->shard_images[s] > 0)
+    if (step->group_images[s] > 0)
         tdmi_executor_forward_part(step->executors[executor], step->values, 0,
                                    step->plan->graph->n_nodes - 1, tdmi_sums_of(step->sums, s),
                                    member);
@@ -329,7 +329,7 @@ static void backward(tdmi_step *step, int executor, int s, int segment,
                      const struct tdmi_member *member)
 {
     const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
-    if (step->shard_images[s] > 0)
+    if (step->group_images[s] > 0)
         tdmi_executor_backward(step->executors[executor], step->values, segment,
                                tdmi_sums_of(step->sums, s), member);
     add_to_log(step, member, begin);
@@ -425,8 +425,8 @@ static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
 /* On a device: with the only executor. */
 static tdm_status run_on_device(tdmi_step *step, tdm_error *err)
 {
-    for (int i = 0; i < step->n_shards; i++)
-        TDM_TRY(run_alone(step, i, 0, err), err, "shard %d of %d", i + 1, step->n_shards);
+    for (int i = 0; i < step->n_groups; i++)
+        TDM_TRY(run_alone(step, i, 0, err), err, "group %d of %d", i + 1, step->n_groups);
     return TDM_OK;
 }
 
@@ -457,7 +457,7 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
 
 /* ---- a step -------------------------------------------------------------------------------- */
 
-static tdm_status run_shards(tdmi_step *step, tdm_error *err)
+static tdm_status run_groups(tdmi_step *step, tdm_error *err)
 {
     if (!step->exchange)
         return step->division.n_last == 0
@@ -476,10 +476,10 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         step->has_packed = true;
         if (!step->exchange)
             TDM_TRY(step->teams ? run_whole_groups(step, err) : run_on_device(step, err), err,
-                    "running shards");
+                    "running groups");
     }
     for (step->segment = first; step->segment <= last; step->segment++) {
-        TDM_TRY(run_shards(step, err), err, "running the last shards");
+        TDM_TRY(run_groups(step, err), err, "running the last groups");
         if (step->segment == 0)
             tdmi_sums_settle(step->sums);
         TDM_TRY(add_up(step, err), err, "adding gradients");

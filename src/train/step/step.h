@@ -1,22 +1,22 @@
 /*
- * One training step over a batch: shards × segments.
+ * One training step over a batch: groups × segments.
  *
- * The batch is cut by position into shards. Each shard runs whole, forward and backward, on one
+ * The batch is cut by position into groups. Each group runs whole, forward and backward, on one
  * thread; its sums go to an array of its own (sums.h). The arrays are added in the fixed tree, so
- * results depend on the batch and the shard size, but not on the number of threads.
+ * results depend on the batch and the group size, but not on the number of threads.
  *
- * Shards beyond the number of threads run first, complete; the last wave runs segment by segment,
- * because a range of gradients is final only when every shard has passed it:
+ * Groups beyond the number of threads run first, complete; the last wave runs segment by segment,
+ * because a range of gradients is final only when every group has passed it:
  *
- *     threads 2, shards 5, segments s0 s1
+ *     threads 2, groups 5, segments s0 s1
  *       [0 fwd bwd][2 fwd bwd]            [3 fwd s0 | s1]
  *       [1 fwd bwd]                       [4 fwd s0 | s1]
  *                                                 ^    ^ tree sum of range 0, of range 1
  *
  * Small networks have one segment, and no last wave.
  *
- * On a device with memory of its own one executor runs the shards one after another, and sums are
- * added there in the same tree; the caller downloads them. Best is one shard a batch. There a step
+ * On a device with memory of its own one executor runs the groups one after another, and sums are
+ * added there in the same tree; the caller downloads them. Best is one group a batch. There a step
  * can be queued as a whole (queued.c).
  *
  * run(first, last) executes a range of segments; their gradients may be reduced over the ranks
@@ -34,7 +34,7 @@ typedef struct tdmi_step tdmi_step;
 struct tdmi_step_options {
     int max_batch;
     bool can_mix; /* reserve memory for mixing images */
-    /* Batch norms take their statistics over the whole batch, not over each shard. Then all shards
+    /* Batch norms take their statistics over the whole batch, not over each group. Then all groups
      * go from one batch norm to the next together, and each keeps its activations. */
     bool shares_statistics;
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
@@ -44,13 +44,13 @@ struct tdmi_step_options {
 
 /* Bytes that a step reserves with a number of threads. */
 struct tdmi_step_needs {
-    int64_t activations; /* of the shards that run at once; and packed weights */
+    int64_t activations; /* of the groups that run at once; and packed weights */
     int64_t gradients;   /* pages that are written to */
 };
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
                                        const struct tdmi_step_options *options, int n_threads);
 
-/* plan is for training; its max_images is the shard size. All memory is reserved here. The first
+/* plan is for training; its max_images is the group size. All memory is reserved here. The first
  * step packs the weights of frozen nodes, which must not change after it. */
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                           const struct tdmi_step_options *options, tdmi_step **step,
@@ -60,7 +60,7 @@ void tdmi_step_close(tdmi_step *step);
 /* The table of feature rows that batches name by number, lent; before the first such batch. */
 void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept);
 
-/* Starts to upload the first shard of the next batch while the step before computes. The images are
+/* Starts to upload the first group of the next batch while the step before computes. The images are
  * lent until tdmi_step_await_prefetch returns. Does nothing where memory is the host's. */
 tdm_status tdmi_step_prefetch(tdmi_step *step, const struct tdmi_batch *batch,
                               tdm_error *err) TDM_MUST_USE;
@@ -90,7 +90,7 @@ struct tdmi_step_next {
 };
 
 /* On a device with memory of its own: queues all segments and the work that follows (NULL: none),
- * recorded and replayed (queued.c). Waits for every shard but the last. When it
+ * recorded and replayed (queued.c). Waits for every group but the last. When it
  * returns, only prefetched images are still lent. */
 tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next,
                            tdm_error *err) TDM_MUST_USE;
@@ -102,7 +102,7 @@ tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *ne
                                 float tail[TDMI_TAIL_VALUES], tdm_error *err) TDM_MUST_USE;
 /* The stream that such a step is queued on. */
 tdmi_stream *tdmi_step_stream(const tdmi_step *step);
-/* Number of replays so far: one for each step that is a single shard. */
+/* Number of replays so far: one for each step that is a single group. */
 int64_t tdmi_step_replays(const tdmi_step *step);
 /* Device memory that recordings took (recorder.h). */
 int64_t tdmi_step_recorded_bytes(const tdmi_step *step);

@@ -11,22 +11,22 @@ struct tdmi_step {
     const tdmi_plan *plan;
     tdmi_pool *pool;
     tdmi_device *device;
-    int max_shards, n_executors;
+    int max_groups, n_executors;
     tdmi_executor **executors;
     tdmi_sums *sums;
     tdmi_team **teams; /* one for each executor; NULL where one thread queues */
-    int *wave;         /* the shard that a team computes, -1: none is left; by executor */
+    int *wave;         /* the group that a team computes, -1: none is left; by executor */
     tdmi_packed *packed;
     bool has_packed;         /* the weights of frozen nodes, which do not change */
     tdmi_recorder *recorder; /* NULL where memory is the host's */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
-    double *exchange;          /* a batch norm's sums, one row for each shard; NULL: not shared */
+    double *exchange;          /* a batch norm's sums, one row for each group; NULL: not shared */
     tdmi_mixer **mixers;       /* one for each executor; NULL: no augmentation here */
-    const uint8_t *prefetched; /* first image of the prefetched shard; NULL: none */
+    const uint8_t *prefetched; /* first image of the prefetched group; NULL: none */
 
-    /* Samples of the batch that are not skipped; those of shard s begin at s * max_images. */
-    int *shard_images;
+    /* Samples of the batch that are not skipped; those of group s begin at s * max_images. */
+    int *group_images;
     const uint8_t **pixels; /* unused where the batch has rows */
     int64_t *rows;          /* indices of cached feature rows on the device */
     int32_t *labels;
@@ -44,7 +44,7 @@ struct tdmi_step {
     const uint8_t *batch; /* its images, side by side */
     int n;
     struct tdmi_draw_key draws;
-    int n_shards;
+    int n_groups;
     struct tdmi_division division;
     struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
     _Atomic int n_begun;       /* of division.n_together */
@@ -54,9 +54,9 @@ struct tdmi_step {
     int n_images;              /* that are not left out */
 };
 
-/* Gives a shard to an executor and returns its number of images. Without images there is nothing to
+/* Gives a group to an executor and returns its number of images. Without images there is nothing to
  * run; its sums are cleared. */
-int tdmi_step_give(tdmi_step *step, int executor, int shard);
+int tdmi_step_give(tdmi_step *step, int executor, int group);
 
 /* A thread as a member of its team. */
 struct tdmi_seat {

@@ -1,7 +1,7 @@
 /*
- * A block is a subtree of shards that share one array: a running shard, or the sum of some that
- * have ended. Blocks are contiguous from shard 0 to the last one taken, since shards are taken in
- * order. When no shard runs, the shards taken so far form as many blocks as the next shard's number
+ * A block is a subtree of groups that share one array: a running group, or the sum of some that
+ * have ended. Blocks are contiguous from group 0 to the last one taken, since groups are taken in
+ * order. When no group runs, the groups taken so far form as many blocks as the next group's number
  * has bits set, at most one for each level of the tree; then an array is free, so no thread waits
  * for ever.
  */
@@ -17,11 +17,11 @@
  * an array. */
 enum { most_parts = 4 };
 
-/* Arrays that fit in the CPU's caches together: each shard gets one. */
+/* Arrays that fit in the CPU's caches together: each group gets one. */
 enum { small_bytes = 4 << 20 };
 
 struct block {
-    int first;       /* first shard; it ends where the next block begins */
+    int first;       /* first group; it ends where the next block begins */
     bool is_waiting; /* complete, and no thread is adding it */
 };
 
@@ -31,15 +31,15 @@ struct tdmi_sums {
     bool is_queued;
     tdmi_stream *stream; /* that adds where is_queued */
     int64_t n_values;
-    int max_shards, n_arrays;
+    int max_groups, n_arrays;
     float **arrays;
-    float **of_shard; /* by the first shard of a block */
+    float **of_group; /* by the first group of a block */
 
     /* of the batch */
-    int n_shards;
-    bool has_all; /* an array for each shard: no lock, and nothing is added before the end */
+    int n_groups;
+    bool has_all; /* an array for each group: no lock, and nothing is added before the end */
     pthread_mutex_t lock;
-    pthread_cond_t has_changed; /* a shard was given back, or an array is free */
+    pthread_cond_t has_changed; /* a group was given back, or an array is free */
     struct block *blocks;
     int n_blocks, n_taken;
     float **free;
@@ -51,16 +51,16 @@ struct tdmi_sums {
 
 int tdmi_sums_arrays(const struct tdmi_sums_options *options)
 {
-    const int64_t bytes = (int64_t)sizeof(float) * options->n_values * options->max_shards;
+    const int64_t bytes = (int64_t)sizeof(float) * options->n_values * options->max_groups;
     int n = options->n_threads + options->n_threads / 2, n_queued = 1;
-    for (int64_t shards = 1; shards < options->max_shards; shards *= 2)
+    for (int64_t groups = 1; groups < options->max_groups; groups *= 2)
         n++;
-    while (options->max_shards >> n_queued > 0) /* the most bits set in a shard's number, and 1 */
+    while (options->max_groups >> n_queued > 0) /* the most bits set in a group's number, and 1 */
         n_queued++;
     if (options->is_queued)
         return n_queued;
-    return n > options->max_shards || options->runs_together || bytes <= small_bytes
-               ? options->max_shards
+    return n > options->max_groups || options->runs_together || bytes <= small_bytes
+               ? options->max_groups
                : n;
 }
 
@@ -68,7 +68,7 @@ static tdm_status reserve(tdmi_sums *sums, tdm_error *err)
 {
     const size_t n = (size_t)sums->n_arrays, bytes = sizeof(float) * (size_t)sums->n_values;
     TDMI_TRY(TDMI_NEW(sums->arrays, n, err));
-    TDMI_TRY(TDMI_NEW(sums->of_shard, sums->max_shards, err));
+    TDMI_TRY(TDMI_NEW(sums->of_group, sums->max_groups, err));
     TDMI_TRY(TDMI_NEW(sums->blocks, n, err));
     TDMI_TRY(TDMI_NEW(sums->free, n, err));
     TDMI_TRY(TDMI_NEW(sums->parts, n, err));
@@ -81,7 +81,7 @@ static tdm_status reserve(tdmi_sums *sums, tdm_error *err)
                             "--threads need less",
                             n * bytes >> 20, n);
     }
-    sums->of_shard[0] = sums->arrays[0];
+    sums->of_group[0] = sums->arrays[0];
     return TDM_OK;
 }
 
@@ -97,7 +97,7 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
     made->is_queued = options->is_queued;
     made->stream = options->stream;
     made->n_values = options->n_values;
-    made->max_shards = options->max_shards;
+    made->max_groups = options->max_groups;
     made->n_arrays = tdmi_sums_arrays(options);
     pthread_mutex_init(&made->lock, NULL); /* with default attributes these cannot fail */
     pthread_cond_init(&made->has_changed, NULL);
@@ -116,7 +116,7 @@ void tdmi_sums_close(tdmi_sums *sums)
     pthread_cond_destroy(&sums->has_changed);
     pthread_mutex_destroy(&sums->lock);
     tdmi_free(sums->arrays);
-    tdmi_free(sums->of_shard);
+    tdmi_free(sums->of_group);
     tdmi_free(sums->blocks);
     tdmi_free(sums->free);
     tdmi_free(sums->parts);
@@ -124,32 +124,32 @@ void tdmi_sums_close(tdmi_sums *sums)
     tdmi_free(sums);
 }
 
-void tdmi_sums_begin(tdmi_sums *sums, int n_shards)
+void tdmi_sums_begin(tdmi_sums *sums, int n_groups)
 {
-    sums->n_shards = n_shards;
-    sums->has_all = n_shards <= sums->n_arrays && !sums->is_queued;
+    sums->n_groups = n_groups;
+    sums->has_all = n_groups <= sums->n_arrays && !sums->is_queued;
     sums->n_blocks = sums->n_taken = 0;
     if (sums->is_queued)
         return;
     if (sums->has_all) {
-        for (int s = 0; s < n_shards; s++) {
-            sums->of_shard[s] = sums->arrays[s];
+        for (int s = 0; s < n_groups; s++) {
+            sums->of_group[s] = sums->arrays[s];
             sums->blocks[s] = (struct block){.first = s};
         }
-        sums->n_blocks = sums->n_taken = n_shards;
+        sums->n_blocks = sums->n_taken = n_groups;
         return;
     }
     sums->n_free = 0;
-    for (int i = sums->n_arrays - 1; i >= 0; i--) /* the first one goes to shard 0 */
+    for (int i = sums->n_arrays - 1; i >= 0; i--) /* the first one goes to group 0 */
         sums->free[sums->n_free++] = sums->arrays[i];
 }
 
-float *tdmi_sums_of(const tdmi_sums *sums, int shard)
+float *tdmi_sums_of(const tdmi_sums *sums, int group)
 {
-    return sums->of_shard[shard];
+    return sums->of_group[group];
 }
 
-/* ---- while shards run: under the lock ------------------------------------------------------ */
+/* ---- while groups run: under the lock ------------------------------------------------------ */
 
 static int end_of(const tdmi_sums *sums, int block)
 {
@@ -163,7 +163,7 @@ static int parts_from(const tdmi_sums *sums, int begin)
     for (int i = begin; i < sums->n_blocks && i - begin < most_parts; i++) {
         if (!sums->blocks[i].is_waiting)
             break;
-        if (tdmi_tree_is_subtree(sums->blocks[begin].first, end_of(sums, i), sums->n_shards))
+        if (tdmi_tree_is_subtree(sums->blocks[begin].first, end_of(sums, i), sums->n_groups))
             n = i - begin + 1;
     }
     return n;
@@ -176,9 +176,9 @@ static void merge_blocks(tdmi_sums *sums, int begin, int n_parts)
     for (int i = 0; i < n_parts; i++) {
         struct block *block = &sums->blocks[begin + i];
         block->is_waiting = false;
-        parts[i] = (struct tdmi_tree_part){block->first, sums->of_shard[block->first]};
+        parts[i] = (struct tdmi_tree_part){block->first, sums->of_group[block->first]};
     }
-    const int n = tdmi_tree_plan(parts, n_parts, end_of(sums, begin + n_parts - 1), sums->n_shards,
+    const int n = tdmi_tree_plan(parts, n_parts, end_of(sums, begin + n_parts - 1), sums->n_groups,
                                  additions);
 
     pthread_mutex_unlock(&sums->lock);
@@ -214,29 +214,29 @@ static bool merge(tdmi_sums *sums)
 }
 
 /* ---- on a device ---------------------------------------------------------------------------
- * Block i uses array i; the last block is the running shard. */
+ * Block i uses array i; the last block is the running group. */
 
 static int take_queued(tdmi_sums *sums)
 {
-    const int shard = sums->n_taken++, at = sums->n_blocks++;
-    assert(shard < sums->n_shards && at < sums->n_arrays);
-    sums->of_shard[shard] = sums->arrays[at];
-    sums->blocks[at] = (struct block){.first = shard};
-    return shard;
+    const int group = sums->n_taken++, at = sums->n_blocks++;
+    assert(group < sums->n_groups && at < sums->n_arrays);
+    sums->of_group[group] = sums->arrays[at];
+    sums->blocks[at] = (struct block){.first = group};
+    return group;
 }
 
 /* Two blocks that are a subtree together are its children, so these are the tree's additions. */
 static void give_queued(tdmi_sums *sums)
 {
     while (sums->n_blocks > 1 && tdmi_tree_is_subtree(sums->blocks[sums->n_blocks - 2].first,
-                                                      sums->n_taken, sums->n_shards)) {
+                                                      sums->n_taken, sums->n_groups)) {
         const int at = --sums->n_blocks;
         sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32, sums->arrays[at - 1],
                                           sums->arrays[at], sums->n_values);
     }
 }
 
-/* Adds the blocks that are left when all shards have been taken, from right to left. */
+/* Adds the blocks that are left when all groups have been taken, from right to left. */
 static void add_queued(const tdmi_sums *sums, int64_t first, int64_t n)
 {
     for (int at = sums->n_blocks - 1; at > 0; at--)
@@ -255,15 +255,15 @@ int tdmi_sums_take(tdmi_sums *sums, int index)
     while (sums->n_free == 0)
         if (!merge(sums))
             pthread_cond_wait(&sums->has_changed, &sums->lock);
-    const int shard = sums->n_taken++;
-    assert(shard < sums->n_shards && sums->n_blocks < sums->n_arrays);
-    sums->of_shard[shard] = sums->free[--sums->n_free];
-    sums->blocks[sums->n_blocks++] = (struct block){.first = shard};
+    const int group = sums->n_taken++;
+    assert(group < sums->n_groups && sums->n_blocks < sums->n_arrays);
+    sums->of_group[group] = sums->free[--sums->n_free];
+    sums->blocks[sums->n_blocks++] = (struct block){.first = group};
     pthread_mutex_unlock(&sums->lock);
-    return shard;
+    return group;
 }
 
-void tdmi_sums_give(tdmi_sums *sums, int shard)
+void tdmi_sums_give(tdmi_sums *sums, int group)
 {
     if (sums->is_queued)
         give_queued(sums);
@@ -271,7 +271,7 @@ void tdmi_sums_give(tdmi_sums *sums, int shard)
         return;
     pthread_mutex_lock(&sums->lock);
     int at = sums->n_blocks - 1;
-    while (sums->blocks[at].first != shard)
+    while (sums->blocks[at].first != group)
         at--;
     sums->blocks[at].is_waiting = true;
     pthread_cond_broadcast(&sums->has_changed);
@@ -282,13 +282,13 @@ void tdmi_sums_give(tdmi_sums *sums, int shard)
 
 void tdmi_sums_settle(tdmi_sums *sums)
 {
-    assert(sums->n_taken == sums->n_shards);
+    assert(sums->n_taken == sums->n_groups);
     if (sums->is_queued)
         return;
     for (int i = 0; i < sums->n_blocks; i++)
         sums->parts[i] =
-            (struct tdmi_tree_part){sums->blocks[i].first, sums->of_shard[sums->blocks[i].first]};
-    sums->n_additions = tdmi_tree_plan(sums->parts, sums->n_blocks, sums->n_shards, sums->n_shards,
+            (struct tdmi_tree_part){sums->blocks[i].first, sums->of_group[sums->blocks[i].first]};
+    sums->n_additions = tdmi_tree_plan(sums->parts, sums->n_blocks, sums->n_groups, sums->n_groups,
                                        sums->additions);
 }
 

@@ -15,14 +15,14 @@ static void forward_part(tdmi_step *step, int s, const struct tdmi_member *membe
             tdmi_step_give(step, s, s);
         tdmi_member_wait(member);
     }
-    if (step->shard_images[s] > 0)
+    if (step->group_images[s] > 0)
         tdmi_executor_forward_part(step->executors[s], step->values, step->first_node,
                                    step->last_node, tdmi_sums_of(step->sums, s), member);
 }
 
 static void backward_part(tdmi_step *step, int s, const struct tdmi_member *member)
 {
-    if (step->shard_images[s] > 0)
+    if (step->group_images[s] > 0)
         tdmi_executor_backward_part(step->executors[s], step->values, step->first_node,
                                     step->last_node, tdmi_sums_of(step->sums, s), member);
 }
@@ -49,7 +49,7 @@ static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, 
     const struct tdmi_member *member = seat.or_alone;
     const int team = seat.team;
     tdm_status status = TDM_OK;
-    for (int s = step->division.n_alone + team; s < step->n_shards; s += step->division.n_teams) {
+    for (int s = step->division.n_alone + team; s < step->n_groups; s += step->division.n_teams) {
         run_part(step, s, member);
         if (tdmi_member_is_first(member) && status == TDM_OK)
             status = tdmi_step_wait_for(step, s, err);
@@ -62,25 +62,25 @@ static tdm_status run_parts(tdmi_step *step, bool is_backward, tdm_error *err)
 {
     step->is_backward = is_backward;
     TDM_TRY(tdmi_pool_run(step->pool, step->division.n_alone, part_alone, step, err), err,
-            "running shards together");
+            "running groups together");
     return TDM_WRAP(
         err, tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), part_together, step, err),
-        "running shards together");
+        "running groups together");
 }
 
-/* Adds the sums of one batch norm over all shards, in the tree, and copies the total to every
- * executor. A shard without images adds zeros, so the tree is the same. */
+/* Adds the sums of one batch norm over all groups, in the tree, and copies the total to every
+ * executor. A group without images adds zeros, so the tree is the same. */
 static void exchange(tdmi_step *step, int node)
 {
     size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
-    memset(step->exchange, 0, (size_t)step->n_shards * n * sizeof *step->exchange);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
+    memset(step->exchange, 0, (size_t)step->n_groups * n * sizeof *step->exchange);
+    for (int s = 0; s < step->n_groups; s++)
+        if (step->group_images[s] > 0)
             memcpy(step->exchange + (size_t)s * n,
                    tdmi_executor_norm_sums(step->executors[s], node), n * sizeof *step->exchange);
-    tdmi_tree_sum_rows(step->exchange, step->n_shards, (int64_t)n);
-    for (int s = 0; s < step->n_shards; s++)
-        if (step->shard_images[s] > 0)
+    tdmi_tree_sum_rows(step->exchange, step->n_groups, (int64_t)n);
+    for (int s = 0; s < step->n_groups; s++)
+        if (step->group_images[s] > 0)
             memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange,
                    n * sizeof *step->exchange);
 }

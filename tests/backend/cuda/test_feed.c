@@ -156,7 +156,7 @@ TEST(augmenting_on_the_gpu_trains_to_the_same_bits)
         {"crop:1,flip,cutmix:1", 3, 2, most_batch, 2},
         {"rotate:20,jitter:0.3:0.3:0.3:0,cutout:2", 3, 1, most_batch, 3},
         {"resized-crop,flip,mixup:0.2,cutmix", 3, 3, most_batch, 0},
-        {"crop:2,flip,mixup:0.4", 3, 1, 3, 0}, /* in shards, each brought while one computes */
+        {"crop:2,flip,mixup:0.4", 3, 1, 3, 0}, /* in groups, each brought while one computes */
     };
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_order){0});

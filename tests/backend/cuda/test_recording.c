@@ -101,8 +101,8 @@ TEST(replayed_steps_have_the_bits_of_queued_ones)
     close_bench(&of);
 }
 
-/* Each is brought in its turn and replayed; a step of 17 images is shards of 5, 5, 5 and 2, and
- * has three arrays to write to. Where some are left out, shards are ragged, or there is nothing in
+/* Each is brought in its turn and replayed; a step of 17 images is groups of 5, 5, 5 and 2, and
+ * has three arrays to write to. Where some are left out, groups are ragged, or there is nothing in
  * one. */
 TEST(groups_of_a_step_are_replayed_one_by_one)
 {
@@ -125,7 +125,7 @@ TEST(groups_of_a_step_are_replayed_one_by_one)
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         const int64_t n = compare(&of, &tdmi_backend_shim, ways[k]);
         if (n < least[k])
-            fail_msg("shards of %d: %lld replays", ways[k].shard, (long long)n);
+            fail_msg("groups of %d: %lld replays", ways[k].shard, (long long)n);
     }
     close_bench(&of);
 }
@@ -243,7 +243,7 @@ TEST(a_step_is_queued_when_its_first_replay_fails)
     assert_true(replays_asked >= 3); /* once for each that would have been */
     it = failing(&of, 5, 1, 1000);
     assert_int_equal(expect_warning(&it, "planted: no room to replay"), 0);
-    /* The others of the same step are replayed: the third shard is the first to be recorded. */
+    /* The others of the same step are replayed: the third group is the first to be recorded. */
     it = failing(&of, 5, 1, 1);
     assert_true(expect_warning(&it, "planted: no room to replay") > 10);
     assert_int_equal(n_open, 0);

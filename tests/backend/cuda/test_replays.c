@@ -31,11 +31,11 @@ static tdmi_graph *graph_that_unfreezes(int *freeze_point)
     return graph;
 }
 
-/* Frozen layers are packed, a batch norm folded in, by the first shard of the first step that has
- * images; here the first shard may have none. */
+/* Frozen layers are packed, a batch norm folded in, by the first group of the first step that has
+ * images; here the first group may have none. */
 TEST(a_queued_step_has_the_sums_of_one_in_parts)
 {
-    static const int shards[] = {most_batch, 6};
+    static const int groups[] = {most_batch, 6};
     const struct tdmi_augment none = {0};
     struct bench of;
     int freeze_point;
@@ -45,7 +45,7 @@ TEST(a_queued_step_has_the_sums_of_one_in_parts)
     open_bench_of(&of, graph);
     for (int k = 0; k < 2; k++) {
         const struct way way = {
-            .shard = shards[k], .threads = 1, .optimizer = "sgd", .first_trained = freeze_point};
+            .shard = groups[k], .threads = 1, .optimizer = "sgd", .first_trained = freeze_point};
         struct training queued = begin(&of, &tdmi_backend_shim, way);
         struct training parts = begin(&of, &tdmi_backend_shim, way);
         tdmi_update_use_stream(queued.update, tdmi_step_stream(queued.step));

@@ -99,7 +99,7 @@ static void check_batch_norm_inference(const struct probe *p, int c)
     }
 }
 
-TEST(batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones)
+TEST(batch_norm_uses_the_statistics_of_the_group_or_the_running_ones)
 {
     for (int i = 0; i < 100; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 3, (uint64_t)i);

@@ -1,6 +1,6 @@
 /*
  * Augmentation as a whole: pure functions of (seed, epoch, sample, repeat), with the draws that a
- * second implementation makes, the distributions that were promised, and partners inside a shard.
+ * second implementation makes, the distributions that were promised, and partners inside a group.
  */
 #include "image/pictures.h"
 #include "base/thread.h"
@@ -473,7 +473,7 @@ TEST(stages_know_whether_they_have_work)
                 tdmi_xxh64_of(expected, PICTURE, 0));
 }
 
-/* ---- shards -------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------- */
 
 enum { SHARD = 8 };
 

@@ -1,7 +1,7 @@
 /*
  * Whole networks against PyTorch in double (tests/fixtures/nn/match-*.txt and curve-*.txt, made by
  * tests/fixtures/make_networks.py, which says what they hold), with every backend of the build.
- * Batch norm takes the statistics of the whole batch: the batch is one shard. Weights and pictures
+ * Batch norm takes the statistics of the whole batch: the batch is one group. Weights and pictures
  * are not stored: both sides draw them from the counter generator, each tensor from the stream that
  * its name numbers.
  *
@@ -250,9 +250,9 @@ static void run_once(struct network_run *it, float *logits)
     assert_int_equal(tdmi_executor_open(plan, it->device, &lane, NULL), TDM_OK);
     tdmi_executor_use(lane, tdmi_packed_memory(packed));
     float *sums = device_memory(it, tdmi_graph_sums_values(it->graph));
-    struct tdmi_shard shard = {
+    struct tdmi_group group = {
         .n = it->images, .pixels = pictures, .labels = it->labels, .judgements = judgements};
-    tdmi_executor_forward(lane, values, &shard, sums);
+    tdmi_executor_forward(lane, values, &group, sums);
     download(it, logits, tdmi_executor_logits(lane), it->images * it->classes);
     for (int s = 0; s < plan->n_segments; s++)
         tdmi_executor_backward(lane, values, s, sums, NULL);

@@ -2,10 +2,8 @@
  * Known networks on backend cpu: an image gives the same bits alone and in a batch, on any number
  * of threads, also where teams of them compute an image.
  */
-#include "models/known_network.h"
+#include "models/noise.h"
 #include "train/evaluate/evaluator.h"
-#include "base/hash/rng.h"
-#include "base/memory.h"
 #include "sanitized.h"
 
 #include <string.h>
@@ -29,41 +27,8 @@ struct verdict {
     struct tdmi_judgement judgements[most_images];
 };
 
-struct rig {
-    const struct network *network;
-    tdmi_graph *graph;
-    float *params, *states;
-    uint8_t *pixels;
-    int32_t labels[most_images];
-};
-
-static void open_rig(struct rig *it, const struct network *network)
-{
-    *it = (struct rig){.network = network,
-                       .graph = network_new(network->name, network->size, n_classes)};
-    const int64_t bytes = most_images * tdmi_shape_values(it->graph->nodes[0].out);
-    it->params = tdmi_alloc((size_t)it->graph->param_values, sizeof(float));
-    it->states = tdmi_alloc((size_t)it->graph->state_values + 1, sizeof(float));
-    it->pixels = tdmi_alloc((size_t)bytes, 1);
-    assert_true(it->params && it->states && it->pixels);
-    tdmi_graph_init_values(it->graph, 3, it->params, it->states);
-    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
-    for (int64_t i = 0; i < bytes; i++)
-        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
-    for (int i = 0; i < most_images; i++)
-        it->labels[i] = i % 7 == 5 ? -1 : (int32_t)tdmi_rng_below(&rng, n_classes);
-}
-
-static void close_rig(struct rig *it)
-{
-    tdmi_free(it->params);
-    tdmi_free(it->states);
-    tdmi_free(it->pixels);
-    tdmi_graph_free(it->graph);
-}
-
 /* Images first to first + n - 1 in one batch, into the same places of the verdict. */
-static void evaluate(const struct rig *it, tdmi_evaluator *evaluator, int first, int n,
+static void evaluate(const struct noise *it, tdmi_evaluator *evaluator, int first, int n,
                      struct verdict *verdict)
 {
     const size_t image = (size_t)tdmi_shape_values(it->graph->nodes[0].out);
@@ -75,8 +40,8 @@ static void evaluate(const struct rig *it, tdmi_evaluator *evaluator, int first,
                      TDM_OK);
 }
 
-static void same(const struct rig *it, int n, int threads, const struct verdict *found,
-                 const struct verdict *wanted)
+static void same(const struct network *network, const struct noise *it, int n, int threads,
+                 const struct verdict *found, const struct verdict *wanted)
 {
     const size_t bytes = (size_t)(n * n_classes) * sizeof(float);
     bool is_same = memcmp(found->logits, wanted->logits, bytes) == 0 &&
@@ -87,15 +52,15 @@ static void same(const struct rig *it, int n, int threads, const struct verdict 
                                found->judgements[i].predicted == wanted->judgements[i].predicted));
     if (!is_same)
         fail_msg("%s, %d images, %d threads: other bits than those of one image at a time",
-                 it->network->name, n, threads);
+                 network->name, n, threads);
 }
 
 /* With at most that many images a batch: memory is for no more. */
-static void check_threads(const struct rig *it, int most, const int *sizes, int threads,
-                          const struct verdict *wanted)
+static void check_threads(const struct network *network, const struct noise *it, int most,
+                          const int *sizes, int threads, const struct verdict *wanted)
 {
     static struct verdict found;
-    const struct tdmi_plan_options request = {.max_images = it->network->group,
+    const struct tdmi_plan_options request = {.max_images = network->group,
                                               .team = tdmi_team_largest(threads)};
     tdmi_plan *plan;
     tdmi_pool *pool;
@@ -108,7 +73,7 @@ static void check_threads(const struct rig *it, int most, const int *sizes, int 
     for (; *sizes; sizes++) {
         memset(&found, 0x55, sizeof found);
         evaluate(it, evaluator, 0, *sizes, &found);
-        same(it, *sizes, threads, &found, wanted);
+        same(network, it, *sizes, threads, &found, wanted);
     }
     tdmi_evaluator_close(evaluator);
     tdmi_pool_free(pool);
@@ -116,7 +81,7 @@ static void check_threads(const struct rig *it, int most, const int *sizes, int 
 }
 
 /* By a plan for one image, and one thread. */
-static void evaluate_singly(const struct rig *it, struct verdict *verdict)
+static void evaluate_singly(const struct noise *it, struct verdict *verdict)
 {
     tdmi_plan *plan;
     tdmi_pool *pool;
@@ -140,14 +105,14 @@ TEST(an_image_gives_the_same_bits_on_any_number_of_threads)
     const size_t n_threads = is_sanitized ? 2 : sizeof threads / sizeof threads[0];
     static struct verdict wanted;
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
-        struct rig it;
-        open_rig(&it, &networks[i]);
+        const struct network *network = &networks[i];
+        struct noise it = noise_new(network->name, network->size, most_images, n_classes);
         evaluate_singly(&it, &wanted);
         for (size_t t = 0; t < n_threads; t++) {
-            check_threads(&it, most_images, sizes, threads[t], &wanted);
-            check_threads(&it, few[0], few, threads[t], &wanted);
+            check_threads(network, &it, most_images, sizes, threads[t], &wanted);
+            check_threads(network, &it, few[0], few, threads[t], &wanted);
         }
-        close_rig(&it);
+        noise_free(&it);
     }
 }
 

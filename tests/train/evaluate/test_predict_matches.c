@@ -119,7 +119,7 @@ static struct tdm_train_options of_thirds(struct tdm_train_options options)
 
 /* ---- the cases ------------------------------------------------------------------------------- */
 
-TEST_WITH(batches_that_do_not_divide_into_shards, set_up, end_with_tree)
+TEST_WITH(batches_that_do_not_divide_into_groups, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = of_thirds(small_training(tree));
@@ -131,7 +131,7 @@ TEST_WITH(batches_that_do_not_divide_into_shards, set_up, end_with_tree)
     }
 }
 
-TEST_WITH(norms_over_shards_and_batches, set_up, end_with_tree)
+TEST_WITH(norms_over_groups_and_batches, set_up, end_with_tree)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = of_thirds(small_norm_training(tree));

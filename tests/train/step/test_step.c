@@ -1,5 +1,5 @@
 /*
- * Steps: sums depend on the batch and the shard size only, and not on threads, segments run
+ * Steps: sums depend on the batch and the group size only, and not on threads, segments run
  * together or skipped images. Evaluation: counts by position.
  */
 #include "dist/tree.h"
@@ -48,7 +48,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-enum statistics { of_shards, of_batch };
+enum statistics { of_groups, of_batch };
 
 /* A plan whose groups teams may compute. */
 static tdmi_plan *plan_for_teams(const struct bench *it, int shard)
@@ -92,14 +92,14 @@ static float *mixed_sums_of(const struct bench *it, int shard, int threads,
 static float *sums_of(const struct bench *it, int shard, int threads,
                       const struct tdmi_batch *batch, bool by_segment)
 {
-    return mixed_sums_of(it, shard, threads, batch, by_segment, NULL, of_shards);
+    return mixed_sums_of(it, shard, threads, batch, by_segment, NULL, of_groups);
 }
 
-/* The same sums the plain way: shard after shard in one lane, then the tree. */
+/* The same sums the plain way: group after group in one lane, then the tree. */
 static float *plain_sums(const struct bench *it, int shard, const struct tdmi_batch *batch)
 {
     int64_t n_values = tdmi_graph_sums_values(it->graph);
-    int n_shards = (batch->n + shard - 1) / shard;
+    int n_groups = (batch->n + shard - 1) / shard;
     float *arrays[most_batch];
     struct tdmi_tree_part parts[most_batch];
     struct tdmi_tree_addition additions[most_batch];
@@ -107,11 +107,11 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
     tdmi_executor *lane;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_executor_open(plan, NULL, &lane, NULL), TDM_OK);
-    for (int s = 0; s < n_shards; s++) {
+    for (int s = 0; s < n_groups; s++) {
         const uint8_t *pixels[most_batch];
         int32_t labels[most_batch];
         struct tdmi_judgement judgements[most_batch];
-        struct tdmi_shard taken = {.pixels = pixels, .labels = labels, .judgements = judgements};
+        struct tdmi_group taken = {.pixels = pixels, .labels = labels, .judgements = judgements};
         for (int p = s * shard; p < (s + 1) * shard && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;
@@ -129,11 +129,11 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
     }
     tdmi_executor_close(lane);
     tdmi_plan_free(plan);
-    for (int s = 0; s < n_shards; s++)
+    for (int s = 0; s < n_groups; s++)
         parts[s] = (struct tdmi_tree_part){s, arrays[s]};
-    tdmi_tree_sum(parts, additions, tdmi_tree_plan(parts, n_shards, n_shards, n_shards, additions),
+    tdmi_tree_sum(parts, additions, tdmi_tree_plan(parts, n_groups, n_groups, n_groups, additions),
                   0, n_values);
-    for (int s = 1; s < n_shards; s++)
+    for (int s = 1; s < n_groups; s++)
         free(arrays[s]);
     return arrays[0];
 }
@@ -173,9 +173,9 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
     tdmi_plan_free(plan);
 }
 
-/* One shard as large as the batch is what statistics over a batch must come to, whatever the shards
+/* One group as large as the batch is what statistics over a batch must come to, whatever the groups
  * and with pictures left out; and threads change no bit of it. */
-TEST(statistics_of_a_batch_do_not_see_its_shards)
+TEST(statistics_of_a_batch_do_not_see_its_groups)
 {
     struct bench *it = *state;
     int64_t n = tdmi_graph_sums_values(it->graph);
@@ -186,7 +186,7 @@ TEST(statistics_of_a_batch_do_not_see_its_shards)
         it->labels[6] = it->labels[7] = way ? -1 : 2;
         for (int size_of_batch = 9; size_of_batch <= most_batch; size_of_batch += 4) {
             struct tdmi_batch batch = first_of(it, size_of_batch);
-            float *whole = mixed_sums_of(it, size_of_batch, 1, &batch, false, NULL, of_shards);
+            float *whole = mixed_sums_of(it, size_of_batch, 1, &batch, false, NULL, of_groups);
             for (int shard = 1; shard <= 5; shard++) {
                 float *one = mixed_sums_of(it, shard, 1, &batch, false, NULL, of_batch);
                 float *more = mixed_sums_of(it, shard, 3, &batch, true, NULL, of_batch);
@@ -194,12 +194,12 @@ TEST(statistics_of_a_batch_do_not_see_its_shards)
                 for (int64_t i = 0; i < n; i++)
                     if (!(fabs((double)(one[i] - whole[i])) <=
                           1e-4 * (1.0 + fabs((double)whole[i]))))
-                        fail_msg("shards of %d of %d: value %lld is %g, wanted %g", shard,
+                        fail_msg("groups of %d of %d: value %lld is %g, wanted %g", shard,
                                  size_of_batch, (long long)i, (double)one[i], (double)whole[i]);
                 free(one);
                 free(more);
             }
-            float *apart = mixed_sums_of(it, 3, 1, &batch, false, NULL, of_shards);
+            float *apart = mixed_sums_of(it, 3, 1, &batch, false, NULL, of_groups);
             assert_true(memcmp(apart, whole, sizeof *apart * (size_t)n) != 0);
             free(apart);
             free(whole);
@@ -246,14 +246,14 @@ TEST(segments_one_by_one_give_the_bits_of_all_at_once)
     close_bench(&large);
 }
 
-/* So large that shards go through fewer arrays than there are of them. */
+/* So large that groups go through fewer arrays than there are of them. */
 TEST(arrays_that_are_used_again_change_no_bit)
 {
     struct bench large;
     int32_t labels[most_batch];
     open_bench(&large, 3300);
     const struct tdmi_sums_options used = {
-        .n_values = tdmi_graph_sums_values(large.graph), .max_shards = most_batch, .n_threads = 4};
+        .n_values = tdmi_graph_sums_values(large.graph), .max_groups = most_batch, .n_threads = 4};
     assert_true(tdmi_sums_arrays(&used) < most_batch);
     for (int n = most_batch; n > 0; n -= 3) {
         tdmi_rng rng = tdmi_rng_at(5, TDMI_RNG_TEST, 2, (uint64_t)n);
@@ -467,9 +467,9 @@ TEST(running_out_of_memory_anywhere_is_an_ordinary_error)
     assert_true(n > 20); /* so many places were tried */
 }
 
-/* Mixing pairs pictures inside a shard, so no number of threads and no segmenting can change it;
+/* Mixing pairs pictures inside a group, so no number of threads and no segmenting can change it;
  * another epoch and no mixing at all do. */
-TEST(mixed_shards_give_the_same_bits_on_any_threads)
+TEST(mixed_groups_give_the_same_bits_on_any_threads)
 {
     const struct bench *it = *state;
     const size_t bytes = sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph);
@@ -479,10 +479,10 @@ TEST(mixed_shards_give_the_same_bits_on_any_threads)
         assert_int_equal(tdmi_augment_read(specs[i], &augment, NULL), TDM_OK);
         struct tdmi_mixing mixing = {.augment = &augment, .seed = 5, .epoch = 2};
         const struct tdmi_batch batch = first_of(it, most_batch - 3);
-        float *one = mixed_sums_of(it, 8, 1, &batch, false, &mixing, of_shards);
+        float *one = mixed_sums_of(it, 8, 1, &batch, false, &mixing, of_groups);
         for (int threads = 2; threads <= 5; threads++) {
             float *more =
-                mixed_sums_of(it, 8, threads, &batch, threads % 2 == 1, &mixing, of_shards);
+                mixed_sums_of(it, 8, threads, &batch, threads % 2 == 1, &mixing, of_groups);
             assert_memory_equal(one, more, bytes);
             free(more);
         }
@@ -495,7 +495,7 @@ TEST(mixed_shards_give_the_same_bits_on_any_threads)
                         plain[tdmi_graph_tail_at(it->graph) + TDMI_TAIL_SAMPLES]);
         assert_true(tail[TDMI_TAIL_LOSS] > 0);
         mixing.epoch = 3;
-        float *later = mixed_sums_of(it, 8, 2, &batch, false, &mixing, of_shards);
+        float *later = mixed_sums_of(it, 8, 2, &batch, false, &mixing, of_groups);
         assert_true(memcmp(one, later, bytes) != 0);
         free(later);
         free(plain);
@@ -515,7 +515,7 @@ static tdmi_graph *graph_with_dropout(void)
     return graph;
 }
 
-/* Masks belong to pictures: neither threads nor the place in a shard change a sample's gradient. */
+/* Masks belong to pictures: neither threads nor the place in a group change a sample's gradient. */
 TEST(dropout_draws_by_seed_epoch_and_picture_alone)
 {
     struct bench *it = *state, dropping = *it;
@@ -524,26 +524,26 @@ TEST(dropout_draws_by_seed_epoch_and_picture_alone)
     struct tdmi_mixing mixing = {&none, 5, 2};
     dropping.graph = graph_with_dropout();
     size_t bytes = sizeof(float) * (size_t)dropping.graph->param_values;
-    float *one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_shards);
-    float *more = mixed_sums_of(&dropping, 4, 3, &batch, true, &mixing, of_shards);
+    float *one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_groups);
+    float *more = mixed_sums_of(&dropping, 4, 3, &batch, true, &mixing, of_groups);
     same_sums(&dropping, one, more);
     free(more);
     for (int way = 0; way < 2; way++) {
         struct tdmi_mixing other = {&none, way ? 6 : 5, way ? 2 : 3};
-        float *sums = mixed_sums_of(&dropping, 4, 1, &batch, false, &other, of_shards);
+        float *sums = mixed_sums_of(&dropping, 4, 1, &batch, false, &other, of_groups);
         assert_true(memcmp(one, sums, bytes) != 0);
         free(sums);
     }
     free(one);
     batch.n = second.n = 1; /* the same picture, alone and behind a skipped one */
-    one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_shards);
+    one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_groups);
     int32_t labels[2] = {-1, it->labels[0]};
     int64_t items[2] = {9, it->items[0]};
     uint8_t *pixels = tdmi_alloc((size_t)(2 * it->image), 1);
     assert_non_null(pixels);
     memcpy(pixels + it->image, it->pixels, (size_t)it->image);
     second = (struct tdmi_batch){.n = 2, .pixels = pixels, .labels = labels, .items = items};
-    more = mixed_sums_of(&dropping, 4, 1, &second, false, &mixing, of_shards);
+    more = mixed_sums_of(&dropping, 4, 1, &second, false, &mixing, of_groups);
     assert_memory_equal(one, more, bytes);
     free(one);
     free(more);

@@ -66,7 +66,7 @@ static void compare(const struct bench *of, struct way way)
     end(&there);
 }
 
-TEST(one_shard_a_batch_gives_the_bits_of_the_host)
+TEST(one_group_a_batch_gives_the_bits_of_the_host)
 {
     for (int threads = 1; threads <= 3; threads += 2)
         compare(*state, (struct way){.shard = most_batch,
@@ -75,7 +75,7 @@ TEST(one_shard_a_batch_gives_the_bits_of_the_host)
                                      .has_weights = threads == 3});
 }
 
-TEST(shards_one_after_another_are_added_in_the_same_tree)
+TEST(groups_one_after_another_are_added_in_the_same_tree)
 {
     for (int shard = 1; shard <= 8; shard++)
         compare(*state, (struct way){.shard = shard, .threads = 1 + shard % 3, .optimizer = "sgd"});
@@ -285,7 +285,7 @@ static int first_dense(const tdmi_graph *graph)
     return first;
 }
 
-/* Whole batches and ragged ones, some samples left out, in shards; every fourth batch travels. */
+/* Whole batches and ragged ones, some samples left out, in groups; every fourth batch travels. */
 TEST(rows_that_are_kept_there_give_the_same_bits)
 {
     const struct bench *of = *state;

@@ -2,10 +2,8 @@
  * Known networks on backend cpu: a step has the same bits on any number of threads, also where
  * there are more threads than groups and teams compute a group.
  */
-#include "models/known_network.h"
+#include "models/noise.h"
 #include "train/step/step.h"
-#include "base/hash/rng.h"
-#include "base/memory.h"
 #include "sanitized.h"
 
 #include <string.h>
@@ -26,43 +24,8 @@ static const struct network networks[] = {
 
 enum statistics { of_group, of_batch, frozen };
 
-struct rig {
-    tdmi_graph *graph;
-    float *params, *states;
-    uint8_t *pixels;
-    int32_t labels[most_images];
-    int64_t items[most_images];
-    struct tdmi_augment mix;
-};
-
-static void open_rig(struct rig *it, const struct network *network)
-{
-    *it = (struct rig){.graph = network_new(network->name, network->size, n_classes)};
-    const int64_t bytes = most_images * tdmi_shape_values(it->graph->nodes[0].out);
-    it->params = tdmi_alloc((size_t)it->graph->param_values, sizeof(float));
-    it->states = tdmi_alloc((size_t)it->graph->state_values + 1, sizeof(float));
-    it->pixels = tdmi_alloc((size_t)bytes, 1);
-    assert_true(it->params && it->states && it->pixels);
-    tdmi_graph_init_values(it->graph, 3, it->params, it->states);
-    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
-    for (int64_t i = 0; i < bytes; i++)
-        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
-    for (int i = 0; i < most_images; i++) {
-        it->labels[i] = i % 7 == 5 ? -1 : (int32_t)tdmi_rng_below(&rng, n_classes);
-        it->items[i] = i;
-    }
-}
-
-static void close_rig(struct rig *it)
-{
-    tdmi_free(it->params);
-    tdmi_free(it->states);
-    tdmi_free(it->pixels);
-    tdmi_graph_free(it->graph);
-}
-
 /* The sums of a step; the caller frees them. */
-static float *sums_of(const struct rig *it, int shard, int n, int threads,
+static float *sums_of(const struct noise *it, int shard, int n, int threads,
                       enum statistics statistics)
 {
     const int64_t n_values = tdmi_graph_sums_values(it->graph);
@@ -75,8 +38,11 @@ static float *sums_of(const struct rig *it, int shard, int n, int threads,
                                               .team = tdmi_team_largest(threads)};
     const struct tdmi_step_options options = {.max_batch = most_images,
                                               .shares_statistics = statistics == of_batch};
+    int64_t items[most_images];
+    for (int i = 0; i < most_images; i++)
+        items[i] = i;
     const struct tdmi_batch batch = {
-        .n = n, .pixels = it->pixels, .labels = it->labels, .items = it->items};
+        .n = n, .pixels = it->pixels, .labels = it->labels, .items = items};
     assert_int_equal(tdmi_plan_make(it->graph, &tdmi_backend_cpu, &request, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, NULL, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(plan, NULL, pool, &options, &step, NULL), TDM_OK);
@@ -92,7 +58,7 @@ static float *sums_of(const struct rig *it, int shard, int n, int threads,
 }
 
 /* Names the first tensor that differs. */
-static void same_sums(const struct rig *it, const char *name, int n, int threads,
+static void same_sums(const struct noise *it, const char *name, int n, int threads,
                       const float *found, const float *wanted)
 {
     for (int t = 0; t < it->graph->n_params; t++) {
@@ -115,8 +81,7 @@ static void same_sums(const struct rig *it, const char *name, int n, int threads
 static void check(const struct network *network, enum statistics statistics, const int *sizes,
                   const int *threads)
 {
-    struct rig it;
-    open_rig(&it, network);
+    struct noise it = noise_new(network->name, network->size, most_images, n_classes);
     for (; *sizes; sizes++) {
         float *wanted = sums_of(&it, network->shard, *sizes, 1, statistics);
         for (const int *n = threads; *n; n++) {
@@ -126,7 +91,7 @@ static void check(const struct network *network, enum statistics statistics, con
         }
         free(wanted);
     }
-    close_rig(&it);
+    noise_free(&it);
 }
 
 /* Small networks on many threads, one on more than teams can have, large ones on some. Sanitizers,

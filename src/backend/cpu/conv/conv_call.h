@@ -1,5 +1,5 @@
 /*
- * One call of a convolution of backend cpu on the images of a shard, for training (forms.h) and for
+ * One call of a convolution of backend cpu on the images of a group, for training (forms.h) and for
  * inference. Everything is f32, pictures are (n, h, w, c), outputs lie at multiples of 64 bytes if
  * they are to be streamed past the caches. Nothing is accumulated: outputs are written. Packed
  * weights are made once for all threads; workspace belongs to the call, whose team is at most as

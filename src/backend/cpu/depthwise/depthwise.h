@@ -1,7 +1,7 @@
 /*
  * Depthwise convolution in f32, NHWC, weights (kernel, kernel, 1, channels), with everything that
  * would otherwise be a pass over memory of its own: the input is read through a read form, sums are
- * taken where tensors are written. One call is one shard, on one thread or a team; it allocates
+ * taken where tensors are written. One call is one group, on one thread or a team; it allocates
  * nothing. The same call gives the same bits on every run and in every team, other bits on another
  * instruction set.
  *

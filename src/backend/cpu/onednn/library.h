@@ -6,10 +6,10 @@
  * A convolution is opened once per description and shared by all threads; running it allocates
  * nothing of ours, uses the calling thread alone and the workspace that it is given.
  *
- * Forward and the input's gradient run image by image: as fast as a whole shard (its weights stay
- * in cache), a ragged shard needs nothing of its own, and an image's bits do not depend on its
- * neighbours. The weights' gradient has a primitive for the full shard, and one for a single image
- * that ragged shards add up.
+ * Forward and the input's gradient run image by image: as fast as a whole group (its weights stay
+ * in cache), a ragged group needs nothing of its own, and an image's bits do not depend on its
+ * neighbours. The weights' gradient has a primitive for the full group, and one for a single image
+ * that ragged groups add up.
  *
  * oneDNN reads weights in a layout of its own choice: pack them first, once for new weights.
  */

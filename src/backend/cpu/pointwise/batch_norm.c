@@ -57,7 +57,7 @@ TDMI_KERNEL_RUN(reduce_backward)
 
 /* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
  * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel, which is the gradient
- * form. The gradients of scale and shift are this shard's part; dx needs the sums over all that
+ * form. The gradients of scale and shift are this group's part; dx needs the sums over all that
  * share statistics. Where mean and s are kept they do not depend on x, and dx = scale · s · dy. */
 TDMI_KERNEL_RUN(backward)
 {

@@ -27,7 +27,7 @@ struct tdmi_onednn_conv {
     tdmi_onednn_primitive *passes[TDMI_ONEDNN_PASSES];
     struct reorder packs[TDMI_ONEDNN_PASSES]; /* whose scratch lies behind the packed weights */
     size_t packed_bytes[TDMI_ONEDNN_PASSES];
-    struct weights_pass shard, one;
+    struct weights_pass full, one;
     size_t scratch_bytes; /* the most of passes */
 };
 
@@ -278,7 +278,7 @@ static tdm_status make(struct maker *it, tdm_error *err)
     if (desc->has_backward)
         TDMI_TRY(make_weights_pass(it, of[X], of[Y], &it->conv->one, err));
     if (desc->has_backward && desc->max_images > 1)
-        TDMI_TRY(make_weights_pass(it, of[SHARD_X], of[SHARD_Y], &it->conv->shard, err));
+        TDMI_TRY(make_weights_pass(it, of[SHARD_X], of[SHARD_Y], &it->conv->full, err));
     return TDM_OK;
 }
 
@@ -290,8 +290,8 @@ static void close_conv(tdmi_onednn_conv *conv)
         tdmi_onednn_primitive_close(conv->passes[i]);
         tdmi_onednn_primitive_close(conv->packs[i].run);
     }
-    tdmi_onednn_primitive_close(conv->shard.run);
-    tdmi_onednn_primitive_close(conv->shard.unpack.run);
+    tdmi_onednn_primitive_close(conv->full.run);
+    tdmi_onednn_primitive_close(conv->full.unpack.run);
     tdmi_onednn_primitive_close(conv->one.run);
     tdmi_onednn_primitive_close(conv->one.unpack.run);
     dnnl_engine_destroy_at(&conv->engine);
@@ -341,11 +341,11 @@ static size_t weights_pass_bytes(const struct weights_pass *pass)
 static size_t workspace_bytes(const tdmi_onednn_conv *conv)
 {
     size_t most = tdmi_cpu_lines(conv->scratch_bytes);
-    size_t shard = weights_pass_bytes(&conv->shard), ragged = weights_pass_bytes(&conv->one);
-    if (conv->shard.run) /* the gradients of one image of a ragged group, beside the sums */
+    size_t full = weights_pass_bytes(&conv->full), ragged = weights_pass_bytes(&conv->one);
+    if (conv->full.run) /* the gradients of one image of a ragged group, beside the sums */
         ragged += tdmi_cpu_lines(weights_values(conv) * sizeof(float)) +
                   tdmi_cpu_lines((size_t)conv->desc.out.c * sizeof(float));
-    most = shard > most ? shard : most;
+    most = full > most ? full : most;
     return ragged > most ? ragged : most;
 }
 
@@ -424,8 +424,8 @@ static bool run_weights_pass(const tdmi_onednn_conv *conv, const struct weights_
 static bool backward_weights(const tdmi_onednn_conv *conv, const struct tdmi_onednn_conv_call *call)
 {
     const size_t n_weights = weights_values(conv);
-    if (conv->shard.run && call->n == conv->desc.max_images)
-        return run_weights_pass(conv, &conv->shard, call, 0, call->dw, call->db);
+    if (conv->full.run && call->n == conv->desc.max_images)
+        return run_weights_pass(conv, &conv->full, call, 0, call->dw, call->db);
     bool has_run = run_weights_pass(conv, &conv->one, call, 0, call->dw, call->db);
     float *dw = (float *)((char *)call->workspace + weights_pass_bytes(&conv->one));
     float *db = call->db ? dw + tdmi_cpu_lines(n_weights * sizeof(float)) / sizeof(float) : NULL;

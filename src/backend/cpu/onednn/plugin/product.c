@@ -1,6 +1,6 @@
 /*
  * oneDNN's plain f32 product. Its matmul primitive wants the number of rows when it is made, so
- * that every ragged shard would need one of its own; it was not faster at the sizes of
+ * that every ragged group would need one of its own; it was not faster at the sizes of
  * classifiers (8 × 1280 · 1280 × 1000: both 110 GF/s; 8 × 2048 · 2048 × 512: 72 against 111).
  */
 #include "backend/cpu/onednn/plugin/primitive.h"

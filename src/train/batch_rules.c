@@ -1,5 +1,5 @@
 /* Rules of --batch auto. */
-#include "train/batch.h"
+#include "train/batch_rules.h"
 
 static const double worth_doubling = 1.1;
 
