@@ -1,5 +1,5 @@
 /*
- * Depthwise convolutions of MobileNetV2 and Xception on one thread, shards of eight pictures:
+ * Depthwise convolutions of MobileNetV2 and Xception on one thread, groups of eight pictures:
  *
  *     depthwise_kernels table|ours|onednn [ROUNDS]
  *

@@ -7,7 +7,7 @@ not seen it, and several seeds: alone a seed (first values of the head, order, d
 by some three points, more than the pictures' own chance does.
 
 Adam and a small rate are what people tune all layers with, and what can be compared: with SGD at 0.002 two
-orders of addition inside tandem (shards of 4 and of 8) are 20 % apart before step 50, with Adam at
+orders of addition inside tandem (groups of 4 and of 8) are 20 % apart before step 50, with Adam at
 0.0001 they are 0.025 % apart.
 """
 import shutil

@@ -180,7 +180,7 @@ struct tdm_bench_scaling_row {
 struct tdm_bench_scaling {
     size_t struct_bytes; /* see tandem/api.h */
     char model[64];
-    int image, shard, batch;
+    int image, shard, batch; /* shard: images of a group; features: 1 */
     /* Medians of CPU time on one thread: a step, one group of it (features: one image alone), the
      * optimizer's step. */
     double step_seconds, group_seconds, update_seconds;
@@ -193,10 +193,9 @@ struct tdm_bench_scaling {
     int n_rows;
 };
 
-/* Measured on one thread at a time: the members of each team run one after the other, and a region
- * takes its members' time together, times the largest share that one of them has. bandwidth: bytes
- * per second that the memory of the predicted machine moves; 0: no limit. threads and device of
- * the options are not used. */
+/* Measured on one thread at a time: the members of each team run one after the other. bandwidth:
+ * bytes per second that the memory of the predicted machine moves; 0: no limit. threads of the
+ * options is not used; device must be the CPU. */
 TDM_API tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options,
                                      double bandwidth, struct tdm_bench_scaling *result,
                                      tdm_error *err) TDM_MUST_USE;

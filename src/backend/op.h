@@ -29,9 +29,10 @@ enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 /* All ops share one flat set of attributes; the table of graph/ops.c names those that an op uses.
  */
 struct tdmi_op_attrs {
-    int channels;         /* conv, dense: outputs */
-    int kernel, stride;   /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */
-    int dilation, groups; /* conv: both 1 in a plain one; groups = input channels: depthwise */
+    int channels;       /* conv, dense: outputs */
+    int kernel, stride; /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */
+    int dilation,
+        groups; /* conv: both 1 in a plain one; groups of channels, as many as inputs: depthwise */
     /* conv, max_pool, avg_pool, pad: zeros around the picture; in a pool they never win a maximum
      */
     int pad_top, pad_bottom, pad_left, pad_right;

@@ -9,7 +9,7 @@
 #include "graph/feature_table.h"
 #include "graph/plan.h"
 
-/* The images of one group. */
+/* The images of one run: a group in training, a piece (train/evaluate/cut.h) in inference. */
 struct tdmi_group {
     int n;                        /* 1 to as many as the executor is opened for */
     const uint8_t *const *pixels; /* n images; or rows of floats: plan->first_node */

@@ -30,7 +30,7 @@ enum { least_rounds = 3, most_rounds = 64 };
 static const int thread_counts[TDM_BENCH_SCALING_ROWS] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
 /* Medians of one team's size. */
-struct of_team {
+struct team_times {
     /* Part of the time of one thread that the team takes, without waits: by the largest shares, and
      * with the time that its members take together. */
     double part, members_part;
@@ -42,10 +42,10 @@ struct scaling {
     double seconds; /* for each measurement */
     double bandwidth;
     bool is_training;
-    int groups;
+    int groups, group_images;
     int largest_team;
-    double packed_share;                      /* of all packed weights that the largest node has */
-    struct of_team teams[TDMI_TEAM_MOST + 1]; /* by size; regions 0: not measured yet */
+    double packed_share; /* of all packed weights that the largest node has */
+    struct team_times teams[TDMI_TEAM_MOST + 1]; /* by size; regions 0: not measured yet */
     struct tdm_bench_scaling *result;
 };
 
@@ -72,7 +72,7 @@ static tdm_status time_step(struct tdmi_bench_network *network, double *seconds,
     return TDM_OK;
 }
 
-static void measure(struct tdmi_bench_network *network, struct tdmi_team_log *log)
+static void set_log(struct tdmi_bench_network *network, struct tdmi_team_log *log)
 {
     *log = (struct tdmi_team_log){0};
     if (network->is_training)
@@ -116,10 +116,10 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
     double parts[most_rounds], members[most_rounds], unused;
     struct tdmi_team_log one, log;
     int n = 0;
-    TDMI_TRY(open_network(it, 1, it->result->shard, &of_alone, &alone, err));
-    TDMI_TRY(open_network(it, size, it->result->shard, &of_team, &team, err));
-    measure(&alone, &one);
-    measure(&team, &log);
+    TDMI_TRY(open_network(it, 1, it->group_images, &of_alone, &alone, err));
+    TDMI_TRY(open_network(it, size, it->group_images, &of_team, &team, err));
+    set_log(&alone, &one);
+    set_log(&team, &log);
     for (const int64_t begin = tdmi_clock_ns(); !is_over(it, n, begin); n++) {
         one = log = (struct tdmi_team_log){0};
         TDMI_TRY(time_step(&alone, &unused, err));
@@ -127,15 +127,15 @@ static tdm_status measure_team(struct scaling *it, int size, tdm_error *err)
         parts[n] = log.predicted / log.seconds;
         members[n] = log.predicted / one.seconds;
     }
-    it->teams[size] = (struct of_team){tdmi_bench_spread(parts, n).median,
-                                       tdmi_bench_spread(members, n).median, log.n_regions};
+    it->teams[size] = (struct team_times){tdmi_bench_spread(parts, n).median,
+                                          tdmi_bench_spread(members, n).median, log.n_regions};
     return TDM_OK;
 }
 
 /* Two networks of one thread each, which share nothing but the machine. */
 struct copies {
     struct tdmi_bench_network *of[2];
-    double seconds[2];
+    double seconds[2]; /* wall clock */
 };
 
 static tdm_status step_of_copy(void *self, int index, int worker TDMI_UNUSED, tdm_error *err)
@@ -144,29 +144,29 @@ static tdm_status step_of_copy(void *self, int index, int worker TDMI_UNUSED, td
     return time_step(copies->of[index], &copies->seconds[index], err);
 }
 
-/* Of each round, by the clock if not said otherwise. */
+/* Figures of each round; wall-clock seconds unless marked. */
 struct rounds {
-    double cpu[most_rounds];        /* a step of one thread: CPU time */
-    double shares[most_rounds];     /* the part of it that groups take */
-    double clock[most_rounds];      /* a step of one thread */
-    double two[most_rounds];        /* of two threads */
-    double updates[most_rounds];    /* the optimizer's alone */
-    double slowdowns[most_rounds];  /* two copies at once ÷ one thread */
-    double together[most_rounds];   /* two copies at once ÷ two threads, which do half of it */
+    double cpu[most_rounds];         /* a step of one thread: CPU time */
+    double group_parts[most_rounds]; /* the part of it that groups take */
+    double updates[most_rounds];     /* the optimizer's step alone: CPU time */
+    double clock[most_rounds];       /* a step of one thread */
+    double two[most_rounds];         /* a step of two threads */
+    double slowdowns[most_rounds];   /* ratio: two copies at once ÷ one thread */
+    double speedups[most_rounds];    /* ratio: two copies at once ÷ two threads */
 };
 
 static tdm_status time_one(struct tdmi_bench_network *one, struct tdmi_team_log *log,
                            struct rounds *rounds, int n, tdm_error *err)
 {
     *log = (struct tdmi_team_log){0};
-    const double begin = tdmi_cpu_seconds();
+    const int64_t begin = tdmi_clock_thread_ns(); /* one thread is the caller */
     TDMI_TRY(time_step(one, &rounds->clock[n], err));
-    const double step_end = tdmi_cpu_seconds();
+    const int64_t step_end = tdmi_clock_thread_ns();
     if (one->is_training)
         TDMI_TRY(tdmi_bench_network_update(one, 1, err));
-    rounds->cpu[n] = step_end - begin;
-    rounds->shares[n] = log->seconds / rounds->cpu[n];
-    rounds->updates[n] = one->is_training ? tdmi_cpu_seconds() - step_end : 0.0;
+    rounds->cpu[n] = 1e-9 * (double)(step_end - begin);
+    rounds->group_parts[n] = log->seconds / rounds->cpu[n];
+    rounds->updates[n] = 1e-9 * (double)(tdmi_clock_thread_ns() - step_end);
     return TDM_OK;
 }
 
@@ -177,28 +177,28 @@ static tdm_status time_two(tdmi_pool *pool, struct copies *copies, struct tdmi_b
     TDMI_TRY(time_step(two, &rounds->two[n], err));
     const double longer = fmax(copies->seconds[0], copies->seconds[1]);
     rounds->slowdowns[n] = longer / rounds->clock[n];
-    rounds->together[n] = longer / rounds->two[n];
+    rounds->speedups[n] = longer / rounds->two[n];
     return TDM_OK;
 }
 
 /* Steps of one thread, of two copies at once and of two threads, interleaved. */
 static tdm_status measure_rounds(struct scaling *it, struct tdmi_bench_network *one, bool has_two,
-                                 struct rounds *rounds, int *n, tdm_error *err)
+                                 struct tdmi_team_log *log, struct rounds *rounds, int *n,
+                                 tdm_error *err)
 {
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network copy = {0};
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network two = {0};
     TDMI_AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     struct tdm_bench_compute_options of_copy, of_two;
     struct copies copies = {.of = {one, &copy}};
-    struct tdmi_team_log log;
     if (has_two) {
         TDMI_TRY(open_network(it, 1, it->options.batch, &of_copy, &copy, err));
         TDMI_TRY(open_network(it, 2, it->options.batch, &of_two, &two, err));
         TDMI_TRY(tdmi_pool_new(2, NULL, &pool, err));
     }
-    measure(one, &log);
+    set_log(one, log);
     for (const int64_t begin = tdmi_clock_ns(); !is_over(it, *n, begin); ++*n) {
-        TDMI_TRY(time_one(one, &log, rounds, *n, err));
+        TDMI_TRY(time_one(one, log, rounds, *n, err));
         if (has_two)
             TDMI_TRY(time_two(pool, &copies, &two, rounds, *n, err));
     }
@@ -210,27 +210,30 @@ static tdm_status measure_steps(struct scaling *it, double measured[2], tdm_erro
     TDMI_AT_END(tdmi_bench_network_release) struct tdmi_bench_network one = {0};
     struct tdm_bench_compute_options of_one;
     struct tdm_bench_scaling *result = it->result;
+    struct tdmi_team_log log;
     struct rounds rounds;
-    const bool has_two = tdmi_cpus_usable() >= 2;
     int n = 0;
     TDMI_TRY(open_network(it, 1, it->options.batch, &of_one, &one, err));
-    result->shard = it->is_training ? one.shard : 1;
+    /* Threads of a process with CPUs of its own are bound: both copies would have the same one. */
+    const bool has_two = tdmi_cpus_usable() >= 2 && !one.placement.is_bound;
+    it->group_images = it->is_training ? one.shard : 1;
+    it->groups = (one.batch.n + it->group_images - 1) / it->group_images;
+    result->shard = it->group_images;
     result->image = one.graph->nodes[0].out.w;
-    it->groups = (one.batch.n + result->shard - 1) / result->shard;
     it->largest_team = it->is_training
                            ? TDMI_TEAM_MOST
                            : tdmi_evaluator_team(one.graph, one.backend, TDMI_TEAM_MOST);
     snprintf(result->model, sizeof result->model, "%s", one.network.name);
-    TDMI_TRY(measure_rounds(it, &one, has_two, &rounds, &n, err));
+    TDMI_TRY(measure_rounds(it, &one, has_two, &log, &rounds, &n, err));
     result->step_seconds = tdmi_bench_spread(rounds.cpu, n).median;
     result->group_seconds =
-        result->step_seconds * tdmi_bench_spread(rounds.shares, n).median / it->groups;
-    result->update_seconds = tdmi_bench_spread(rounds.updates, n).median;
+        result->step_seconds * tdmi_bench_spread(rounds.group_parts, n).median / it->groups;
+    result->update_seconds = it->is_training ? tdmi_bench_spread(rounds.updates, n).median : 0.0;
     measured[0] = tdmi_bench_spread(rounds.clock, n).median;
     if (has_two) {
         measured[1] = tdmi_bench_spread(rounds.two, n).median;
         result->busy_slowdown = tdmi_bench_spread(rounds.slowdowns, n).median;
-        result->busy_speedup = tdmi_bench_spread(rounds.together, n).median;
+        result->busy_speedup = tdmi_bench_spread(rounds.speedups, n).median;
     }
     count_plan(it, &one);
     return TDM_OK;
@@ -245,7 +248,7 @@ static tdm_status measure_image(struct scaling *it, tdm_error *err)
     struct tdmi_team_log log;
     int n = 0;
     TDMI_TRY(open_network(it, 1, 1, &of_one, &one, err));
-    measure(&one, &log);
+    set_log(&one, &log);
     for (const int64_t begin = tdmi_clock_ns(); !is_over(it, n, begin); n++) {
         double unused;
         log = (struct tdmi_team_log){0};
@@ -308,14 +311,19 @@ static int smallest_team(const struct tdmi_division *division)
     return division->n_teams > 0 ? division->n_threads / division->n_teams : 1;
 }
 
-/* Time of a step; part: of one thread's time that a team takes for a group. */
-static double seconds_of(const struct scaling *it, const struct tdmi_division *division,
-                         double part, int64_t regions)
+/* Packing weights and adding gradients: features have neither. */
+static double packing_seconds(const struct scaling *it)
 {
     const struct tdm_bench_scaling *of = it->result;
-    const int threads = division->n_threads;
-    const double rest = of->step_seconds - it->groups * of->group_seconds;
-    const double packing = rest > of->update_seconds ? rest - of->update_seconds : 0.0;
+    const double rest = of->step_seconds - it->groups * of->group_seconds - of->update_seconds;
+    return it->is_training && rest > 0.0 ? rest : 0.0;
+}
+
+/* Time of a step; part: of one thread's time that a team takes for a group. */
+static double seconds_of(const struct scaling *it, int threads,
+                         const struct tdmi_division *division, double part, int64_t regions)
+{
+    const struct tdm_bench_scaling *of = it->result;
     const int each = division->n_alone / threads;
     /* One thread computes several images of a batch at once. */
     const bool is_piece = !it->is_training && each > 1;
@@ -325,7 +333,8 @@ static double seconds_of(const struct scaling *it, const struct tdmi_division *d
         seconds += rounds * (part * of->group_seconds +
                              (double)regions * wait_of(it, smallest_team(division)));
     }
-    return seconds + packing * fmax(it->packed_share, 1.0 / threads) + of->update_seconds / threads;
+    return seconds + packing_seconds(it) * fmax(it->packed_share, 1.0 / threads) +
+           of->update_seconds / threads;
 }
 
 static void predict(const struct scaling *it, int threads, struct tdm_bench_scaling_row *row)
@@ -333,15 +342,15 @@ static void predict(const struct scaling *it, int threads, struct tdm_bench_scal
     const struct tdm_bench_scaling *of = it->result;
     const struct tdmi_division division = division_of(it, threads);
     const int members = smallest_team(&division);
-    const struct of_team *team = &it->teams[members];
+    const struct team_times *team = &it->teams[members];
     *row = (struct tdm_bench_scaling_row){.threads = threads,
                                           .teams = division.n_teams,
                                           .members = members,
                                           .regions = team->regions};
-    row->seconds = seconds_of(it, &division, team->part, team->regions);
+    row->seconds = seconds_of(it, threads, &division, team->part, team->regions);
     row->speedup = of->step_seconds / row->seconds;
     row->members_speedup =
-        of->step_seconds / seconds_of(it, &division, team->members_part, team->regions);
+        of->step_seconds / seconds_of(it, threads, &division, team->members_part, team->regions);
     if (it->bandwidth > 0.0) {
         const double least = of->step_bytes / it->bandwidth;
         row->bandwidth_speedup = of->step_seconds / fmax(row->seconds, least);
@@ -371,8 +380,8 @@ tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *options, do
                         "predicting a step on more CPUs: --device cpu, without --freeze and "
                         "--profile, is accepted");
     it.is_training = options->mode == TDM_BENCH_TRAIN;
-    it.teams[1] = (struct of_team){1.0, 1.0, 0};
-    it.seconds = options->seconds / 6; /* steps, and about five sizes of teams */
+    it.teams[1] = (struct team_times){1.0, 1.0, 0};
+    it.seconds = options->seconds / 8; /* steps, and about seven sizes of teams */
     result->batch = options->batch;
     TDM_TRY(measure_steps(&it, measured, err), err, "measuring steps");
     if (!it.is_training)

@@ -97,8 +97,20 @@ assert rows[16]["speedup"] > rows[2]["speedup"], v
 assert all(row["speedup_with_bandwidth"] <= row["speedup"] for row in v["threads"]), v' "$out"
 expect_exit 2 "$TANDEM" bench scaling --threads 2
 expect_stderr_matches 'bench scaling predicts 1 to 64 threads'
-expect_exit 2 "$TANDEM" bench scaling --mode features
-expect_stderr_matches 'mode train'
+expect_exit 0 "$TANDEM" bench scaling --model resnet18 --mode features --image 160 --batch 5 --seconds 2 --json
+expect_true "five images are computed by five threads, and by teams of more" python3 -c '
+import json, os, sys
+v = json.load(open(sys.argv[1]))
+rows = {row["threads"]: row for row in v["threads"]}
+assert v["mode"] == "features" and v["update_milliseconds"] == 0 and v["group_milliseconds"] > 0, v
+assert abs(rows[1]["speedup"] - 1) < 0.01 and rows[1]["members"] == 1, v
+assert rows[16]["members"] == 3 and rows[16]["speedup"] > rows[6]["speedup"] > 3, v
+assert len(os.sched_getaffinity(0)) < 2 or 1.2 < v["busy_speedup"] < 3, v' "$out"
+expect_exit 0 "$TANDEM" bench scaling --model lenet5 --mode features --batch 5 --seconds 0.5
+expect_stdout_matches '^lenet5, features, 28 pixels, 5 images, on one thread:'
+expect_stdout_matches '^ +4 +- +0 '
+expect_exit 2 "$TANDEM" bench scaling --freeze base
+expect_stderr_matches 'without --freeze and --profile'
 expect_exit 2 "$TANDEM" bench compute --bandwidth 10
 expect_stderr_matches 'option --bandwidth belongs to bench scaling, not to bench compute'
 expect_exit 2 "$TANDEM" bench compute pictures

@@ -236,7 +236,7 @@ static void report_compute(const struct tdmi_call *call, const struct tdm_bench_
     tdm_json_integer(json, "threads", result->threads);
     tdm_json_integer(json, "planned_bytes", result->planned_bytes);
     tdm_json_integer(json, "peak_bytes", result->peak_bytes);
-    tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
+    tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, groups of %d images\n",
                result->model, values->mode,
                strcmp(values->freeze, "base") == 0 ? ", base frozen" : "", result->image,
                result->backend, result->threads, result->threads == 1 ? "" : "s", result->shard);
@@ -278,12 +278,13 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
 
 static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_scaling *result)
 {
+    const struct values *values = call->values;
     tdm_json_writer *json = call->json;
     struct tdmi_output *out = call->out;
-    const bool is_training = result->update_seconds > 0.0;
-    char bytes[32], update[32] = "";
+    const bool is_training = strcmp(values->mode, "train") == 0;
+    char bytes[32], images[32] = "", update[32] = "";
     tdm_json_string(json, "model", result->model);
-    tdm_json_string(json, "mode", is_training ? "train" : "features");
+    tdm_json_string(json, "mode", values->mode);
     tdm_json_integer(json, "image", result->image);
     tdm_json_integer(json, "shard", result->shard);
     tdm_json_integer(json, "batch", result->batch);
@@ -292,28 +293,29 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
     tdm_json_number(json, "update_milliseconds", 1e3 * result->update_seconds);
     tdm_json_number(json, "wait_microseconds", 1e6 * result->barrier_seconds);
     tdm_json_number(json, "step_bytes", result->step_bytes);
-    if (is_training)
+    if (is_training) {
+        snprintf(images, sizeof images, " in groups of %d", result->shard);
         snprintf(update, sizeof update, ", %.2f ms an update", 1e3 * result->update_seconds);
-    tdmi_print(out, "%s, %s, %d pixels, %d images in groups of %d, on one thread:\n", result->model,
-               is_training ? "train" : "features", result->image, result->batch, result->shard);
+    }
+    tdmi_print(out, "%s, %s, %d pixels, %d images%s, on one thread:\n", result->model, values->mode,
+               result->image, result->batch, images);
     tdmi_print(out,
-               "  %.1f ms a step, %.1f ms a group%s, %.2f us a wait of two threads; %s moved a "
-               "step\n",
-               1e3 * result->step_seconds, 1e3 * result->group_seconds, update,
-               1e6 * result->barrier_seconds,
+               "  %.1f ms a step, %.1f ms %s%s, %.2f us a wait of two threads; %s moved a step\n",
+               1e3 * result->step_seconds, 1e3 * result->group_seconds,
+               is_training ? "a group" : "one image alone", update, 1e6 * result->barrier_seconds,
                tdmi_format_bytes(result->step_bytes, bytes, sizeof bytes));
     if (result->busy_speedup > 0.0) {
         tdm_json_number(json, "busy_slowdown", result->busy_slowdown);
         tdm_json_number(json, "busy_speedup", result->busy_speedup);
         tdmi_print(out,
-                   "  beside another thread at work a step takes %.2f times as long; two threads "
-                   "are %.2f times as fast as that\n",
+                   "  two copies at once take %.2f times as long as one; two threads finish a step "
+                   "%.2f times as fast as two copies theirs\n",
                    result->busy_slowdown, result->busy_speedup);
     }
     tdmi_print(out, "\n");
-    tdmi_print(out, "  %7s %14s %8s %12s %9s %11s %11s  %s\n", "threads", "teams", "regions",
-               "predicted ms", "speed-up", "by members", "measured ms",
-               result->rows[0].bandwidth_speedup > 0.0 ? "with bandwidth" : "");
+    tdmi_print(out, "  %7s %14s %8s %12s %9s %11s%s %11s\n", "threads", "teams", "regions",
+               "predicted ms", "speed-up", "by members",
+               result->rows[0].bandwidth_speedup > 0.0 ? "  with bandwidth" : "", "measured ms");
     tdm_json_array_begin(json, "threads");
     for (int i = 0; i < result->n_rows; i++) {
         const struct tdm_bench_scaling_row *row = &result->rows[i];
@@ -334,12 +336,12 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
         if (row->members > 1)
             snprintf(teams, sizeof teams, "%d of %d", row->teams, row->members);
         if (row->bandwidth_speedup > 0.0)
-            snprintf(with_bandwidth, sizeof with_bandwidth, "%14.2f", row->bandwidth_speedup);
+            snprintf(with_bandwidth, sizeof with_bandwidth, "  %14.2f", row->bandwidth_speedup);
         if (row->measured_seconds > 0.0)
-            snprintf(measured, sizeof measured, "%.1f", 1e3 * row->measured_seconds);
-        tdmi_print(out, "  %7d %14s %8lld %12.1f %9.2f %11.2f %11s  %s\n", row->threads, teams,
+            snprintf(measured, sizeof measured, " %11.1f", 1e3 * row->measured_seconds);
+        tdmi_print(out, "  %7d %14s %8lld %12.1f %9.2f %11.2f%s%s\n", row->threads, teams,
                    (long long)row->regions, 1e3 * row->seconds, row->speedup, row->members_speedup,
-                   measured, with_bandwidth);
+                   with_bandwidth, measured);
     }
     tdm_json_array_end(json);
 }
@@ -399,7 +401,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
      .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
-             "memory; scaling: predict them on more CPUs"},
+             "memory; scaling: predict a step on more CPUs"},
     {.name = "SRC",
      .help =
          "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
@@ -411,10 +413,11 @@ static const struct tdmi_argument arguments[] = {
 static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "batch", batch, "Measuring", "images per batch", .high = 65536,
              .unit = "images", .default_words = "64 for the loader, else 32"),
-    TDMI_ROW(DURATION, "seconds", seconds, "Measuring",
-             "time of the whole measurement; half of it (compute: a third) measures the ceiling",
-             .low = 0.5, .high = 3600,
-             .default_words = "5s for the loader, 10s for compute, 60s for scaling"),
+    TDMI_ROW(
+        DURATION, "seconds", seconds, "Measuring",
+        "time of the whole measurement; of loader half, of compute a third measures the ceiling",
+        .low = 0.5, .high = 3600,
+        .default_words = "5s for the loader, 10s for compute, 60s for scaling"),
     TDMI_ROW_SIZE(loader.size, 1, 4096, "Loader",
                   "side of the images in a batch; they are shrunk to fit and centred on white"),
     TDMI_ROW_AUGMENT(loader.augment, "Loader", "random changes of images, such as flip,crop:4"),
@@ -467,5 +470,5 @@ TDMI_COMMAND(
     "but the system's. Its ceiling is decoding and scaling alone, of the same images with "
     "their files in memory; both are measured interleaved in one run. Compute runs a network "
     "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
-    "of the best times of each convolution and dense layer alone. Scaling measures the same on one "
-    "CPU at a time and predicts it for up to 64.");
+    "of the best times of each convolution and dense layer alone. Scaling measures a step of "
+    "either on one CPU at a time and predicts it for up to 64.");

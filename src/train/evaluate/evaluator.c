@@ -14,7 +14,7 @@ struct tdmi_evaluator {
     tdmi_pool *pool;
     int n_executors; /* on the host: of a thread, or of a team */
     tdmi_executor **executors;
-    tdmi_team **teams;        /* NULL on a device */
+    tdmi_team **teams;         /* NULL on a device */
     struct tdmi_team_log *log; /* NULL: nothing is measured */
     tdmi_packed *packed;
     struct tdmi_values values;

@@ -19,8 +19,8 @@ tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_
                                int max_batch, tdmi_evaluator **evaluator,
                                tdm_error *err) TDM_MUST_USE;
 void tdmi_evaluator_close(tdmi_evaluator *evaluator);
-/* From now on measure the regions of teams (base/team.h), and images that one thread computes,
- * which must not be several at once; NULL: no more. */
+/* Record the CPU time of regions in log (base/team.h). Batches must be computed by one thread or
+ * one team at a time. NULL: stop. */
 void tdmi_evaluator_measure(tdmi_evaluator *evaluator, struct tdmi_team_log *log);
 /* The feature rows that batches name by number, lent; before the first such batch. */
 void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_feature_table *kept);

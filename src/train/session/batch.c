@@ -1,8 +1,8 @@
 /*
  * The batch size: --batch N, or auto, chosen once, before the first step, and recorded. The cost of
- * a larger batch is known beforehand: fewer steps an epoch (batch_rules.h) and memory (memory.c). Its
- * gain is timed on zeros, doubling the batch until doubling gains little. The learning rate follows
- * the usual rule.
+ * a larger batch is known beforehand: fewer steps an epoch (batch_rules.h) and memory (memory.c).
+ * Its gain is timed on zeros, doubling the batch until doubling gains little. The learning rate
+ * follows the usual rule.
  */
 #include "base/clock.h"
 #include "base/scope.h"

@@ -169,7 +169,7 @@ void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept)
 }
 
 /* First image of a group. */
-static const uint8_t *group_at(const tdmi_step *step, const uint8_t *batch, int s)
+static const uint8_t *first_image_of(const tdmi_step *step, const uint8_t *batch, int s)
 {
     return batch + (size_t)(s * step->plan->max_images) * tdmi_plan_sample_bytes(step->plan);
 }
@@ -181,7 +181,7 @@ static tdm_status prefetch_group(tdmi_step *step, const uint8_t *batch, int n, i
     const int size = step->plan->max_images, left = n - s * size;
     if (!tdmi_executor_can_prefetch(step->executors[0]))
         return TDM_OK;
-    const uint8_t *from = group_at(step, batch, s);
+    const uint8_t *from = first_image_of(step, batch, s);
     step->prefetched = NULL;
     if (left <= 0)
         return TDM_OK;
@@ -292,7 +292,8 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
                                .class_weights = step->class_weights,
                                .loss_scale = step->loss_scale,
                                .draws = {&step->draws, step->items + first}};
-    if (!step->is_kept && step->prefetched && step->prefetched == group_at(step, step->batch, s))
+    if (!step->is_kept && step->prefetched &&
+        step->prefetched == first_image_of(step, step->batch, s))
         group.prefetched = step->prefetched;
     if (step->mixers)
         tdmi_mixer_run(step->mixers[executor], step->mixing.augment ? &step->mixing : NULL,

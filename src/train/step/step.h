@@ -2,11 +2,12 @@
  * One training step over a batch: groups × segments.
  *
  * The batch is cut by position into groups. Each group runs whole, forward and backward, on one
- * thread; its sums go to an array of its own (sums.h). The arrays are added in the fixed tree, so
- * results depend on the batch and the group size, but not on the number of threads.
+ * thread or a team; its sums go to an array of its own (sums.h). The arrays are added in the fixed
+ * tree, so results depend on the batch and the group size, but not on the number of threads.
  *
- * Groups beyond the number of threads run first, complete; the last wave runs segment by segment,
- * because a range of gradients is final only when every group has passed it:
+ * Groups that fill all threads run first, complete, then those that teams compute (division.h); the
+ * last wave runs segment by segment, because a range of gradients is final only when every group
+ * has passed it:
  *
  *     threads 2, groups 5, segments s0 s1
  *       [0 fwd bwd][2 fwd bwd]            [3 fwd s0 | s1]
@@ -76,8 +77,8 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
                      const struct tdmi_mixing *mixing);
 /* Runs segments first to last; all n_segments of the plan must run, in order. */
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) TDM_MUST_USE;
-/* Steps that begin from now on measure the regions of their teams (base/team.h), and groups that
- * one thread computes, which must not be several at once; NULL: no more. */
+/* Steps that begin from now on record the CPU time of regions in log (base/team.h). Batches must be
+ * computed by one thread or one team at a time. NULL: stop. */
 void tdmi_step_measure(tdmi_step *step, struct tdmi_team_log *log);
 /* Number of images of the batch that are not left out. */
 int tdmi_step_images(const tdmi_step *step);

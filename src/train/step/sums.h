@@ -56,7 +56,7 @@ void tdmi_sums_begin(tdmi_sums *sums, int n_groups);
 /* Assigns an array to the next group and returns the group. Called once for each group by any
  * thread, index counting the calls; may add up finished groups, or wait until some finish. */
 int tdmi_sums_take(tdmi_sums *sums, int index);
-/* The array of a group that was taken and not given back. Shard 0's never changes. */
+/* The array of a group that was taken and not given back. Group 0's never changes. */
 float *tdmi_sums_of(const tdmi_sums *sums, int group);
 /* The group's sums are complete, or queued. Any thread. */
 void tdmi_sums_give(tdmi_sums *sums, int group);

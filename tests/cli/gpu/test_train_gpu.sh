@@ -64,7 +64,7 @@ expect_exit 2 on_gpu -o parts --precision bf16 --schedule constant --epochs 9 --
 expect_stderr_matches "option --precision is 'bf16', but the run was started with 'f16'"
 
 # ---- replayed: the bits of steps that are queued, whatever changes from one to the next ------
-# 18 pictures train: a batch of 10 and a ragged one of 8, in shards of 4 where that is asked for.
+# 18 pictures train: a batch of 10 and a ragged one of 8, in groups of 4 where that is asked for.
 both() { # name least options…
     name=$1
     least=$2
@@ -95,7 +95,7 @@ export TANDEM_FAKE_REPLAYS="$temp/replays"
 expect_exit 0 env LD_LIBRARY_PATH="$BUILD/tests/gpu" "$TANDEM" bench compute --mode train \
     --device cuda --model lenet5 --batch 6 --classes 3 --threads 1 --seconds 1 --json
 unset TANDEM_FAKE_REPLAYS
-expect_true "a batch is one shard ($(json_value shard))" [ "$(json_value shard)" = 6 ]
+expect_true "a batch is one group ($(json_value shard))" [ "$(json_value shard)" = 6 ]
 expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
     [ "$(wc -c <replays)" -eq $(($(json_value steps) + 1)) ]
 

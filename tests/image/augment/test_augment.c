@@ -475,21 +475,21 @@ TEST(stages_know_whether_they_have_work)
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-enum { SHARD = 8 };
+enum { GROUP = 8 };
 
 TEST(partners_are_neighbours_with_labels)
 {
     const struct tdmi_augment augment = read_spec("mixup:1,cutmix");
-    struct tdmi_augment_key keys[SHARD];
-    struct tdmi_mix mixes[SHARD];
+    struct tdmi_augment_key keys[GROUP];
+    struct tdmi_mix mixes[GROUP];
     int n_cut = 0, n_blended = 0;
     for (uint32_t epoch = 0; epoch < 100; epoch++) {
-        const int32_t labels[SHARD] = {3, -1, 0, 2, -1, -1, 1, 0};
-        static const int partners[SHARD] = {2, 1, 3, 6, 4, 5, 7, 0};
-        for (int i = 0; i < SHARD; i++)
+        const int32_t labels[GROUP] = {3, -1, 0, 2, -1, -1, 1, 0};
+        static const int partners[GROUP] = {2, 1, 3, 6, 4, 5, 7, 0};
+        for (int i = 0; i < GROUP; i++)
             keys[i] = (struct tdmi_augment_key){.seed = 1, .epoch = epoch, .sample = 100 + i};
-        tdmi_augment_pair(&augment, keys, labels, SHARD, square, mixes);
-        for (int i = 0; i < SHARD; i++) {
+        tdmi_augment_pair(&augment, keys, labels, GROUP, square, mixes);
+        for (int i = 0; i < GROUP; i++) {
             assert_int_equal(mixes[i].partner, partners[i]);
             if (labels[i] < 0)
                 assert_true(mixes[i].weight == 1);
@@ -499,9 +499,9 @@ TEST(partners_are_neighbours_with_labels)
     }
     assert_in_range(n_cut, 180, 320); /* a coin for each of 500 */
     assert_in_range(n_blended, 180, 320);
-    const int32_t one[SHARD] = {-1, -1, 5, -1, -1, -1, -1, -1};
-    tdmi_augment_pair(&augment, keys, one, SHARD, square, mixes);
-    for (int i = 0; i < SHARD; i++)
+    const int32_t one[GROUP] = {-1, -1, 5, -1, -1, -1, -1, -1};
+    tdmi_augment_pair(&augment, keys, one, GROUP, square, mixes);
+    for (int i = 0; i < GROUP; i++)
         assert_true(mixes[i].partner == i && mixes[i].weight == 1);
     tdmi_augment_pair(&augment, keys, one, 0, square, mixes);
 }
@@ -509,11 +509,11 @@ TEST(partners_are_neighbours_with_labels)
 TEST(mixing_in_place_equals_the_formula)
 {
     const struct tdmi_augment augment = read_spec("mixup:1,cutmix");
-    static uint8_t before[SHARD * PICTURE], pixels[SHARD * PICTURE], spare[PICTURE];
-    struct tdmi_augment_key keys[SHARD];
-    struct tdmi_mix mixes[SHARD];
-    for (int n = 1; n <= SHARD; n++) {
-        int32_t labels[SHARD] = {-1, 0, 1, 2, -1, 4, 5, 6};
+    static uint8_t before[GROUP * PICTURE], pixels[GROUP * PICTURE], spare[PICTURE];
+    struct tdmi_augment_key keys[GROUP];
+    struct tdmi_mix mixes[GROUP];
+    for (int n = 1; n <= GROUP; n++) {
+        int32_t labels[GROUP] = {-1, 0, 1, 2, -1, 4, 5, 6};
         for (int i = 0; i < n; i++) {
             keys[i] = (struct tdmi_augment_key){.seed = 1, .epoch = 4, .sample = i};
             draw(before + i * PICTURE, i);

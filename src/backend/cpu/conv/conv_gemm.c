@@ -1,5 +1,5 @@
 /*
- * Our own convolutions of one group: the algorithms, best first, and the kernel of the op, which
+ * Our own convolutions of all channels: the algorithms, best first, and the kernel of the op, which
  * can fuse everything. A desc becomes a tdmi_conv_gemm in prepare, and calls are translated.
  */
 #include "backend/cpu/conv/conv_chain.h"

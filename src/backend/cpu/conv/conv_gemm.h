@@ -1,5 +1,5 @@
 /*
- * Convolutions of one group, f32. One of three algorithms runs a shape: pointwise
+ * Convolutions of all channels, f32. One of three algorithms runs a shape: pointwise
  * (1 × 1 of stride 1: pointwise.c), Winograd (3 × 3 of stride 1:
  * winograd.c) or the window (any window, stride, dilation and padding: conv_window.c). The input is
  * read through its form, and padding is zero after the form.

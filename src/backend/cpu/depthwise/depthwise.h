@@ -1,9 +1,9 @@
 /*
  * Depthwise convolution in f32, NHWC, weights (kernel, kernel, 1, channels), with everything that
  * would otherwise be a pass over memory of its own: the input is read through a read form, sums are
- * taken where tensors are written. One call is one group, on one thread or a team; it allocates
- * nothing. The same call gives the same bits on every run and in every team, other bits on another
- * instruction set.
+ * taken where tensors are written. One call is the images of one batch-norm group, on one thread or
+ * a team; it allocates nothing. The same call gives the same bits on every run and in every team,
+ * other bits on another instruction set.
  *
  * Work is cut into units: the rows of a band, of one block of channels. A member of a team has
  * neighbouring units, those of a band side by side: some blocks of a band, whole bands, some blocks

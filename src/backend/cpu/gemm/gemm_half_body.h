@@ -74,9 +74,9 @@ LANES_INLINE void half_finish(const struct tdmi_gemm_rows *job, const struct hal
 }
 
 /* Does the panel end in half a vector, with nothing but a clamp to do at the end? */
-LANES_INLINE bool is_half(const struct tdmi_gemm_rows *job, const int end, int first)
+LANES_INLINE bool is_half(const struct tdmi_gemm_rows *job, int first)
 {
-    return end == TDMI_GEMM_ACTIVATED && job->columns - first == LANES + HALF &&
+    return job->end == TDMI_GEMM_ACTIVATED && job->columns - first == LANES + HALF &&
            !job->is_streamed && job->read.act != TDMI_ACT_HSWISH;
 }
 

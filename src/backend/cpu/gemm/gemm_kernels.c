@@ -275,6 +275,33 @@ static void half_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, in
     X(TALL_3, 3)      \
     X(TALL_4, 4)
 
+/* Blocks of full height, by what happens to their values. A function each: inside of the loops over
+ * blocks, the compiler has too few registers. */
+typedef void block_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
+                            const float *b, int64_t c, int first, int64_t piece);
+
+#define BLOCK(name, end, tall, wide)                                                            \
+    static void name##_##wide(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a, \
+                              const float *b, int64_t c, int first, int64_t piece)              \
+    {                                                                                           \
+        block(job, ahead, end, a, b, c, first, tall, wide, piece);                              \
+    }
+#define X(tall, wide)                                       \
+    BLOCK(block_raw, TDMI_GEMM_RAW, tall, wide)             \
+    BLOCK(block_activated, TDMI_GEMM_ACTIVATED, tall, wide) \
+    BLOCK(block_gradient, TDMI_GEMM_GRADIENT, tall, wide)
+EACH_PANEL(X)
+#undef X
+
+static block_function *const blocks[][MAX_WIDE + 1] = {
+#define X(tall, wide)                                     \
+    [TDMI_GEMM_RAW][wide] = block_raw_##wide,             \
+    [TDMI_GEMM_ACTIVATED][wide] = block_activated_##wide, \
+    [TDMI_GEMM_GRADIENT][wide] = block_gradient_##wide,
+    EACH_PANEL(X)
+#undef X
+};
+
 typedef void part_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
                            const float *b, float *tile);
 
@@ -321,26 +348,25 @@ static const int talls[MAX_WIDE + 1] = {0, TALL_1, TALL_2, TALL_3, TALL_4};
  */
 
 /* Blocks of one line of one panel; line counts over images. */
-LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *ahead,
-                                const int end, int64_t line, int64_t a, const float *b, int64_t c,
-                                int first, const int tall, const int wide)
+static void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t line,
+                          int64_t a, const float *b, int64_t c, int first, int wide)
 {
-    float tile[MAX_TALL * MAX_WIDE * LANES];
-    const int64_t at = line * job->n_rows;
+    const int64_t tall = talls[wide], at = line * job->n_rows;
     const int64_t from = job->from > at ? job->from - at : 0;
     const int64_t to = job->to == 0 || job->to - at > job->n_rows ? job->n_rows : job->to - at;
     int64_t piece = (from + tall - 1) / tall;
     int64_t row = piece * tall;
     piece += line * ((job->n_rows + tall - 1) / tall);
 #if defined(__AVX512F__)
-    if (wide == 2 && is_half(job, end, first))
+    if (wide == 2 && is_half(job, first))
         for (; row < to && row + tall <= job->n_rows; row += tall)
             half_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
 #endif
+    block_function *const block_of_end = blocks[job->end][wide];
     for (; row < to && row + tall <= job->n_rows; row += tall, piece++)
-        block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide,
-              piece);
+        block_of_end(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first, piece);
     if (row < to) {
+        float tile[MAX_TALL * MAX_WIDE * LANES];
         const int left = (int)(job->n_rows - row);
         parts[wide][left](job, ahead, a + row * job->a_row, b, tile);
         finish_tile(job, tile, c + row * job->c_row, first, left, wide, piece);
@@ -356,42 +382,29 @@ static int64_t steps_of(const struct tdmi_gemm_rows *job)
     return panels * job->n_images * job->n_lines * ((job->n_rows + TALL_2 - 1) / TALL_2) * steps;
 }
 
-#define X(tall, wide)                                                                         \
-    case wide:                                                                                \
-        for (int image = 0; image < job->n_images; image++)                                   \
-            for (int line = 0; line < job->n_lines; line++)                                   \
-                line_of_panel(job, &ahead, end, (int64_t)image * job->n_lines + line,         \
-                              image * job->a_image + line * job->a_line, b,                   \
-                              image * job->c_image + line * job->c_line + first, first, tall, \
-                              wide);                                                          \
-        break;
+static void panel(const struct tdmi_gemm_rows *job, struct ahead *ahead, const float *b, int first,
+                  int wide)
+{
+    for (int image = 0; image < job->n_images; image++)
+        for (int line = 0; line < job->n_lines; line++)
+            line_of_panel(job, ahead, (int64_t)image * job->n_lines + line,
+                          image * job->a_image + line * job->a_line, b,
+                          image * job->c_image + line * job->c_line + first, first, wide);
+}
 
-LANES_INLINE void all_panels(const struct tdmi_gemm_rows *job, const int end)
+static void rows(const struct tdmi_gemm_rows *job)
 {
     const float *b = job->packed;
     int left = (job->columns + LANES - 1) / LANES, first = 0;
     struct ahead ahead = ahead_of(job->ahead, steps_of(job));
     while (left > 0) {
-        int wide = tdmi_gemm_panel(left, job->wide);
+        const int wide = tdmi_gemm_panel(left, job->wide);
         if (first >= job->from_column && (job->to_column == 0 || first < job->to_column))
-            switch (wide) {
-                EACH_PANEL(X)
-            }
+            panel(job, &ahead, b, first, wide);
         b += (int64_t)job->depth * wide * LANES;
         first += wide * LANES;
         left -= wide;
     }
-}
-#undef X
-
-static void rows(const struct tdmi_gemm_rows *job)
-{
-    if (job->end == TDMI_GEMM_RAW)
-        all_panels(job, TDMI_GEMM_RAW);
-    else if (job->end == TDMI_GEMM_ACTIVATED)
-        all_panels(job, TDMI_GEMM_ACTIVATED);
-    else
-        all_panels(job, TDMI_GEMM_GRADIENT);
     if (job->is_streamed)
         lanes_fence();
 }

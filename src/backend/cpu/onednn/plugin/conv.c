@@ -32,7 +32,7 @@ struct tdmi_onednn_conv {
 };
 
 /* Layouts: of one image; of max_images; of weights in our order, and in any; NULL: no bias. */
-enum { X, Y, SHARD_X, SHARD_Y, WEIGHTS, ANY_WEIGHTS, BIAS, LAYOUTS };
+enum { X, Y, FULL_X, FULL_Y, WEIGHTS, ANY_WEIGHTS, BIAS, LAYOUTS };
 
 /* Temporary objects of open(). */
 struct maker {
@@ -78,8 +78,8 @@ static tdm_status make_layouts(struct maker *it, tdm_error *err)
     dnnl_memory_desc_t *to = it->layouts;
     TDMI_ONEDNN_TRY("a layout", image_layout(&to[X], 1, desc->in));
     TDMI_ONEDNN_TRY("a layout", image_layout(&to[Y], 1, desc->out));
-    TDMI_ONEDNN_TRY("a layout", image_layout(&to[SHARD_X], desc->max_images, desc->in));
-    TDMI_ONEDNN_TRY("a layout", image_layout(&to[SHARD_Y], desc->max_images, desc->out));
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[FULL_X], desc->max_images, desc->in));
+    TDMI_ONEDNN_TRY("a layout", image_layout(&to[FULL_Y], desc->max_images, desc->out));
     TDMI_ONEDNN_TRY("a layout",
                     dnnl_memory_desc_create_with_strides(&to[WEIGHTS], 5 - skipped, sizes + skipped,
                                                          dnnl_f32, steps + skipped));
@@ -278,7 +278,7 @@ static tdm_status make(struct maker *it, tdm_error *err)
     if (desc->has_backward)
         TDMI_TRY(make_weights_pass(it, of[X], of[Y], &it->conv->one, err));
     if (desc->has_backward && desc->max_images > 1)
-        TDMI_TRY(make_weights_pass(it, of[SHARD_X], of[SHARD_Y], &it->conv->full, err));
+        TDMI_TRY(make_weights_pass(it, of[FULL_X], of[FULL_Y], &it->conv->full, err));
     return TDM_OK;
 }
 
