@@ -16,7 +16,7 @@
 #include "base/scope.h"
 #include "base/sized.h"
 #include "tandem/event.h"
-#include "train/step/division.h"
+#include "train/evaluate/cut.h"
 #include "tune/bench_network.h"
 #include "tune/bench_profile.h"
 #include "tune/bench_rate.h"
@@ -301,9 +301,11 @@ static double wait_of(const struct scaling *it, int members)
 
 static struct tdmi_division division_of(const struct scaling *it, int threads)
 {
-    const int largest = tdmi_team_largest(threads);
-    return tdmi_division_of(it->groups, threads,
-                            largest < it->largest_team ? largest : it->largest_team, false);
+    const int any = tdmi_team_largest(threads);
+    const int largest = any < it->largest_team ? any : it->largest_team;
+    return it->is_training
+               ? tdmi_division_of(it->groups, threads, largest, TDMI_DIVISION_LOSS, false)
+               : tdmi_cut_of(it->groups, threads, 1, largest).division;
 }
 
 static int smallest_team(const struct tdmi_division *division)

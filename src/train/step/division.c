@@ -1,9 +1,6 @@
 /* The number of teams is the one that ends first by a simple estimate. */
 #include "train/step/division.h"
 
-/* Each member more costs a team this part of its speed: waiting, and shares that are not equal. */
-static const double loss_per_member = 0.02;
-
 static int least(int a, int b)
 {
     return a < b ? a : b;
@@ -24,33 +21,34 @@ int tdmi_division_team_of(const struct tdmi_division *division, int thread)
 
 /* Time until the last of n_groups has been computed, if one thread takes 1 for a group. Teams take
  * the next group when they are free; sizes differ by one at most. */
-static double time_of(int n_groups, int n_threads, int n_teams)
+static double time_of(int n_groups, int n_threads, int n_teams, double loss)
 {
     const int smallest = n_threads / n_teams;
     const int rounds = (n_groups + n_teams - 1) / n_teams;
-    return rounds * (1.0 / smallest) * (1.0 + loss_per_member * (smallest - 1));
+    return rounds * (1.0 / smallest) * (1.0 + loss * (smallest - 1));
 }
 
-static int teams_for(int n_groups, int n_threads, int largest)
+static int teams_for(int n_groups, int n_threads, int largest, double loss)
 {
     int best = 1;
     for (int n = 1; n <= least(n_groups, n_threads); n++) {
         const bool fits = (n_threads + n - 1) / n <= largest;
         const bool best_fits = (n_threads + best - 1) / best <= largest;
-        if (!best_fits ||
-            (fits && time_of(n_groups, n_threads, n) <= time_of(n_groups, n_threads, best)))
+        if (!best_fits || (fits && time_of(n_groups, n_threads, n, loss) <=
+                                       time_of(n_groups, n_threads, best, loss)))
             best = n;
     }
     return best;
 }
 
-struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, bool has_wave)
+struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, double loss,
+                                      bool has_wave)
 {
     const int rest = n_groups % n_threads;
     const int whole = n_groups - rest;
     struct tdmi_division division = {.n_threads = n_threads};
     if (rest > 0) {
-        division.n_teams = teams_for(rest, n_threads, largest);
+        division.n_teams = teams_for(rest, n_threads, largest, loss);
         division.n_alone = whole;
         division.n_last = has_wave ? least(division.n_teams, rest) : 0;
         division.n_together = rest - division.n_last;

@@ -22,9 +22,14 @@ struct tdmi_division {
     int n_teams;    /* 0: all groups are computed alone */
 };
 
-/* largest: members of a team at most. has_wave: the last groups run segment by segment, side by
- * side. */
-struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, bool has_wave);
+/* Loss of a team whose members compute a group of a training step. */
+#define TDMI_DIVISION_LOSS 0.02
+
+/* largest: members of a team at most. loss: the part of its speed that each member more costs a
+ * team, by waiting and by shares that are not equal. has_wave: the last groups run segment by
+ * segment, side by side. */
+struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, double loss,
+                                      bool has_wave);
 /* Threads [first, end) are those of a team. */
 int tdmi_division_first(const struct tdmi_division *division, int team);
 int tdmi_division_team_of(const struct tdmi_division *division, int thread);

@@ -238,8 +238,8 @@ static void divide(tdmi_step *step)
     /* With one segment no gradients are final early, so no wave needs to run by segments. Groups
      * that share statistics go from one batch norm to the next together. */
     const bool has_wave = step->plan->n_segments > 1 && !step->exchange;
-    step->division =
-        tdmi_division_of(step->n_groups, tdmi_pool_threads(step->pool), step->plan->team, has_wave);
+    step->division = tdmi_division_of(step->n_groups, tdmi_pool_threads(step->pool),
+                                      step->plan->team, TDMI_DIVISION_LOSS, has_wave);
     const struct tdmi_division *of = &step->division;
     for (int i = 0; i < of->n_teams; i++) {
         const int size = tdmi_division_first(of, i + 1) - tdmi_division_first(of, i);

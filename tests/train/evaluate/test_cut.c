@@ -59,6 +59,8 @@ TEST(pieces_are_as_large_as_may_be_where_all_threads_have_some)
 TEST(fewer_images_than_threads_are_computed_by_teams)
 {
     const struct tdmi_cut one = tdmi_cut_of(1, 8, 8, 8), two = tdmi_cut_of(14, 4, 8, 4);
+    const struct tdmi_cut five = tdmi_cut_of(5, 6, 8, 6);
+    assert_int_equal(five.division.n_teams, 5); /* not one team of six, five times */
     assert_int_equal(one.n_pieces, 0);
     assert_int_equal(one.division.n_teams, 1);
     assert_int_equal(one.division.n_threads, 8);

@@ -5,7 +5,8 @@
 
 static void check(int n_groups, int n_threads, int largest, bool has_wave)
 {
-    const struct tdmi_division of = tdmi_division_of(n_groups, n_threads, largest, has_wave);
+    const struct tdmi_division of =
+        tdmi_division_of(n_groups, n_threads, largest, TDMI_DIVISION_LOSS, has_wave);
     assert_int_equal(of.n_alone + of.n_together + of.n_last, n_groups);
     assert_true(of.n_alone % n_threads == 0 && of.n_threads <= n_threads);
     assert_true(of.n_last <= of.n_teams && (of.n_last == 0 || has_wave));
@@ -35,7 +36,8 @@ TEST(every_group_is_computed_by_someone)
 /* Speed-up, if a team of k were k threads fast. */
 static double speed_of(int n_groups, int n_threads)
 {
-    const struct tdmi_division of = tdmi_division_of(n_groups, n_threads, 16, false);
+    const struct tdmi_division of =
+        tdmi_division_of(n_groups, n_threads, 16, TDMI_DIVISION_LOSS, false);
     double time = (double)of.n_alone / n_threads;
     if (of.n_teams > 0)
         time +=
@@ -56,9 +58,9 @@ TEST(four_groups_keep_up_to_64_threads_busy)
 
 TEST(groups_that_fill_the_threads_are_computed_alone)
 {
-    const struct tdmi_division of = tdmi_division_of(8, 4, 16, false);
+    const struct tdmi_division of = tdmi_division_of(8, 4, 16, TDMI_DIVISION_LOSS, false);
     assert_true(of.n_alone == 8 && of.n_teams == 0);
-    const struct tdmi_division rest = tdmi_division_of(6, 4, 16, false);
+    const struct tdmi_division rest = tdmi_division_of(6, 4, 16, TDMI_DIVISION_LOSS, false);
     assert_true(rest.n_alone == 4 && rest.n_together == 2 && rest.n_teams == 2);
 }
 
