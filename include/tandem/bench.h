@@ -186,8 +186,9 @@ struct tdm_bench_scaling {
     double step_seconds, group_seconds, update_seconds;
     double barrier_seconds; /* a wait of two threads for each other */
     double step_bytes;      /* that a step moves, every tensor once a pass */
-    /* Two CPUs at work slow each other down: a step of one thread takes this much longer beside one
-     * that shares nothing with it, and two threads are so much faster than that. 0: one CPU. */
+    /* CPUs at work slow each other down. Two copies of the step that share nothing, one thread
+     * each, run at once: their time ÷ that of one copy alone, and ÷ that of one step of two
+     * threads. 0: one CPU, or the process has CPUs of its own. */
     double busy_slowdown, busy_speedup;
     struct tdm_bench_scaling_row rows[TDM_BENCH_SCALING_ROWS];
     int n_rows;

@@ -13,7 +13,7 @@
 /* In bytes. */
 struct tdmi_needs {
     int64_t weights;     /* and the optimiser's state, averages, the host's copies */
-    int64_t activations; /* of the groups that run at once */
+    int64_t activations; /* outputs of layers, of all groups that are computed at once */
     int64_t gradients;
     int64_t evaluating; /* validation, and computing features of frozen layers */
     int64_t pictures;   /* batches read ahead; caches take the rest */

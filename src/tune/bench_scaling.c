@@ -44,7 +44,7 @@ struct scaling {
     bool is_training;
     int groups, group_images;
     int largest_team;
-    double packed_share; /* of all packed weights that the largest node has */
+    double packed_share; /* bytes of the largest node's packed weights ÷ those of all nodes */
     struct team_times teams[TDMI_TEAM_MOST + 1]; /* by size; regions 0: not measured yet */
     struct tdm_bench_scaling *result;
 };

@@ -1,7 +1,7 @@
 /*
  * mixup (Zhang et al., 2018) and cutmix (Yun et al., 2019) between neighbours of one group. A
- * group is computed by one thread or one team, so partners never cross ranks. First it is decided
- * what becomes of each image, from draws of its own; then bytes are changed, in place:
+ * group is computed by one thread or one team, so partners never cross ranks. First the operation,
+ * weight and box of each image are drawn; then pixels are mixed in place:
  *
  *     0 ◄── 1 ◄── 2 ◄── … ◄── last ◄── 0      each takes from the next, which is still unchanged;
  *                                             only the first one is needed again and set aside

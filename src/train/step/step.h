@@ -45,7 +45,8 @@ struct tdmi_step_options {
 
 /* Bytes that a step reserves with a number of threads. */
 struct tdmi_step_needs {
-    int64_t activations; /* of the groups that run at once; and packed weights */
+    /* Outputs of layers, of all groups that are computed at once; packed weights. */
+    int64_t activations;
     int64_t gradients;   /* pages that are written to */
 };
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
