@@ -47,7 +47,7 @@ struct tdmi_step_options {
 struct tdmi_step_needs {
     /* Outputs of layers, of all groups that are computed at once; packed weights. */
     int64_t activations;
-    int64_t gradients;   /* pages that are written to */
+    int64_t gradients; /* pages that are written to */
 };
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
                                        const struct tdmi_step_options *options, int n_threads);
