@@ -1,50 +1,30 @@
-/* The list of transports, and `self`: one process, nothing to send. */
-#include "dist/comm.h"
+/*
+ * The communicator's thread takes jobs in the order in which they were begun and runs each to its
+ * end: while it waits for messages it spins only when the caller has nothing left to compute, and
+ * sleeps otherwise. Between jobs it looks for the sentence of a rank that failed.
+ */
+#include "base/clock.h"
 #include "base/scope.h"
 #include "base/text/choice.h"
+#include "base/thread.h"
+#include "dist/comm_internal.h"
 
-static const char the_world = 0;
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
 
-static tdm_status self_open(tdmi_comm **comm, tdm_error *err)
-{
-    (void)err;
-    *comm = (tdmi_comm *)(uintptr_t)&the_world;
-    return TDM_OK;
-}
+/* spin_ns: after it, waiting is left to the scheduler. idle_ns: between looks at failed ranks. */
+enum { spin_ns = 200 * 1000, doze_ns = 50 * 1000, sleep_ns = 500 * 1000, idle_ns = 50 * 1000000 };
+static const int64_t ns_per_second = 1000000000;
 
-static void self_close(tdmi_comm *comm)
-{
-    (void)comm;
-}
+/* ---- transports ------------------------------------------------------------------------------ */
 
-static int self_world(const tdmi_comm *comm)
-{
-    (void)comm;
-    return 1;
-}
+#define X(name) extern const struct tdmi_transport_table tdmi_transport_##name;
+#include "dist/transports.def"
+#undef X
 
-static tdm_status self_reduce(tdmi_comm *comm, float *values, int64_t n, tdm_error *err)
-{
-    (void)comm;
-    (void)values;
-    (void)n;
-    (void)err;
-    return TDM_OK; /* the sum over one rank is there already */
-}
-
-static tdm_status self_finish(tdmi_comm *comm, tdm_error *err)
-{
-    (void)comm;
-    (void)err;
-    return TDM_OK;
-}
-
-static const struct tdmi_comm_table tdmi_comm_self = {
-    self_open, self_close, self_world, self_reduce, self_finish,
-};
-
-static const struct tdmi_comm_table *const transports[] = {
-#define X(name) &tdmi_comm_##name,
+static const struct tdmi_transport_table *const transports[] = {
+#define X(name) &tdmi_transport_##name,
 #include "dist/transports.def"
 #undef X
 };
@@ -55,12 +35,439 @@ static const char *const names[] = {
 #undef X
 };
 
-enum { n_transports = sizeof transports / sizeof transports[0] };
-
-tdm_status tdmi_comm_find(const char *name, const struct tdmi_comm_table **table, tdm_error *err)
+tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_table **table,
+                               tdm_error *err)
 {
     int index;
-    TDMI_TRY(tdmi_choice_find("transport", name, names, n_transports, &index, err));
+    TDMI_TRY(tdmi_choice_find("transport", name, names, sizeof names / sizeof names[0], &index,
+                              err));
     *table = transports[index];
     return TDM_OK;
+}
+
+/* ---- waiting for messages -------------------------------------------------------------------- */
+
+/* Messages that are not done, and the peer of the first. */
+static int count_open(struct tdmi_message *const *sets, const int *n_of, int n_sets, int *peer)
+{
+    int n = 0;
+    for (int s = 0; s < n_sets; s++)
+        for (int i = 0; i < n_of[s]; i++)
+            if (!sets[s][i].is_done && n++ == 0)
+                *peer = sets[s][i].peer;
+    return n;
+}
+
+/* Four times within the deadline of the others. */
+static void beat(tdmi_comm *comm)
+{
+    const int64_t now_ns = tdmi_clock_ns();
+    if ((double)(now_ns - comm->beat_ns) < comm->launch.deadline / 4.0 * (double)ns_per_second)
+        return;
+    comm->beat_ns = now_ns;
+    comm->table->beat(comm->transport);
+}
+
+/* False: the communicator is closing, and waits no more. */
+static bool rest(tdmi_comm *comm, int64_t waited_ns)
+{
+    pthread_mutex_lock(&comm->lock);
+    const bool is_waited_for = comm->is_waited_for, is_closing = comm->is_closing;
+    const bool may_spin = comm->may_spin && is_waited_for && waited_ns < spin_ns;
+    pthread_mutex_unlock(&comm->lock);
+    if (may_spin)
+        tdmi_thread_pause();
+    else
+        comm->table->sleep(comm->transport, is_waited_for ? doze_ns : sleep_ns);
+    return !is_closing;
+}
+
+tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
+                          int n_sets, const char *what, tdm_error *err)
+{
+    const int64_t began_ns = tdmi_clock_ns();
+    int peer = 0;
+    for (;;) {
+        TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
+        if (count_open(sets, n_of, n_sets, &peer) == 0)
+            return TDM_OK;
+        beat(comm);
+        const int64_t heard_ns = comm->table->heard_ns(comm->transport, peer);
+        const int64_t now_ns = tdmi_clock_ns();
+        const int64_t since_ns = heard_ns > began_ns ? heard_ns : began_ns;
+        if ((double)(now_ns - since_ns) > comm->launch.deadline * (double)ns_per_second)
+            return TDM_FAIL(err, TDM_E_PEER,
+                            "rank %d waited for %s and heard nothing from rank %d on %s for %g "
+                            "seconds",
+                            comm->launch.rank, what, peer,
+                            comm->table->host_of(comm->transport, peer), comm->launch.deadline);
+        if (!rest(comm, now_ns - began_ns))
+            return TDM_E_STOPPED;
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Called with the lock held. */
+static void idle(tdmi_comm *comm)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += idle_ns;
+    until.tv_sec += until.tv_nsec / ns_per_second;
+    until.tv_nsec %= ns_per_second;
+    pthread_cond_timedwait(&comm->has_changed, &comm->lock, &until);
+}
+
+static void take_failure(tdmi_comm *comm, tdm_status status, const tdm_error *err)
+{
+    if (status == TDM_OK || comm->is_closing || comm->failure.code != TDM_OK)
+        return;
+    comm->failure = *err;
+    pthread_cond_broadcast(&comm->has_changed);
+}
+
+static struct tdmi_comm_job *take_job(tdmi_comm *comm)
+{
+    struct tdmi_comm_job *job = comm->jobs;
+    comm->jobs = job->next;
+    return job;
+}
+
+static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job)
+{
+    job->next = comm->spare;
+    comm->spare = job;
+    comm->n_open--;
+    pthread_cond_broadcast(&comm->has_changed);
+}
+
+static void *work(void *self)
+{
+    tdmi_comm *comm = self;
+    tdmi_thread_flush_denormals(); /* as all threads that add */
+    pthread_mutex_lock(&comm->lock);
+    while (!comm->is_closing) {
+        tdm_error err = {0};
+        struct tdmi_comm_job *job = comm->jobs ? take_job(comm) : NULL;
+        if (!job)
+            idle(comm);
+        if (!job && comm->jobs)
+            continue;
+        const bool has_failed = comm->failure.code != TDM_OK;
+        pthread_mutex_unlock(&comm->lock);
+        if (!has_failed)
+            beat(comm);
+        const tdm_status status = has_failed ? TDM_OK
+                                  : job      ? job->run(comm, job, &err)
+                                             : comm->table->progress(comm->transport, &err);
+        pthread_mutex_lock(&comm->lock);
+        take_failure(comm, status, &err);
+        if (job)
+            end_job(comm, job);
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return NULL;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static tdm_status report_failure(const tdmi_comm *comm, tdm_error *err)
+{
+    if (comm->failure.code != TDM_OK && err)
+        *err = comm->failure;
+    return comm->failure.code;
+}
+
+static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    struct tdmi_comm_job *mine = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tdm_status status = report_failure(comm, err);
+    if (status == TDM_OK && comm->spare) {
+        mine = comm->spare;
+        comm->spare = mine->next;
+    } else if (status == TDM_OK)
+        status = TDMI_NEW(mine, 1, err);
+    if (status == TDM_OK) {
+        struct tdmi_comm_job **end = &comm->jobs;
+        while (*end)
+            end = &(*end)->next;
+        *mine = *job;
+        mine->next = NULL;
+        *end = mine;
+        comm->n_open++;
+        pthread_cond_broadcast(&comm->has_changed);
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
+{
+    if (!comm->table)
+        return TDM_OK;
+    pthread_mutex_lock(&comm->lock);
+    comm->is_waited_for = true;
+    while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
+        pthread_cond_wait(&comm->has_changed, &comm->lock);
+    comm->is_waited_for = false;
+    const tdm_status status = report_failure(comm, err);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+/* Signals are the caller's business. */
+static tdm_status start_thread(tdmi_comm *comm, tdm_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int problem = pthread_create(&comm->thread, NULL, work, comm);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (problem != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "starting the thread that talks to other ranks: %s",
+                        strerror(problem));
+    comm->has_thread = true;
+    return TDM_OK;
+}
+
+static void make_locks(tdmi_comm *comm)
+{
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady); /* these cannot fail */
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&comm->lock, NULL);
+    pthread_cond_init(&comm->has_changed, &steady);
+    pthread_condattr_destroy(&steady);
+}
+
+tdm_status tdmi_comm_open(const struct tdmi_launch *launch, tdmi_comm **comm, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_comm_close_at) tdmi_comm *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    made->launch = *launch;
+    make_locks(made);
+    if (launch->world > 1) {
+        TDMI_TRY(TDMI_NEW(made->messages, 2 * (size_t)launch->world, err));
+        TDMI_TRY(tdmi_transport_find(launch->transport, &made->table, err));
+        TDM_TRY(made->table->open(launch, &made->transport, err), err,
+                "joining the other ranks as rank %d of %d", launch->rank, launch->world);
+        TDMI_TRY(start_thread(made, err));
+    }
+    *comm = tdmi_take(&made);
+    return TDM_OK;
+}
+
+static void stop_thread(tdmi_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->is_closing = true;
+    pthread_cond_broadcast(&comm->has_changed);
+    pthread_mutex_unlock(&comm->lock);
+    pthread_join(comm->thread, NULL);
+    comm->has_thread = false;
+}
+
+static void free_jobs(struct tdmi_comm_job *jobs)
+{
+    while (jobs) {
+        struct tdmi_comm_job *next = jobs->next;
+        tdmi_free(jobs);
+        jobs = next;
+    }
+}
+
+void tdmi_comm_close(tdmi_comm *comm)
+{
+    if (!comm)
+        return;
+    if (comm->has_thread)
+        stop_thread(comm);
+    if (comm->transport)
+        comm->table->close(comm->transport);
+    free_jobs(comm->jobs);
+    free_jobs(comm->spare);
+    tdmi_free(comm->messages);
+    tdmi_sum_plan_release(&comm->plan);
+    pthread_cond_destroy(&comm->has_changed);
+    pthread_mutex_destroy(&comm->lock);
+    tdmi_free(comm);
+}
+
+void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->may_spin = may_spin;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+int tdmi_comm_rank(const tdmi_comm *comm)
+{
+    return comm->launch.rank;
+}
+
+int tdmi_comm_world(const tdmi_comm *comm)
+{
+    return comm->launch.world;
+}
+
+void tdmi_comm_abort(tdmi_comm *comm, const tdm_error *why)
+{
+    char sentence[TDM_ERROR_TEXT_BYTES] = "without a reason";
+    if (!comm || !comm->table || !comm->has_thread)
+        return;
+    stop_thread(comm); /* the calls are this thread's now */
+    if (why)
+        tdm_error_line(why, sentence, sizeof sentence);
+    comm->table->abort(comm->transport, sentence, comm->failure.code == TDM_OK);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err)
+{
+    if (!comm->table || comm->plan.n_groups == n_groups)
+        return TDM_OK;
+    return TDM_WRAP(err,
+                    tdmi_sum_plan_make(&comm->plan, comm->launch.world, n_groups, err),
+                    "dividing %d groups among %d ranks", n_groups, comm->launch.world);
+}
+
+tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
+                         int64_t n, tdm_error *err)
+{
+    struct tdmi_comm_job job = {
+        .run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
+    if (!comm->table || n == 0)
+        return TDM_OK;
+    const int *roots_of = comm->plan.roots_of + comm->launch.rank;
+    for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
+        job.roots[i] = roots[i];
+    return begin_job(comm, &job, err);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Along a binomial tree: rank r gets them from r without its lowest bit. */
+static tdm_status broadcast(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    struct tdmi_message *messages = comm->messages;
+    int n = 0, low = 1;
+    while (low < world && (rank & low) == 0)
+        low *= 2;
+    if (rank > 0) {
+        messages[n++] = (struct tdmi_message){.peer = rank & ~low,
+                                              .channel = TDMI_BYTES,
+                                              .bytes = job->bytes,
+                                              .n = job->n_bytes};
+        TDMI_TRY(comm->table->receive(comm->transport, &messages[0], err));
+        TDMI_TRY(tdmi_comm_wait(comm, &messages, &n, 1, "what rank 0 sends to all", err));
+        n = 0;
+    }
+    for (int step = low / 2; step > 0; step /= 2) {
+        if (rank + step >= world)
+            continue;
+        messages[n] = (struct tdmi_message){.peer = rank + step,
+                                            .channel = TDMI_BYTES,
+                                            .bytes = job->bytes,
+                                            .n = job->n_bytes};
+        TDMI_TRY(comm->table->send(comm->transport, &messages[n++], err));
+    }
+    return tdmi_comm_wait(comm, &messages, &n, 1, "what rank 0 sends to all", err);
+}
+
+static tdm_status complete(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const size_t *firsts = job->sizes;
+    struct tdmi_message *messages = comm->messages;
+    int n = 0;
+    for (int step = 1; step < world; step++) {
+        const int to = (rank + step) % world, from = (rank + world - step) % world;
+        messages[n] = (struct tdmi_message){.peer = to,
+                                            .channel = TDMI_BYTES,
+                                            .bytes = (char *)job->bytes + firsts[rank],
+                                            .n = firsts[rank + 1] - firsts[rank]};
+        TDMI_TRY(comm->table->send(comm->transport, &messages[n++], err));
+        messages[n] = (struct tdmi_message){.peer = from,
+                                            .channel = TDMI_BYTES,
+                                            .bytes = (char *)job->bytes + firsts[from],
+                                            .n = firsts[from + 1] - firsts[from]};
+        TDMI_TRY(comm->table->receive(comm->transport, &messages[n++], err));
+    }
+    return tdmi_comm_wait(comm, &messages, &n, 1, "what all ranks tell each other", err);
+}
+
+static tdm_status gather(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    struct tdmi_message *messages = comm->messages;
+    size_t at = job->sizes[0];
+    int n = 0;
+    if (rank > 0) {
+        struct tdmi_message *message = &messages[n++];
+        *message = (struct tdmi_message){.channel = TDMI_BYTES, .n = job->sizes[rank]};
+        memcpy(&message->bytes, &job->mine, sizeof message->bytes); /* without its const */
+        TDMI_TRY(comm->table->send(comm->transport, message, err));
+    } else if (job->bytes != job->mine)
+        memcpy(job->bytes, job->mine, job->sizes[0]);
+    for (int r = 1; r < world && rank == 0; at += job->sizes[r++]) {
+        messages[n] = (struct tdmi_message){.peer = r,
+                                            .channel = TDMI_BYTES,
+                                            .bytes = (char *)job->bytes + at,
+                                            .n = job->sizes[r]};
+        TDMI_TRY(comm->table->receive(comm->transport, &messages[n++], err));
+    }
+    return tdmi_comm_wait(comm, &messages, &n, 1, "what all ranks send to rank 0", err);
+}
+
+tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error *err)
+{
+    if (!comm->table)
+        return TDM_OK;
+    TDMI_TRY(begin_job(
+        comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err));
+    return tdmi_comm_finish(comm, err);
+}
+
+tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error *err)
+{
+    uint64_t size = *n;
+    char *block = *bytes;
+    if (!comm->table)
+        return TDM_OK;
+    TDMI_TRY(tdmi_comm_broadcast(comm, &size, sizeof size, err));
+    if (comm->launch.rank > 0)
+        TDMI_TRY(TDMI_NEW(block, size > 0 ? size : 1, err));
+    *bytes = block;
+    *n = (size_t)size;
+    return tdmi_comm_broadcast(comm, block, (size_t)size, err);
+}
+
+tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts, tdm_error *err)
+{
+    if (!comm->table)
+        return TDM_OK;
+    TDMI_TRY(begin_job(
+        comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err));
+    return tdmi_comm_finish(comm, err);
+}
+
+tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
+                            tdm_error *err)
+{
+    if (!comm->table) {
+        if (all != mine)
+            memcpy(all, mine, sizes[0]);
+        return TDM_OK;
+    }
+    TDMI_TRY(begin_job(comm,
+                       &(struct tdmi_comm_job){
+                           .run = gather, .mine = mine, .sizes = sizes, .bytes = all},
+                       err));
+    return tdmi_comm_finish(comm, err);
 }

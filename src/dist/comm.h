@@ -1,26 +1,67 @@
 /*
- * A communicator: the ranks of one job, behind one table. It moves named ranges of floats and knows
- * nothing of networks. `self` is the job of one process; others are listed in transports.def.
+ * A communicator: the ranks of one job. All ranks make the same calls in the same order. One thread
+ * moves all messages, so a sum of gradients is on its way while others are computed:
+ *
+ *     caller       segment 2   segment 1   segment 0   finish
+ *     its thread               [sum of 2  ][sum of 1 ][sum of 0]
+ *
+ * One process alone is a communicator too, without a thread; every call is then done at once.
+ *
+ * A failure of one rank ends all: whoever waits for a message gets the sentence of the rank that
+ * failed (tdmi_comm_abort), or, where a rank is silent for longer than the deadline, its number.
  */
 #pragma once
 
+#include "dist/launch.h"
 #include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct tdmi_comm tdmi_comm;
 
-struct tdmi_comm_table {
-    tdm_status (*open)(tdmi_comm **comm, tdm_error *err);
-    void (*close)(tdmi_comm *comm);
-    int (*world)(const tdmi_comm *comm);
-    /* Begin to add values [0, n) of every rank's array in the tree's order, each rank holding the
-     * sum of its own groups. May return before it is done; values must not be touched until then.
-     */
-    tdm_status (*reduce)(tdmi_comm *comm, float *values, int64_t n, tdm_error *err);
-    /* Until everything begun is done on this rank; TDM_E_PEER names the rank that is missing. */
-    tdm_status (*finish)(tdmi_comm *comm, tdm_error *err);
-};
-
-/* TDM_E_USAGE lists the names. */
-tdm_status tdmi_comm_find(const char *name, const struct tdmi_comm_table **table,
+tdm_status tdmi_comm_open(const struct tdmi_launch *launch, tdmi_comm **comm,
                           tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. */
+void tdmi_comm_close(tdmi_comm *comm);
+TDMI_POINTER_RELEASE(tdmi_comm, tdmi_comm_close)
+
+int tdmi_comm_rank(const tdmi_comm *comm);
+int tdmi_comm_world(const tdmi_comm *comm);
+
+/* May its thread spin while the caller waits? Where every thread of this machine's ranks has a CPU
+ * of its own. */
+void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin);
+
+/* ---- exact sums ------------------------------------------------------------------------------ */
+
+/* From now on sums are over so many groups, which tdmi_cut_make divides among the ranks. Nothing
+ * may be on its way. */
+tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err) TDM_MUST_USE;
+/* Starts the sum of values [first, first + n) over all ranks, in the tree's order. roots: the
+ * arrays of this rank's subtrees (tdmi_tree_roots), of which total may be the first one; the result
+ * goes to total. None may be touched in that range until tdmi_comm_finish. */
+tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
+                         int64_t n, tdm_error *err) TDM_MUST_USE;
+/* Until everything that was started is done on this rank. */
+tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err) TDM_MUST_USE;
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Rank 0's bytes to all others. */
+tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error *err) TDM_MUST_USE;
+/* The same where only rank 0 knows how many: the others get a block of their own (tdmi_free). */
+tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error *err) TDM_MUST_USE;
+/* Every rank has its piece of `all`, bytes [firsts[rank], firsts[rank + 1]), and gets the others.
+ * firsts is lent like `all`. */
+tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts,
+                              tdm_error *err) TDM_MUST_USE;
+/* The bytes of every rank, each sizes[rank] of them, side by side on rank 0, whose own may be
+ * there already; `all` is not used elsewhere. */
+tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
+                            tdm_error *err) TDM_MUST_USE;
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Tells the other ranks that this one has failed, and why; afterwards only close may be called. */
+void tdmi_comm_abort(tdmi_comm *comm, const tdm_error *why);

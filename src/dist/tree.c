@@ -2,10 +2,10 @@
 #include "dist/tree.h"
 #include "base/system/multiversion.h"
 
-/* most_levels: more than there are groups for. block_values: of each array at a time, so that sums
- * that are not kept still are in the first cache when they are added on; fewer where so many of
- * those wait that they would not be: a frame of 16 KiB holds them. */
-enum { most_levels = 32, block_values = 512, kept_values = 8 * block_values };
+/* block_values: of each array at a time, so that sums that are not kept still are in the first cache
+ * when they are added on; fewer where so many of those wait that they would not be: a frame of
+ * 16 KiB holds them. */
+enum { block_values = 512, kept_values = 8 * block_values };
 
 TDMI_MULTIVERSION
 static void add(float *restrict to, const float *restrict from, int64_t n)
@@ -30,29 +30,50 @@ bool tdmi_tree_is_subtree(int first, int end, int n_groups)
     return first % span == 0 && (first + span == end || end == n_groups);
 }
 
+int tdmi_tree_roots(int first, int end, int n_groups, int roots[TDMI_TREE_ROOTS])
+{
+    int n = 0;
+    while (first < end) {
+        int span = 1;
+        while (first % (2 * span) == 0 && (first + 2 * span <= end || end == n_groups) &&
+               span < end - first)
+            span *= 2;
+        roots[n++] = first;
+        first += span;
+    }
+    return n;
+}
+
 /* Parts come from the left; the last two are added as soon as they are a subtree together, and then
  * perhaps again with the one before. Two subtrees side by side that are one together are its two
- * children: the left one's size is the largest power of two below the whole's. */
+ * children: the left one's size is the largest power of two below the whole's. A sum is kept only
+ * where nothing is added to it any more. */
 int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_groups,
                    struct tdmi_tree_addition *additions)
 {
     struct {
-        int first, at; /* its first group, and where its sum is */
-    } waiting[most_levels];
+        int first, part, at; /* its first group and part, and where its sum is */
+        int last;            /* the addition that made it; -1: it is a part */
+    } waiting[TDMI_TREE_ROOTS];
     int n_waiting = 0, n = 0;
     for (int i = 0; i < n_parts; i++) {
         const int until = i + 1 < n_parts ? parts[i + 1].first : end;
         waiting[n_waiting].first = parts[i].first;
-        waiting[n_waiting++].at = i;
+        waiting[n_waiting].part = waiting[n_waiting].at = i;
+        waiting[n_waiting++].last = -1;
         while (n_waiting > 1 &&
                tdmi_tree_is_subtree(waiting[n_waiting - 2].first, until, n_groups)) {
-            const int to = n == n_parts - 2 ? 0 : -(n_waiting - 1);
+            const int to = -(n_waiting - 1);
             n_waiting--;
-            additions[n++] =
+            additions[n] =
                 (struct tdmi_tree_addition){to, waiting[n_waiting - 1].at, waiting[n_waiting].at};
             waiting[n_waiting - 1].at = to;
+            waiting[n_waiting - 1].last = n++;
         }
     }
+    for (int i = 0; i < n_waiting; i++)
+        if (waiting[i].last >= 0)
+            additions[waiting[i].last].to = waiting[i].part;
     return n;
 }
 

@@ -7,7 +7,8 @@
  *              \ /     \ /    |           level 2:  (0+1)+(2+3)   4
  *               ╲       ╱     |           level 3:  ((0+1)+(2+3))+4
  *
- * A rank that owns a complete subtree can send its one sum; the owner adds on in the same tree.
+ * A rank computes neighbouring groups, which form a few complete subtrees. It adds each of these by
+ * itself, and only the sums of subtrees are sent.
  */
 #pragma once
 
@@ -28,12 +29,17 @@ struct tdmi_tree_addition {
 /* Do the groups [first, end) of n_groups form a subtree? */
 bool tdmi_tree_is_subtree(int first, int end, int n_groups);
 
-/* List the additions, in order, after which the first part holds the sum of the subtree that all
- * parts make up together; the last part ends before `end`. Return their number, n_parts - 1. */
+/* The fewest subtrees that make up the groups [first, end): writes the first group of each, and
+ * returns their number, at most TDMI_TREE_ROOTS. */
+enum { TDMI_TREE_ROOTS = 62 };
+int tdmi_tree_roots(int first, int end, int n_groups, int roots[TDMI_TREE_ROOTS]);
+
+/* List the additions, in order, after which the first part of every such subtree holds its sum; the
+ * last part ends before `end`. Return their number: n_parts - 1 where all parts are one subtree. */
 int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_groups,
                    struct tdmi_tree_addition *additions);
-/* Values [first, first + n) of each. Only the first part changes. Ranges that do not overlap may be
- * added by different threads. */
+/* Values [first, first + n) of each. Only the first parts of subtrees change. Ranges that do not
+ * overlap may be added by different threads. */
 void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
                    int n_additions, int64_t first, int64_t n);
 

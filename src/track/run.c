@@ -37,6 +37,7 @@ struct tdmi_run {
     bool is_counted; /* this sitting, in sittings */
     bool is_made;    /* this sitting made the folder */
     bool is_opened;  /* lines in the folder are this sitting's */
+    bool is_followed; /* another process owns the folder: nothing is written */
     tdmi_lines metrics;
 };
 
@@ -175,7 +176,6 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
 
 static tdm_status adopt_record(tdmi_run *run, tdm_error *err)
 {
-    TDMI_TRY(read_record(run->record_path, &run->found_status, &run->found, err));
     const tdm_json_value *root = tdm_json_root(run->found);
     run->started = tdm_json_as_string(tdm_json_member(root, "started"), NULL);
     run->sittings = tdm_json_as_integer(tdm_json_member(root, "sittings"), 0);
@@ -213,6 +213,7 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
     TDMI_TRY(run->is_made ? tdmi_folder_make(path, err) : check_folder(path, mode, false, err));
     TDMI_TRY(tdmi_lock_take(lock, &run->lock, err));
     TDMI_TRY(check_folder(path, mode, true, err));
+    TDMI_TRY(read_record(run->record_path, &run->found_status, &run->found, err));
     TDMI_TRY(adopt_record(run, err));
     run->is_opened = true;
     return TDM_OK;
@@ -223,6 +224,31 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
     TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     TDMI_TRY(fill_run(made, path, mode, err));
+    *run = tdmi_take(&made);
+    return TDM_OK;
+}
+
+static tdm_status fill_followed(tdmi_run *run, const char *path, const void *record,
+                                size_t record_bytes, tdm_error *err)
+{
+    run->is_followed = true;
+    run->path = tdmi_arena_copy(&run->arena, path);
+    run->record_path = tdmi_path_join(&run->arena, path, "run.json");
+    TDMI_CHECK_MEMORY(run->path && run->record_path, err);
+    if (!record)
+        return TDM_OK;
+    TDMI_TRY(tdm_json_read(record, record_bytes, run->record_path, &run->found, err));
+    TDMI_TRY(
+        check_record(run->record_path, tdm_json_root(run->found), &run->found_status, err));
+    return adopt_record(run, err);
+}
+
+tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes, tdmi_run **run,
+                           tdm_error *err)
+{
+    TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(fill_followed(made, path, record, record_bytes, err));
     *run = tdmi_take(&made);
     return TDM_OK;
 }
@@ -242,13 +268,14 @@ void tdmi_run_close(tdmi_run *run)
 {
     if (run == NULL)
         return;
-    tdmi_lines_release(&run->metrics);
+    if (!run->is_followed)
+        tdmi_lines_release(&run->metrics);
     for (int i = 0; i < run->n_sections; i++)
         tdm_json_document_free(run->sections[i].set);
     tdm_json_document_free(run->found);
     if (run->lock != NULL && run->found_status == TDMI_RUN_NONE && !run->is_counted)
         leave_nothing(run);
-    else
+    else if (run->lock != NULL)
         tdmi_lock_give(run->lock);
     tdmi_arena_release(&run->arena);
     tdmi_free(run);
@@ -310,7 +337,7 @@ void tdmi_run_forget(tdmi_run *run, const char *section)
 
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err)
 {
-    if (tdmi_lock_is_in_place(run->lock))
+    if (run->is_followed || tdmi_lock_is_in_place(run->lock))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "the run folder %s was removed, renamed or replaced while the run worked in it",
@@ -322,6 +349,8 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     char now[21];
     const char *text = NULL;
     size_t n_bytes = 0;
+    if (run->is_followed)
+        return TDM_OK;
     TDM_TRY(tdmi_run_check(run, err), err, "writing the record of the run");
     if (status <= TDMI_RUN_NONE || (unsigned)status >= STATUSES)
         return TDM_FAIL(err, TDM_E_BUG, "%d is no status of a run", (int)status);
@@ -354,15 +383,15 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
 
 tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes, tdm_error *err)
 {
-    return tdmi_lines_add(&run->metrics, json, length_bytes, err);
+    return run->is_followed ? TDM_OK : tdmi_lines_add(&run->metrics, json, length_bytes, err);
 }
 
 tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err)
 {
-    return tdmi_lines_sync(&run->metrics, err);
+    return run->is_followed ? TDM_OK : tdmi_lines_sync(&run->metrics, err);
 }
 
 tdm_status tdmi_run_cut(tdmi_run *run, struct tdmi_lines_end end, tdm_error *err)
 {
-    return tdmi_lines_cut(&run->metrics, end, err);
+    return run->is_followed ? TDM_OK : tdmi_lines_cut(&run->metrics, end, err);
 }

@@ -49,6 +49,10 @@ typedef struct tdmi_run tdmi_run;
  *   TDM_E_SYSTEM  the folder cannot be made or written */
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run,
                          tdm_error *err) TDM_MUST_USE;
+/* The run of another process, which owns the folder: what is set here goes nowhere. record: the
+ * bytes of its run.json; NULL: it had none. */
+tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes, tdmi_run **run,
+                           tdm_error *err) TDM_MUST_USE;
 /* Gives the lock back; what was saved stays, and a run that was never saved leaves nothing. Accepts
  * NULL. */
 void tdmi_run_close(tdmi_run *run);

@@ -29,20 +29,6 @@ static double rate_at(const struct tdmi_session *session, int64_t step)
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Each segment of gradients goes to the transport as soon as it is final. */
-static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdmi_compute *compute = &session->compute;
-    const tdmi_plan *plan = session->network.train_plan;
-    float *sums = tdmi_step_sums(session->trainer.step);
-    for (int s = 0; s < plan->n_segments; s++) {
-        TDMI_TRY(tdmi_step_run(session->trainer.step, s, s, err));
-        TDMI_TRY(compute->transport->reduce(compute->comm, sums + plan->segments[s].first_value,
-                                            plan->segments[s].n_values, err));
-    }
-    return session->compute.transport->finish(session->compute.comm, err);
-}
-
 static struct tdmi_update_rates rates_now(const struct tdmi_session *session)
 {
     const struct tdmi_train_config *config = &session->config;
@@ -68,13 +54,15 @@ static tdm_status check_loss(const struct tdmi_session *session, const float *ta
                     (long long)step + 1, rate_at(session, step));
 }
 
-/* Gradients segment by segment, the loss, then the update. */
+/* Gradients, the loss, then the update. */
 static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_error *err)
 {
     const struct tdmi_compute *compute = &session->compute;
     const float *sums = tdmi_step_sums(session->trainer.step);
     const long long number = session->progress.step + 1;
-    TDM_TRY(run_segments(session, err), err, "step %lld", number);
+    TDM_TRY(tdmi_step_run(session->trainer.step, 0, session->network.train_plan->n_segments - 1,
+                          err),
+            err, "step %lld", number);
     TDM_TRY(compute->backend->memory.download(compute->stream, tail,
                                               sums + tdmi_graph_tail_at(session->network.graph),
                                               sizeof(float) * TDMI_TAIL_VALUES, err),
@@ -132,11 +120,12 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     float tail[TDMI_TAIL_VALUES];
     TDMI_TRY(tdmi_compute_queues(&session->compute) ? step_at_once(session, batch, tail, err)
                                                     : step_in_parts(session, tail, err));
+    const int n = batch->whole.n > 0 ? batch->whole.n : batch->n;
     progress->step++;
-    progress->position += batch->n;
+    progress->position += n;
     progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];
     progress->epoch_correct += (int64_t)tail[TDMI_TAIL_CORRECT];
-    progress->epoch_skipped += batch->n - (int64_t)tail[TDMI_TAIL_SAMPLES];
+    progress->epoch_skipped += n - (int64_t)tail[TDMI_TAIL_SAMPLES];
     progress->epoch_loss += (double)tail[TDMI_TAIL_LOSS];
     progress->images += (int64_t)tail[TDMI_TAIL_SAMPLES];
     return TDM_OK;
@@ -197,7 +186,8 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
         session->record.training_seconds = before + tdmi_clock_seconds_since(started);
         report_progress(session);
-        if (tdm_stop_is_requested())
+        TDM_TRY(tdmi_ranks_agree(session, err), err, "after step %lld", (long long)progress->step);
+        if (tdmi_ranks_is_stopping(session))
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
         if (tdmi_checkpoint_is_due_inside_epoch(session) &&
@@ -231,7 +221,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* The score is meaningless when a stop was requested. */
+/* What rank 0 counted of all images. The score is meaningless when a stop was requested. */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
@@ -239,8 +229,15 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
                                  tdmi_values_evaluated(&session->network), err));
     TDMI_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
                                    "validating", &session->evaluation.outcomes, skipped, err));
-    TDMI_TRY(tdmi_evaluation_count(session, err));
-    *score = session->evaluation.metrics.score;
+    if (!tdmi_ranks_is_follower(session)) {
+        TDMI_TRY(tdmi_evaluation_count(session, err));
+        *score = session->evaluation.metrics.score;
+    }
+    if (tdmi_ranks_share_steps(session)) {
+        TDMI_TRY(tdmi_ranks_share(session, score, sizeof *score, err));
+        TDMI_TRY(tdmi_ranks_share(session, skipped, sizeof *skipped, err));
+        TDMI_TRY(tdmi_ranks_agree(session, err));
+    }
     if (!isfinite(score->loss))
         return TDM_FAIL(
             err, TDM_E_FAILED,
@@ -288,7 +285,7 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
     if (is_evaluated)
         TDM_TRY(validate(session, &event.val, &skipped, err), err, "validating after epoch %d",
                 event.epoch);
-    if (tdm_stop_is_requested())
+    if (tdmi_ranks_is_stopping(session))
         return stop_here(session, err);
     if (is_whole) {
         progress->epoch++;
@@ -337,7 +334,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
         .views = session->config.views,
         .layers_left = tdmi_network_layers_left(&session->network),
         .batch = session->config.batch,
-        .world = session->compute.transport->world(session->compute.comm),
+        .world = tdmi_ranks_world(session),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->record.run));
     snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->config.batch_reason);
@@ -460,6 +457,18 @@ static tdm_status measure_best(struct tdmi_session *session, struct tdm_train_re
     return status;
 }
 
+/* The test is divided among ranks; all else is rank 0's. */
+static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_result *result,
+                                tdm_error *err)
+{
+    bool measures = false;
+    fill_result(session, result);
+    TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
+    if (!measures || !session->data.has_test || !tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    return tdmi_session_test(session, result, err);
+}
+
 /* The result, the samples and the report. A finished run in which nothing was left to do repeats
  * the result that it recorded. */
 static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *result,
@@ -468,6 +477,8 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
     struct tdmi_run_record *record = &session->record;
     const struct tdmi_train_data *data = &session->data;
     const bool has_trained = session->evaluation.outcomes.n > 0;
+    if (tdmi_ranks_is_follower(session))
+        return follow_finish(session, result, err);
     if (has_trained) {
         tdmi_network_report_left(session);
         tdmi_trainer_report_skipped(session);
@@ -478,7 +489,9 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
     tdmi_data_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
-    if (has_trained || !tdmi_record_recall_result(record, data->has_test, result))
+    bool measures = has_trained || !tdmi_record_recall_result(record, data->has_test, result);
+    TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
+    if (measures)
         TDM_TRY(measure_best(session, result, err), err, "after the training");
     if (!result->next.step)
         tdmi_session_advise(session, result);
@@ -542,6 +555,8 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                         options->source ? options->source : "nothing",
                         status == TDM_E_STOPPED ? " was stopped on request" : "");
     status = train(&session, result, err);
+    if (status != TDM_OK)
+        tdmi_ranks_abort(&session, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
     tdmi_session_release(&session);

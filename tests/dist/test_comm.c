@@ -1,30 +1,277 @@
-/* The job of one process. */
-#include "dist/comm.h"
-#include "unit.h"
+/* Collectives over every transport: sums against the tree in one process, bytes, and failures. */
+#include "base/clock.h"
+#include "base/hash/rng.h"
+#include "dist/cut.h"
+#include "dist/ranks.h"
+#include "dist/tree.h"
 
-TEST(alone_every_sum_is_there_already)
+enum { most_groups = 13 };
+static const char *const transports[] = {"thread", "tcp"};
+enum { n_transports = sizeof transports / sizeof transports[0] };
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* One value of a group: of very different sizes, so that the order of additions shows. */
+static float value_of(int group, int64_t i)
 {
-    const struct tdmi_comm_table *self = NULL;
+    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, (uint32_t)group, (uint64_t)i);
+    return tdmi_rng_uniform(&rng, -1.0f, 1.0f) * (float)(1u << tdmi_rng_below(&rng, 24));
+}
+
+struct sum_case {
+    int n_groups;
+    int64_t n;
+    const float *wanted;
+    bool is_right;
+};
+
+/* As a step does: the groups of this rank first, then ranges of values, the last ones first. */
+static bool sum_on(tdmi_comm *comm, const struct sum_case *it)
+{
+    struct tdmi_tree_part parts[most_groups];
+    struct tdmi_tree_addition additions[most_groups];
+    float *arrays[most_groups + 1], *roots[most_groups];
+    int cut[most_ranks + 1], firsts[TDMI_TREE_ROOTS];
+    if (tdmi_cut_make(it->n_groups, tdmi_comm_world(comm), cut, NULL) != TDM_OK ||
+        tdmi_comm_divide(comm, it->n_groups, NULL) != TDM_OK)
+        return false;
+    const int first = cut[tdmi_comm_rank(comm)], end = cut[tdmi_comm_rank(comm) + 1];
+    const int n = end - first;
+    for (int g = 0; g <= n; g++) {
+        arrays[g] = calloc((size_t)it->n, sizeof(float));
+        for (int64_t i = 0; g < n && i < it->n; i++)
+            arrays[g][i] = value_of(first + g, i);
+        if (g < n)
+            parts[g] = (struct tdmi_tree_part){first + g, arrays[g]};
+    }
+    tdmi_tree_sum(parts, additions, tdmi_tree_plan(parts, n, end, it->n_groups, additions), 0,
+                  it->n);
+    const int n_roots = tdmi_tree_roots(first, end, it->n_groups, firsts);
+    for (int i = 0; i < n_roots; i++)
+        roots[i] = arrays[firsts[i] - first];
+    bool is_right = true;
+    for (int64_t at = it->n; at > 0;) {
+        const int64_t begin = at > 100000 ? at - 100000 : 0;
+        is_right = tdmi_comm_sum(comm, roots, arrays[0], begin, at - begin, NULL) == TDM_OK &&
+                   is_right;
+        at = begin;
+    }
+    is_right = tdmi_comm_finish(comm, NULL) == TDM_OK && is_right;
+    is_right = is_right && memcmp(arrays[0], it->wanted, sizeof(float) * (size_t)it->n) == 0;
+    for (int g = 0; g <= n; g++)
+        free(arrays[g]);
+    return is_right;
+}
+
+static void sum_rank(tdmi_comm *comm, void *self)
+{
+    struct sum_case *it = self;
+    it->is_right = sum_on(comm, it) && sum_on(comm, it);
+}
+
+static void expect_sum(const char *transport, int world, int n_groups, int64_t n)
+{
+    struct sum_case whole = {.n_groups = n_groups, .n = n}, cases[most_ranks];
+    float *groups[most_groups];
+    struct tdmi_tree_part parts[most_groups];
+    struct tdmi_tree_addition additions[most_groups];
+    for (int g = 0; g < n_groups; g++) {
+        groups[g] = calloc((size_t)n, sizeof(float));
+        for (int64_t i = 0; i < n; i++)
+            groups[g][i] = value_of(g, i);
+        parts[g] = (struct tdmi_tree_part){g, groups[g]};
+    }
+    tdmi_tree_sum(parts, additions,
+                  tdmi_tree_plan(parts, n_groups, n_groups, n_groups, additions), 0, n);
+    whole.wanted = groups[0];
+    for (int r = 0; r < world; r++)
+        cases[r] = whole;
+    run_ranks((struct job){transport, world, 20.0, false}, sum_rank, cases, sizeof cases[0]);
+    for (int r = 0; r < world; r++)
+        if (!cases[r].is_right)
+            fail_msg("%s: %d groups of %lld values on %d ranks: rank %d has other bits", transport,
+                     n_groups, (long long)n, world, r);
+    for (int g = 0; g < n_groups; g++)
+        free(groups[g]);
+}
+
+TEST(sums_have_the_bits_of_one_process)
+{
+    static const int worlds[] = {1, 2, 3, 4, 5, 8};
+    for (int t = 0; t < n_transports; t++)
+        for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++)
+            for (int n_groups = 1; n_groups <= most_groups; n_groups += 1 + (w > 2))
+                expect_sum(transports[t], worlds[w], n_groups, 1 + 37 * n_groups);
+}
+
+TEST(long_sums_go_in_chunks)
+{
+    for (int t = 0; t < n_transports; t++) {
+        expect_sum(transports[t], 2, 2, 300001);
+        expect_sum(transports[t], 3, 7, 450000);
+    }
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+enum { n_bytes = 3000 };
+
+struct bytes_case {
+    bool is_right;
+};
+
+static void move_bytes(tdmi_comm *comm, void *self)
+{
+    struct bytes_case *it = self;
+    const int rank = tdmi_comm_rank(comm), world = tdmi_comm_world(comm);
+    char mine[n_bytes], all[most_ranks * n_bytes], word[] = "spread", *block = NULL;
+    size_t sizes[most_ranks], n = rank == 0 ? 5 : 0, at = 0;
+    memset(mine, rank == 0 ? 'a' : 'b', sizeof mine);
+    it->is_right = tdmi_comm_broadcast(comm, mine, sizeof mine, NULL) == TDM_OK;
+    it->is_right = it->is_right && mine[0] == 'a' && mine[n_bytes - 1] == 'a';
+    if (rank == 0)
+        block = word;
+    it->is_right = tdmi_comm_spread(comm, (void **)&block, &n, NULL) == TDM_OK && it->is_right &&
+                   n == 5 && memcmp(block, "sprea", 5) == 0;
+    if (rank > 0)
+        tdmi_free(block);
+    for (int r = 0; r < world; r++)
+        sizes[r] = (size_t)r * 100; /* rank 0 sends nothing */
+    memset(mine, '0' + rank, sizeof mine);
+    it->is_right = tdmi_comm_gather(comm, mine, sizes, rank == 0 ? all : NULL, NULL) == TDM_OK &&
+                   it->is_right;
+    for (int r = 0; r < world && rank == 0; at += sizes[r++])
+        for (size_t i = 0; i < sizes[r]; i++)
+            it->is_right = it->is_right && all[at + i] == '0' + r;
+}
+
+TEST(bytes_reach_all_and_come_from_all)
+{
+    for (int t = 0; t < n_transports; t++)
+        for (int world = 1; world <= 9; world++) {
+            struct bytes_case cases[most_ranks] = {0};
+            run_ranks((struct job){transports[t], world, 20.0, false}, move_bytes, cases,
+                      sizeof cases[0]);
+            for (int r = 0; r < world; r++)
+                if (!cases[r].is_right)
+                    fail_msg("%s: rank %d of %d has other bytes", transports[t], r, world);
+        }
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+struct end_case {
+    tdm_status status;
+    tdm_error err;
+    double seconds;
+};
+
+static void end_early(tdmi_comm *comm, void *self)
+{
+    struct end_case *it = self;
+    const int64_t began = tdmi_clock_ns();
+    char bytes[8] = {0};
+    if (tdmi_comm_rank(comm) == tdmi_comm_world(comm) - 1) {
+        tdm_error why = {0};
+        if (TDM_FAIL(&why, TDM_E_INPUT, "no such image") != TDM_OK)
+            tdmi_comm_abort(comm, &why);
+        return;
+    }
+    const size_t sizes[most_ranks] = {8, 8, 8, 8};
+    char all[most_ranks * 8];
+    it->status = tdmi_comm_gather(comm, bytes, sizes, all, &it->err);
+    for (int i = 0; it->status == TDM_OK && i < 2; i++)
+        it->status = tdmi_comm_broadcast(comm, bytes, sizeof bytes, &it->err);
+    if (it->status != TDM_OK)
+        tdmi_comm_abort(comm, &it->err);
+    it->seconds = tdmi_clock_seconds_since(began);
+}
+
+static void expect_end(const char *transport, bool has_mute, double deadline, const char *word)
+{
+    enum { world = 4 };
+    struct end_case cases[world] = {0};
+    run_ranks((struct job){transport, world, deadline, has_mute}, end_early, cases,
+              sizeof cases[0]);
+    for (int r = 0; r < world - 1; r++) {
+        assert_int_equal(cases[r].status, TDM_E_PEER);
+        assert_true(cases[r].seconds < 2.5);
+    }
+    assert_says(&cases[0].err, word);
+}
+
+TEST(a_rank_that_fails_ends_all_with_its_sentence)
+{
+    for (int t = 0; t < n_transports; t++)
+        expect_end(transports[t], false, 20.0, "no such image");
+}
+
+TEST(a_silent_rank_is_named_after_the_deadline)
+{
+    for (int t = 0; t < n_transports; t++)
+        expect_end(transports[t], true, 1.0, "rank 3");
+}
+
+/* ---- joining over TCP ------------------------------------------------------------------------ */
+
+struct join_case {
+    struct tdmi_launch launch;
+    tdm_status status;
+    tdm_error err;
+};
+
+static void *join_alone(void *self)
+{
+    struct join_case *it = self;
     tdmi_comm *comm = NULL;
-    float values[3] = {1.0f, -2.5f, 1e30f};
-    const float before[3] = {1.0f, -2.5f, 1e30f};
-    assert_int_equal(tdmi_comm_find("self", &self, NULL), TDM_OK);
-    assert_int_equal(self->open(&comm, NULL), TDM_OK);
-    assert_non_null(comm);
-    assert_int_equal(self->world(comm), 1);
-    assert_int_equal(self->reduce(comm, values, 3, NULL), TDM_OK);
-    assert_int_equal(self->finish(comm, NULL), TDM_OK);
-    assert_memory_equal(values, before, sizeof before);
-    self->close(comm);
+    it->status = tdmi_comm_open(&it->launch, &comm, &it->err);
+    tdmi_comm_close(comm);
+    return NULL;
+}
+
+static void join_two(struct join_case cases[2])
+{
+    pthread_t threads[2];
+    const int port = free_port();
+    for (int r = 0; r < 2; r++) {
+        cases[r].launch.transport = "tcp";
+        cases[r].launch.rank = r;
+        cases[r].launch.port = port;
+        cases[r].launch.deadline = 1.0;
+        snprintf(cases[r].launch.host, sizeof cases[r].launch.host, "127.0.0.1");
+        assert_int_equal(pthread_create(&threads[r], NULL, join_alone, &cases[r]), 0);
+    }
+    for (int r = 0; r < 2; r++)
+        pthread_join(threads[r], NULL);
+}
+
+TEST(a_rank_with_another_token_is_sent_away)
+{
+    struct join_case cases[2] = {{.launch = {.world = 2, .token = "right"}},
+                                 {.launch = {.world = 2, .token = "wrong"}}};
+    join_two(cases);
+    assert_int_equal(cases[0].status, TDM_E_PEER);
+    assert_says(&cases[0].err, "rank 1 of 2 did not come within 1 seconds");
+    assert_int_equal(cases[1].status, TDM_E_PEER);
+    assert_says(&cases[1].err, "did not answer the greeting");
+}
+
+TEST(ranks_of_two_jobs_do_not_mix)
+{
+    struct join_case cases[2] = {{.launch = {.world = 2}}, {.launch = {.world = 3}}};
+    join_two(cases);
+    assert_int_equal(cases[0].status, TDM_E_PEER);
+    assert_says(&cases[0].err, "another number of ranks");
+    assert_int_equal(cases[1].status, TDM_E_PEER);
 }
 
 TEST(an_unknown_transport_lists_the_known_ones)
 {
-    const struct tdmi_comm_table *table = NULL;
+    const struct tdmi_transport_table *table = NULL;
     tdm_error err = {0};
-    assert_int_equal(tdmi_comm_find("pigeon", &table, &err), TDM_E_USAGE);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "'pigeon'"));
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "self"));
+    assert_int_equal(tdmi_transport_find("pigeon", &table, &err), TDM_E_USAGE);
+    assert_says(&err, "'pigeon'");
+    assert_says(&err, "tcp");
     assert_null(table);
 }
 

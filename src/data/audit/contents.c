@@ -76,6 +76,7 @@ enum { WARNINGS = 20 }; /* so many images are named; a wrong --raw-shape leaves 
 
 struct reading {
     const tdmi_source *source;
+    struct tdmi_contents_part part;
     uint64_t *hashes;
     tdmi_text *texts; /* one a worker */
 };
@@ -93,6 +94,8 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
     tdmi_text *text = &reading->texts[worker];
     uint64_t *hash = &reading->hashes[index];
     tdm_error problem = {0};
+    if (index < reading->part.first || index >= reading->part.end)
+        return TDM_OK;
     *hash = tdmi_source_hash(reading->source, index);
     if (*hash != 0)
         return TDM_OK;
@@ -117,7 +120,7 @@ static tdm_status report_left_out(const struct reading *reading, const tdmi_cont
                                   tdm_error *err)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < contents->n_items && n < WARNINGS; i++) {
+    for (int64_t i = reading->part.first; i < reading->part.end && n < WARNINGS; i++) {
         const char *path = tdmi_source_item(reading->source, i).path;
         tdm_error problem = {0};
         if (contents->hashes[i] != 0)
@@ -152,14 +155,26 @@ static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char 
 {
     TDMI_TRY(tdmi_sweep_run(&(struct tdmi_sweep){reading->source, what, read_one, reading, sink},
                             pool, err));
-    for (int64_t i = 0; i < contents->n_items; i++)
+    for (int64_t i = reading->part.first; i < reading->part.end; i++)
         contents->n_unreadable += contents->hashes[i] == 0;
-    TDMI_TRY(report_left_out(reading, contents, err));
-    return tdmi_contents_check(contents, reading->source, err);
+    return report_left_out(reading, contents, err);
 }
 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
+{
+    const struct tdmi_contents_part all = {0, tdmi_source_items(source)};
+    TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, err));
+    const tdm_status status = TDM_WRAP(err, tdmi_contents_check(contents, source, err),
+                                       "cannot read the images of '%s'", tdmi_source_path(source));
+    if (status != TDM_OK)
+        tdmi_contents_release(contents);
+    return status;
+}
+
+tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
+                                   tdmi_pool *pool, const char *what, tdm_sink sink,
+                                   tdmi_contents *contents, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) tdmi_text *texts = NULL;
     const int threads = tdmi_pool_threads(pool);
@@ -167,7 +182,7 @@ tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const 
     contents->n_items = tdmi_source_items(source);
     TDMI_TRY(TDMI_NEW(texts, threads, err));
     TDMI_TRY(TDMI_NEW(contents->hashes, contents->n_items, err));
-    struct reading reading = {source, contents->hashes, texts};
+    struct reading reading = {source, part, contents->hashes, texts};
     tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, err),
                                  "cannot read the images of '%s'", tdmi_source_path(source));
     for (int i = 0; i < threads; i++)

@@ -32,6 +32,14 @@ typedef struct tdmi_contents { /* start from a zeroed object */
  * one file are an error (tdmi_lost_rows_add). what: text of the progress events. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
+/* The same of the items [first, end) only; the hashes of the others stay 0, and n_unreadable counts
+ * the part. */
+struct tdmi_contents_part {
+    int64_t first, end;
+};
+tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
+                                   tdmi_pool *pool, const char *what, tdm_sink sink,
+                                   tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT when too many images of one file are unreadable. */
 tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
                                tdm_error *err) TDM_MUST_USE;

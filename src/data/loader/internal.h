@@ -61,6 +61,7 @@ struct tdmi_loader {
     struct tdmi_picture_pipeline pipeline;
     struct tdmi_batch_slot *slots;
     int n_slots;
+    int slot_positions; /* that a slot has room for */
     struct tdmi_loader_worker *workers;
     int n_workers; /* started */
     int most_threads;

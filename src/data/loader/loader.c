@@ -44,7 +44,7 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
 struct claim {
     uint32_t epoch;
     int64_t position;
-    int n;
+    int n, at; /* at: place of the first in the slot */
     struct tdmi_batch_slot *slot;
 };
 
@@ -55,7 +55,7 @@ static void begin_place(const tdmi_loader *loader, const struct claim *claim, in
     const struct tdmi_loader_options *options = &loader->options;
     struct tdmi_batch_slot *slot = claim->slot;
     const int64_t position = claim->position + i;
-    const int at = (int)(position % options->batch);
+    const int at = claim->at + i;
     const int64_t sample = tdmi_order_at(loader->order, claim->epoch, position);
     const int64_t index = options->items != NULL ? options->items[sample] : sample;
     const struct tdmi_item item = tdmi_source_item(options->source, index);
@@ -93,7 +93,7 @@ static tdm_status end_place(struct tdmi_loader_worker *worker, const struct clai
     const tdmi_loader *loader = worker->loader;
     const struct tdmi_picture_job *job = &worker->scratch.jobs[i];
     struct tdmi_batch_slot *slot = claim->slot;
-    const int at = (int)((claim->position + i) % loader->options.batch);
+    const int at = claim->at + i;
     if (status == TDM_OK)
         return TDM_OK;
     const struct tdmi_item item = tdmi_source_item(loader->options.source, job->key.sample);
@@ -127,6 +127,44 @@ static tdm_status fill(struct tdmi_loader_worker *worker, const struct claim *cl
     }
     tdmi_picture_scratch_trim(scratch);
     return TDM_OK;
+}
+
+/* ---- parts of batches ---------------------------------------------------------------------- */
+
+static int batch_length(const tdmi_loader *loader, int64_t first)
+{
+    int64_t left = loader->n_positions - first;
+    return left < loader->options.batch ? (int)left : loader->options.batch;
+}
+
+/* Places of a batch that are read here; first is the position that it begins at. */
+struct part {
+    int first, n;
+};
+
+static struct part part_of(const tdmi_loader *loader, int64_t first)
+{
+    const struct tdmi_loader_part *own = &loader->options.part;
+    const int n = batch_length(loader, first);
+    int begin = 0, end = n;
+    if (own->find != NULL)
+        own->find(own->self, n, &begin, &end);
+    return (struct part){begin, end - begin};
+}
+
+/* Go past positions that are not read here. */
+static void skip_others(tdmi_loader *loader)
+{
+    const int batch = loader->options.batch;
+    while (loader->claimed < loader->n_positions) {
+        const int64_t first = loader->claimed / batch * batch;
+        const struct part part = part_of(loader, first);
+        if (loader->claimed < first + part.first)
+            loader->claimed = first + part.first;
+        if (loader->claimed < first + part.first + part.n)
+            return;
+        loader->claimed = first + batch_length(loader, first);
+    }
 }
 
 /* ---- the threads --------------------------------------------------------------------------- */
@@ -180,12 +218,13 @@ static void take_times(tdmi_loader *loader, struct tdmi_stage_times *times)
 static struct claim claim_more(tdmi_loader *loader)
 {
     const int batch = loader->options.batch;
-    const int64_t position = loader->claimed, left = loader->n_positions - position;
-    int n = batch - (int)(position % batch);
-    n = n < left ? n : (int)left;
-    n = n < loader->at_once ? n : loader->at_once;
+    const int64_t position = loader->claimed, first = position / batch * batch;
+    const struct part part = part_of(loader, first);
+    const int at = (int)(position - first) - part.first, left = part.n - at;
+    const int n = left < loader->at_once ? left : loader->at_once;
     loader->claimed += n;
-    return (struct claim){loader->epoch, position, n,
+    skip_others(loader);
+    return (struct claim){loader->epoch, position, n, at,
                           &loader->slots[position / batch % loader->n_slots]};
 }
 
@@ -258,12 +297,6 @@ static void tune(tdmi_loader *loader)
 
 /* ---- use ----------------------------------------------------------------------------------- */
 
-static int batch_length(const tdmi_loader *loader, int64_t first)
-{
-    int64_t left = loader->n_positions - first;
-    return left < loader->options.batch ? (int)left : loader->options.batch;
-}
-
 static struct tdmi_batch_slot *slot_of(const tdmi_loader *loader, int64_t position)
 {
     return &loader->slots[position / loader->options.batch % loader->n_slots];
@@ -288,7 +321,8 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
     loader->claimed = loader->held = loader->next = position;
     int64_t first = position;
     for (int i = 0; i < loader->n_slots && first < n; i++, first += batch)
-        slot_of(loader, first)->n_missing = batch_length(loader, first);
+        slot_of(loader, first)->n_missing = part_of(loader, first).n;
+    skip_others(loader);
     loader->delivered_ns = tdmi_clock_ns();
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
@@ -302,7 +336,7 @@ static void free_slot(tdmi_loader *loader)
     while (loader->held < loader->next) {
         int64_t later = loader->held + (int64_t)loader->n_slots * batch;
         if (later < loader->n_positions)
-            slot_of(loader, later)->n_missing = batch_length(loader, later);
+            slot_of(loader, later)->n_missing = part_of(loader, later).n;
         loader->held += batch_length(loader, loader->held);
     }
     pthread_cond_broadcast(&loader->work);
@@ -335,7 +369,7 @@ static tdm_status wait_for(tdmi_loader *loader, const struct tdmi_batch_slot *sl
 {
     enum { look_ns = 100000000, second_ns = 1000000000 };
     while (slot->n_missing > 0 && loader->failure.code == TDM_OK) {
-        if (tdm_stop_is_requested())
+        if (!loader->options.waits_on && tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED,
                             "stopped on request while waiting for the images from position %lld",
                             (long long)loader->next);
@@ -389,12 +423,14 @@ static tdm_status next_batch(tdmi_loader *loader, const struct tdmi_batch **batc
         return TDM_WRAP(err, loader->failure.code, "the loader stopped before position %lld",
                         (long long)loader->next);
     }
-    int n = batch_length(loader, loader->next);
-    TDMI_TRY(count_skips(loader, slot, n, err));
+    const int n = batch_length(loader, loader->next);
+    const struct part part = part_of(loader, loader->next);
+    TDMI_TRY(count_skips(loader, slot, part.n, err));
     count_batch(loader, called_ns, is_first);
     loader->batch =
-        (struct tdmi_batch){.n = n,
-                            .first = loader->next,
+        (struct tdmi_batch){.n = part.n,
+                            .whole = {part.first, n},
+                            .first = loader->next + part.first,
                             .values = slot->values,
                             .pixels = slot->values,
                             .labels = slot->labels,
@@ -402,7 +438,7 @@ static tdm_status next_batch(tdmi_loader *loader, const struct tdmi_batch **batc
                             .keys = slot->keys,
                             .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
     loader->next += n;
-    loader->n_pictures += n;
+    loader->n_pictures += part.n;
     *batch = &loader->batch;
     return TDM_OK;
 }

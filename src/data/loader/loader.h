@@ -23,8 +23,14 @@
 
 enum { TDMI_PROBLEM_BYTES = 400 };
 
+/* A batch may be a part of a whole one, of which other ranks have the rest. n 0: it is whole. */
+struct tdmi_batch_whole {
+    int first, n; /* place of its first position there; positions of the whole batch */
+};
+
 struct tdmi_batch {
-    int n;                 /* positions in this batch */
+    int n; /* positions in this batch */
+    struct tdmi_batch_whole whole;
     int64_t first;         /* position of its first sample in the epoch */
     const void *values;    /* (n, height, width, channels); bytes of a skipped image are 0 */
     const uint8_t *pixels; /* the same; NULL where values are feature rows */
@@ -84,6 +90,14 @@ struct tdmi_loader_views {
     const uint32_t *given; /* by place in the subset, lent: which one, instead; n is above 0 */
 };
 
+/* The part of every batch that is read here, where other ranks read the rest. */
+struct tdmi_loader_part {
+    /* Places [first, end) of a batch of n positions; NULL: all of them. */
+    void (*find)(const void *self, int n, int *first, int *end);
+    const void *self; /* lent for the loader's life */
+    int most;         /* positions of such a part */
+};
+
 struct tdmi_loader_options {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
@@ -107,6 +121,8 @@ struct tdmi_loader_options {
      * was is not known, and what is wrong with it is a problem of that picture. */
     const uint64_t *contents;
     int batch;
+    struct tdmi_loader_part part;
+    bool waits_on; /* a requested stop does not end the wait for a batch: ranks stop together */
     int threads; /* at most; at least 1 */
     /* CPUs of the threads and the share of free memory, lent for the loader's life; NULL: any CPU,
      * all memory. */

@@ -54,7 +54,7 @@ static int64_t slot_bytes(const tdmi_loader *loader)
     size_t a_picture = loader->pipeline.picture_bytes + sizeof *slot->labels + sizeof *slot->items +
                        sizeof *slot->samples + sizeof *slot->problems +
                        (loader->has_rest ? sizeof *slot->keys : 0);
-    return (int64_t)a_picture * loader->options.batch + (int64_t)sizeof *slot;
+    return (int64_t)a_picture * loader->slot_positions + (int64_t)sizeof *slot;
 }
 
 int64_t tdmi_loader_scratch_bytes(int width, int height)
@@ -283,7 +283,7 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
 {
     const struct tdmi_loader_options *o = &loader->options;
     struct tdmi_picture_pipeline *pipeline = &loader->pipeline;
-    const size_t batch = (size_t)o->batch;
+    const size_t batch = (size_t)loader->slot_positions;
     const int64_t n_bits = tdmi_source_items(o->source) / 8 + 1;
     TDMI_TRY(TDMI_NEW(loader->workers, loader->most_threads, err));
     TDMI_TRY(TDMI_NEW(loader->slots, loader->n_slots, err));
@@ -300,8 +300,8 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
         if (slot->values == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY,
                             "no memory for %d batches of %d images of %d x %d x %d",
-                            loader->n_slots, o->batch, o->preprocess.height, o->preprocess.width,
-                            o->preprocess.channels);
+                            loader->n_slots, loader->slot_positions, o->preprocess.height,
+                            o->preprocess.width, o->preprocess.channels);
         TDMI_TRY(TDMI_NEW(slot->labels, batch, err));
         TDMI_TRY(TDMI_NEW(slot->items, batch, err));
         TDMI_TRY(TDMI_NEW(slot->samples, batch, err));
@@ -364,6 +364,7 @@ static void leave_rest(tdmi_loader *loader)
 static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options)
 {
     loader->options = *options;
+    loader->slot_positions = options->part.find != NULL ? options->part.most : options->batch;
     leave_rest(loader);
     loader->n_samples =
         options->items == NULL ? tdmi_source_items(options->source) : options->n_items;

@@ -131,15 +131,18 @@ static void close_trial(struct trial *it)
 }
 
 /* Times the steps of the last freeze point, which take longest. */
-static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
+static tdm_status open_trial(struct trial *it, int whole_batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
+    const int shard = tdmi_batch_shard(session, whole_batch);
+    const int batch = tdmi_ranks_most_images(session, whole_batch, shard);
     const struct tdmi_plan_options request = tdmi_plans_options(
         session, &(struct tdmi_plans_request){
                      session->compute.device, tdmi_network_final_freeze_point(session),
-                     tdmi_batch_shard(session, batch), session->compute.most_workspace});
+                     shard, session->compute.most_workspace});
     struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
+    step.comm = NULL; /* the other ranks wait for the answer */
     TDMI_TRY(
         tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err));
     TDMI_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
@@ -299,13 +302,11 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
 
 /* Steps are timed with the workspace that fits beside the largest batch; a smaller batch that is
  * chosen for its speed may allow more. */
-tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
+static tdm_status choose(struct tdmi_session *session, tdm_error *err)
 {
     int fitting = session->config.batch;
     struct refused refused[2] = {{0}};
     struct rates rates = {.n = 0};
-    if (known_batch(session) > 0)
-        return TDM_OK;
     TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
     int chosen = fitting;
     if (fitting > TDMI_BATCH_LEAST) {
@@ -315,6 +316,20 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
     }
     set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_train_config *config = &session->config;
+    if (known_batch(session) > 0)
+        return TDM_OK;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(choose(session, err));
+    int chosen = config->batch;
+    TDMI_TRY(tdmi_ranks_share(session, &chosen, sizeof chosen, err));
+    TDMI_TRY(tdmi_ranks_share(session, config->batch_reason, sizeof config->batch_reason, err));
+    set_batch(session, chosen);
     tdmi_record_note(&session->record, "--batch auto: %d images a step (%s)", session->config.batch,
                      session->config.batch_reason);
     tdmi_memory_report_workspace(&session->record, session->compute.most_workspace,

@@ -138,6 +138,8 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
 
 tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
 {
+    if (tdmi_ranks_is_follower(session))
+        return TDM_OK;
     session->record.is_best_unwritten = false; /* the copy of the previous best is overwritten */
     session->evaluation.outcomes.epoch = epoch;
     session->evaluation.outcomes.step = session->progress.step;
@@ -232,6 +234,8 @@ static bool is_unsaved(const struct tdmi_session *session)
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
+    if (tdmi_ranks_is_follower(session))
+        return TDM_OK;
     TDM_TRY(tdmi_checkpoint_write_best(session, err), err, "writing a checkpoint");
     if (!is_unsaved(session))
         return TDM_OK;

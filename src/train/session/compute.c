@@ -47,8 +47,6 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     int index;
     TDMI_TRY(tdmi_backend_find(options->device, &compute->backend, &index, err));
     const struct tdmi_backend *backend = compute->backend;
-    TDM_TRY(tdmi_comm_find("self", &compute->transport, err), err, "one process");
-    TDM_TRY(compute->transport->open(&compute->comm, err), err, "one process");
     TDM_TRY(backend->device.open(index, &compute->device, err), err, "opening the device %s",
             options->device);
     TDM_TRY(backend->stream.open(compute->device, &compute->stream, err), err,
@@ -57,6 +55,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
             "choosing threads");
     TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
             err, "starting threads");
+    tdmi_comm_may_spin(compute->comm, tdmi_pool_may_spin(compute->pool));
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
@@ -72,8 +71,7 @@ void tdmi_compute_close(struct tdmi_compute *compute)
         backend->pictures->close(compute->decoder);
     if (compute->device)
         backend->device.close(compute->device);
-    if (compute->comm)
-        compute->transport->close(compute->comm);
+    tdmi_comm_close(compute->comm);
 }
 
 float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n)
@@ -102,7 +100,7 @@ void tdmi_compute_keep_choices(struct tdmi_session *session)
 bool tdmi_compute_queues(const struct tdmi_compute *compute)
 {
     return !compute->backend->device.is_host && compute->backend->update->run &&
-           compute->transport->world(compute->comm) == 1;
+           tdmi_comm_world(compute->comm) == 1;
 }
 
 /* ---- the decoder ----------------------------------------------------------------------------- */

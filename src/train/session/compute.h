@@ -1,5 +1,5 @@
 /*
- * Where a training computes: backend and device, threads, transport, image decoder, and the memory
+ * Where a training computes: backend and device, threads, ranks, image decoder, and the memory
  * that the training takes there.
  */
 #pragma once
@@ -17,8 +17,7 @@ struct tdmi_compute {
     tdmi_stream *stream;
     struct tdmi_placement placement;
     tdmi_pool *pool;
-    const struct tdmi_comm_table *transport;
-    tdmi_comm *comm;
+    tdmi_comm *comm; /* the ranks of the run */
     const struct tdmi_decoder *decoder; /* of image files, on the device; NULL: the CPU decodes */
 
     int64_t resident_before;      /* bytes of the process before the training was opened */

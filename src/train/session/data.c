@@ -157,10 +157,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_run_record *record = &session->record;
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
-    TDM_TRY(tdmi_contents_read(data->source, session->compute.pool,
-                               "reading every image once to split by content",
-                               tdmi_track_as_sink(record->track), &data->contents, err),
-            err, "splitting %s", options->source);
+    TDM_TRY(tdmi_ranks_read_contents(session, err), err, "splitting %s", options->source);
     TDM_TRY(tdmi_split_make(data->source, &data->contents,
                             (struct tdmi_split_options){
                                 .train_fraction = options->train_fraction,

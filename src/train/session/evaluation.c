@@ -42,7 +42,7 @@ static tdm_status evaluate_batches(struct tdmi_session *session, tdmi_feed *feed
                                    tdmi_outcomes *outcomes, int64_t *seen, tdm_error *err)
 {
     double loss = 0.0;
-    while (!tdm_stop_is_requested()) {
+    while (tdmi_ranks_share_steps(session) || !tdm_stop_is_requested()) {
         const struct tdmi_batch *batch;
         const int64_t before = outcomes->n;
         tdm_status status = tdmi_feed_next(feed, &batch, err);
@@ -85,7 +85,9 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
         tdmi_evaluator_settle(session->evaluation.evaluator, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
-    *skipped = seen - outcomes->n;
+    if (status == TDM_OK)
+        status = tdmi_ranks_gather_outcomes(session, outcomes, err);
+    *skipped = (tdmi_ranks_share_steps(session) ? n_items : seen) - outcomes->n;
     return TDM_WRAP(err, status, "reading validation images");
 }
 

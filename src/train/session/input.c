@@ -77,12 +77,50 @@ static tdm_status take_test_picture(const struct tdmi_session *session, tdmi_loa
     }
 }
 
+/* How batches are divided among ranks, for the loader. */
+static tdm_status divide_batches(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_train_data *data = &session->data;
+    const int64_t n = data->order.n, batch = data->max_batch;
+    const int lengths[2] = {(int)(n < batch ? n : batch), (int)(n % batch)};
+    for (int i = 0; i < 2; i++) {
+        struct tdmi_batch_part *part = &data->parts[i];
+        part->n = lengths[i];
+        TDMI_TRY(tdmi_ranks_divide(session, part->n, &part->first, &part->end, err));
+    }
+    return TDM_OK;
+}
+
+static void find_part(const void *self, int n, int *first, int *end)
+{
+    const struct tdmi_train_data *data = self;
+    const struct tdmi_batch_part *part = &data->parts[n != data->parts[0].n];
+    *first = part->first;
+    *end = part->end;
+}
+
 enum part { TRAIN, VALIDATION, TEST };
 
 /* The source gets a quarter of --memory (data.c), the training loader half, the validation loader a
  * quarter, and so does the test loader, once training is over. Loader threads and the pool share
  * the CPUs: a loader adds a thread only while training waits for images, and the pool is idle then.
  */
+static void share_out(const struct tdmi_session *session, bool is_training,
+                      struct tdmi_loader_options *options)
+{
+    int64_t first, end;
+    options->waits_on = true;
+    if (is_training) {
+        options->part = (struct tdmi_loader_part){
+            find_part, &session->data,
+            tdmi_ranks_most_images(session, session->data.max_batch, session->config.shard)};
+        return;
+    }
+    tdmi_ranks_part_of(session, options->n_items, &first, &end);
+    options->items += first;
+    options->n_items = end - first;
+}
+
 static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi_loader **loader,
                               tdm_error *err)
 {
@@ -120,6 +158,8 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         if (session->network.first_trained == session->network.unfreeze.first)
             options.views.n = (uint32_t)session->config.views;
     }
+    if (tdmi_ranks_share_steps(session))
+        share_out(session, is_training, &options);
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
                     "preparing to read %s images (they get a %s of --memory)", names[part],
                     is_training ? "half" : "quarter");
@@ -193,8 +233,10 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
     TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = NULL;
     tdmi_compute_report_decoder(session);
     TDM_TRY(open_order(session, err), err, "ordering the training images");
+    TDM_TRY(divide_batches(session, err), err, "dividing batches among ranks");
     TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
-    TDMI_TRY(take_test_picture(session, loader, err));
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(take_test_picture(session, loader, err));
     if (session->cache.is_used) {
         tdmi_loader_close(tdmi_take(&loader)); /* its memory is free for the features' */
         return feed_rows(session, err);

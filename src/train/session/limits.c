@@ -10,9 +10,7 @@ bool tdmi_limits_is_cut(const struct tdmi_session *session)
     const int64_t step = session->record.progress->step;
     if (step == 0) /* at least one step is taken */
         return false;
-    return (options->steps > 0 && step >= options->steps) ||
-           (options->minutes > 0.0 &&
-            tdmi_record_seconds(&session->record) >= 60.0 * options->minutes);
+    return (options->steps > 0 && step >= options->steps) || tdmi_ranks_is_out_of_time(session);
 }
 
 /* Never before the last move of the freeze point. */

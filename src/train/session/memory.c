@@ -130,7 +130,7 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
 {
     const bool is_host = session->compute.backend->device.is_host;
     struct tdmi_step_options options = tdmi_trainer_step_options(session);
-    options.max_batch = batch;
+    options.max_batch = tdmi_ranks_most_images(session, batch, plans->train->max_images);
     const struct tdmi_step_needs step = tdmi_step_needs(plans->train, &options, threads);
     int64_t evaluating = tdmi_evaluator_needs(plans->evaluator, batch, threads);
     if (plans->base)

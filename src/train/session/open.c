@@ -91,9 +91,11 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
                            ? options->run
                            : name_run(&session->arena, session->network.definition.name);
     TDMI_CHECK_MEMORY(path, err);
-    TDM_TRY(
-        tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run, err),
-        err, "opening the run %s", path);
+    if (!tdmi_ranks_is_follower(session))
+        TDM_TRY(tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run,
+                              err),
+                err, "opening the run %s", path);
+    TDM_TRY(tdmi_ranks_follow_run(session, err), err, "opening the run %s", path);
     TDMI_TRY(tdmi_record_is_new(record) ? TDM_OK : match_run(session, err));
     TDM_TRY(tdmi_track_new(record->run, record->sink, &record->track, err), err,
             "opening the run %s", path);
@@ -103,7 +105,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
 }
 
 /* The checkpoint to resume from, kept until the session is open. */
-static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
+static tdm_status load_own_checkpoint(struct tdmi_session *session, bool *is_there, tdm_error *err)
 {
     struct tdmi_run_record *record = &session->record;
     const char *path = tdmi_run_path(record->run);
@@ -113,7 +115,7 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
     if (tdmi_checkpoint_exists(&session->arena, path)) {
         TDM_TRY(tdmi_checkpoint_load(record, &session->arena, &session->stored, err), err,
                 "resuming the run %s", path);
-        session->resumed = &session->stored;
+        *is_there = true;
     } else if (!tdmi_record_is_new(record) && tdmi_run_recorded(record->run, "clock"))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "resuming the run %s: no checkpoint is left in it (last.safetensors, "
@@ -121,6 +123,17 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
                         "best model",
                         path, tdmi_shell_word(path, word, sizeof word));
     return TDM_OK;
+}
+
+static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
+{
+    bool is_there = false;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(load_own_checkpoint(session, &is_there, err));
+    TDM_TRY(tdmi_ranks_share_checkpoint(session, &is_there, err), err, "resuming the run %s",
+            tdmi_run_path(session->record.run));
+    session->resumed = is_there ? &session->stored : NULL;
+    return TDM_WRAP(err, tdmi_ranks_agree(session, err), "beginning");
 }
 
 static tdm_status take_network(struct tdmi_session *session, tdm_error *err)
@@ -230,6 +243,7 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
+    {tdmi_ranks_open, false},    /* the other processes of the run, where there are any */
     {open_compute, false},       /* weights by name, device, threads, precision, decoder */
     {tdmi_data_open, false},     /* class names, not yet the images */
     {read_weights, false},       /* refused here where the file does not fit */
@@ -279,6 +293,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
         status = run_stages(session, false, err);
     tdmi_model_file_release(&session->stored);
     session->resumed = NULL;
+    if (status != TDM_OK)
+        tdmi_ranks_abort(session, err);
     if (status == TDM_E_STOPPED && session->record.run)
         status = tdmi_record_stop(session, err);
     if (status != TDM_OK)

@@ -98,7 +98,7 @@ static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena
     return tdmi_pretrained_name_at_hand(&options->weights, err);
 }
 
-tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
+static tdm_status find(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->config.options;
     struct tdmi_pretrained *pretrained = &session->pretrained;
@@ -116,6 +116,16 @@ tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(find_published(session, err), err, "beginning with --weights");
     if (pretrained->is_by_default && !options->weights)
         options->model = "convnet7";
+    return TDM_OK;
+}
+
+tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const struct tdmi_pretrained *pretrained = &session->pretrained;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(find(session, err));
+    TDMI_TRY(tdmi_ranks_take_choice(session, err));
     if (options->model || pretrained->network)
         return tdmi_network_find(options->model ? options->model : pretrained->network,
                                  &session->network.definition, err);
@@ -173,10 +183,11 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
 tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_import *base = &session->pretrained.import;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
     TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
     if (session->network.graph)
         return TDM_OK;
-    TDM_TRY(tdmi_weights_open(session->pretrained.path, &weights, err), err,
+    TDM_TRY(tdmi_ranks_open_weights(session, &weights, &bytes, err), err,
             "beginning with --weights");
     const char *path = session->pretrained.path;
     struct tdmi_train_network *network = &session->network;

@@ -115,7 +115,7 @@ tdm_status tdmi_record_machine(const struct tdmi_session *session, tdm_error *er
         tdm_json_integer(writer, "recorded_bytes", session->compute.recorded_bytes);
         tdm_json_integer(writer, "kept_rows_bytes", session->compute.device_feature_bytes);
     }
-    tdm_json_integer(writer, "world", session->compute.transport->world(session->compute.comm));
+    tdm_json_integer(writer, "world", tdmi_ranks_world(session));
     tdm_json_object_end(writer);
     return tdmi_record_set(&session->record, "machine", writer, err);
 }

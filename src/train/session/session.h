@@ -8,6 +8,7 @@
 #include "train/features/features.h"
 #include "train/session/checkpoint.h"
 #include "train/session/pretrained.h"
+#include "train/session/ranks.h"
 #include "train/session/trainer.h"
 
 /* Opened top to bottom, released bottom to top. */
@@ -21,6 +22,7 @@ struct tdmi_session {
     struct tdmi_feature_cache cache;   /* cached features of the frozen layers; may be empty */
     struct tdmi_trainer trainer;       /* step, optimizer and its state, loss scale */
     struct tdmi_evaluation evaluation; /* validation and test */
+    struct tdmi_agreed agreed;         /* what all ranks have been told */
     struct tdmi_progress progress;     /* epoch, step, best: what a checkpoint restores */
     struct tdmi_model_file stored;     /* a checkpoint, while the session is opened */
     struct tdmi_model_file *resumed;   /* the same; NULL: no run is resumed, or it is open */

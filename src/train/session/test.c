@@ -11,14 +11,11 @@
 #include "train/session/session.h"
 
 /* Replaces the newest weights by the best ones. */
-static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
+static tdm_status load_best(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_progress *progress = &session->progress;
     const struct tdmi_train_network *network = &session->network;
     const tdmi_graph *graph = network->graph;
     TDMI_AT_END(tdmi_model_file_release) struct tdmi_model_file best = {0};
-    if (progress->best_step == progress->step)
-        return TDM_OK;
     const char *path =
         tdmi_path_join(&session->arena, tdmi_run_path(session->record.run), "best.safetensors");
     TDMI_CHECK_MEMORY(path, err);
@@ -32,6 +29,15 @@ static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
         "placing the best weights");
 }
 
+static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
+{
+    if (session->progress.best_step == session->progress.step)
+        return TDM_OK;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(load_best(session, err));
+    return tdmi_ranks_share_evaluated(session, err);
+}
+
 static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_outcomes *outcomes,
                             struct tdm_train_result *result, tdm_error *err)
 {
@@ -43,10 +49,13 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
     TDM_TRY(tdmi_session_evaluate(session, feed, session->data.split.n_test, "testing", outcomes,
                                   &skipped, err),
             err, "testing");
-    if (tdm_stop_is_requested())
+    TDMI_TRY(tdmi_ranks_agree(session, err));
+    if (tdmi_ranks_is_stopping(session))
         return TDM_FAIL(err, TDM_E_STOPPED,
                         "training was over, and the test was stopped on request; --resume runs the "
                         "test and ends");
+    if (tdmi_ranks_is_follower(session))
+        return TDM_OK;
     tdmi_data_report_skipped(&session->record, feed);
     TDMI_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err));
     result->test = metrics.score;

@@ -98,8 +98,7 @@ tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session, tdm_erro
     struct tdmi_train_network *network = &session->network;
     /* A run that was stopped early recorded its options only: they decide again. */
     const bool is_recorded = record->run && tdmi_run_recorded(record->run, "data");
-    const bool has_checkpoint =
-        is_recorded && tdmi_checkpoint_exists(&session->arena, tdmi_run_path(record->run));
+    const bool has_checkpoint = is_recorded && session->resumed;
     network->unfreeze.every = config->options.unfreeze;
     network->unfreeze.layers = config->options.unfreeze_layers;
     if (has_checkpoint)

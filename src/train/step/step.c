@@ -30,6 +30,7 @@ static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
 {
     return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
                                       .max_groups = groups_of(plan, options),
+                                      .is_part = options->comm != NULL,
                                       .n_threads = n_executors,
                                       .runs_together = options->shares_statistics,
                                       .is_queued = !plan->backend->device.is_host};
@@ -58,8 +59,11 @@ static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
 }
 
 /* Rows for the widest batch norm. */
-static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
+static tdm_status reserve_exchange(tdmi_step *step, const struct tdmi_step_options *options,
+                                   tdm_error *err)
 {
+    const int size = step->plan->max_images, whole = options->whole_batch;
+    const int n_groups = whole > 0 ? (whole + size - 1) / size : step->max_groups;
     const tdmi_graph *graph = step->plan->graph;
     int widest = 1;
     for (int i = 0; i < graph->n_nodes; i++)
@@ -70,7 +74,9 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
                         "sharing batch norm statistics over a batch (--bn batch) is not available "
                         "on the backend %s; --bn shard is accepted",
                         step->plan->backend->name);
-    return TDMI_NEW(step->exchange, 2 * (size_t)step->max_groups * (size_t)widest, err);
+    if (step->comm)
+        TDMI_TRY(TDMI_NEW(step->counts, tdmi_comm_world(step->comm), err));
+    return TDMI_NEW(step->exchange, 2 * (size_t)n_groups * (size_t)widest, err);
 }
 
 /* Whole and ragged groups, for each array of sums, and some with images left out. */
@@ -123,13 +129,14 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->plan = plan;
     made->device = device;
     made->pool = pool;
+    made->comm = options->comm;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
     made->max_groups = groups_of(plan, options);
     made->n_executors = executors_of(plan, options, tdmi_pool_threads(pool));
     TDM_TRY(reserve(made, options, err), err, "preparing steps of %d images", options->max_batch);
     if (options->shares_statistics)
-        TDMI_TRY(reserve_exchange(made, err));
+        TDMI_TRY(reserve_exchange(made, options, err));
     *step = tdmi_take(&made);
     return TDM_OK;
 }
@@ -147,6 +154,7 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
     tdmi_free(step->exchange);
+    tdmi_free(step->counts);
     tdmi_free(step->group_images);
     tdmi_free(step->pixels);
     tdmi_free(step->rows);
@@ -270,7 +278,11 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->n_groups = (batch->n + size - 1) / size;
     if (step->teams)
         divide(step);
-    tdmi_sums_begin(step->sums, step->n_groups);
+    const int n_all = batch->whole.n > 0 ? batch->whole.n : batch->n;
+    step->groups = (struct tdmi_sums_groups){.n = step->n_groups,
+                                             .first = batch->whole.first / size,
+                                             .n_all = (n_all + size - 1) / size};
+    tdmi_sums_begin(step->sums, step->groups);
     gather(step, batch);
 }
 
@@ -299,7 +311,7 @@ int tdmi_step_give(tdmi_step *step, int executor, int s)
         tdmi_mixer_run(step->mixers[executor], step->mixing.augment ? &step->mixing : NULL,
                        step->items + first, step->has_rest ? &step->rest : NULL, step->keys + first,
                        &group);
-    tdmi_executor_begin(step->executors[executor], &group, step->exchange ? step->n_images : 0);
+    tdmi_executor_begin(step->executors[executor], &group, step->exchange ? step->n_all_images : 0);
     /* Prefetch the next group while this one is computed; a failure shows in the wait for it. */
     if (!step->is_kept && !step->is_on_device)
         (void)prefetch_group(step, step->batch, step->n, s + 1, NULL);
@@ -456,6 +468,24 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
     return tdmi_step_wait_for(step, 0, err);
 }
 
+/* Starts the sum of the segment's range over all ranks. The arrays of subtrees are known once all
+ * groups have been taken. */
+static tdm_status add_ranks(tdmi_step *step, tdm_error *err)
+{
+    const struct tdmi_segment *range = &step->plan->segments[step->segment];
+    const struct tdmi_sums_groups *groups = &step->groups;
+    int firsts[TDMI_TREE_ROOTS];
+    float *roots[TDMI_TREE_ROOTS];
+    if (!step->comm)
+        return TDM_OK;
+    const int n = tdmi_tree_roots(groups->first, groups->first + groups->n, groups->n_all, firsts);
+    for (int i = 0; i < n; i++)
+        roots[i] = tdmi_sums_of(step->sums, firsts[i] - groups->first);
+    TDMI_TRY(tdmi_comm_sum(step->comm, roots, tdmi_step_sums(step), range->first_value,
+                           range->n_values, err));
+    return step->segment + 1 == step->plan->n_segments ? tdmi_comm_finish(step->comm, err) : TDM_OK;
+}
+
 /* ---- a step -------------------------------------------------------------------------------- */
 
 static tdm_status run_groups(tdmi_step *step, tdm_error *err)
@@ -475,6 +505,10 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
                                  step->has_packed ? step->plan->first_trained : 0, step->pool, err),
                 err, "beginning a step");
         step->has_packed = true;
+        if (step->comm)
+            TDMI_TRY(tdmi_comm_divide(step->comm, step->groups.n_all, err));
+        if (step->exchange)
+            TDM_TRY(tdmi_step_count_images(step, err), err, "beginning a step");
         if (!step->exchange)
             TDM_TRY(step->teams ? run_whole_groups(step, err) : run_on_device(step, err), err,
                     "running groups");
@@ -484,6 +518,7 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         if (step->segment == 0)
             tdmi_sums_settle(step->sums);
         TDM_TRY(add_up(step, err), err, "adding gradients");
+        TDM_TRY(add_ranks(step, err), err, "adding gradients of all ranks");
     }
     return TDM_OK;
 }

@@ -20,20 +20,24 @@
  * added there in the same tree; the caller downloads them. Best is one group a batch. There a step
  * can be queued as a whole (queued.c).
  *
- * run(first, last) executes a range of segments; their gradients may be reduced over the ranks
- * while the next range is computed.
+ * run(first, last) executes a range of segments. With several ranks the gradients of a segment are
+ * on their way to the others while the next segment is computed, and all have arrived when the last
+ * one has run.
  */
 #pragma once
 
 #include "base/team.h"
 #include "base/thread.h"
+#include "dist/comm.h"
 #include "train/step/feed.h"
 #include "train/step/mixer.h"
 
 typedef struct tdmi_step tdmi_step;
 
 struct tdmi_step_options {
-    int max_batch;
+    int max_batch;   /* images that are computed here */
+    int whole_batch; /* of all ranks; 0: the same */
+    tdmi_comm *comm; /* the ranks that compute the rest, lent; NULL: none */
     bool can_mix; /* reserve memory for mixing images */
     /* Batch norms take their statistics over the whole batch, not over each group. Then all groups
      * go from one batch norm to the next together, and each keeps its activations. */
@@ -108,5 +112,6 @@ tdmi_stream *tdmi_step_stream(const tdmi_step *step);
 int64_t tdmi_step_replays(const tdmi_step *step);
 /* Device memory that recordings took (recorder.h). */
 int64_t tdmi_step_recorded_bytes(const tdmi_step *step);
-/* The summed values: final in a segment's range once it has run. */
+/* The summed values, over all ranks: final in a segment's range once it has run, with several ranks
+ * once all have. */
 float *tdmi_step_sums(tdmi_step *step);

@@ -19,9 +19,11 @@ struct tdmi_step {
     tdmi_packed *packed;
     bool has_packed;         /* the weights of frozen nodes, which do not change */
     tdmi_recorder *recorder; /* NULL where memory is the host's */
+    tdmi_comm *comm; /* the other ranks; NULL: none */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
-    double *exchange;          /* a batch norm's sums, one row for each group; NULL: not shared */
+    double *exchange; /* a batch norm's sums, a row for each group of all ranks; NULL: not shared */
+    int *counts;      /* images of all ranks; NULL: statistics are not shared, or there is one */
     tdmi_mixer **mixers;       /* one for each executor; NULL: no augmentation here */
     const uint8_t *prefetched; /* first image of the prefetched group; NULL: none */
 
@@ -45,6 +47,7 @@ struct tdmi_step {
     int n;
     struct tdmi_draw_key draws;
     int n_groups;
+    struct tdmi_sums_groups groups; /* the same within the whole batch */
     struct tdmi_division division;
     struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
     _Atomic int n_begun;       /* of division.n_together */
@@ -52,6 +55,7 @@ struct tdmi_step {
     int first_node, last_node; /* … and the part of it, where statistics are shared */
     bool is_backward;          /* that part */
     int n_images;              /* that are not left out */
+    int n_all_images;          /* of all ranks, where statistics are shared */
 };
 
 /* Gives a group to an executor and returns its number of images. Without images there is nothing to
@@ -68,5 +72,6 @@ void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *se
 /* Threads that form teams in this step; 0: none do. */
 int tdmi_step_team_threads(const tdmi_step *step);
 tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *err) TDM_MUST_USE;
-/* together.c: the current segment, and forward before the first. */
+/* together.c: counts the images of all ranks; then the current segment, and forward before the first. */
+tdm_status tdmi_step_count_images(tdmi_step *step, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_step_run_together(tdmi_step *step, tdm_error *err) TDM_MUST_USE;

@@ -37,6 +37,7 @@ struct tdmi_sums {
 
     /* of the batch */
     int n_groups;
+    int first, n_all; /* number of group 0 in the whole batch; groups of the whole batch */
     bool has_all; /* an array for each group: no lock, and nothing is added before the end */
     pthread_mutex_t lock;
     pthread_cond_t has_changed; /* a group was given back, or an array is free */
@@ -54,11 +55,11 @@ int tdmi_sums_arrays(const struct tdmi_sums_options *options)
     const int64_t bytes = (int64_t)sizeof(float) * options->n_values * options->max_groups;
     int n = options->n_threads + options->n_threads / 2, n_queued = 1;
     for (int64_t groups = 1; groups < options->max_groups; groups *= 2)
-        n++;
+        n += 1 + options->is_part;
     while (options->max_groups >> n_queued > 0) /* the most bits set in a group's number, and 1 */
         n_queued++;
     if (options->is_queued)
-        return n_queued;
+        return options->is_part ? 2 * n_queued : n_queued;
     return n > options->max_groups || options->runs_together || bytes <= small_bytes
                ? options->max_groups
                : n;
@@ -124,9 +125,12 @@ void tdmi_sums_close(tdmi_sums *sums)
     tdmi_free(sums);
 }
 
-void tdmi_sums_begin(tdmi_sums *sums, int n_groups)
+void tdmi_sums_begin(tdmi_sums *sums, struct tdmi_sums_groups groups)
 {
+    const int n_groups = groups.n;
     sums->n_groups = n_groups;
+    sums->first = groups.first;
+    sums->n_all = groups.n_all;
     sums->has_all = n_groups <= sums->n_arrays && !sums->is_queued;
     sums->n_blocks = sums->n_taken = 0;
     if (sums->is_queued)
@@ -156,6 +160,16 @@ static int end_of(const tdmi_sums *sums, int block)
     return block + 1 < sums->n_blocks ? sums->blocks[block + 1].first : sums->n_taken;
 }
 
+static bool is_subtree(const tdmi_sums *sums, int first, int end)
+{
+    return tdmi_tree_is_subtree(sums->first + first, sums->first + end, sums->n_all);
+}
+
+static struct tdmi_tree_part part_of(const tdmi_sums *sums, const struct block *block)
+{
+    return (struct tdmi_tree_part){sums->first + block->first, sums->of_group[block->first]};
+}
+
 /* The most blocks from `begin` on that are all waiting and a subtree together; 1: none. */
 static int parts_from(const tdmi_sums *sums, int begin)
 {
@@ -163,7 +177,7 @@ static int parts_from(const tdmi_sums *sums, int begin)
     for (int i = begin; i < sums->n_blocks && i - begin < most_parts; i++) {
         if (!sums->blocks[i].is_waiting)
             break;
-        if (tdmi_tree_is_subtree(sums->blocks[begin].first, end_of(sums, i), sums->n_groups))
+        if (is_subtree(sums, sums->blocks[begin].first, end_of(sums, i)))
             n = i - begin + 1;
     }
     return n;
@@ -176,17 +190,18 @@ static void merge_blocks(tdmi_sums *sums, int begin, int n_parts)
     for (int i = 0; i < n_parts; i++) {
         struct block *block = &sums->blocks[begin + i];
         block->is_waiting = false;
-        parts[i] = (struct tdmi_tree_part){block->first, sums->of_group[block->first]};
+        parts[i] = part_of(sums, block);
     }
-    const int n = tdmi_tree_plan(parts, n_parts, end_of(sums, begin + n_parts - 1), sums->n_groups,
-                                 additions);
+    const int first = sums->blocks[begin].first;
+    const int end = sums->first + end_of(sums, begin + n_parts - 1);
+    const int n = tdmi_tree_plan(parts, n_parts, end, sums->n_all, additions);
 
     pthread_mutex_unlock(&sums->lock);
     tdmi_tree_sum(parts, additions, n, 0, sums->n_values);
     pthread_mutex_lock(&sums->lock);
 
     int at = 0; /* others may have merged before it meanwhile */
-    while (sums->blocks[at].first != parts[0].first)
+    while (sums->blocks[at].first != first)
         at++;
     sums->blocks[at].is_waiting = true;
     sums->n_blocks -= n_parts - 1;
@@ -228,8 +243,8 @@ static int take_queued(tdmi_sums *sums)
 /* Two blocks that are a subtree together are its children, so these are the tree's additions. */
 static void give_queued(tdmi_sums *sums)
 {
-    while (sums->n_blocks > 1 && tdmi_tree_is_subtree(sums->blocks[sums->n_blocks - 2].first,
-                                                      sums->n_taken, sums->n_groups)) {
+    while (sums->n_blocks > 1 &&
+           is_subtree(sums, sums->blocks[sums->n_blocks - 2].first, sums->n_taken)) {
         const int at = --sums->n_blocks;
         sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32, sums->arrays[at - 1],
                                           sums->arrays[at], sums->n_values);
@@ -286,10 +301,9 @@ void tdmi_sums_settle(tdmi_sums *sums)
     if (sums->is_queued)
         return;
     for (int i = 0; i < sums->n_blocks; i++)
-        sums->parts[i] =
-            (struct tdmi_tree_part){sums->blocks[i].first, sums->of_group[sums->blocks[i].first]};
-    sums->n_additions = tdmi_tree_plan(sums->parts, sums->n_blocks, sums->n_groups, sums->n_groups,
-                                       sums->additions);
+        sums->parts[i] = part_of(sums, &sums->blocks[i]);
+    sums->n_additions = tdmi_tree_plan(sums->parts, sums->n_blocks, sums->first + sums->n_groups,
+                                       sums->n_all, sums->additions);
 }
 
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n)

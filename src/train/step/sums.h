@@ -11,7 +11,8 @@
  *     A03          E4 F5 D6 C7
  *
  * While groups run the tree needs an array for each level besides those of running groups. So there
- * are as many as threads and levels, and half as many again as threads, for groups that end out of
+ * are as many as threads and levels (twice the levels where the groups are a part of a batch, which
+ * may begin inside a subtree), and half as many again as threads, for groups that end out of
  * order: with fewer, threads wait for the slowest. Where a batch has no more groups than that, or
  * all of its arrays are small, nothing is added before the end.
  *
@@ -35,6 +36,7 @@ typedef struct tdmi_sums tdmi_sums;
 struct tdmi_sums_options {
     int64_t n_values; /* of an array */
     int max_groups;
+    bool is_part;       /* they may be some of a larger batch */
     int n_threads;      /* that run groups */
     bool runs_together; /* all groups of a batch run until its end */
     /* On a device with memory of its own: one stream runs groups and adds sums. Otherwise threads
@@ -51,8 +53,15 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_sums_close(tdmi_sums *sums);
 
-/* Starts a batch of n_groups. */
-void tdmi_sums_begin(tdmi_sums *sums, int n_groups);
+/* Groups of a batch that are computed here, one after another in the whole batch. They are numbered
+ * from 0 here, and by `first` in the tree. */
+struct tdmi_sums_groups {
+    int n;
+    int first, n_all; /* number of the first in the batch; groups of the batch */
+};
+
+/* Starts a batch. */
+void tdmi_sums_begin(tdmi_sums *sums, struct tdmi_sums_groups groups);
 /* Assigns an array to the next group and returns the group. Called once for each group by any
  * thread, index counting the calls; may add up finished groups, or wait until some finish. */
 int tdmi_sums_take(tdmi_sums *sums, int index);
@@ -63,6 +72,7 @@ void tdmi_sums_give(tdmi_sums *sums, int group);
 
 /* All groups have been taken: plans the additions that are left. */
 void tdmi_sums_settle(tdmi_sums *sums);
-/* Adds the values [first, first + n) of all arrays into that of group 0. Groups that were not given
- * back must be complete in that range. Threads may add ranges that do not overlap. */
+/* Adds the values [first, first + n) of all arrays into those of the first groups of subtrees:
+ * where the whole batch is computed here, into that of group 0. Groups that were not given back
+ * must be complete in that range. Threads may add ranges that do not overlap. */
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n);

@@ -87,7 +87,7 @@ static void check_batch(struct work *work, tdmi_pool *pool, int n_groups, int n_
     work->n_groups = n_groups;
     work->n_early = n_groups - n_wave;
     memset(work->has_run, 0, sizeof work->has_run);
-    tdmi_sums_begin(work->sums, n_groups);
+    tdmi_sums_begin(work->sums, (struct tdmi_sums_groups){n_groups, 0, n_groups});
     float *total = tdmi_sums_of(work->sums, 0);
     assert_int_equal(tdmi_pool_run(pool, work->n_early, early_task, work, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, n_wave, wave_task, work, NULL), TDM_OK);
@@ -138,7 +138,7 @@ TEST(a_group_that_is_slow_keeps_few_waiting)
 {
     struct work work = {.sums = opened(12, 2, false), .batch = 1};
     int first, n_before = 0;
-    tdmi_sums_begin(work.sums, 12);
+    tdmi_sums_begin(work.sums, (struct tdmi_sums_groups){12, 0, 12});
     first = tdmi_sums_take(work.sums, n_before);
     assert_int_equal(first, 0);
     fill(&work, first);
@@ -198,7 +198,7 @@ TEST(one_queue_needs_an_array_a_level)
                          TDM_OK);
         for (int is_whole = 0; is_whole < 2; is_whole++) {
             work.batch++;
-            tdmi_sums_begin(work.sums, n);
+            tdmi_sums_begin(work.sums, (struct tdmi_sums_groups){n, 0, n});
             for (int s = 0; s < n; s++) {
                 assert_int_equal(tdmi_sums_take(work.sums, s), s);
                 float **array = &arrays[bits_of(s)];

@@ -1,0 +1,70 @@
+/* A communicator as its own files see it. */
+#pragma once
+
+#include "dist/comm.h"
+#include "dist/transport.h"
+#include "dist/tree.h"
+
+#include <pthread.h>
+
+/* Channels of messages. */
+enum { TDMI_TO_SUM, TDMI_SUMMED, TDMI_BYTES };
+
+/* Work for the communicator's thread. */
+struct tdmi_comm_job {
+    tdm_status (*run)(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err);
+    /* of a sum */
+    float *roots[TDMI_TREE_ROOTS];
+    float *total;
+    int64_t first, n_values;
+    /* of bytes */
+    void *bytes;
+    const void *mine;
+    const size_t *sizes;
+    size_t n_bytes;
+    struct tdmi_comm_job *next;
+};
+
+/* How sums of a number of groups are made. */
+struct tdmi_sum_plan {
+    int n_groups;
+    int *firsts;       /* groups of ranks: tdmi_cut_make */
+    int *roots_of;     /* roots of rank r: [roots_of[r], roots_of[r + 1]) */
+    int n_roots;       /* of all ranks */
+    int *root_firsts;  /* first group of each */
+    struct tdmi_tree_part *parts;
+    struct tdmi_tree_addition *additions;
+    int n_additions;
+    float *room;       /* of received values: two sets of a chunk for every root */
+    struct tdmi_message *messages; /* four sets */
+    int most_messages; /* of a set */
+};
+
+struct tdmi_comm {
+    struct tdmi_launch launch;
+    const struct tdmi_transport_table *table; /* NULL: alone */
+    tdmi_transport *transport;
+    bool may_spin;
+    int64_t beat_ns; /* when the others were last told that this one lives */
+    struct tdmi_sum_plan plan;
+    struct tdmi_message *messages; /* of bytes, two for each rank */
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock;
+    pthread_cond_t has_changed; /* a job was added or is done, or the end has come */
+    struct tdmi_comm_job *jobs, *spare;
+    int n_open; /* jobs that are not done */
+    bool is_waited_for, is_closing;
+    tdm_error failure; /* code TDM_OK: none */
+};
+
+/* On the communicator's thread: until all are done. what: "the sum of gradients". */
+tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
+                          int n_sets, const char *what, tdm_error *err) TDM_MUST_USE;
+/* sum.c */
+tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_groups,
+                              tdm_error *err) TDM_MUST_USE;
+void tdmi_sum_plan_release(struct tdmi_sum_plan *plan);
+tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                        tdm_error *err) TDM_MUST_USE;

@@ -1,0 +1,133 @@
+/* Variables of launchers, as one list of names a launcher. */
+#include "dist/launch.h"
+#include "base/system/env.h"
+#include "base/text/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { most_ranks = 65536, most_port = 65535 };
+static const double usual_deadline = 60.0;
+
+struct launcher {
+    const char *name, *rank, *world;
+};
+
+/* In the order in which they are looked for. */
+static const struct launcher launchers[] = {
+    {"tandem run", "TANDEM_RANK", "TANDEM_WORLD"},
+    {"torchrun", "RANK", "WORLD_SIZE"},
+};
+
+static tdm_status read_number(tdmi_launch_variable variable, const char *name, int least, int most,
+                              int *number, tdm_error *err)
+{
+    const char *text = variable(name);
+    char *end = NULL;
+    const long value = text ? strtol(text, &end, 10) : -1;
+    if (!text)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: %s is not set; it is one of the variables that a "
+                        "launcher sets for every rank",
+                        name);
+    if (end == text || *end || value < least || value > most)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: %s is '%s'; a number from %d to %d is accepted",
+                        name, text, least, most);
+    *number = (int)value;
+    return TDM_OK;
+}
+
+static tdm_status take_host(const char *name, const char *text, size_t length,
+                            struct tdmi_launch *launch, tdm_error *err)
+{
+    if (length == 0 || length >= sizeof launch->host)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: %s is '%s'; the name or address of the host of "
+                        "rank 0 is accepted",
+                        name, text);
+    snprintf(launch->host, sizeof launch->host, "%.*s", (int)length, text);
+    return TDM_OK;
+}
+
+/* "host:port", "[::1]:port" */
+static tdm_status read_address(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                               tdm_error *err)
+{
+    static const char name[] = "TANDEM_ADDRESS";
+    const char *text = variable(name), *colon = text ? strrchr(text, ':') : NULL;
+    char *end = NULL;
+    const long port = colon ? strtol(colon + 1, &end, 10) : 0;
+    if (!colon || end == colon + 1 || *end || port < 1 || port > most_port)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: %s is '%s'; host:port of rank 0 is accepted", name,
+                        text ? text : "");
+    launch->port = (int)port;
+    const bool has_brackets = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
+    return take_host(name, text + has_brackets, (size_t)(colon - text) - 2 * has_brackets, launch,
+                     err);
+}
+
+/* torchrun's own store listens on MASTER_PORT; the next port is free. */
+static tdm_status read_master(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                              tdm_error *err)
+{
+    const char *host = variable("MASTER_ADDR"), *store = variable("TORCHELASTIC_USE_AGENT_STORE");
+    TDMI_TRY(read_number(variable, "MASTER_PORT", 1, most_port - 1, &launch->port, err));
+    launch->port += store && strcmp(store, "True") == 0;
+    return take_host("MASTER_ADDR", host ? host : "", host ? strlen(host) : 0, launch, err);
+}
+
+static tdm_status read_token(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                             tdm_error *err)
+{
+    const char *token = variable("TANDEM_TOKEN");
+    token = token ? token : variable("TORCHELASTIC_RUN_ID");
+    if (token && strlen(token) >= sizeof launch->token)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: TANDEM_TOKEN has %zu characters; at most %zu are "
+                        "accepted",
+                        strlen(token), sizeof launch->token - 1);
+    snprintf(launch->token, sizeof launch->token, "%s", token ? token : "");
+    return TDM_OK;
+}
+
+static tdm_status read_deadline(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                                tdm_error *err)
+{
+    const char *text = variable("TANDEM_DEADLINE");
+    char *end = NULL;
+    launch->deadline = text ? strtod(text, &end) : usual_deadline;
+    if (text && (end == text || *end || !(launch->deadline >= 1.0) || launch->deadline > 1e6))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: TANDEM_DEADLINE is '%s'; seconds from 1 are "
+                        "accepted",
+                        text);
+    return TDM_OK;
+}
+
+tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                            tdm_error *err)
+{
+    *launch = (struct tdmi_launch){.world = 1};
+    TDMI_TRY(read_deadline(variable, launch, err));
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !launch->launcher; i++)
+        if (variable(launchers[i].rank) || variable(launchers[i].world)) {
+            const struct launcher *it = &launchers[i];
+            TDMI_TRY(read_number(variable, it->world, 1, most_ranks, &launch->world, err));
+            TDMI_TRY(read_number(variable, it->rank, 0, launch->world - 1, &launch->rank, err));
+            launch->launcher = it->name;
+        }
+    if (launch->world == 1)
+        return TDM_OK;
+    launch->transport = "tcp";
+    TDMI_TRY(read_token(variable, launch, err));
+    return variable("TANDEM_ADDRESS") ? read_address(variable, launch, err)
+                                      : read_master(variable, launch, err);
+}
+
+tdm_status tdmi_launch_here(struct tdmi_launch *launch, tdm_error *err)
+{
+    return tdmi_launch_read(tdmi_env, launch, err);
+}

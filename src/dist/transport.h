@@ -1,0 +1,57 @@
+/*
+ * A transport moves bytes between the ranks of a job, from one to another. Transports are lines of
+ * transports.def; collectives are written once above them (comm.h). One thread makes all calls.
+ *
+ * A message is the caller's, and so are its bytes until is_done. Messages from one rank to another
+ * on one channel arrive in the order in which they were sent, and both sides must give the same
+ * number of bytes.
+ */
+#pragma once
+
+#include "dist/launch.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TDMI_CHANNELS = 4 };
+
+struct tdmi_message {
+    int peer, channel;
+    void *bytes; /* what is sent is not changed */
+    size_t n;
+    bool is_done;
+    /* the transport's */
+    size_t n_moved;
+    struct tdmi_message *next;
+    void *request;
+};
+
+typedef struct tdmi_transport tdmi_transport;
+
+struct tdmi_transport_table {
+    const char *name;
+    /* Until all ranks are there, or the deadline of the launch is over. */
+    tdm_status (*open)(const struct tdmi_launch *launch, tdmi_transport **transport,
+                       tdm_error *err);
+    void (*close)(tdmi_transport *transport);
+    /* Messages of 0 bytes are done at once and never sent. */
+    tdm_status (*send)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
+    tdm_status (*receive)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
+    /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost, or has aborted; err then
+     * holds its sentence. */
+    tdm_status (*progress)(tdmi_transport *transport, tdm_error *err);
+    /* Until progress may move something; at most so long. */
+    void (*sleep)(tdmi_transport *transport, int64_t ns);
+    const char *(*host_of)(const tdmi_transport *transport, int rank);
+    /* Tells all others that this process lives; when a rank was last heard of (base/clock.h). */
+    void (*beat)(tdmi_transport *transport);
+    int64_t (*heard_ns)(const tdmi_transport *transport, int rank);
+    /* Sends all others the sentence that ends the job; afterwards only close may be called. A message
+     * that is half sent is finished before it, unless its bytes are gone: then its receiver only
+     * sees that the connection ends. */
+    void (*abort)(tdmi_transport *transport, const char *sentence, bool has_bytes);
+};
+
+tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_table **table,
+                               tdm_error *err) TDM_MUST_USE;

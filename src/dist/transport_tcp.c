@@ -1,0 +1,404 @@
+/*
+ * TCP: one connection for each pair of ranks. A message is a frame: a header, then its bytes, which
+ * are read straight into the receiver's buffer. A header whose receiver has not come yet stays
+ * where it is, and no more is read from that peer until then.
+ *
+ * Rank 0 listens on the address of the launch. The others greet it from where they listen, get the
+ * list of all ranks and their addresses, and then greet each other: the higher rank calls the lower.
+ */
+#include "base/clock.h"
+#include "base/scope.h"
+#include "dist/tcp_join.h"
+#include "dist/transport.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { abort_channel = TDMI_CHANNELS, beat_channel, second_ns = 1000000000 };
+
+struct header {
+    uint32_t channel, magic;
+    uint64_t n;
+};
+static const uint32_t magic = 0x6d646e74; /* "tndm" */
+
+struct queue {
+    struct tdmi_message *first, *last;
+};
+
+struct peer {
+    int fd; /* -1: oneself */
+    bool is_gone;
+    char problem[80]; /* how it went */
+    struct queue to_send, to_receive[TDMI_CHANNELS];
+    size_t n_sent;            /* of the first message to send, header included */
+    struct header header;     /* that is being received */
+    size_t n_header;          /* bytes of it */
+    bool is_held;             /* nobody receives that frame yet */
+    int64_t heard_ns;
+    char sentence[TDM_ERROR_TEXT_BYTES];
+    size_t n_sentence;
+    bool has_aborted;
+};
+
+struct tdmi_transport {
+    int rank, world;
+    struct peer *peers;
+    struct pollfd *polls;
+    struct tdmi_tcp_host *hosts;
+};
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+static void append(struct queue *queue, struct tdmi_message *message)
+{
+    message->next = NULL;
+    message->n_moved = 0;
+    message->is_done = false;
+    if (queue->first)
+        queue->last->next = message;
+    else
+        queue->first = message;
+    queue->last = message;
+}
+
+static void finish_first(struct queue *queue)
+{
+    struct tdmi_message *message = queue->first;
+    queue->first = message->next;
+    message->is_done = true;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static void close_tcp(tdmi_transport *transport)
+{
+    if (!transport)
+        return;
+    for (int i = 0; transport->peers && i < transport->world; i++)
+        if (transport->peers[i].fd >= 0)
+            close(transport->peers[i].fd);
+    tdmi_free(transport->peers);
+    tdmi_free(transport->polls);
+    tdmi_free(transport->hosts);
+    tdmi_free(transport);
+}
+TDMI_POINTER_RELEASE(tdmi_transport, close_tcp)
+
+static tdm_status open_tcp(const struct tdmi_launch *launch, tdmi_transport **transport,
+                           tdm_error *err)
+{
+    TDMI_AT_END(close_tcp_at) tdmi_transport *made = NULL;
+    TDMI_AT_END(tdmi_free_at) int *sockets = NULL;
+    const int world = launch->world;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    TDMI_TRY(TDMI_NEW(sockets, world, err));
+    made->rank = launch->rank;
+    made->world = world;
+    TDMI_TRY(TDMI_NEW(made->polls, world, err));
+    TDMI_TRY(TDMI_NEW(made->hosts, world, err));
+    TDMI_TRY(TDMI_NEW(made->peers, world, err));
+    for (int i = 0; i < world; i++)
+        made->peers[i].fd = -1;
+    TDMI_TRY(tdmi_tcp_join(launch, sockets, made->hosts, err));
+    for (int i = 0; i < world; i++)
+        made->peers[i] = (struct peer){.fd = sockets[i], .heard_ns = tdmi_clock_ns()};
+    *transport = tdmi_take(&made);
+    return TDM_OK;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static tdm_status lost(const tdmi_transport *transport, int rank, tdm_error *err)
+{
+    const struct peer *peer = &transport->peers[rank];
+    if (err)
+        *err = (tdm_error){0};
+    const tdm_status status =
+        peer->has_aborted
+            ? TDM_FAIL(err, TDM_E_PEER, "rank %d on %s ended: %s", rank,
+                       transport->hosts[rank].name, peer->sentence)
+            : TDM_FAIL(err, TDM_E_PEER, "rank %d on %s was lost: %s", rank,
+                       transport->hosts[rank].name, peer->problem);
+    if (err)
+        err->rank = rank;
+    return status;
+}
+
+static tdm_status send_tcp(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err)
+{
+    (void)err;
+    message->is_done = message->n == 0;
+    if (!message->is_done)
+        append(&transport->peers[message->peer].to_send, message);
+    return TDM_OK;
+}
+
+static tdm_status receive_tcp(tdmi_transport *transport, struct tdmi_message *message,
+                              tdm_error *err)
+{
+    struct peer *peer = &transport->peers[message->peer];
+    (void)err;
+    message->is_done = message->n == 0;
+    if (message->is_done)
+        return TDM_OK;
+    append(&peer->to_receive[message->channel], message);
+    peer->is_held = false;
+    return TDM_OK;
+}
+
+/* ---- moving bytes ---------------------------------------------------------------------------- */
+
+static bool is_later(int problem)
+{
+    return problem == EAGAIN || problem == EWOULDBLOCK || problem == EINTR;
+}
+
+static void part_with(struct peer *peer, const char *problem)
+{
+    peer->is_gone = true;
+    snprintf(peer->problem, sizeof peer->problem, "%s", problem);
+}
+
+static void write_some(struct peer *peer)
+{
+    while (peer->to_send.first && !peer->is_gone) {
+        struct tdmi_message *message = peer->to_send.first;
+        struct header header = {(uint32_t)message->channel, magic, message->n};
+        const size_t at = peer->n_sent;
+        struct iovec parts[2];
+        int n = 0;
+        if (at < sizeof header)
+            parts[n++] = (struct iovec){(char *)&header + at, sizeof header - at};
+        const size_t done = at < sizeof header ? 0 : at - sizeof header;
+        parts[n++] = (struct iovec){(char *)message->bytes + done, message->n - done};
+        struct msghdr call = {.msg_iov = parts, .msg_iovlen = (size_t)n};
+        const ssize_t sent = sendmsg(peer->fd, &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && is_later(errno))
+            return;
+        if (sent < 0) {
+            part_with(peer, strerror(errno));
+            return;
+        }
+        peer->n_sent += (size_t)sent;
+        message->n_moved = peer->n_sent;
+        if (peer->n_sent < sizeof header + message->n)
+            continue;
+        peer->n_sent = 0;
+        finish_first(&peer->to_send);
+    }
+}
+
+/* Bytes read; 0: none now, or the peer is gone. */
+static size_t read_into(struct peer *peer, void *bytes, size_t n)
+{
+    const ssize_t got = recv(peer->fd, bytes, n, MSG_DONTWAIT);
+    if (got > 0) {
+        peer->heard_ns = tdmi_clock_ns();
+        return (size_t)got;
+    }
+    if (got == 0)
+        part_with(peer, "it closed its connection");
+    else if (!is_later(errno))
+        part_with(peer, strerror(errno));
+    return 0;
+}
+
+/* The sentence with which a peer ends the job. */
+static bool read_sentence(struct peer *peer)
+{
+    const size_t n = peer->header.n < sizeof peer->sentence - 1 ? (size_t)peer->header.n
+                                                                 : sizeof peer->sentence - 1;
+    const size_t got = read_into(peer, peer->sentence + peer->n_sentence, n - peer->n_sentence);
+    peer->n_sentence += got;
+    peer->has_aborted = peer->n_sentence == n;
+    peer->is_gone = peer->is_gone || peer->has_aborted;
+    return got > 0 && !peer->has_aborted;
+}
+
+/* Of the message whose header has been read. False: nothing more can be read now. */
+static bool read_message(struct peer *peer, bool *is_wrong)
+{
+    struct queue *queue = &peer->to_receive[peer->header.channel];
+    struct tdmi_message *message = queue->first;
+    peer->is_held = !message;
+    if (!message)
+        return false;
+    *is_wrong = message->n != peer->header.n;
+    if (*is_wrong)
+        return false;
+    const size_t got = read_into(peer, (char *)message->bytes + message->n_moved,
+                                 message->n - message->n_moved);
+    message->n_moved += got;
+    if (message->n_moved == message->n) {
+        peer->n_header = 0;
+        finish_first(queue);
+    }
+    return got > 0;
+}
+
+static bool read_once(struct peer *peer, bool *is_wrong)
+{
+    if (peer->n_header < sizeof peer->header) {
+        const size_t got = read_into(peer, (char *)&peer->header + peer->n_header,
+                                     sizeof peer->header - peer->n_header);
+        peer->n_header += got;
+        return got > 0;
+    }
+    *is_wrong = peer->header.magic != magic || peer->header.channel > beat_channel;
+    if (*is_wrong)
+        return false;
+    if (peer->header.channel == beat_channel) {
+        peer->n_header = 0;
+        return true;
+    }
+    return peer->header.channel == abort_channel ? read_sentence(peer)
+                                                 : read_message(peer, is_wrong);
+}
+
+static tdm_status read_some(tdmi_transport *transport, int rank, tdm_error *err)
+{
+    struct peer *peer = &transport->peers[rank];
+    bool is_wrong = false;
+    while (!peer->is_gone && read_once(peer, &is_wrong)) {
+    }
+    if (!is_wrong)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_BUG,
+                    "rank %d sent %llu bytes on channel %u, which nobody waits for here", rank,
+                    (unsigned long long)peer->header.n, peer->header.channel);
+}
+
+static bool is_waited_for(const struct peer *peer)
+{
+    bool is = peer->to_send.first != NULL;
+    for (int c = 0; c < TDMI_CHANNELS; c++)
+        is = is || peer->to_receive[c].first;
+    return is;
+}
+
+/* A peer that has gone matters once something is waited for, because ranks end one after another;
+ * one that failed matters at once. */
+static tdm_status progress_tcp(tdmi_transport *transport, tdm_error *err)
+{
+    for (int rank = 0; rank < transport->world; rank++) {
+        struct peer *peer = &transport->peers[rank];
+        if (rank == transport->rank)
+            continue;
+        if (!peer->is_gone) {
+            TDMI_TRY(read_some(transport, rank, err));
+            write_some(peer);
+        }
+        if (peer->has_aborted || (peer->is_gone && is_waited_for(peer)))
+            return lost(transport, rank, err);
+    }
+    return TDM_OK;
+}
+
+static void sleep_tcp(tdmi_transport *transport, int64_t ns)
+{
+    const struct timespec most = {ns / second_ns, ns % second_ns};
+    nfds_t n = 0;
+    for (int rank = 0; rank < transport->world; rank++) {
+        const struct peer *peer = &transport->peers[rank];
+        if (peer->fd < 0 || peer->is_gone)
+            continue;
+        short events = peer->is_held ? 0 : POLLIN;
+        events = (short)(events | (peer->to_send.first ? POLLOUT : 0));
+        transport->polls[n++] = (struct pollfd){.fd = peer->fd, .events = events};
+    }
+    (void)ppoll(transport->polls, n, &most, NULL);
+}
+
+static const char *host_of_tcp(const tdmi_transport *transport, int rank)
+{
+    return transport->hosts[rank].name;
+}
+
+/* A header alone, between two frames. Where the connection is full the peer hears of this one
+ * anyway. */
+static void beat_tcp(tdmi_transport *transport)
+{
+    const struct header header = {beat_channel, magic, 0};
+    for (int rank = 0; rank < transport->world; rank++) {
+        struct peer *peer = &transport->peers[rank];
+        if (peer->fd < 0 || peer->is_gone || peer->to_send.first)
+            continue;
+        const ssize_t sent = send(peer->fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0 && sent < (ssize_t)sizeof header)
+            part_with(peer, "a heartbeat was cut in two");
+    }
+}
+
+static int64_t heard_ns_tcp(const tdmi_transport *transport, int rank)
+{
+    return transport->peers[rank].heard_ns;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* The sentence is the next message, or the one after a message that is half sent. */
+static void queue_sentence(struct peer *peer, struct tdmi_message *message, bool has_bytes)
+{
+    struct tdmi_message *half = peer->n_sent > 0 ? peer->to_send.first : NULL;
+    if (half && !has_bytes) {
+        part_with(peer, "it is left in the middle of a message");
+        return;
+    }
+    peer->to_send = (struct queue){message, message};
+    if (half) {
+        half->next = message;
+        peer->to_send.first = half;
+    }
+}
+
+static int write_sentences(tdmi_transport *transport, const struct tdmi_message *messages)
+{
+    int n_open = 0;
+    for (int rank = 0; rank < transport->world; rank++) {
+        struct peer *peer = &transport->peers[rank];
+        if (peer->fd < 0 || peer->is_gone)
+            continue;
+        write_some(peer);
+        n_open += !messages[rank].is_done && !peer->is_gone;
+    }
+    return n_open;
+}
+
+/* Whoever does not read for a second is left without the sentence. */
+static void abort_tcp(tdmi_transport *transport, const char *sentence, bool has_bytes)
+{
+    enum { nap_ns = 10000000 };
+    const int64_t until_ns = tdmi_clock_ns() + second_ns;
+    TDMI_AT_END(tdmi_free_at) struct tdmi_message *messages = NULL;
+    if (TDMI_NEW(messages, transport->world, NULL) != TDM_OK)
+        return;
+    for (int rank = 0; rank < transport->world; rank++) {
+        messages[rank] = (struct tdmi_message){.channel = abort_channel, .n = strlen(sentence)};
+        memcpy(&messages[rank].bytes, &sentence, sizeof sentence); /* without its const */
+        queue_sentence(&transport->peers[rank], &messages[rank], has_bytes);
+    }
+    while (write_sentences(transport, messages) > 0 && tdmi_clock_ns() < until_ns)
+        sleep_tcp(transport, nap_ns);
+    for (int rank = 0; rank < transport->world; rank++)
+        transport->peers[rank].to_send = (struct queue){0};
+}
+
+const struct tdmi_transport_table tdmi_transport_tcp = {
+    .name = "tcp",
+    .open = open_tcp,
+    .close = close_tcp,
+    .send = send_tcp,
+    .receive = receive_tcp,
+    .progress = progress_tcp,
+    .sleep = sleep_tcp,
+    .host_of = host_of_tcp,
+    .beat = beat_tcp,
+    .heard_ns = heard_ns_tcp,
+    .abort = abort_tcp,
+};

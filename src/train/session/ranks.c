@@ -1,0 +1,387 @@
+/* What the ranks of a run tell each other. Every function here is called by all ranks alike. */
+#include "train/session/ranks.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/scope.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "data/audit/contents.h"
+#include "dist/cut.h"
+#include "tandem/event.h"
+#include "train/config/options.h"
+#include "train/session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int tdmi_ranks_world(const struct tdmi_session *session)
+{
+    return tdmi_comm_world(session->compute.comm);
+}
+
+bool tdmi_ranks_is_follower(const struct tdmi_session *session)
+{
+    return tdmi_comm_rank(session->compute.comm) > 0;
+}
+
+bool tdmi_ranks_share_steps(const struct tdmi_session *session)
+{
+    return tdmi_ranks_world(session) > 1 && !session->cache.is_used;
+}
+
+tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n, tdm_error *err)
+{
+    return tdmi_comm_broadcast(session->compute.comm, bytes, n, err);
+}
+
+void tdmi_ranks_abort(struct tdmi_session *session, const tdm_error *why)
+{
+    tdmi_comm_abort(session->compute.comm, why);
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* A text of rank 0 and the own one are the same. */
+static tdm_status compare_text(struct tdmi_session *session, const char *mine, const char *what,
+                               tdm_error *err)
+{
+    const uint64_t hash = tdmi_xxh64_of(mine, strlen(mine), 0);
+    uint64_t theirs = hash;
+    TDMI_TRY(tdmi_ranks_share(session, &theirs, sizeof theirs, err));
+    if (theirs == hash)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE, "rank %d has other %s than rank 0; all ranks need the same",
+                    tdmi_comm_rank(session->compute.comm), what);
+}
+
+static tdm_status compare_options(struct tdmi_session *session, tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
+    struct tdm_train_options options = session->config.options;
+    const char *text;
+    options.threads = 0; /* these may differ */
+    tdmi_options_to_json(&options, writer, NULL);
+    TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
+    return compare_text(session, text, "options", err);
+}
+
+tdm_status tdmi_ranks_open(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    struct tdmi_launch launch;
+    TDMI_TRY(tdmi_launch_here(&launch, err));
+    if (launch.world > 1 && strcmp(options->device, "cpu") != 0 &&
+        strcmp(options->device, "ref") != 0)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "--device %s with %d ranks: several ranks train on the CPU only; --device "
+                        "cpu is accepted",
+                        options->device, launch.world);
+    TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
+    if (launch.rank > 0)
+        session->record.sink = (tdm_sink){0};
+    return compare_options(session, err);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* A text of rank 0, in the session's arena; NULL stays NULL. */
+static tdm_status share_text(struct tdmi_session *session, const char **text, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) void *received = NULL;
+    const bool is_follower = tdmi_ranks_is_follower(session);
+    size_t n = *text && !is_follower ? strlen(*text) + 1 : 0;
+    void *bytes = NULL;
+    memcpy(&bytes, text, sizeof bytes); /* without its const */
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, is_follower ? &received : &bytes, &n, err));
+    if (!is_follower)
+        return TDM_OK;
+    *text = n > 0 ? tdmi_arena_copy(&session->arena, received) : NULL;
+    return n > 0 && !*text ? TDM_FAIL(err, TDM_E_MEMORY, "no memory") : TDM_OK;
+}
+
+tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdm_train_options *options = &session->config.options;
+    struct tdmi_pretrained *pretrained = &session->pretrained;
+    bool flags[] = {pretrained->is_by_default, pretrained->is_resuming};
+    TDMI_TRY(tdmi_ranks_share(session, flags, sizeof flags, err));
+    pretrained->is_by_default = flags[0];
+    pretrained->is_resuming = flags[1];
+    TDMI_TRY(share_text(session, &options->model, err));
+    TDMI_TRY(share_text(session, &options->weights, err));
+    TDMI_TRY(share_text(session, &pretrained->network, err));
+    return share_text(session, &pretrained->path, err);
+}
+
+tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **weights,
+                                   void **bytes, tdm_error *err)
+{
+    static const size_t limit_bytes = (size_t)16 << 30;
+    const char *path = session->pretrained.path;
+    TDMI_AT_END(tdmi_free_at) void *own = NULL;
+    size_t n = 0;
+    *bytes = NULL;
+    if (tdmi_ranks_world(session) == 1)
+        return tdmi_weights_open(path, weights, err);
+    if (!tdmi_ranks_is_follower(session)) {
+        if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR)
+            TDMI_TRY(tdmi_file_read(path, limit_bytes, &own, &n, err));
+        TDMI_TRY(tdmi_weights_open(path, weights, err)); /* the others are not told of a wrong one */
+        return tdmi_comm_spread(session->compute.comm, &own, &n, err);
+    }
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, bytes, &n, err));
+    /* A model in a folder of several files must be at this path here too. */
+    return n > 0 ? tdmi_weights_open_bytes(*bytes, n, path, weights, err)
+                 : tdmi_weights_open(path, weights, err);
+}
+
+tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err)
+{
+    static const size_t limit_bytes = (size_t)256 << 20;
+    struct tdmi_run_record *record = &session->record;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    const char *path = NULL;
+    size_t n = 0;
+    if (tdmi_ranks_world(session) == 1)
+        return TDM_OK;
+    if (!tdmi_ranks_is_follower(session)) {
+        path = tdmi_run_path(record->run);
+        const char *name = tdmi_path_join(&session->arena, path, "run.json");
+        TDMI_CHECK_MEMORY(name, err);
+        if (!tdmi_record_is_new(record))
+            TDMI_TRY(tdmi_file_read(name, limit_bytes, &bytes, &n, err));
+    }
+    TDMI_TRY(share_text(session, &path, err));
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, &bytes, &n, err));
+    if (!tdmi_ranks_is_follower(session))
+        return TDM_OK;
+    return tdmi_run_follow(path, n > 0 ? bytes : NULL, n, &record->run, err);
+}
+
+/* A file of rank 0 as one of this process that has no name: the path leads to it while fd is open. */
+static tdm_status hold_file(const void *bytes, size_t n, int *fd, char path[40], tdm_error *err)
+{
+    *fd = memfd_create("tandem", MFD_CLOEXEC);
+    snprintf(path, 40, "/proc/self/fd/%d", *fd);
+    if (*fd < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "keeping a file of rank 0 in memory failed");
+    for (size_t at = 0; at < n;) {
+        const ssize_t written = write(*fd, (const char *)bytes + at, n - at);
+        if (written <= 0)
+            return TDM_FAIL(err, TDM_E_MEMORY, "keeping a file of %zu bytes of rank 0 in memory", n);
+        at += (size_t)written;
+    }
+    return TDM_OK;
+}
+
+/* Rank 0 has loaded it from either name, and so do the others. */
+tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_there, tdm_error *err)
+{
+    static const size_t limit_bytes = (size_t)64 << 30;
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    TDMI_AT_END(tdmi_close_at) int fd = -1;
+    char path[40];
+    size_t n = 0;
+    if (tdmi_ranks_world(session) == 1)
+        return TDM_OK;
+    TDMI_TRY(tdmi_ranks_share(session, is_there, sizeof *is_there, err));
+    if (!*is_there)
+        return TDM_OK;
+    if (!tdmi_ranks_is_follower(session)) {
+        const char *name = tdmi_path_join(
+            &session->arena, tdmi_run_path(session->record.run),
+            session->record.is_fallen_back ? "previous.safetensors" : "last.safetensors");
+        TDMI_CHECK_MEMORY(name, err);
+        TDMI_TRY(tdmi_file_read(name, limit_bytes, &bytes, &n, err));
+    }
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, &bytes, &n, err));
+    if (!tdmi_ranks_is_follower(session))
+        return TDM_OK;
+    TDMI_TRY(hold_file(bytes, n, &fd, path, err));
+    return tdmi_model_file_load(path, &session->stored, err);
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+/* Where the part of a rank begins; that of rank 0 is never empty. */
+static int64_t bound_of(int64_t n, int64_t rank, int64_t world)
+{
+    return (n * rank + world - 1) / world;
+}
+
+void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *first, int64_t *end)
+{
+    const int64_t rank = tdmi_comm_rank(session->compute.comm), world = tdmi_ranks_world(session);
+    *first = bound_of(n, rank, world);
+    *end = bound_of(n, rank + 1, world);
+}
+
+/* Places, classes and numbers of images are the same everywhere, whatever the path. */
+static tdm_status compare_source(struct tdmi_session *session, tdm_error *err)
+{
+    const tdmi_source *source = session->data.source;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    tdmi_text_printf(&text, "%lld", (long long)tdmi_source_items(source));
+    for (int c = 0; c < tdmi_source_classes(source); c++)
+        tdmi_text_printf(&text, "\n%s", tdmi_source_class(source, c));
+    TDMI_TRY(tdmi_text_status(&text, err));
+    return compare_text(session, tdmi_text_string(&text), "images or classes", err);
+}
+
+/* Blocks of `width` bytes an item, each rank's own part of n items, become complete on all ranks. */
+static tdm_status complete(struct tdmi_session *session, void *values, size_t width, int64_t n,
+                           tdm_error *err)
+{
+    const int world = tdmi_ranks_world(session);
+    TDMI_AT_END(tdmi_free_at) size_t *firsts = NULL;
+    TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
+    for (int r = 0; r <= world; r++)
+        firsts[r] = width * (size_t)bound_of(n, r, world);
+    return tdmi_comm_complete(session->compute.comm, values, firsts, err);
+}
+
+tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_train_data *data = &session->data;
+    const int64_t n = tdmi_source_items(data->source);
+    struct tdmi_contents_part part = {0, n};
+    tdmi_ranks_part_of(session, n, &part.first, &part.end);
+    if (tdmi_ranks_world(session) > 1)
+        TDMI_TRY(compare_source(session, err));
+    TDMI_TRY(tdmi_contents_read_part(data->source, part, session->compute.pool,
+                                     "reading every image once to split by content",
+                                     tdmi_track_as_sink(session->record.track), &data->contents,
+                                     err));
+    if (tdmi_ranks_world(session) == 1)
+        return tdmi_contents_check(&data->contents, data->source, err);
+    TDMI_TRY(complete(session, data->contents.hashes, sizeof *data->contents.hashes, n, err));
+    data->contents.n_unreadable = 0;
+    for (int64_t i = 0; i < n; i++)
+        data->contents.n_unreadable += data->contents.hashes[i] == 0;
+    return tdmi_contents_check(&data->contents, data->source, err);
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *first, int *end,
+                             tdm_error *err)
+{
+    const int size = session->config.shard, rank = tdmi_comm_rank(session->compute.comm);
+    const int world = tdmi_ranks_world(session);
+    TDMI_AT_END(tdmi_free_at) int *firsts = NULL;
+    *first = 0;
+    *end = n;
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
+    TDMI_TRY(tdmi_cut_make((n + size - 1) / size, world, firsts, err));
+    *first = firsts[rank] * size < n ? firsts[rank] * size : n;
+    *end = firsts[rank + 1] * size < n ? firsts[rank + 1] * size : n;
+    return TDM_OK;
+}
+
+int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int shard)
+{
+    const int world = tdmi_ranks_share_steps(session) ? tdmi_ranks_world(session) : 1;
+    const int n_groups = (batch + shard - 1) / shard;
+    const int most = (n_groups + world - 1) / world * shard;
+    return most < batch ? most : batch;
+}
+
+/* ---- while training -------------------------------------------------------------------------- */
+
+bool tdmi_ranks_is_stopping(const struct tdmi_session *session)
+{
+    return tdmi_ranks_share_steps(session) ? session->agreed.is_stopping : tdm_stop_is_requested();
+}
+
+static bool is_late(const struct tdmi_session *session)
+{
+    const double minutes = session->config.options.minutes;
+    return minutes > 0.0 && tdmi_record_seconds(&session->record) >= 60.0 * minutes;
+}
+
+bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session)
+{
+    return tdmi_ranks_share_steps(session) ? session->agreed.is_out_of_time : is_late(session);
+}
+
+tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_agreed *agreed = &session->agreed;
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    const int world = tdmi_ranks_world(session);
+    const bool mine = tdm_stop_is_requested();
+    TDMI_AT_END(tdmi_free_at) bool *stops = NULL;
+    TDMI_AT_END(tdmi_free_at) size_t *sizes = NULL;
+    TDMI_TRY(TDMI_NEW(stops, world, err));
+    TDMI_TRY(TDMI_NEW(sizes, world, err));
+    for (int r = 0; r < world; r++)
+        sizes[r] = sizeof mine;
+    TDMI_TRY(tdmi_comm_gather(session->compute.comm, &mine, sizes, stops, err));
+    for (int r = 0; r < world; r++)
+        agreed->is_stopping = agreed->is_stopping || stops[r];
+    agreed->is_out_of_time = is_late(session);
+    return tdmi_ranks_share(session, agreed, sizeof *agreed, err);
+}
+
+/* The arrays of outcomes. */
+static void list_arrays(tdmi_outcomes *of, void *arrays[7], size_t widths[7])
+{
+    void *const all[7] = {of->contents,      of->labels,      of->predicted, of->ranks,
+                          of->probabilities, of->confidences, of->losses};
+    const size_t sizes[7] = {sizeof *of->contents,      sizeof *of->labels,
+                             sizeof *of->predicted,     sizeof *of->ranks,
+                             sizeof *of->probabilities, sizeof *of->confidences,
+                             sizeof *of->losses};
+    memcpy(arrays, all, sizeof all);
+    memcpy(widths, sizes, sizeof sizes);
+}
+
+tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
+                                      tdm_error *err)
+{
+    const int world = tdmi_ranks_world(session), rank = tdmi_comm_rank(session->compute.comm);
+    TDMI_AT_END(tdmi_free_at) size_t *sizes = NULL;
+    TDMI_AT_END(tdmi_free_at) int64_t *counts = NULL;
+    void *arrays[7];
+    size_t widths[7];
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(sizes, world, err));
+    TDMI_TRY(TDMI_NEW(counts, world, err));
+    for (int r = 0; r < world; r++)
+        sizes[r] = sizeof *counts;
+    TDMI_TRY(tdmi_comm_gather(session->compute.comm, &outcomes->n, sizes, counts, err));
+    if (rank > 0)
+        counts[rank] = outcomes->n;
+    list_arrays(outcomes, arrays, widths);
+    for (int a = 0; a < 7; a++) {
+        for (int r = 0; r < world; r++)
+            sizes[r] = widths[a] * (size_t)counts[r];
+        TDMI_TRY(tdmi_comm_gather(session->compute.comm, arrays[a], sizes, arrays[a], err));
+    }
+    for (int r = 1; r < world && rank == 0; r++)
+        outcomes->n += counts[r];
+    return TDM_OK;
+}
+
+tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_model_file *host = &session->network.host;
+    const tdmi_graph *graph = session->network.graph;
+    const bool is_averaged = session->network.mean_params != NULL;
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    TDMI_TRY(tdmi_values_download(session, tdmi_values_evaluated(&session->network), host->params,
+                                  host->states, err));
+    TDMI_TRY(session->compute.backend->stream.wait(session->compute.stream, err));
+    TDMI_TRY(tdmi_ranks_share(session, host->params,
+                              sizeof(float) * (size_t)graph->param_values, err));
+    TDMI_TRY(tdmi_ranks_share(session, host->states,
+                              sizeof(float) * (size_t)graph->state_values, err));
+    return tdmi_values_upload(session, is_averaged, host->params, host->states, err);
+}

@@ -1,0 +1,75 @@
+/*
+ * Several processes that train one run. All go through the same stages and the same steps; rank 0
+ * owns the run: its folder, its events, its checkpoints, and every decision that a clock, a disk or
+ * a person makes. The others, its followers, are told.
+ *
+ * While a head is trained on cached features, rank 0 trains alone: a step of a head takes less time
+ * than a message. Followers compute features when they are missing, and wait.
+ */
+#pragma once
+
+#include "dist/comm.h"
+#include "train/evaluate/outcomes.h"
+#include "train/model/model_file.h"
+#include "weights/weights.h"
+
+struct tdmi_session;
+
+/* What rank 0 has decided, the same on all ranks. */
+struct tdmi_agreed {
+    bool is_stopping;    /* a stop was requested on some rank */
+    bool is_out_of_time; /* --minutes */
+};
+
+/* Joins the other ranks; the first stage of opening. TDM_E_USAGE: ranks have different options. */
+tdm_status tdmi_ranks_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The number of ranks; is this one not rank 0? */
+int tdmi_ranks_world(const struct tdmi_session *session);
+bool tdmi_ranks_is_follower(const struct tdmi_session *session);
+/* Are the batches of this phase divided among ranks? */
+bool tdmi_ranks_share_steps(const struct tdmi_session *session);
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Rank 0's choice of network and weights. */
+tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The weights file, which only rank 0 must have. *bytes: of followers, to be freed after it is
+ * closed. */
+tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **weights,
+                                   void **bytes, tdm_error *err) TDM_MUST_USE;
+/* Rank 0's run and checkpoint. is_there is of rank 0. */
+tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_there,
+                                       tdm_error *err) TDM_MUST_USE;
+/* Reads the contents of a part of the images; all ranks get the hashes of all. */
+tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* Images of a batch that this rank computes: [first, end) of n. */
+tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *first, int *end,
+                             tdm_error *err) TDM_MUST_USE;
+/* At most, of batches of so many in groups of `shard`. */
+int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int shard);
+/* Of a part of the split: images [first, end) of n are evaluated here. */
+void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *first,
+                        int64_t *end);
+
+/* ---- while training -------------------------------------------------------------------------- */
+
+/* Was a stop requested; are --minutes over? Several ranks learn it in tdmi_ranks_agree, so that all
+ * stop at the same step. */
+bool tdmi_ranks_is_stopping(const struct tdmi_session *session);
+bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session);
+/* Sets session->agreed on all ranks; after every step and every validation. */
+tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Rank 0's bytes replace those of the others. */
+tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
+                            tdm_error *err) TDM_MUST_USE;
+/* Rank 0 gets the outcomes of all ranks, in the order of images; the others keep their own. */
+tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
+                                      tdm_error *err) TDM_MUST_USE;
+/* The weights that are evaluated, on the device. */
+tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Tells the other ranks that this one has failed. */
+void tdmi_ranks_abort(struct tdmi_session *session, const tdm_error *why);
