@@ -141,7 +141,12 @@ struct tdm_train_result {
     char batch_reason[320];       /* why it was chosen; "": by the options */
     int world;                    /* ranks */
     struct tdm_next next;
+    int rank; /* of this process; only rank 0 has the test, after_best and next */
 };
+
+/* The rank of this process among those that train one run together, by the variables of its
+ * launcher (docs/reference/ranks.md); 0: the first, or alone. */
+TDM_API int tdm_train_rank(void);
 
 /* Write the defaults of this library into *options, a struct of that size. */
 TDM_API void tdm_train_options_init(struct tdm_train_options *options, size_t struct_bytes);

@@ -52,6 +52,7 @@ struct tdmi_call {
     /* The result goes to both, and both accept NULL: */
     struct tdmi_output *out; /* standard output, for people; NULL with --json */
     tdm_json_writer *json;   /* NULL unless --json: inside the one object that is printed */
+    bool is_silent;          /* another process of the job prints the result */
     int exit_status;         /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
 };
 

@@ -8,6 +8,7 @@
 #include "base/text/json.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
+#include "tandem/train.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +24,7 @@ struct frame {
     struct tdmi_globals globals;
     union tdmi_command_values values;
     struct tdmi_output out;
+    bool is_silent;  /* another process of the job prints the result */
     int exit_status; /* of a run without error */
 };
 
@@ -222,6 +224,7 @@ static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_er
     tdm_status status = settings->command->run(&call, err);
     tdmi_watch_stop(&watch);
     frame->exit_status = call.exit_status;
+    frame->is_silent = call.is_silent;
     return status;
 }
 
@@ -236,7 +239,7 @@ static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err
     if (!answer_about_tandem(frame, argc, json))
         TDMI_TRY(run_command(frame, json, err));
     tdm_json_object_end(json);
-    if (json)
+    if (json && !frame->is_silent)
         TDMI_TRY(print_json(json, &frame->out, err));
     return tdmi_output_check(&frame->out, err);
 }
@@ -265,7 +268,10 @@ int main(int argc, char **argv)
     tdm_status status = grow_stack()
                             ? run(&frame, argc, argv, &err)
                             : TDM_FAIL(&err, TDM_E_MEMORY, "starting the program: out of memory");
-    if (status != TDM_OK)
+    /* Another rank has failed and says why; or all end alike. */
+    const bool is_said = frame.is_silent && (err.rank != tdm_train_rank() ||
+                                             status == TDM_E_USAGE || status == TDM_E_STOPPED);
+    if (status != TDM_OK && !is_said)
         report_error(&frame, frame.globals.json || is_json_asked(argc, argv), &err);
 
     tdm_status closing = tdmi_output_close(&frame.out, &err);

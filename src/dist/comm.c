@@ -39,10 +39,31 @@ tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_tab
                                tdm_error *err)
 {
     int index;
-    TDMI_TRY(tdmi_choice_find("transport", name, names, sizeof names / sizeof names[0], &index,
-                              err));
+    TDMI_TRY(
+        tdmi_choice_find("transport", name, names, sizeof names / sizeof names[0], &index, err));
     *table = transports[index];
     return TDM_OK;
+}
+
+void tdmi_transport_abort_words(tdm_status status, const tdm_error *why,
+                                char words[TDMI_ABORT_BYTES])
+{
+    words[0] = (char)('A' + (int)status);
+    snprintf(words + 1, TDMI_ABORT_BYTES - 1, "without a reason");
+    if (why && why->n_frames > 0)
+        tdm_error_line(why, words + 1, TDMI_ABORT_BYTES - 1);
+}
+
+tdm_status tdmi_transport_ended(int rank, const char *host, const char *words, tdm_error *err)
+{
+    const int said = words[0] - 'A';
+    const tdm_status status = said > 0 && said <= TDM_E_BUG ? (tdm_status)said : TDM_E_PEER;
+    if (err)
+        *err = (tdm_error){0};
+    (void)TDM_FAIL(err, status, "rank %d on %s: %s", rank, host, words[0] ? words + 1 : "");
+    if (err)
+        err->rank = rank;
+    return status;
 }
 
 /* ---- waiting for messages -------------------------------------------------------------------- */
@@ -314,15 +335,20 @@ int tdmi_comm_world(const tdmi_comm *comm)
     return comm->launch.world;
 }
 
-void tdmi_comm_abort(tdmi_comm *comm, const tdm_error *why)
+void tdmi_comm_abort(tdmi_comm *comm, tdm_status status, const tdm_error *why)
 {
-    char sentence[TDM_ERROR_TEXT_BYTES] = "without a reason";
+    char words[TDMI_ABORT_BYTES];
     if (!comm || !comm->table || !comm->has_thread)
         return;
     stop_thread(comm); /* the calls are this thread's now */
-    if (why)
-        tdm_error_line(why, sentence, sizeof sentence);
-    comm->table->abort(comm->transport, sentence, comm->failure.code == TDM_OK);
+    tdmi_transport_abort_words(status, why, words);
+    comm->table->abort(comm->transport, words, comm->failure.code == TDM_OK);
+}
+
+int tdmi_comm_failed_rank(const tdmi_comm *comm)
+{
+    const int rank = comm->table ? comm->table->ended_by(comm->transport) : -1;
+    return rank < 0 ? comm->launch.rank : rank;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -331,16 +357,14 @@ tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err)
 {
     if (!comm->table || comm->plan.n_groups == n_groups)
         return TDM_OK;
-    return TDM_WRAP(err,
-                    tdmi_sum_plan_make(&comm->plan, comm->launch.world, n_groups, err),
+    return TDM_WRAP(err, tdmi_sum_plan_make(&comm->plan, comm->launch.world, n_groups, err),
                     "dividing %d groups among %d ranks", n_groups, comm->launch.world);
 }
 
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                          int64_t n, tdm_error *err)
 {
-    struct tdmi_comm_job job = {
-        .run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
+    struct tdmi_comm_job job = {.run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
     if (!comm->table || n == 0)
         return TDM_OK;
     const int *roots_of = comm->plan.roots_of + comm->launch.rank;
@@ -360,10 +384,8 @@ static tdm_status broadcast(tdmi_comm *comm, const struct tdmi_comm_job *job, td
     while (low < world && (rank & low) == 0)
         low *= 2;
     if (rank > 0) {
-        messages[n++] = (struct tdmi_message){.peer = rank & ~low,
-                                              .channel = TDMI_BYTES,
-                                              .bytes = job->bytes,
-                                              .n = job->n_bytes};
+        messages[n++] = (struct tdmi_message){
+            .peer = rank & ~low, .channel = TDMI_BYTES, .bytes = job->bytes, .n = job->n_bytes};
         TDMI_TRY(comm->table->receive(comm->transport, &messages[0], err));
         TDMI_TRY(tdmi_comm_wait(comm, &messages, &n, 1, "what rank 0 sends to all", err));
         n = 0;
@@ -371,10 +393,8 @@ static tdm_status broadcast(tdmi_comm *comm, const struct tdmi_comm_job *job, td
     for (int step = low / 2; step > 0; step /= 2) {
         if (rank + step >= world)
             continue;
-        messages[n] = (struct tdmi_message){.peer = rank + step,
-                                            .channel = TDMI_BYTES,
-                                            .bytes = job->bytes,
-                                            .n = job->n_bytes};
+        messages[n] = (struct tdmi_message){
+            .peer = rank + step, .channel = TDMI_BYTES, .bytes = job->bytes, .n = job->n_bytes};
         TDMI_TRY(comm->table->send(comm->transport, &messages[n++], err));
     }
     return tdmi_comm_wait(comm, &messages, &n, 1, "what rank 0 sends to all", err);
@@ -416,10 +436,8 @@ static tdm_status gather(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_e
     } else if (job->bytes != job->mine)
         memcpy(job->bytes, job->mine, job->sizes[0]);
     for (int r = 1; r < world && rank == 0; at += job->sizes[r++]) {
-        messages[n] = (struct tdmi_message){.peer = r,
-                                            .channel = TDMI_BYTES,
-                                            .bytes = (char *)job->bytes + at,
-                                            .n = job->sizes[r]};
+        messages[n] = (struct tdmi_message){
+            .peer = r, .channel = TDMI_BYTES, .bytes = (char *)job->bytes + at, .n = job->sizes[r]};
         TDMI_TRY(comm->table->receive(comm->transport, &messages[n++], err));
     }
     return tdmi_comm_wait(comm, &messages, &n, 1, "what all ranks send to rank 0", err);
@@ -465,9 +483,8 @@ tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *siz
             memcpy(all, mine, sizes[0]);
         return TDM_OK;
     }
-    TDMI_TRY(begin_job(comm,
-                       &(struct tdmi_comm_job){
-                           .run = gather, .mine = mine, .sizes = sizes, .bytes = all},
-                       err));
+    TDMI_TRY(begin_job(
+        comm, &(struct tdmi_comm_job){.run = gather, .mine = mine, .sizes = sizes, .bytes = all},
+        err));
     return tdmi_comm_finish(comm, err);
 }

@@ -7,8 +7,9 @@
  *
  * One process alone is a communicator too, without a thread; every call is then done at once.
  *
- * A failure of one rank ends all: whoever waits for a message gets the sentence of the rank that
- * failed (tdmi_comm_abort), or, where a rank is silent for longer than the deadline, its number.
+ * A failure of one rank ends all: whoever waits for a message gets the status and the sentence of
+ * the rank that failed (tdmi_comm_abort; err->rank says which), or, where a rank is lost or silent
+ * for longer than the deadline, TDM_E_PEER.
  */
 #pragma once
 
@@ -64,4 +65,6 @@ tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *siz
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Tells the other ranks that this one has failed, and why; afterwards only close may be called. */
-void tdmi_comm_abort(tdmi_comm *comm, const tdm_error *why);
+void tdmi_comm_abort(tdmi_comm *comm, tdm_status status, const tdm_error *why);
+/* The rank that has failed: another one that said so, else this one. After abort. */
+int tdmi_comm_failed_rank(const tdmi_comm *comm);

@@ -38,8 +38,8 @@ struct tdmi_transport_table {
     /* Messages of 0 bytes are done at once and never sent. */
     tdm_status (*send)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
     tdm_status (*receive)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
-    /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost, or has aborted; err then
-     * holds its sentence. */
+    /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost. One that has aborted:
+     * its status, by tdmi_transport_ended. */
     tdm_status (*progress)(tdmi_transport *transport, tdm_error *err);
     /* Until progress may move something; at most so long. */
     void (*sleep)(tdmi_transport *transport, int64_t ns);
@@ -47,11 +47,19 @@ struct tdmi_transport_table {
     /* Tells all others that this process lives; when a rank was last heard of (base/clock.h). */
     void (*beat)(tdmi_transport *transport);
     int64_t (*heard_ns)(const tdmi_transport *transport, int rank);
-    /* Sends all others the sentence that ends the job; afterwards only close may be called. A message
+    int (*ended_by)(const tdmi_transport *transport); /* the rank that has aborted; -1: none */
+    /* Sends all others the words that end the job; afterwards only close may be called. A message
      * that is half sent is finished before it, unless its bytes are gone: then its receiver only
      * sees that the connection ends. */
-    void (*abort)(tdmi_transport *transport, const char *sentence, bool has_bytes);
+    void (*abort)(tdmi_transport *transport, const char *words, bool has_bytes);
 };
+
+/* Words of an abort: a status and a sentence. */
+enum { TDMI_ABORT_BYTES = TDM_ERROR_TEXT_BYTES + 1 };
+void tdmi_transport_abort_words(tdm_status status, const tdm_error *why,
+                                char words[TDMI_ABORT_BYTES]);
+/* The error of a rank that has aborted: its status and its words. */
+tdm_status tdmi_transport_ended(int rank, const char *host, const char *words, tdm_error *err);
 
 tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_table **table,
                                tdm_error *err) TDM_MUST_USE;

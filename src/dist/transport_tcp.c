@@ -4,7 +4,8 @@
  * where it is, and no more is read from that peer until then.
  *
  * Rank 0 listens on the address of the launch. The others greet it from where they listen, get the
- * list of all ranks and their addresses, and then greet each other: the higher rank calls the lower.
+ * list of all ranks and their addresses, and then greet each other: the higher rank calls the
+ * lower.
  */
 #include "base/clock.h"
 #include "base/scope.h"
@@ -36,13 +37,13 @@ struct peer {
     bool is_gone;
     char problem[80]; /* how it went */
     struct queue to_send, to_receive[TDMI_CHANNELS];
-    size_t n_sent;            /* of the first message to send, header included */
-    struct header header;     /* that is being received */
-    size_t n_header;          /* bytes of it */
-    bool is_held;             /* nobody receives that frame yet */
+    size_t n_sent;        /* of the first message to send, header included */
+    struct header header; /* that is being received */
+    size_t n_header;      /* bytes of it */
+    bool is_held;         /* nobody receives that frame yet */
     int64_t heard_ns;
-    char sentence[TDM_ERROR_TEXT_BYTES];
-    size_t n_sentence;
+    char words[TDMI_ABORT_BYTES]; /* with which it has aborted */
+    size_t n_words;
     bool has_aborted;
 };
 
@@ -117,17 +118,10 @@ static tdm_status open_tcp(const struct tdmi_launch *launch, tdmi_transport **tr
 static tdm_status lost(const tdmi_transport *transport, int rank, tdm_error *err)
 {
     const struct peer *peer = &transport->peers[rank];
-    if (err)
-        *err = (tdm_error){0};
-    const tdm_status status =
-        peer->has_aborted
-            ? TDM_FAIL(err, TDM_E_PEER, "rank %d on %s ended: %s", rank,
-                       transport->hosts[rank].name, peer->sentence)
-            : TDM_FAIL(err, TDM_E_PEER, "rank %d on %s was lost: %s", rank,
-                       transport->hosts[rank].name, peer->problem);
-    if (err)
-        err->rank = rank;
-    return status;
+    if (peer->has_aborted)
+        return tdmi_transport_ended(rank, transport->hosts[rank].name, peer->words, err);
+    return TDM_FAIL(err, TDM_E_PEER, "rank %d on %s was lost: %s", rank,
+                    transport->hosts[rank].name, peer->problem);
 }
 
 static tdm_status send_tcp(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err)
@@ -209,14 +203,13 @@ static size_t read_into(struct peer *peer, void *bytes, size_t n)
     return 0;
 }
 
-/* The sentence with which a peer ends the job. */
-static bool read_sentence(struct peer *peer)
+static bool read_words(struct peer *peer)
 {
-    const size_t n = peer->header.n < sizeof peer->sentence - 1 ? (size_t)peer->header.n
-                                                                 : sizeof peer->sentence - 1;
-    const size_t got = read_into(peer, peer->sentence + peer->n_sentence, n - peer->n_sentence);
-    peer->n_sentence += got;
-    peer->has_aborted = peer->n_sentence == n;
+    const size_t most = sizeof peer->words - 1;
+    const size_t n = peer->header.n < most ? (size_t)peer->header.n : most;
+    const size_t got = read_into(peer, peer->words + peer->n_words, n - peer->n_words);
+    peer->n_words += got;
+    peer->has_aborted = peer->n_words == n;
     peer->is_gone = peer->is_gone || peer->has_aborted;
     return got > 0 && !peer->has_aborted;
 }
@@ -232,8 +225,8 @@ static bool read_message(struct peer *peer, bool *is_wrong)
     *is_wrong = message->n != peer->header.n;
     if (*is_wrong)
         return false;
-    const size_t got = read_into(peer, (char *)message->bytes + message->n_moved,
-                                 message->n - message->n_moved);
+    const size_t got =
+        read_into(peer, (char *)message->bytes + message->n_moved, message->n - message->n_moved);
     message->n_moved += got;
     if (message->n_moved == message->n) {
         peer->n_header = 0;
@@ -257,16 +250,14 @@ static bool read_once(struct peer *peer, bool *is_wrong)
         peer->n_header = 0;
         return true;
     }
-    return peer->header.channel == abort_channel ? read_sentence(peer)
-                                                 : read_message(peer, is_wrong);
+    return peer->header.channel == abort_channel ? read_words(peer) : read_message(peer, is_wrong);
 }
 
 static tdm_status read_some(tdmi_transport *transport, int rank, tdm_error *err)
 {
     struct peer *peer = &transport->peers[rank];
     bool is_wrong = false;
-    while (!peer->is_gone && read_once(peer, &is_wrong)) {
-    }
+    while (!peer->is_gone && read_once(peer, &is_wrong)) {}
     if (!is_wrong)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_BUG,
@@ -340,10 +331,18 @@ static int64_t heard_ns_tcp(const tdmi_transport *transport, int rank)
     return transport->peers[rank].heard_ns;
 }
 
+static int ended_by_tcp(const tdmi_transport *transport)
+{
+    for (int rank = 0; rank < transport->world; rank++)
+        if (transport->peers[rank].has_aborted)
+            return rank;
+    return -1;
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The sentence is the next message, or the one after a message that is half sent. */
-static void queue_sentence(struct peer *peer, struct tdmi_message *message, bool has_bytes)
+/* The words are the next message, or the one after a message that is half sent. */
+static void queue_words(struct peer *peer, struct tdmi_message *message, bool has_bytes)
 {
     struct tdmi_message *half = peer->n_sent > 0 ? peer->to_send.first : NULL;
     if (half && !has_bytes) {
@@ -357,7 +356,7 @@ static void queue_sentence(struct peer *peer, struct tdmi_message *message, bool
     }
 }
 
-static int write_sentences(tdmi_transport *transport, const struct tdmi_message *messages)
+static int write_words(tdmi_transport *transport, const struct tdmi_message *messages)
 {
     int n_open = 0;
     for (int rank = 0; rank < transport->world; rank++) {
@@ -370,8 +369,8 @@ static int write_sentences(tdmi_transport *transport, const struct tdmi_message 
     return n_open;
 }
 
-/* Whoever does not read for a second is left without the sentence. */
-static void abort_tcp(tdmi_transport *transport, const char *sentence, bool has_bytes)
+/* Whoever does not read for a second is left without them. */
+static void abort_tcp(tdmi_transport *transport, const char *words, bool has_bytes)
 {
     enum { nap_ns = 10000000 };
     const int64_t until_ns = tdmi_clock_ns() + second_ns;
@@ -379,11 +378,11 @@ static void abort_tcp(tdmi_transport *transport, const char *sentence, bool has_
     if (TDMI_NEW(messages, transport->world, NULL) != TDM_OK)
         return;
     for (int rank = 0; rank < transport->world; rank++) {
-        messages[rank] = (struct tdmi_message){.channel = abort_channel, .n = strlen(sentence)};
-        memcpy(&messages[rank].bytes, &sentence, sizeof sentence); /* without its const */
-        queue_sentence(&transport->peers[rank], &messages[rank], has_bytes);
+        messages[rank] = (struct tdmi_message){.channel = abort_channel, .n = strlen(words)};
+        memcpy(&messages[rank].bytes, &words, sizeof words); /* without its const */
+        queue_words(&transport->peers[rank], &messages[rank], has_bytes);
     }
-    while (write_sentences(transport, messages) > 0 && tdmi_clock_ns() < until_ns)
+    while (write_words(transport, messages) > 0 && tdmi_clock_ns() < until_ns)
         sleep_tcp(transport, nap_ns);
     for (int rank = 0; rank < transport->world; rank++)
         transport->peers[rank].to_send = (struct queue){0};
@@ -400,5 +399,6 @@ const struct tdmi_transport_table tdmi_transport_tcp = {
     .host_of = host_of_tcp,
     .beat = beat_tcp,
     .heard_ns = heard_ns_tcp,
+    .ended_by = ended_by_tcp,
     .abort = abort_tcp,
 };

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { sentence_bytes = TDM_ERROR_TEXT_BYTES };
-
 /* A started message. */
 struct letter {
     struct tdmi_message *message;
@@ -26,7 +24,7 @@ struct tdmi_thread_hub {
     int64_t n_changes;
     int64_t *heard_ns; /* by rank */
     int aborted;       /* rank; -1: none */
-    char sentence[sentence_bytes];
+    char words[TDMI_ABORT_BYTES];
 };
 
 struct tdmi_transport {
@@ -160,11 +158,8 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
             at = &letter->next;
     }
     transport->seen = hub->n_changes;
-    if (hub->aborted >= 0 && hub->aborted != transport->rank) {
-        status = TDM_FAIL(err, TDM_E_PEER, "rank %d ended: %s", hub->aborted, hub->sentence);
-        if (err)
-            err->rank = hub->aborted;
-    }
+    if (hub->aborted >= 0 && hub->aborted != transport->rank)
+        status = tdmi_transport_ended(hub->aborted, "this machine", hub->words, err);
     pthread_mutex_unlock(&hub->lock);
     return status;
 }
@@ -203,14 +198,22 @@ static int64_t heard_ns_thread(const tdmi_transport *transport, int rank)
     return heard_ns;
 }
 
-static void abort_thread(tdmi_transport *transport, const char *sentence, bool has_bytes)
+static int ended_by_thread(const tdmi_transport *transport)
+{
+    pthread_mutex_lock(&transport->hub->lock);
+    const int rank = transport->hub->aborted;
+    pthread_mutex_unlock(&transport->hub->lock);
+    return rank;
+}
+
+static void abort_thread(tdmi_transport *transport, const char *words, bool has_bytes)
 {
     (void)has_bytes;
     struct tdmi_thread_hub *hub = transport->hub;
     pthread_mutex_lock(&hub->lock);
     if (hub->aborted < 0) {
         hub->aborted = transport->rank;
-        snprintf(hub->sentence, sizeof hub->sentence, "%s", sentence);
+        snprintf(hub->words, sizeof hub->words, "%s", words);
     }
     announce(hub);
     pthread_mutex_unlock(&hub->lock);
@@ -227,5 +230,6 @@ const struct tdmi_transport_table tdmi_transport_thread = {
     .host_of = host_of_thread,
     .beat = beat_thread,
     .heard_ns = heard_ns_thread,
+    .ended_by = ended_by_thread,
     .abort = abort_thread,
 };

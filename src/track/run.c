@@ -34,9 +34,9 @@ struct tdmi_run {
     int n_sections;
     const char *started;
     int64_t sittings;
-    bool is_counted; /* this sitting, in sittings */
-    bool is_made;    /* this sitting made the folder */
-    bool is_opened;  /* lines in the folder are this sitting's */
+    bool is_counted;  /* this sitting, in sittings */
+    bool is_made;     /* this sitting made the folder */
+    bool is_opened;   /* lines in the folder are this sitting's */
     bool is_followed; /* another process owns the folder: nothing is written */
     tdmi_lines metrics;
 };
@@ -238,13 +238,12 @@ static tdm_status fill_followed(tdmi_run *run, const char *path, const void *rec
     if (!record)
         return TDM_OK;
     TDMI_TRY(tdm_json_read(record, record_bytes, run->record_path, &run->found, err));
-    TDMI_TRY(
-        check_record(run->record_path, tdm_json_root(run->found), &run->found_status, err));
+    TDMI_TRY(check_record(run->record_path, tdm_json_root(run->found), &run->found_status, err));
     return adopt_record(run, err);
 }
 
-tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes, tdmi_run **run,
-                           tdm_error *err)
+tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes,
+                           tdmi_run **run, tdm_error *err)
 {
     TDMI_AT_END(tdmi_run_close_at) tdmi_run *made = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
@@ -284,6 +283,11 @@ void tdmi_run_close(tdmi_run *run)
 const char *tdmi_run_path(const tdmi_run *run)
 {
     return run->path;
+}
+
+bool tdmi_run_is_followed(const tdmi_run *run)
+{
+    return run->is_followed;
 }
 
 enum tdmi_run_status tdmi_run_found(const tdmi_run *run)

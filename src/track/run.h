@@ -51,8 +51,8 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
                          tdm_error *err) TDM_MUST_USE;
 /* The run of another process, which owns the folder: what is set here goes nowhere. record: the
  * bytes of its run.json; NULL: it had none. */
-tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes, tdmi_run **run,
-                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_run_follow(const char *path, const void *record, size_t record_bytes,
+                           tdmi_run **run, tdm_error *err) TDM_MUST_USE;
 /* Gives the lock back; what was saved stays, and a run that was never saved leaves nothing. Accepts
  * NULL. */
 void tdmi_run_close(tdmi_run *run);
@@ -62,6 +62,7 @@ const char *tdmi_run_path(const tdmi_run *run);
 /* The folder in it of algorithms that GPUs chose by timing, so that a resumed run chooses the same
  * (backend.h, keep); it may be there before the record is. */
 #define TDMI_RUN_KERNELS "kernels"
+bool tdmi_run_is_followed(const tdmi_run *run);
 /* Status recorded when the run was opened; NONE: this is its first sitting. */
 enum tdmi_run_status tdmi_run_found(const tdmi_run *run);
 /* A section as recorded when the run was opened ("options", "result", …); NULL when it is missing.

@@ -60,9 +60,9 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
     const struct tdmi_compute *compute = &session->compute;
     const float *sums = tdmi_step_sums(session->trainer.step);
     const long long number = session->progress.step + 1;
-    TDM_TRY(tdmi_step_run(session->trainer.step, 0, session->network.train_plan->n_segments - 1,
-                          err),
-            err, "step %lld", number);
+    TDM_TRY(
+        tdmi_step_run(session->trainer.step, 0, session->network.train_plan->n_segments - 1, err),
+        err, "step %lld", number);
     TDM_TRY(compute->backend->memory.download(compute->stream, tail,
                                               sums + tdmi_graph_tail_at(session->network.graph),
                                               sizeof(float) * TDMI_TAIL_VALUES, err),
@@ -335,6 +335,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
         .layers_left = tdmi_network_layers_left(&session->network),
         .batch = session->config.batch,
         .world = tdmi_ranks_world(session),
+        .rank = tdmi_comm_rank(session->compute.comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->record.run));
     snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->config.batch_reason);
@@ -430,6 +431,10 @@ static void report_beginning(struct tdmi_session *session)
 
 static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
 {
+    if (session->cache.is_used && tdmi_ranks_is_follower(session))
+        TDMI_TRY(tdmi_features_follow(session, err));
+    if (session->agreed.is_over)
+        return TDM_OK;
     while (!tdmi_limits_is_over(session)) {
         const tdm_status status = tdmi_session_unfreeze(session, err);
         if (status == TDM_E_STOPPED)
@@ -439,7 +444,8 @@ static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
         TDMI_TRY(train_epoch(session, err));
         TDMI_TRY(end_epoch(session, err));
     }
-    return TDM_WRAP(err, tdmi_session_checkpoint(session, err), "after the last epoch");
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
+    return session->cache.is_used ? tdmi_features_dismiss(session, true, true, err) : TDM_OK;
 }
 
 /* The epochs after the best one, and the test. */
@@ -463,10 +469,10 @@ static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_r
 {
     bool measures = false;
     fill_result(session, result);
-    TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
-    if (!measures || !session->data.has_test || !tdmi_ranks_share_steps(session))
+    if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
-    return tdmi_session_test(session, result, err);
+    TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
+    return measures && session->data.has_test ? tdmi_session_test(session, result, err) : TDM_OK;
 }
 
 /* The result, the samples and the report. A finished run in which nothing was left to do repeats
@@ -490,7 +496,8 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
     fill_result(session, result);
     tdmi_session_keep_samples(session);
     bool measures = has_trained || !tdmi_record_recall_result(record, data->has_test, result);
-    TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
+    if (tdmi_ranks_share_steps(session))
+        TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
     if (measures)
         TDM_TRY(measure_best(session, result, err), err, "after the training");
     if (!result->next.step)
@@ -515,7 +522,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
  */
 static bool can_resume(struct tdmi_session *session, tdm_status status)
 {
-    return (status == TDM_E_INPUT || status == TDM_E_SYSTEM || status == TDM_E_MEMORY) &&
+    return (status == TDM_E_INPUT || status == TDM_E_SYSTEM || status == TDM_E_MEMORY ||
+            status == TDM_E_PEER) &&
            tdmi_checkpoint_exists(&session->arena, tdmi_run_path(session->record.run));
 }
 
@@ -542,6 +550,12 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
     return TDM_WRAP(err, status, "training on %s ended early", source);
 }
 
+int tdm_train_rank(void)
+{
+    struct tdmi_launch launch;
+    return tdmi_launch_here(&launch, NULL) == TDM_OK ? launch.rank : 0;
+}
+
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                      struct tdm_train_result *result, tdm_error *err)
 {
@@ -556,7 +570,7 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                         status == TDM_E_STOPPED ? " was stopped on request" : "");
     status = train(&session, result, err);
     if (status != TDM_OK)
-        tdmi_ranks_abort(&session, err);
+        tdmi_ranks_abort(&session, status, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
     tdmi_session_release(&session);

@@ -143,6 +143,7 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct values values;
+    call->is_silent = tdm_train_rank() > 0;
     /* Strings of values that were read from the record. */
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
     TDMI_TRY(resolve(call, &values, &words, err));
@@ -152,6 +153,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
     TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
+    if (call->is_silent)
+        return TDM_OK;
     tdm_train_result_to_json(&result, call->json);
     tdm_json_object_begin(call->json, "options");
     tdmi_settings_write_json(call->settings, &values, call->json);

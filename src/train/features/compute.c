@@ -3,6 +3,12 @@
  * of those found are computed again, to check that they are bit-identical. The views of an epoch
  * are computed when it begins, so a training that stops early has not computed those of later
  * epochs.
+ *
+ * With several ranks, rank 0 has the stores and lists what is missing. Batches are divided among
+ * all, and their rows go to rank 0:
+ *
+ *     rank 0      list ► rows of its part ► gather ► keep ► agree ► …
+ *     followers          rows of theirs   ► gather        ► agree ► …
  */
 #include "base/file/file.h"
 #include "base/scope.h"
@@ -18,7 +24,8 @@ struct extractor {
     struct tdmi_session *session;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
-    float *rows; /* of one batch, and one more */
+    float *rows;     /* of one batch, on rank 0 of all ranks, and one more */
+    int32_t *labels; /* of one batch of all ranks */
     struct tdmi_missing_rows missing;
     /* Items and views of all entries, for loaders. */
     int64_t *items;
@@ -46,7 +53,8 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
     const int width = session->cache.width;
     const tdmi_store *store = tdmi_features_store(&session->cache, entry.is_val);
     const bool is_half = !entry.is_val && session->config.features == TDMI_FEATURES_F16;
-    float *stored = it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)width;
+    float *stored =
+        it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)tdmi_ranks_world(session) * (size_t)width;
     double worst = 0.0;
     bool is_same = true;
     const int64_t at =
@@ -100,6 +108,8 @@ static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row
 static tdm_status commit(struct extractor *it, tdm_error *err)
 {
     const struct tdmi_feature_cache *cache = &it->session->cache;
+    if (tdmi_ranks_is_follower(it->session))
+        return TDM_OK;
     TDM_TRY(tdmi_store_fill_commit(cache->val, err), err, "keeping features");
     if (cache->train != cache->val)
         TDM_TRY(tdmi_store_fill_commit(cache->train, err), err, "keeping features");
@@ -115,6 +125,71 @@ static tdm_status stop(struct extractor *it, tdm_error *err)
                     (long long)it->n_computed, (long long)it->missing.n);
 }
 
+/* Rank 0 gets labels and rows of all parts of the batch, which it then has as if it were whole. */
+static tdm_status gather_rows(struct extractor *it, struct tdmi_batch *batch, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const int world = tdmi_ranks_world(session);
+    const size_t row_bytes = sizeof *it->rows * (size_t)session->cache.width;
+    TDMI_AT_END(tdmi_free_at) size_t *labels = NULL;
+    TDMI_AT_END(tdmi_free_at) size_t *rows = NULL;
+    if (world == 1)
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(labels, world, err));
+    TDMI_TRY(TDMI_NEW(rows, world, err));
+    for (int r = 0; r < world; r++) {
+        int first, end;
+        tdmi_ranks_part_of_batch(batch->whole.n, r, world, &first, &end);
+        labels[r] = sizeof *it->labels * (size_t)(end - first);
+        rows[r] = row_bytes * (size_t)(end - first);
+    }
+    TDMI_TRY(tdmi_comm_gather(session->compute.comm, batch->labels, labels, it->labels, err));
+    TDMI_TRY(tdmi_comm_gather(session->compute.comm, it->rows, rows, it->rows, err));
+    *batch = (struct tdmi_batch){
+        .n = batch->whole.n, .first = batch->first - batch->whole.first, .labels = it->labels};
+    return TDM_OK;
+}
+
+/* Rows of one batch are computed and kept. */
+static tdm_status compute_batch(struct extractor *it, tdmi_feed *feed,
+                                const struct tdmi_batch *given,
+                                const struct tdmi_missing_row *entries, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    struct tdmi_batch batch = *given;
+    const bool has_others = tdmi_ranks_world(session) > 1;
+    if (batch.n > 0)
+        TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, given, NULL, it->rows, err), err,
+                "running the frozen layers");
+    if (has_others) {
+        TDMI_TRY(tdmi_data_check_batch(&session->config, given, err));
+        TDM_TRY(tdmi_evaluator_settle(it->evaluator, err), err, "running the frozen layers");
+    }
+    TDMI_TRY(gather_rows(it, &batch, err));
+    const tdm_status kept =
+        tdmi_ranks_is_follower(session) ? TDM_OK : keep_batch(it, entries, &batch, err);
+    session->agreed.is_abandoned = kept != TDM_OK;
+    if (has_others)
+        TDMI_TRY(tdmi_ranks_agree_now(session, kept == TDM_OK ? err : NULL));
+    return kept;
+}
+
+static bool is_stopping(const struct tdmi_session *session)
+{
+    return tdmi_ranks_world(session) > 1 ? session->agreed.is_stopping : tdm_stop_is_requested();
+}
+
+/* The end of a range: followers are told whether rank 0 could keep all of it. */
+static tdm_status end_range(struct extractor *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const tdm_status status = commit(it, err);
+    session->agreed.is_abandoned = status != TDM_OK;
+    TDMI_TRY(tdmi_ranks_share(session, &session->agreed, sizeof session->agreed,
+                              status == TDM_OK ? err : NULL));
+    return status;
+}
+
 static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
                                const struct tdmi_missing_row *entries, tdm_error *err)
 {
@@ -123,14 +198,14 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
     for (;;) {
         const struct tdmi_batch *batch;
         const tdm_status status = tdmi_feed_next(feed, &batch, err);
-        if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
+        if (status == TDM_E_STOPPED || (status == TDM_OK && is_stopping(session)))
             return stop(it, err);
         TDM_TRY(status, err, "reading images");
         if (!batch)
-            return commit(it, err);
-        TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, batch, NULL, it->rows, err), err,
-                "running the frozen layers");
-        TDMI_TRY(keep_batch(it, entries, batch, err));
+            return end_range(it, err);
+        TDMI_TRY(compute_batch(it, feed, batch, entries, err));
+        if (session->agreed.is_abandoned)
+            return TDM_OK; /* a follower: rank 0 knows why */
         tdmi_track_event(session->record.track,
                          &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                       .done = it->n_computed + it->n_checked,
@@ -139,12 +214,19 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
     }
 }
 
+static void find_part(const void *self, int n, int *first, int *end)
+{
+    const struct tdmi_session *session = self;
+    tdmi_ranks_part_of_batch(n, tdmi_comm_rank(session->compute.comm), tdmi_ranks_world(session),
+                             first, end);
+}
+
 /* Computes n entries from `first` on, with one loader: all changed or none. */
 static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, bool is_changed,
                                 tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    char text[TDMI_PROBLEM_BYTES];
+    const int world = tdmi_ranks_world(session);
     tdmi_loader *loader;
     tdmi_feed *feed;
     struct tdmi_loader_options options = {
@@ -153,7 +235,7 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
         .is_strict = session->config.options.strict,
         .items = it->items + first,
         .n_items = n,
-        .batch = TDMI_FEATURES_BATCH,
+        .batch = TDMI_FEATURES_BATCH * world,
         .threads = session->compute.placement.loader_threads,
         .placement = &session->compute.placement,
         .is_tuned = true,
@@ -169,14 +251,17 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
         options.views.n = (uint32_t)session->config.views;
         options.views.given = it->views + first;
     }
+    if (world > 1) {
+        options.waits_on = true;
+        options.part = (struct tdmi_loader_part){find_part, session, TDMI_FEATURES_BATCH};
+    }
     if (n == 0)
         return TDM_OK;
     TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading images");
     TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading images");
     tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
-    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
-        tdmi_record_note(&session->record, "skipped: %s", text);
+    tdmi_data_report_skipped(&session->record, feed);
     tdmi_feed_close(feed);
     return status == TDM_OK ? settled : status;
 }
@@ -196,7 +281,9 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
     /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
             "preparing the frozen layers");
-    TDMI_TRY(TDMI_NEW(it->rows, (TDMI_FEATURES_BATCH + 1) * (size_t)features->width, err));
+    const size_t batch = TDMI_FEATURES_BATCH * (size_t)tdmi_ranks_world(session);
+    TDMI_TRY(TDMI_NEW(it->rows, (batch + 1) * (size_t)features->width, err));
+    TDMI_TRY(TDMI_NEW(it->labels, batch, err));
     TDMI_TRY(TDMI_NEW(it->items, it->missing.n + 1, err));
     TDMI_TRY(TDMI_NEW(it->views, it->missing.n + 1, err));
     for (int64_t i = 0; i < it->missing.n; i++) {
@@ -212,8 +299,36 @@ static void close_extractor(struct extractor *it)
     tdmi_free(it->views);
     tdmi_free(it->items);
     tdmi_free(it->rows);
+    tdmi_free(it->labels);
     tdmi_evaluator_close(it->evaluator);
     tdmi_plan_free(it->plan);
+}
+
+/* What rank 0 wants of its followers. */
+struct wish {
+    bool computes; /* rows, whose entries follow; else they are dismissed */
+    bool has_trained;
+    struct tdmi_agreed agreed;
+    struct tdmi_progress progress;
+};
+
+static tdm_status share_wish(struct tdmi_session *session, struct wish *wish, tdm_error *err)
+{
+    return TDM_WRAP(err, tdmi_ranks_share(session, wish, sizeof *wish, err),
+                    "telling all ranks what to do");
+}
+
+/* Followers compute the same list. */
+static tdm_status share_list(struct extractor *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    size_t n_bytes = sizeof *it->missing.entries * (size_t)it->missing.n;
+    void *entries = it->missing.entries;
+    session->agreed.is_abandoned = false;
+    if (tdmi_ranks_is_follower(session) || tdmi_ranks_world(session) == 1)
+        return TDM_OK;
+    TDMI_TRY(share_wish(session, &(struct wish){.computes = true}, err));
+    return tdmi_comm_spread(session->compute.comm, &entries, &n_bytes, err);
 }
 
 /* Computes all entries: unchanged images, then changed ones. */
@@ -223,6 +338,7 @@ static tdm_status compute_all(struct extractor *it, tdm_error *err)
     int64_t n_plain = 0;
     if (it->missing.n == 0)
         return TDM_OK;
+    TDMI_TRY(share_list(it, err));
     while (n_plain < it->missing.n &&
            (session->config.views == 0 || it->missing.entries[n_plain].is_val))
         n_plain++;
@@ -231,7 +347,7 @@ static tdm_status compute_all(struct extractor *it, tdm_error *err)
                                                          .total = it->missing.n,
                                                          .text = "computing features"});
     tdm_status status = compute_range(it, 0, n_plain, false, err);
-    if (status == TDM_OK)
+    if (status == TDM_OK && !session->agreed.is_abandoned)
         status = compute_range(it, n_plain, it->missing.n - n_plain, true, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     it->seconds = tdmi_record_seconds(&session->record) - before;
@@ -371,4 +487,49 @@ tdm_status tdmi_features_compute_views(struct tdmi_session *session, tdm_error *
     if (!session->cache.is_used || session->config.views == 0)
         return TDM_OK;
     return compute_and_repair(session, compute_missing, err);
+}
+
+/* ---- followers ------------------------------------------------------------------------------- */
+
+static tdm_status compute_wished(struct tdmi_session *session, tdm_error *err)
+{
+    TDMI_AT_END(close_extractor)
+    struct extractor it = {.session = session, .missing = {.session = session}};
+    void *entries = NULL;
+    size_t n_bytes = 0;
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, &entries, &n_bytes, err));
+    it.missing.entries = entries;
+    it.missing.n = it.missing.capacity = (int64_t)(n_bytes / sizeof *it.missing.entries);
+    TDMI_TRY(open_extractor(&it, err));
+    return compute_all(&it, err);
+}
+
+tdm_status tdmi_features_follow(struct tdmi_session *session, tdm_error *err)
+{
+    struct wish wish;
+    for (;;) {
+        TDMI_TRY(share_wish(session, &wish, err));
+        if (!wish.computes)
+            break;
+        TDM_TRY(compute_wished(session, err), err, "computing features for rank 0");
+    }
+    session->agreed = wish.agreed;
+    if (!wish.has_trained)
+        return TDM_OK;
+    session->progress = wish.progress;
+    return wish.agreed.is_over ? TDM_OK : tdmi_ranks_share_values(session, err);
+}
+
+tdm_status tdmi_features_dismiss(struct tdmi_session *session, bool has_trained, bool is_over,
+                                 tdm_error *err)
+{
+    if (tdmi_ranks_world(session) == 1)
+        return TDM_OK;
+    session->agreed.is_over = is_over;
+    TDMI_TRY(share_wish(session,
+                        &(struct wish){.has_trained = has_trained,
+                                       .agreed = session->agreed,
+                                       .progress = session->progress},
+                        err));
+    return has_trained && !is_over ? tdmi_ranks_share_values(session, err) : TDM_OK;
 }

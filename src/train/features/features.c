@@ -273,12 +273,17 @@ tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err)
     tdm_error why = {0};
     if (!session->cache.is_used)
         return TDM_OK;
-    const tdm_status status = begin_features(session, &why);
-    if (status == TDM_E_SYSTEM)
-        return do_without_store(session, &why, err);
-    if (status != TDM_OK && err)
-        *err = why;
-    return status;
+    tdm_status status = TDM_OK;
+    if (!tdmi_ranks_is_follower(session)) /* its stores are enough */
+        status = begin_features(session, &why);
+    if (status != TDM_OK && status != TDM_E_SYSTEM) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    bool is_there = status == TDM_OK;
+    TDMI_TRY(tdmi_ranks_share(session, &is_there, sizeof is_there, err));
+    return is_there ? TDM_OK : do_without_store(session, &why, err);
 }
 
 void tdmi_features_close(struct tdmi_feature_cache *features)

@@ -54,6 +54,13 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
 void tdmi_features_leave_device(struct tdmi_feature_cache *features);
 void tdmi_features_close(struct tdmi_feature_cache *features);
 
+/* A follower computes rows when rank 0 asks for it, until rank 0 is done with that: then progress
+ * and weights are rank 0's, where they are still needed. */
+tdm_status tdmi_features_follow(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Rank 0 tells its followers so. has_trained: the head, and is_over: nothing else will be. */
+tdm_status tdmi_features_dismiss(struct tdmi_session *session, bool has_trained, bool is_over,
+                                 tdm_error *err) TDM_MUST_USE;
+
 /* ---- while training -------------------------------------------------------------------------- */
 
 /* Computes the views of an epoch that are missing; nothing where no cached features are used. */

@@ -3,6 +3,7 @@
 #include "base/scope.h"
 #include "base/text/text.h"
 #include "train/config/options.h"
+#include "tandem/log.h"
 #include "train/session/session.h"
 
 #include <stdio.h>
@@ -207,8 +208,11 @@ tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
 void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed)
 {
     char text[TDMI_PROBLEM_BYTES];
-    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
+    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++) {
         tdmi_record_note(record, "skipped: %s", text);
+        if (tdmi_run_is_followed(record->run)) /* nobody sees its notes */
+            tdm_log(TDM_LOG_WARNING, "skipped: %s", text);
+    }
 }
 
 void tdmi_data_close_feeds(struct tdmi_train_data *data)

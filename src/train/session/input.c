@@ -218,7 +218,11 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     /* Computing may take long: a run that is killed meanwhile resumes with these options. */
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err), err, "computing features");
+    if (tdmi_ranks_is_follower(session))
+        return TDM_WRAP(err, tdmi_features_follow(session, err), "computing features");
     tdm_status status = tdmi_features_compute(session, err);
+    if (status == TDM_OK)
+        status = tdmi_features_dismiss(session, false, false, err);
     if (status != TDM_OK) {
         tdmi_record_end(&session->record, status);
         return TDM_WRAP(err, status, "computing features");

@@ -243,7 +243,6 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
-    {tdmi_ranks_open, false},    /* the other processes of the run, where there are any */
     {open_compute, false},       /* weights by name, device, threads, precision, decoder */
     {tdmi_data_open, false},     /* class names, not yet the images */
     {read_weights, false},       /* refused here where the file does not fit */
@@ -288,13 +287,16 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
                                                 .saved = {.best_epoch = -1}},
                                      .compute = {.resident_before = tdmi_memory_resident()}};
     tdmi_arena_init(&session->arena, 0);
-    tdm_status status = tdmi_train_config_read(options, &session->config, err);
+    struct tdm_train_options own = *options;
+    tdm_status status = tdmi_ranks_open(session, &own, err);
+    if (status == TDM_OK)
+        status = tdmi_train_config_read(&own, &session->config, err);
     if (status == TDM_OK)
         status = run_stages(session, false, err);
     tdmi_model_file_release(&session->stored);
     session->resumed = NULL;
     if (status != TDM_OK)
-        tdmi_ranks_abort(session, err);
+        tdmi_ranks_abort(session, status, err);
     if (status == TDM_E_STOPPED && session->record.run)
         status = tdmi_record_stop(session, err);
     if (status != TDM_OK)
@@ -344,6 +346,7 @@ void tdmi_session_release(struct tdmi_session *session)
     tdmi_track_free(session->record.track);
     tdmi_run_close(session->record.run);
     tdmi_compute_close(&session->compute);
+    tdm_json_document_free(session->told);
     tdmi_arena_release(&session->arena);
     *session = (struct tdmi_session){0};
 }

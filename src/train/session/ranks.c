@@ -36,55 +36,16 @@ tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
     return tdmi_comm_broadcast(session->compute.comm, bytes, n, err);
 }
 
-void tdmi_ranks_abort(struct tdmi_session *session, const tdm_error *why)
+void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err)
 {
-    tdmi_comm_abort(session->compute.comm, why);
+    if (!session->compute.comm)
+        return;
+    tdmi_comm_abort(session->compute.comm, status, err);
+    if (err)
+        err->rank = tdmi_comm_failed_rank(session->compute.comm);
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
-
-/* A text of rank 0 and the own one are the same. */
-static tdm_status compare_text(struct tdmi_session *session, const char *mine, const char *what,
-                               tdm_error *err)
-{
-    const uint64_t hash = tdmi_xxh64_of(mine, strlen(mine), 0);
-    uint64_t theirs = hash;
-    TDMI_TRY(tdmi_ranks_share(session, &theirs, sizeof theirs, err));
-    if (theirs == hash)
-        return TDM_OK;
-    return TDM_FAIL(err, TDM_E_USAGE, "rank %d has other %s than rank 0; all ranks need the same",
-                    tdmi_comm_rank(session->compute.comm), what);
-}
-
-static tdm_status compare_options(struct tdmi_session *session, tdm_error *err)
-{
-    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
-    struct tdm_train_options options = session->config.options;
-    const char *text;
-    options.threads = 0; /* these may differ */
-    tdmi_options_to_json(&options, writer, NULL);
-    TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
-    return compare_text(session, text, "options", err);
-}
-
-tdm_status tdmi_ranks_open(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdm_train_options *options = &session->config.options;
-    struct tdmi_launch launch;
-    TDMI_TRY(tdmi_launch_here(&launch, err));
-    if (launch.world > 1 && strcmp(options->device, "cpu") != 0 &&
-        strcmp(options->device, "ref") != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "--device %s with %d ranks: several ranks train on the CPU only; --device "
-                        "cpu is accepted",
-                        options->device, launch.world);
-    TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
-    if (launch.rank > 0)
-        session->record.sink = (tdm_sink){0};
-    return compare_options(session, err);
-}
-
-/* ---- opening --------------------------------------------------------------------------------- */
 
 /* A text of rank 0, in the session's arena; NULL stays NULL. */
 static tdm_status share_text(struct tdmi_session *session, const char **text, tdm_error *err)
@@ -100,6 +61,60 @@ static tdm_status share_text(struct tdmi_session *session, const char **text, td
     *text = n > 0 ? tdmi_arena_copy(&session->arena, received) : NULL;
     return n > 0 && !*text ? TDM_FAIL(err, TDM_E_MEMORY, "no memory") : TDM_OK;
 }
+
+/* A text of rank 0 and the own one are the same. */
+static tdm_status compare_text(struct tdmi_session *session, const char *mine, const char *what,
+                               tdm_error *err)
+{
+    const uint64_t hash = tdmi_xxh64_of(mine, strlen(mine), 0);
+    uint64_t theirs = hash;
+    TDMI_TRY(tdmi_ranks_share(session, &theirs, sizeof theirs, err));
+    if (theirs == hash)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE, "rank %d has other %s than rank 0; all ranks need the same",
+                    tdmi_comm_rank(session->compute.comm), what);
+}
+
+/* The number of threads may differ. */
+static tdm_status compare_options(struct tdmi_session *session, struct tdm_train_options *options,
+                                  tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
+    const int threads = options->threads;
+    const char *text;
+    options->threads = 0;
+    tdmi_options_to_json(options, writer, NULL);
+    options->threads = threads;
+    TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
+    if (!options->resume)
+        return compare_text(session, text, "options", err);
+    TDMI_TRY(share_text(session, &text, err));
+    if (tdmi_comm_rank(session->compute.comm) == 0)
+        return TDM_OK;
+    TDMI_TRY(tdm_json_read(text, strlen(text), "rank 0's options", &session->told, err));
+    TDMI_TRY(tdmi_options_from_json(tdm_json_root(session->told), options, err));
+    options->threads = threads;
+    return TDM_OK;
+}
+
+tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
+                           tdm_error *err)
+{
+    struct tdmi_launch launch;
+    TDMI_TRY(tdmi_launch_here(&launch, err));
+    if (launch.world > 1 && strcmp(options->device, "cpu") != 0 &&
+        strcmp(options->device, "ref") != 0)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "--device %s with %d ranks: several ranks train on the CPU only; --device "
+                        "cpu is accepted",
+                        options->device, launch.world);
+    TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
+    if (launch.rank > 0)
+        session->record.sink = (tdm_sink){0};
+    return launch.world == 1 ? TDM_OK : compare_options(session, options, err);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
 
 tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
 {
@@ -128,7 +143,8 @@ tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **
     if (!tdmi_ranks_is_follower(session)) {
         if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR)
             TDMI_TRY(tdmi_file_read(path, limit_bytes, &own, &n, err));
-        TDMI_TRY(tdmi_weights_open(path, weights, err)); /* the others are not told of a wrong one */
+        TDMI_TRY(
+            tdmi_weights_open(path, weights, err)); /* the others are not told of a wrong one */
         return tdmi_comm_spread(session->compute.comm, &own, &n, err);
     }
     TDMI_TRY(tdmi_comm_spread(session->compute.comm, bytes, &n, err));
@@ -160,7 +176,8 @@ tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err)
     return tdmi_run_follow(path, n > 0 ? bytes : NULL, n, &record->run, err);
 }
 
-/* A file of rank 0 as one of this process that has no name: the path leads to it while fd is open. */
+/* A file of rank 0 as one of this process that has no name: the path leads to it while fd is open.
+ */
 static tdm_status hold_file(const void *bytes, size_t n, int *fd, char path[40], tdm_error *err)
 {
     *fd = memfd_create("tandem", MFD_CLOEXEC);
@@ -170,7 +187,8 @@ static tdm_status hold_file(const void *bytes, size_t n, int *fd, char path[40],
     for (size_t at = 0; at < n;) {
         const ssize_t written = write(*fd, (const char *)bytes + at, n - at);
         if (written <= 0)
-            return TDM_FAIL(err, TDM_E_MEMORY, "keeping a file of %zu bytes of rank 0 in memory", n);
+            return TDM_FAIL(err, TDM_E_MEMORY, "keeping a file of %zu bytes of rank 0 in memory",
+                            n);
         at += (size_t)written;
     }
     return TDM_OK;
@@ -190,9 +208,9 @@ tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_th
     if (!*is_there)
         return TDM_OK;
     if (!tdmi_ranks_is_follower(session)) {
-        const char *name = tdmi_path_join(
-            &session->arena, tdmi_run_path(session->record.run),
-            session->record.is_fallen_back ? "previous.safetensors" : "last.safetensors");
+        const char *name = tdmi_path_join(&session->arena, tdmi_run_path(session->record.run),
+                                          session->record.is_fallen_back ? "previous.safetensors"
+                                                                         : "last.safetensors");
         TDMI_CHECK_MEMORY(name, err);
         TDMI_TRY(tdmi_file_read(name, limit_bytes, &bytes, &n, err));
     }
@@ -218,6 +236,12 @@ void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *
     *end = bound_of(n, rank + 1, world);
 }
 
+void tdmi_ranks_part_of_batch(int n, int rank, int world, int *first, int *end)
+{
+    *first = (int)bound_of(n, rank, world);
+    *end = (int)bound_of(n, rank + 1, world);
+}
+
 /* Places, classes and numbers of images are the same everywhere, whatever the path. */
 static tdm_status compare_source(struct tdmi_session *session, tdm_error *err)
 {
@@ -230,7 +254,8 @@ static tdm_status compare_source(struct tdmi_session *session, tdm_error *err)
     return compare_text(session, tdmi_text_string(&text), "images or classes", err);
 }
 
-/* Blocks of `width` bytes an item, each rank's own part of n items, become complete on all ranks. */
+/* Blocks of `width` bytes an item, each rank's own part of n items, become complete on all ranks.
+ */
 static tdm_status complete(struct tdmi_session *session, void *values, size_t width, int64_t n,
                            tdm_error *err)
 {
@@ -250,10 +275,9 @@ tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err
     tdmi_ranks_part_of(session, n, &part.first, &part.end);
     if (tdmi_ranks_world(session) > 1)
         TDMI_TRY(compare_source(session, err));
-    TDMI_TRY(tdmi_contents_read_part(data->source, part, session->compute.pool,
-                                     "reading every image once to split by content",
-                                     tdmi_track_as_sink(session->record.track), &data->contents,
-                                     err));
+    TDMI_TRY(tdmi_contents_read_part(
+        data->source, part, session->compute.pool, "reading every image once to split by content",
+        tdmi_track_as_sink(session->record.track), &data->contents, err));
     if (tdmi_ranks_world(session) == 1)
         return tdmi_contents_check(&data->contents, data->source, err);
     TDMI_TRY(complete(session, data->contents.hashes, sizeof *data->contents.hashes, n, err));
@@ -305,14 +329,19 @@ static bool is_late(const struct tdmi_session *session)
 
 bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session)
 {
-    return tdmi_ranks_share_steps(session) ? session->agreed.is_out_of_time : is_late(session);
+    return tdmi_ranks_is_follower(session) || tdmi_ranks_share_steps(session)
+               ? session->agreed.is_out_of_time
+               : is_late(session);
 }
 
 tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err)
 {
+    return tdmi_ranks_share_steps(session) ? tdmi_ranks_agree_now(session, err) : TDM_OK;
+}
+
+tdm_status tdmi_ranks_agree_now(struct tdmi_session *session, tdm_error *err)
+{
     struct tdmi_agreed *agreed = &session->agreed;
-    if (!tdmi_ranks_share_steps(session))
-        return TDM_OK;
     const int world = tdmi_ranks_world(session);
     const bool mine = tdm_stop_is_requested();
     TDMI_AT_END(tdmi_free_at) bool *stops = NULL;
@@ -369,19 +398,30 @@ tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcome
     return TDM_OK;
 }
 
-tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err)
+static tdm_status share_values(struct tdmi_session *session, bool is_averaged, tdm_error *err)
 {
     struct tdmi_model_file *host = &session->network.host;
     const tdmi_graph *graph = session->network.graph;
-    const bool is_averaged = session->network.mean_params != NULL;
+    const struct tdmi_values from = is_averaged ? tdmi_values_evaluated(&session->network)
+                                                : tdmi_values_trained(&session->network);
+    TDMI_TRY(tdmi_values_download(session, from, host->params, host->states, err));
+    TDMI_TRY(session->compute.backend->stream.wait(session->compute.stream, err));
+    TDMI_TRY(
+        tdmi_ranks_share(session, host->params, sizeof(float) * (size_t)graph->param_values, err));
+    TDMI_TRY(
+        tdmi_ranks_share(session, host->states, sizeof(float) * (size_t)graph->state_values, err));
+    return tdmi_values_upload(session, is_averaged, host->params, host->states, err);
+}
+
+tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err)
+{
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
-    TDMI_TRY(tdmi_values_download(session, tdmi_values_evaluated(&session->network), host->params,
-                                  host->states, err));
-    TDMI_TRY(session->compute.backend->stream.wait(session->compute.stream, err));
-    TDMI_TRY(tdmi_ranks_share(session, host->params,
-                              sizeof(float) * (size_t)graph->param_values, err));
-    TDMI_TRY(tdmi_ranks_share(session, host->states,
-                              sizeof(float) * (size_t)graph->state_values, err));
-    return tdmi_values_upload(session, is_averaged, host->params, host->states, err);
+    return share_values(session, session->network.mean_params != NULL, err);
+}
+
+tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err)
+{
+    TDMI_TRY(share_values(session, false, err));
+    return session->network.mean_params ? share_values(session, true, err) : TDM_OK;
 }

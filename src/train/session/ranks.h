@@ -14,15 +14,20 @@
 #include "weights/weights.h"
 
 struct tdmi_session;
+struct tdm_train_options;
 
 /* What rank 0 has decided, the same on all ranks. */
 struct tdmi_agreed {
     bool is_stopping;    /* a stop was requested on some rank */
     bool is_out_of_time; /* --minutes */
+    bool is_over;        /* nothing is left to train after cached features */
+    bool is_abandoned;   /* rank 0 could not keep the rows of a batch of features */
 };
 
-/* Joins the other ranks; the first stage of opening. TDM_E_USAGE: ranks have different options. */
-tdm_status tdmi_ranks_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Joins the other ranks, before options are resolved. A resumed run has rank 0's options, which
+ * followers may not have seen; else TDM_E_USAGE: those of the ranks differ. */
+tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
+                           tdm_error *err) TDM_MUST_USE;
 /* The number of ranks; is this one not rank 0? */
 int tdmi_ranks_world(const struct tdmi_session *session);
 bool tdmi_ranks_is_follower(const struct tdmi_session *session);
@@ -55,21 +60,28 @@ int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int sh
 void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *first,
                         int64_t *end);
 
+/* The same of a batch whose images do not meet: places [first, end) of n are a rank's. */
+void tdmi_ranks_part_of_batch(int n, int rank, int world, int *first, int *end);
+
 /* ---- while training -------------------------------------------------------------------------- */
 
 /* Was a stop requested; are --minutes over? Several ranks learn it in tdmi_ranks_agree, so that all
  * stop at the same step. */
 bool tdmi_ranks_is_stopping(const struct tdmi_session *session);
 bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session);
-/* Sets session->agreed on all ranks; after every step and every validation. */
+/* Sets session->agreed on all ranks; after every step and every validation. Nothing to agree on
+ * where rank 0 trains alone. */
 tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The same where all ranks work but share no steps. */
+tdm_status tdmi_ranks_agree_now(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Rank 0's bytes replace those of the others. */
 tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
                             tdm_error *err) TDM_MUST_USE;
 /* Rank 0 gets the outcomes of all ranks, in the order of images; the others keep their own. */
 tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
                                       tdm_error *err) TDM_MUST_USE;
-/* The weights that are evaluated, on the device. */
+/* The weights that are evaluated; all of them. Host copies are overwritten. */
 tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Tells the other ranks that this one has failed. */
-void tdmi_ranks_abort(struct tdmi_session *session, const tdm_error *why);
+tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Tells the other ranks that this one has failed, and notes in the error which did. */
+void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err);

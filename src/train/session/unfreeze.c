@@ -174,6 +174,8 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
         return TDM_OK;
     /* Opening again may take long, and overwrites the host's copy of the best weights. */
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "before unfreezing");
+    if (session->cache.is_used && !tdmi_ranks_is_follower(session))
+        TDM_TRY(tdmi_features_dismiss(session, true, false, err), err, "before unfreezing");
     network->first_trained = freeze_point;
     TDM_TRY(tdmi_session_open_again(session, err), err, "unfreezing before epoch %d",
             progress->epoch + 1);
