@@ -342,7 +342,7 @@ void tdmi_comm_abort(tdmi_comm *comm, tdm_status status, const tdm_error *why)
         return;
     stop_thread(comm); /* the calls are this thread's now */
     tdmi_transport_abort_words(status, why, words);
-    comm->table->abort(comm->transport, words, comm->failure.code == TDM_OK);
+    comm->table->abandon(comm->transport, words, comm->failure.code == TDM_OK);
 }
 
 int tdmi_comm_failed_rank(const tdmi_comm *comm)

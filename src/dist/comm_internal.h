@@ -28,16 +28,16 @@ struct tdmi_comm_job {
 /* How sums of a number of groups are made. */
 struct tdmi_sum_plan {
     int n_groups;
-    int *firsts;       /* groups of ranks: tdmi_cut_make */
-    int *roots_of;     /* roots of rank r: [roots_of[r], roots_of[r + 1]) */
-    int n_roots;       /* of all ranks */
-    int *root_firsts;  /* first group of each */
+    int *firsts;      /* groups of ranks: tdmi_cut_make */
+    int *roots_of;    /* roots of rank r: [roots_of[r], roots_of[r + 1]) */
+    int n_roots;      /* of all ranks */
+    int *root_firsts; /* first group of each */
     struct tdmi_tree_part *parts;
     struct tdmi_tree_addition *additions;
     int n_additions;
-    float *room;       /* of received values: two sets of a chunk for every root */
+    float *room;                   /* of received values: two sets of a chunk for every root */
     struct tdmi_message *messages; /* four sets */
-    int most_messages; /* of a set */
+    int most_messages;             /* of a set */
 };
 
 struct tdmi_comm {

@@ -61,8 +61,8 @@ static tdm_status read_address(tdmi_launch_variable variable, struct tdmi_launch
     const long port = colon ? strtol(colon + 1, &end, 10) : 0;
     if (!colon || end == colon + 1 || *end || port < 1 || port > most_port)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "joining the other ranks: %s is '%s'; host:port of rank 0 is accepted", name,
-                        text ? text : "");
+                        "joining the other ranks: %s is '%s'; host:port of rank 0 is accepted",
+                        name, text ? text : "");
     launch->port = (int)port;
     const bool has_brackets = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
     return take_host(name, text + has_brackets, (size_t)(colon - text) - 2 * has_brackets, launch,

@@ -1,9 +1,10 @@
 /*
- * Who this process is among the ranks of its job: from what launchers leave in the environment. The
- * first of these that is there decides:
+ * The place of this process among the ranks of its job: from what launchers leave in the
+ * environment. The first of these that is there decides:
  *
- *     TANDEM_RANK, TANDEM_WORLD, TANDEM_ADDRESS (host:port), TANDEM_TOKEN     tandem run, JobSet, Spark
- *     RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT                              torchrun and its kin
+ *     TANDEM_RANK, TANDEM_WORLD, TANDEM_ADDRESS (host:port), TANDEM_TOKEN     tandem run, JobSet,
+ * Spark RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT                              torchrun and its
+ * kin
  *
  * A process without them is alone.
  */
@@ -31,5 +32,5 @@ typedef const char *(*tdmi_launch_variable)(const char *name);
 /* TDM_E_USAGE: a variable has a value that makes no sense, or one of them is missing. */
 tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *launch,
                             tdm_error *err) TDM_MUST_USE;
-/* Of this process. */
+/* The same of this process. */
 tdm_status tdmi_launch_here(struct tdmi_launch *launch, tdm_error *err) TDM_MUST_USE;

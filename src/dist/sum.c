@@ -7,8 +7,8 @@
  *     chunk 1              [to owners   ][add][to all ]
  *     chunk 2                            [to owners   ] …
  *
- * A rank receives a chunk of the sum only after it has sent its own part of it, so the sum may go to
- * where the part was.
+ * A rank receives a chunk of the sum only after it has sent its own part of it, so the sum may go
+ * to where the part was.
  */
 #include "base/scope.h"
 #include "dist/comm_internal.h"
@@ -145,8 +145,7 @@ static tdm_status exchange_parts(tdmi_comm *comm, const struct tdmi_comm_job *jo
             TDMI_TRY(start(comm, set, true, to, TDMI_TO_SUM,
                            job->roots[i] + job->first + theirs.first, theirs.n, err));
         for (int i = plan->roots_of[from]; i < plan->roots_of[from + 1]; i++)
-            TDMI_TRY(
-                start(comm, set, false, from, TDMI_TO_SUM, room_of(plan, c, i), mine.n, err));
+            TDMI_TRY(start(comm, set, false, from, TDMI_TO_SUM, room_of(plan, c, i), mine.n, err));
     }
     return TDM_OK;
 }
@@ -185,7 +184,8 @@ static tdm_status exchange_sums(tdmi_comm *comm, const struct tdmi_comm_job *job
     return TDM_OK;
 }
 
-static tdm_status wait_for(tdmi_comm *comm, const struct set *a, const struct set *b, tdm_error *err)
+static tdm_status wait_for(tdmi_comm *comm, const struct set *a, const struct set *b,
+                           tdm_error *err)
 {
     struct tdmi_message *const sets[] = {a->messages, b->messages};
     return tdmi_comm_wait(comm, sets, (const int[]){a->n, b->n}, 2, "the sum of gradients", err);

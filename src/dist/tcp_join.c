@@ -229,7 +229,7 @@ static tdm_status greet(const struct join *join, int rank, int fd, const struct 
     return TDM_FAIL(err, TDM_E_PEER, "rank %d did not take the greeting", rank);
 }
 
-/* What is wrong with a greeting; NULL: nothing. is_fatal: it is one of this job. */
+/* Reason to refuse a greeting; NULL: none. is_fatal: it is one of this job. */
 static const char *objection(const struct join *join, const struct greeting *it, bool *is_fatal)
 {
     const struct tdmi_launch *launch = join->launch;
@@ -275,8 +275,8 @@ static tdm_status admit(struct join *join, int fd, tdm_error *err)
     }
     close(fd);
     if (is_fatal)
-        return TDM_FAIL(err, TDM_E_PEER, "rank %d (tandem %.*s) cannot join: %s",
-                        greeting.rank, (int)sizeof greeting.version, greeting.version, why);
+        return TDM_FAIL(err, TDM_E_PEER, "rank %d (tandem %.*s) cannot join: %s", greeting.rank,
+                        (int)sizeof greeting.version, greeting.version, why);
     tdm_log(TDM_LOG_WARNING, "a connection for the ranks of this job was refused: %s", why);
     return TDM_OK;
 }

@@ -27,7 +27,7 @@ struct tdmi_message {
     void *request;
 };
 
-typedef struct tdmi_transport tdmi_transport;
+typedef void tdmi_transport; /* each has its own struct */
 
 struct tdmi_transport_table {
     const char *name;
@@ -51,7 +51,7 @@ struct tdmi_transport_table {
     /* Sends all others the words that end the job; afterwards only close may be called. A message
      * that is half sent is finished before it, unless its bytes are gone: then its receiver only
      * sees that the connection ends. */
-    void (*abort)(tdmi_transport *transport, const char *words, bool has_bytes);
+    void (*abandon)(tdmi_transport *transport, const char *words, bool has_bytes);
 };
 
 /* Words of an abort: a status and a sentence. */

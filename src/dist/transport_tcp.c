@@ -47,7 +47,7 @@ struct peer {
     bool has_aborted;
 };
 
-struct tdmi_transport {
+struct tcp {
     int rank, world;
     struct peer *peers;
     struct pollfd *polls;
@@ -79,22 +79,27 @@ static void finish_first(struct queue *queue)
 
 static void close_tcp(tdmi_transport *transport)
 {
-    if (!transport)
+    struct tcp *tcp = transport;
+    if (!tcp)
         return;
-    for (int i = 0; transport->peers && i < transport->world; i++)
-        if (transport->peers[i].fd >= 0)
-            close(transport->peers[i].fd);
-    tdmi_free(transport->peers);
-    tdmi_free(transport->polls);
-    tdmi_free(transport->hosts);
-    tdmi_free(transport);
+    for (int i = 0; tcp->peers && i < tcp->world; i++)
+        if (tcp->peers[i].fd >= 0)
+            close(tcp->peers[i].fd);
+    tdmi_free(tcp->peers);
+    tdmi_free(tcp->polls);
+    tdmi_free(tcp->hosts);
+    tdmi_free(tcp);
 }
-TDMI_POINTER_RELEASE(tdmi_transport, close_tcp)
+
+static void close_at(struct tcp **tcp)
+{
+    close_tcp(*tcp);
+}
 
 static tdm_status open_tcp(const struct tdmi_launch *launch, tdmi_transport **transport,
                            tdm_error *err)
 {
-    TDMI_AT_END(close_tcp_at) tdmi_transport *made = NULL;
+    TDMI_AT_END(close_at) struct tcp *made = NULL;
     TDMI_AT_END(tdmi_free_at) int *sockets = NULL;
     const int world = launch->world;
     TDMI_TRY(TDMI_NEW(made, 1, err));
@@ -115,28 +120,30 @@ static tdm_status open_tcp(const struct tdmi_launch *launch, tdmi_transport **tr
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static tdm_status lost(const tdmi_transport *transport, int rank, tdm_error *err)
+static tdm_status lost(const struct tcp *tcp, int rank, tdm_error *err)
 {
-    const struct peer *peer = &transport->peers[rank];
+    const struct peer *peer = &tcp->peers[rank];
     if (peer->has_aborted)
-        return tdmi_transport_ended(rank, transport->hosts[rank].name, peer->words, err);
-    return TDM_FAIL(err, TDM_E_PEER, "rank %d on %s was lost: %s", rank,
-                    transport->hosts[rank].name, peer->problem);
+        return tdmi_transport_ended(rank, tcp->hosts[rank].name, peer->words, err);
+    return TDM_FAIL(err, TDM_E_PEER, "rank %d on %s was lost: %s", rank, tcp->hosts[rank].name,
+                    peer->problem);
 }
 
 static tdm_status send_tcp(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err)
 {
+    struct tcp *tcp = transport;
     (void)err;
     message->is_done = message->n == 0;
     if (!message->is_done)
-        append(&transport->peers[message->peer].to_send, message);
+        append(&tcp->peers[message->peer].to_send, message);
     return TDM_OK;
 }
 
 static tdm_status receive_tcp(tdmi_transport *transport, struct tdmi_message *message,
                               tdm_error *err)
 {
-    struct peer *peer = &transport->peers[message->peer];
+    struct tcp *tcp = transport;
+    struct peer *peer = &tcp->peers[message->peer];
     (void)err;
     message->is_done = message->n == 0;
     if (message->is_done)
@@ -214,7 +221,7 @@ static bool read_words(struct peer *peer)
     return got > 0 && !peer->has_aborted;
 }
 
-/* Of the message whose header has been read. False: nothing more can be read now. */
+/* Bytes of the message whose header has been read. False: nothing more can be read now. */
 static bool read_message(struct peer *peer, bool *is_wrong)
 {
     struct queue *queue = &peer->to_receive[peer->header.channel];
@@ -253,9 +260,9 @@ static bool read_once(struct peer *peer, bool *is_wrong)
     return peer->header.channel == abort_channel ? read_words(peer) : read_message(peer, is_wrong);
 }
 
-static tdm_status read_some(tdmi_transport *transport, int rank, tdm_error *err)
+static tdm_status read_some(struct tcp *tcp, int rank, tdm_error *err)
 {
-    struct peer *peer = &transport->peers[rank];
+    struct peer *peer = &tcp->peers[rank];
     bool is_wrong = false;
     while (!peer->is_gone && read_once(peer, &is_wrong)) {}
     if (!is_wrong)
@@ -277,47 +284,51 @@ static bool is_waited_for(const struct peer *peer)
  * one that failed matters at once. */
 static tdm_status progress_tcp(tdmi_transport *transport, tdm_error *err)
 {
-    for (int rank = 0; rank < transport->world; rank++) {
-        struct peer *peer = &transport->peers[rank];
-        if (rank == transport->rank)
+    struct tcp *tcp = transport;
+    for (int rank = 0; rank < tcp->world; rank++) {
+        struct peer *peer = &tcp->peers[rank];
+        if (rank == tcp->rank)
             continue;
         if (!peer->is_gone) {
-            TDMI_TRY(read_some(transport, rank, err));
+            TDMI_TRY(read_some(tcp, rank, err));
             write_some(peer);
         }
         if (peer->has_aborted || (peer->is_gone && is_waited_for(peer)))
-            return lost(transport, rank, err);
+            return lost(tcp, rank, err);
     }
     return TDM_OK;
 }
 
 static void sleep_tcp(tdmi_transport *transport, int64_t ns)
 {
+    struct tcp *tcp = transport;
     const struct timespec most = {ns / second_ns, ns % second_ns};
     nfds_t n = 0;
-    for (int rank = 0; rank < transport->world; rank++) {
-        const struct peer *peer = &transport->peers[rank];
+    for (int rank = 0; rank < tcp->world; rank++) {
+        const struct peer *peer = &tcp->peers[rank];
         if (peer->fd < 0 || peer->is_gone)
             continue;
         short events = peer->is_held ? 0 : POLLIN;
         events = (short)(events | (peer->to_send.first ? POLLOUT : 0));
-        transport->polls[n++] = (struct pollfd){.fd = peer->fd, .events = events};
+        tcp->polls[n++] = (struct pollfd){.fd = peer->fd, .events = events};
     }
-    (void)ppoll(transport->polls, n, &most, NULL);
+    (void)ppoll(tcp->polls, n, &most, NULL);
 }
 
 static const char *host_of_tcp(const tdmi_transport *transport, int rank)
 {
-    return transport->hosts[rank].name;
+    const struct tcp *tcp = transport;
+    return tcp->hosts[rank].name;
 }
 
 /* A header alone, between two frames. Where the connection is full the peer hears of this one
  * anyway. */
 static void beat_tcp(tdmi_transport *transport)
 {
+    struct tcp *tcp = transport;
     const struct header header = {beat_channel, magic, 0};
-    for (int rank = 0; rank < transport->world; rank++) {
-        struct peer *peer = &transport->peers[rank];
+    for (int rank = 0; rank < tcp->world; rank++) {
+        struct peer *peer = &tcp->peers[rank];
         if (peer->fd < 0 || peer->is_gone || peer->to_send.first)
             continue;
         const ssize_t sent = send(peer->fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -328,13 +339,15 @@ static void beat_tcp(tdmi_transport *transport)
 
 static int64_t heard_ns_tcp(const tdmi_transport *transport, int rank)
 {
-    return transport->peers[rank].heard_ns;
+    const struct tcp *tcp = transport;
+    return tcp->peers[rank].heard_ns;
 }
 
 static int ended_by_tcp(const tdmi_transport *transport)
 {
-    for (int rank = 0; rank < transport->world; rank++)
-        if (transport->peers[rank].has_aborted)
+    const struct tcp *tcp = transport;
+    for (int rank = 0; rank < tcp->world; rank++)
+        if (tcp->peers[rank].has_aborted)
             return rank;
     return -1;
 }
@@ -356,11 +369,11 @@ static void queue_words(struct peer *peer, struct tdmi_message *message, bool ha
     }
 }
 
-static int write_words(tdmi_transport *transport, const struct tdmi_message *messages)
+static int write_words(struct tcp *tcp, const struct tdmi_message *messages)
 {
     int n_open = 0;
-    for (int rank = 0; rank < transport->world; rank++) {
-        struct peer *peer = &transport->peers[rank];
+    for (int rank = 0; rank < tcp->world; rank++) {
+        struct peer *peer = &tcp->peers[rank];
         if (peer->fd < 0 || peer->is_gone)
             continue;
         write_some(peer);
@@ -370,22 +383,23 @@ static int write_words(tdmi_transport *transport, const struct tdmi_message *mes
 }
 
 /* Whoever does not read for a second is left without them. */
-static void abort_tcp(tdmi_transport *transport, const char *words, bool has_bytes)
+static void abandon_tcp(tdmi_transport *transport, const char *words, bool has_bytes)
 {
+    struct tcp *tcp = transport;
     enum { nap_ns = 10000000 };
     const int64_t until_ns = tdmi_clock_ns() + second_ns;
     TDMI_AT_END(tdmi_free_at) struct tdmi_message *messages = NULL;
-    if (TDMI_NEW(messages, transport->world, NULL) != TDM_OK)
+    if (TDMI_NEW(messages, tcp->world, NULL) != TDM_OK)
         return;
-    for (int rank = 0; rank < transport->world; rank++) {
+    for (int rank = 0; rank < tcp->world; rank++) {
         messages[rank] = (struct tdmi_message){.channel = abort_channel, .n = strlen(words)};
         memcpy(&messages[rank].bytes, &words, sizeof words); /* without its const */
-        queue_words(&transport->peers[rank], &messages[rank], has_bytes);
+        queue_words(&tcp->peers[rank], &messages[rank], has_bytes);
     }
-    while (write_words(transport, messages) > 0 && tdmi_clock_ns() < until_ns)
+    while (write_words(tcp, messages) > 0 && tdmi_clock_ns() < until_ns)
         sleep_tcp(transport, nap_ns);
-    for (int rank = 0; rank < transport->world; rank++)
-        transport->peers[rank].to_send = (struct queue){0};
+    for (int rank = 0; rank < tcp->world; rank++)
+        tcp->peers[rank].to_send = (struct queue){0};
 }
 
 const struct tdmi_transport_table tdmi_transport_tcp = {
@@ -400,5 +414,5 @@ const struct tdmi_transport_table tdmi_transport_tcp = {
     .beat = beat_tcp,
     .heard_ns = heard_ns_tcp,
     .ended_by = ended_by_tcp,
-    .abort = abort_tcp,
+    .abandon = abandon_tcp,
 };

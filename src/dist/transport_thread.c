@@ -27,7 +27,7 @@ struct tdmi_thread_hub {
     char words[TDMI_ABORT_BYTES];
 };
 
-struct tdmi_transport {
+struct thread_rank {
     struct tdmi_thread_hub *hub;
     int rank;
     int64_t seen; /* of n_changes */
@@ -65,9 +65,10 @@ void tdmi_thread_hub_free(struct tdmi_thread_hub *hub)
 static tdm_status open_thread(const struct tdmi_launch *launch, tdmi_transport **transport,
                               tdm_error *err)
 {
-    TDMI_TRY(TDMI_NEW(*transport, 1, err));
-    (*transport)->hub = launch->hub;
-    (*transport)->rank = launch->rank;
+    struct thread_rank *made;
+    TDMI_TRY(TDMI_NEW(made, 1, err));
+    *made = (struct thread_rank){.hub = launch->hub, .rank = launch->rank};
+    *transport = made;
     return TDM_OK;
 }
 
@@ -107,18 +108,18 @@ static tdm_status match(struct tdmi_thread_hub *hub, struct letter *mine, tdm_er
     return TDM_OK;
 }
 
-static tdm_status start(tdmi_transport *transport, struct tdmi_message *message, bool is_sent,
+static tdm_status start(const struct thread_rank *own, struct tdmi_message *message, bool is_sent,
                         tdm_error *err)
 {
-    struct tdmi_thread_hub *hub = transport->hub;
+    struct tdmi_thread_hub *hub = own->hub;
     struct letter *letter;
     message->is_done = message->n == 0;
     if (message->is_done)
         return TDM_OK;
     TDMI_TRY(TDMI_NEW(letter, 1, err));
     *letter = (struct letter){.message = message,
-                              .from = is_sent ? transport->rank : message->peer,
-                              .to = is_sent ? message->peer : transport->rank,
+                              .from = is_sent ? own->rank : message->peer,
+                              .to = is_sent ? message->peer : own->rank,
                               .is_sent = is_sent};
     pthread_mutex_lock(&hub->lock);
     const tdm_status status = match(hub, letter, err);
@@ -144,12 +145,13 @@ static tdm_status receive_thread(tdmi_transport *transport, struct tdmi_message 
 
 static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
 {
-    struct tdmi_thread_hub *hub = transport->hub;
+    struct thread_rank *own = transport;
+    struct tdmi_thread_hub *hub = own->hub;
     tdm_status status = TDM_OK;
     pthread_mutex_lock(&hub->lock);
     for (struct letter **at = &hub->first; *at;) {
         struct letter *letter = *at;
-        const bool is_mine = (letter->is_sent ? letter->from : letter->to) == transport->rank;
+        const bool is_mine = (letter->is_sent ? letter->from : letter->to) == own->rank;
         if (is_mine && letter->is_matched) {
             letter->message->is_done = true;
             *at = letter->next;
@@ -157,8 +159,8 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
         } else
             at = &letter->next;
     }
-    transport->seen = hub->n_changes;
-    if (hub->aborted >= 0 && hub->aborted != transport->rank)
+    own->seen = hub->n_changes;
+    if (hub->aborted >= 0 && hub->aborted != own->rank)
         status = tdmi_transport_ended(hub->aborted, "this machine", hub->words, err);
     pthread_mutex_unlock(&hub->lock);
     return status;
@@ -166,12 +168,13 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
 
 static void sleep_thread(tdmi_transport *transport, int64_t ns)
 {
+    struct thread_rank *own = transport;
     enum { second_ns = 1000000000 };
-    struct tdmi_thread_hub *hub = transport->hub;
+    struct tdmi_thread_hub *hub = own->hub;
     const int64_t until_ns = tdmi_clock_ns() + ns;
     const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
     pthread_mutex_lock(&hub->lock);
-    if (transport->seen == hub->n_changes)
+    if (own->seen == hub->n_changes)
         pthread_cond_timedwait(&hub->has_changed, &hub->lock, &until);
     pthread_mutex_unlock(&hub->lock);
 }
@@ -185,34 +188,38 @@ static const char *host_of_thread(const tdmi_transport *transport, int rank)
 
 static void beat_thread(tdmi_transport *transport)
 {
-    pthread_mutex_lock(&transport->hub->lock);
-    transport->hub->heard_ns[transport->rank] = tdmi_clock_ns();
-    pthread_mutex_unlock(&transport->hub->lock);
+    struct thread_rank *own = transport;
+    pthread_mutex_lock(&own->hub->lock);
+    own->hub->heard_ns[own->rank] = tdmi_clock_ns();
+    pthread_mutex_unlock(&own->hub->lock);
 }
 
 static int64_t heard_ns_thread(const tdmi_transport *transport, int rank)
 {
-    pthread_mutex_lock(&transport->hub->lock);
-    const int64_t heard_ns = transport->hub->heard_ns[rank];
-    pthread_mutex_unlock(&transport->hub->lock);
+    const struct thread_rank *own = transport;
+    pthread_mutex_lock(&own->hub->lock);
+    const int64_t heard_ns = own->hub->heard_ns[rank];
+    pthread_mutex_unlock(&own->hub->lock);
     return heard_ns;
 }
 
 static int ended_by_thread(const tdmi_transport *transport)
 {
-    pthread_mutex_lock(&transport->hub->lock);
-    const int rank = transport->hub->aborted;
-    pthread_mutex_unlock(&transport->hub->lock);
+    const struct thread_rank *own = transport;
+    pthread_mutex_lock(&own->hub->lock);
+    const int rank = own->hub->aborted;
+    pthread_mutex_unlock(&own->hub->lock);
     return rank;
 }
 
-static void abort_thread(tdmi_transport *transport, const char *words, bool has_bytes)
+static void abandon_thread(tdmi_transport *transport, const char *words, bool has_bytes)
 {
+    struct thread_rank *own = transport;
     (void)has_bytes;
-    struct tdmi_thread_hub *hub = transport->hub;
+    struct tdmi_thread_hub *hub = own->hub;
     pthread_mutex_lock(&hub->lock);
     if (hub->aborted < 0) {
-        hub->aborted = transport->rank;
+        hub->aborted = own->rank;
         snprintf(hub->words, sizeof hub->words, "%s", words);
     }
     announce(hub);
@@ -231,5 +238,5 @@ const struct tdmi_transport_table tdmi_transport_thread = {
     .beat = beat_thread,
     .heard_ns = heard_ns_thread,
     .ended_by = ended_by_thread,
-    .abort = abort_thread,
+    .abandon = abandon_thread,
 };

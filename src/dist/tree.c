@@ -2,9 +2,9 @@
 #include "dist/tree.h"
 #include "base/system/multiversion.h"
 
-/* block_values: of each array at a time, so that sums that are not kept still are in the first cache
- * when they are added on; fewer where so many of those wait that they would not be: a frame of
- * 16 KiB holds them. */
+/* block_values: of each array at a time, so that sums that are not kept still are in the first
+ * cache when they are added on; fewer where so many of those wait that they would not be: a frame
+ * of 16 KiB holds them. */
 enum { block_values = 512, kept_values = 8 * block_values };
 
 TDMI_MULTIVERSION

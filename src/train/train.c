@@ -221,7 +221,8 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* What rank 0 counted of all images. The score is meaningless when a stop was requested. */
+/* The score that rank 0 counted of all images. The score is meaningless when a stop was requested.
+ */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
@@ -514,6 +515,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         report_beginning(session);
     else
         report_resumed(session);
+    TDMI_TRY(tdmi_ranks_report(session, err));
     TDMI_TRY(train_epochs(session, err));
     return finish(session, result, err);
 }

@@ -1,4 +1,4 @@
-/* Who a process is, from the variables of launchers. */
+/* The rank of a process, from the variables of launchers. */
 #include "dist/launch.h"
 #include "unit.h"
 
@@ -72,9 +72,9 @@ TEST(what_is_missing_or_wrong_is_named)
     assert_int_equal(READ(&launch, &err, "TANDEM_RANK", "2", "TANDEM_WORLD", "2"), TDM_E_USAGE);
     assert_says(&err, "TANDEM_RANK is '2'; a number from 0 to 1 is accepted");
     assert_int_equal(READ(&launch, &err, "TANDEM_RANK", "x", "TANDEM_WORLD", "2"), TDM_E_USAGE);
-    assert_int_equal(READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2", "TANDEM_ADDRESS",
-                          "node0"),
-                     TDM_E_USAGE);
+    assert_int_equal(
+        READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2", "TANDEM_ADDRESS", "node0"),
+        TDM_E_USAGE);
     assert_says(&err, "TANDEM_ADDRESS is 'node0'");
     assert_int_equal(READ(&launch, &err, "RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "node0"),
                      TDM_E_USAGE);

@@ -123,7 +123,7 @@ struct tdmi_loader_options {
     int batch;
     struct tdmi_loader_part part;
     bool waits_on; /* a requested stop does not end the wait for a batch: ranks stop together */
-    int threads; /* at most; at least 1 */
+    int threads;   /* at most; at least 1 */
     /* CPUs of the threads and the share of free memory, lent for the loader's life; NULL: any CPU,
      * all memory. */
     const struct tdmi_placement *placement;

@@ -304,7 +304,7 @@ static void close_extractor(struct extractor *it)
     tdmi_plan_free(it->plan);
 }
 
-/* What rank 0 wants of its followers. */
+/* Command of rank 0 to its followers. */
 struct wish {
     bool computes; /* rows, whose entries follow; else they are dismissed */
     bool has_trained;

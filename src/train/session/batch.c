@@ -137,9 +137,9 @@ static tdm_status open_trial(struct trial *it, int whole_batch, tdm_error *err)
     const int shard = tdmi_batch_shard(session, whole_batch);
     const int batch = tdmi_ranks_most_images(session, whole_batch, shard);
     const struct tdmi_plan_options request = tdmi_plans_options(
-        session, &(struct tdmi_plans_request){
-                     session->compute.device, tdmi_network_final_freeze_point(session),
-                     shard, session->compute.most_workspace});
+        session, &(struct tdmi_plans_request){session->compute.device,
+                                              tdmi_network_final_freeze_point(session), shard,
+                                              session->compute.most_workspace});
     struct tdmi_step_options step = tdmi_trainer_step_options(session);
     step.max_batch = batch;
     step.comm = NULL; /* the other ranks wait for the answer */

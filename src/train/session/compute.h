@@ -17,7 +17,7 @@ struct tdmi_compute {
     tdmi_stream *stream;
     struct tdmi_placement placement;
     tdmi_pool *pool;
-    tdmi_comm *comm; /* the ranks of the run */
+    tdmi_comm *comm;                    /* the ranks of the run */
     const struct tdmi_decoder *decoder; /* of image files, on the device; NULL: the CPU decodes */
 
     int64_t resident_before;      /* bytes of the process before the training was opened */

@@ -23,7 +23,7 @@ struct tdmi_train_data {
     tdmi_order order; /* of training images */
     int64_t steps_per_epoch;
     int max_batch; /* images that buffers hold: at most the largest part of the split */
-    /* What this rank computes of whole batches, and of the last one of an epoch. */
+    /* The places that this rank computes of whole batches, and of the last one of an epoch. */
     struct tdmi_batch_part {
         int n, first, end;
     } parts[2];

@@ -1,4 +1,5 @@
-/* What the ranks of a run tell each other. Every function here is called by all ranks alike. */
+/* Messages of the ranks of a run to each other. Every function here is called by all ranks alike.
+ */
 #include "train/session/ranks.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -303,6 +304,39 @@ tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *fir
     TDMI_TRY(tdmi_cut_make((n + size - 1) / size, world, firsts, err));
     *first = firsts[rank] * size < n ? firsts[rank] * size : n;
     *end = firsts[rank + 1] * size < n ? firsts[rank + 1] * size : n;
+    return TDM_OK;
+}
+
+tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
+{
+    const int world = tdmi_ranks_world(session), size = session->config.shard;
+    const int batch = session->data.max_batch, n_groups = (batch + size - 1) / size;
+    TDMI_AT_END(tdmi_free_at) int *firsts = NULL;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    int n_idle = 0;
+    if (world == 1)
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
+    TDMI_TRY(tdmi_cut_make(n_groups, world, firsts, err));
+    for (int r = 0; r < world; r++) {
+        const int first = firsts[r] * size, end = firsts[r + 1] * size;
+        tdmi_text_printf(&text, "%s%d", r > 0 ? ", " : "",
+                         (end < batch ? end : batch) - (first < batch ? first : batch));
+        n_idle += firsts[r + 1] == firsts[r];
+    }
+    if (n_idle > 0 && n_groups < world)
+        tdmi_text_printf(
+            &text,
+            "; a --batch of %d or more, or a smaller --shard, which gives other results, "
+            "would give all some",
+            world * size);
+    else if (n_idle > 0)
+        tdmi_text_printf(&text, "; %d would be as fast", world - n_idle);
+    TDMI_TRY(tdmi_text_status(&text, err));
+    tdmi_record_note(
+        &session->record, "%d ranks: of %d images a step, in groups of %d, they compute %s%s",
+        world, batch, size, tdmi_text_string(&text),
+        session->cache.is_used ? "; rank 0 alone trains the head on stored features" : "");
     return TDM_OK;
 }
 

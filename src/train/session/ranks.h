@@ -16,7 +16,7 @@
 struct tdmi_session;
 struct tdm_train_options;
 
-/* What rank 0 has decided, the same on all ranks. */
+/* Decisions of rank 0, the same on all ranks. */
 struct tdmi_agreed {
     bool is_stopping;    /* a stop was requested on some rank */
     bool is_out_of_time; /* --minutes */
@@ -56,7 +56,9 @@ tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *fir
                              tdm_error *err) TDM_MUST_USE;
 /* At most, of batches of so many in groups of `shard`. */
 int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int shard);
-/* Of a part of the split: images [first, end) of n are evaluated here. */
+/* Notes how many ranks there are, what each computes of a batch, and who has nothing to do. */
+tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The images [first, end) of n, of a part of the split, are evaluated here. */
 void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *first,
                         int64_t *end);
 

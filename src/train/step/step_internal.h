@@ -19,7 +19,7 @@ struct tdmi_step {
     tdmi_packed *packed;
     bool has_packed;         /* the weights of frozen nodes, which do not change */
     tdmi_recorder *recorder; /* NULL where memory is the host's */
-    tdmi_comm *comm; /* the other ranks; NULL: none */
+    tdmi_comm *comm;         /* the other ranks; NULL: none */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
     double *exchange; /* a batch norm's sums, a row for each group of all ranks; NULL: not shared */
@@ -72,6 +72,7 @@ void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *se
 /* Threads that form teams in this step; 0: none do. */
 int tdmi_step_team_threads(const tdmi_step *step);
 tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *err) TDM_MUST_USE;
-/* together.c: counts the images of all ranks; then the current segment, and forward before the first. */
+/* together.c: counts the images of all ranks; then the current segment, and forward before the
+ * first. */
 tdm_status tdmi_step_count_images(tdmi_step *step, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_step_run_together(tdmi_step *step, tdm_error *err) TDM_MUST_USE;

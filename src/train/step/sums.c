@@ -38,7 +38,7 @@ struct tdmi_sums {
     /* of the batch */
     int n_groups;
     int first, n_all; /* number of group 0 in the whole batch; groups of the whole batch */
-    bool has_all; /* an array for each group: no lock, and nothing is added before the end */
+    bool has_all;     /* an array for each group: no lock, and nothing is added before the end */
     pthread_mutex_t lock;
     pthread_cond_t has_changed; /* a group was given back, or an array is free */
     struct block *blocks;

@@ -118,8 +118,7 @@ static tdm_status exchange(tdmi_step *step, int node, tdm_error *err)
     tdmi_tree_sum_rows(step->exchange, n_all, (int64_t)n);
     for (int s = 0; s < step->n_groups; s++)
         if (step->group_images[s] > 0)
-            memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange,
-                   row_bytes);
+            memcpy(tdmi_executor_norm_total(step->executors[s], node), step->exchange, row_bytes);
     return TDM_OK;
 }
 

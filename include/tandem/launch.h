@@ -1,0 +1,58 @@
+/*
+ * Several processes that work on one training: `tandem run` starts `tandem train …` once for each
+ * rank, here, watches them, and starts all of them again after a rank was lost.
+ */
+#ifndef TANDEM_LAUNCH_H
+#define TANDEM_LAUNCH_H
+
+#include "tandem/error.h"
+#include "tandem/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Strings are lent for the call. */
+struct tdm_launch_options {
+    size_t struct_bytes;          /* see tandem/api.h */
+    int ranks;                    /* processes; at least 1 */
+    int restarts;                 /* times that all are started again after a rank was lost */
+    double deadline;              /* seconds after which a silent rank is lost */
+    const char *const *arguments; /* of each: "train", "photos", … */
+    int n_arguments;
+    bool keeps_output; /* rank 0's standard output goes to the result, not to this process's */
+};
+
+struct tdm_launch_result {
+    size_t struct_bytes; /* see tandem/api.h */
+    int world;           /* ranks */
+    int restarts;        /* that were needed */
+    int exit_status;     /* of the job: 0, or that of the rank that failed first */
+    char *output;        /* that was kept, to be freed by tdm_text_free; or NULL */
+};
+
+TDM_API void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes);
+static inline struct tdm_launch_options tdm_launch_options_default(void)
+{
+    struct tdm_launch_options options;
+    tdm_launch_options_init(&options, sizeof options);
+    return options;
+}
+
+/* Blocks until all have ended. What ranks other than 0 write is passed on with "[rank] " before
+ * each line. A requested stop (tandem/event.h) is passed on to all as SIGTERM. TDM_OK also where
+ * the training failed: its ranks have said why. TDM_E_PEER: a rank was killed, or had to be. */
+TDM_API tdm_status tdm_launch(const struct tdm_launch_options *options,
+                              struct tdm_launch_result *result, tdm_error *err) TDM_MUST_USE;
+
+/* As members of an object that is open: world, restarts, and those of the object that rank 0
+ * printed where it was kept. TDM_E_INPUT: it printed something else. */
+TDM_API tdm_status tdm_launch_result_to_json(const struct tdm_launch_result *result,
+                                             tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+/*
+ * tandem run -n N -- train …: the ranks of one training, started here.
+ */
+#include "cli/command.h"
+#include "base/scope.h"
+#include "tandem/launch.h"
+#include "tandem/train.h"
+
+#include <string.h>
+
+struct values {
+    struct tdm_launch_options launch;
+};
+
+static void defaults(void *values)
+{
+    ((struct values *)values)->launch = tdm_launch_options_default();
+}
+
+/* The arguments of the ranks, with --json where the job's result is JSON. */
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    struct tdm_launch_options options = ((const struct values *)call->values)->launch;
+    struct tdm_launch_result result = {.struct_bytes = sizeof result};
+    TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
+    TDMI_TRY(TDMI_NEW(arguments, call->n_arguments + 2, err));
+    memcpy(arguments, call->arguments, sizeof *arguments * (size_t)call->n_arguments);
+    options.n_arguments = call->n_arguments;
+    if (call->json)
+        arguments[options.n_arguments++] = "--json";
+    if (call->globals->quiet)
+        arguments[options.n_arguments++] = "--quiet";
+    options.arguments = arguments;
+    options.keeps_output = call->json != NULL;
+    TDMI_TRY(tdm_launch(&options, &result, err));
+    const tdm_status status =
+        call->json ? tdm_launch_result_to_json(&result, call->json, err) : TDM_OK;
+    tdm_text_free(result.output);
+    call->exit_status = result.exit_status;
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "train", .help = "after --: the command that every rank runs, with its options"},
+    {.name = "…", .help = "its arguments", .is_optional = true, .is_many = true},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    TDMI_ROW(INTEGER, "ranks", launch.ranks, "Job", "number of processes", .letter = 'n', .low = 1,
+             .high = 4096),
+    TDMI_ROW(INTEGER, "restarts", launch.restarts, "Job",
+             "start all again with --resume after a rank was lost, so many times at most",
+             .high = 1000000),
+    TDMI_ROW(DURATION, "deadline", launch.deadline, "Job",
+             "a rank that is silent for so long is lost", .low = 1, .high = 86400),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem run -n 2 -- train pictures -o runs/first",
+    "two processes of this machine share every batch",
+    "tandem run -n 4 --restarts 3 -- train pictures -o runs/first --epochs 30",
+    "continued by itself when a process is killed",
+    NULL,
+};
+
+TDMI_COMMAND(
+    run, "train with several processes",
+    "Starts the same training once for each rank. The ranks divide every batch, have disjoint "
+    "CPUs, and end with the same bits as one process. Output of ranks other than 0 is passed "
+    "on with their number. If one rank fails, all end, and one says why.");

@@ -1,0 +1,338 @@
+/*
+ * One loop: what ranks write, whether they have ended, whether a stop was requested. Once a rank
+ * has failed the others end by themselves, since they wait for it; whoever has not after the
+ * deadline and a little is killed.
+ */
+#include "launch/job.h"
+#include "base/clock.h"
+#include "tandem/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { look_ms = 100, longest_line = 4000 };
+static const double grace = 5.0; /* seconds after the deadline */
+
+/* A stream of a rank, read through a pipe. */
+struct stream {
+    int fd; /* -1: closed, or not piped */
+    FILE *to;
+    tdmi_text line; /* its beginning */
+};
+
+struct rank {
+    pid_t pid;
+    bool has_ended;
+    int status; /* of waitpid */
+    struct stream streams[2];
+};
+
+struct job {
+    const struct tdmi_job_options *options;
+    struct rank *ranks;
+    int n_started;
+    struct tdmi_job_end end;
+    int64_t failed_ns; /* when the first rank failed; 0: none has */
+    bool is_stopping;
+    char address[64], token[40];
+};
+
+/* ---- what all ranks are given ---------------------------------------------------------------- */
+
+/* A port of this machine that is free now. */
+static tdm_status choose_address(struct job *job, tdm_error *err)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    TDMI_AT_END(tdmi_close_at) const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof any) != 0 ||
+        getsockname(fd, (struct sockaddr *)&any, &length) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "looking for a free port of this machine: %s",
+                        strerror(errno));
+    snprintf(job->address, sizeof job->address, "127.0.0.1:%d", ntohs(any.sin_port));
+    return TDM_OK;
+}
+
+static tdm_status choose_token(struct job *job, tdm_error *err)
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "drawing a token for the ranks: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(job->token + 2 * i, 3, "%02x", bytes[i]);
+    return TDM_OK;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* In the child: only exec may follow. */
+static void set_number(const char *name, int number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    (void)setenv(name, text, 1);
+}
+
+static void set_variables(const struct job *job, int rank)
+{
+    char deadline[32];
+    snprintf(deadline, sizeof deadline, "%g", job->options->deadline);
+    set_number("TANDEM_RANK", rank);
+    set_number("TANDEM_WORLD", job->options->ranks);
+    set_number("TANDEM_LOCAL_RANK", rank);
+    set_number("TANDEM_LOCAL_SIZE", job->options->ranks);
+    (void)setenv("TANDEM_ADDRESS", job->address, 1);
+    (void)setenv("TANDEM_TOKEN", job->token, 1);
+    (void)setenv("TANDEM_DEADLINE", deadline, 1);
+}
+
+/* Its own process group: a terminal's ctrl-C reaches this process only, which passes it on once. */
+_Noreturn static void become_rank(const struct job *job, int rank, pid_t parent, char **argv,
+                                  int pipes[2][2])
+{
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(4); /* it ended before the line above */
+    (void)setpgid(0, 0);
+    for (int i = 0; i < 2; i++)
+        if (pipes[i][1] >= 0)
+            (void)dup2(pipes[i][1], STDOUT_FILENO + i);
+    set_variables(job, rank);
+    (void)execv(job->options->program, argv);
+    _exit(4);
+}
+
+static tdm_status open_pipe(int pipe_ends[2], tdm_error *err)
+{
+    if (pipe2(pipe_ends, O_CLOEXEC) == 0)
+        return TDM_OK;
+    pipe_ends[0] = pipe_ends[1] = -1;
+    return TDM_FAIL(err, TDM_E_SYSTEM, "opening a pipe to a rank: %s", strerror(errno));
+}
+
+/* Rank 0 keeps the standard streams, so that its progress bar is one; its output may be kept. */
+static tdm_status start(struct job *job, int number, char **argv, tdm_error *err)
+{
+    struct rank *rank = &job->ranks[number];
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    tdm_status status = TDM_OK;
+    if (number > 0 || job->options->output)
+        status = open_pipe(pipes[0], err);
+    if (number > 0 && status == TDM_OK)
+        status = open_pipe(pipes[1], err);
+    const pid_t parent = getpid();
+    if (status == TDM_OK)
+        rank->pid = fork();
+    if (status == TDM_OK && rank->pid == 0)
+        become_rank(job, number, parent, argv, pipes);
+    if (status == TDM_OK && rank->pid < 0)
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "starting rank %d of %d: %s", number,
+                          job->options->ranks, strerror(errno));
+    for (int i = 0; i < 2; i++) {
+        rank->streams[i].fd = pipes[i][0];
+        rank->streams[i].to = i == 0 ? stdout : stderr;
+        if (pipes[i][1] >= 0)
+            close(pipes[i][1]);
+    }
+    job->n_started += status == TDM_OK;
+    return status;
+}
+
+static tdm_status start_all(struct job *job, tdm_error *err)
+{
+    const struct tdmi_job_options *options = job->options;
+    TDMI_AT_END(tdmi_free_at) char **argv = NULL;
+    TDMI_TRY(TDMI_NEW(argv, options->n_arguments + 2, err));
+    memcpy(&argv[0], &options->program, sizeof argv[0]); /* without its const */
+    for (int i = 0; i < options->n_arguments; i++)
+        memcpy(&argv[i + 1], &options->arguments[i], sizeof argv[0]);
+    for (int i = 0; i < options->ranks; i++)
+        TDMI_TRY(start(job, i, argv, err));
+    return TDM_OK;
+}
+
+/* ---- what ranks write ------------------------------------------------------------------------ */
+
+static void pass_line(const struct job *job, int number, struct stream *stream)
+{
+    if (number == 0 && job->options->output)
+        tdmi_text_printf(job->options->output, "%s\n", tdmi_text_string(&stream->line));
+    else
+        fprintf(stream->to, "[%d] %s\n", number, tdmi_text_string(&stream->line));
+    tdmi_text_clear(&stream->line);
+}
+
+/* False: it has ended. A line that is longer than most is passed on in parts. */
+static bool read_stream(const struct job *job, int number, struct stream *stream)
+{
+    char bytes[4096];
+    const ssize_t n = read(stream->fd, bytes, sizeof bytes);
+    if (n < 0 && errno == EINTR)
+        return true;
+    for (ssize_t i = 0; i < n; i++) {
+        if (bytes[i] == '\n' || (stream->line.length_bytes >= longest_line && number > 0))
+            pass_line(job, number, stream);
+        if (bytes[i] != '\n')
+            tdmi_text_add(&stream->line, &bytes[i], 1);
+    }
+    if (n > 0)
+        return true;
+    if (stream->line.length_bytes > 0)
+        pass_line(job, number, stream);
+    close(stream->fd);
+    stream->fd = -1;
+    return false;
+}
+
+/* Reads what there is, or waits a moment. Returns the number of open streams. */
+static int read_streams(struct job *job, struct pollfd *polls)
+{
+    int n = 0;
+    for (int r = 0; r < job->n_started; r++)
+        for (int i = 0; i < 2; i++)
+            if (job->ranks[r].streams[i].fd >= 0)
+                polls[n++] = (struct pollfd){.fd = job->ranks[r].streams[i].fd, .events = POLLIN};
+    if (poll(polls, (nfds_t)n, look_ms) <= 0)
+        return n;
+    n = 0;
+    for (int r = 0; r < job->n_started; r++)
+        for (int i = 0; i < 2; i++) {
+            struct stream *stream = &job->ranks[r].streams[i];
+            if (stream->fd >= 0 && polls[n++].revents != 0)
+                (void)read_stream(job, r, stream);
+        }
+    fflush(stdout);
+    return n;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+/* The end of a rank that was killed may be seen after that of one that lost it. */
+static void note_end(struct job *job, int number)
+{
+    const int status = job->ranks[number].status;
+    const bool is_killed = WIFSIGNALED(status);
+    if (is_killed && !job->is_stopping && job->end.lost_rank < 0) {
+        job->end.lost_rank = number;
+        job->end.lost_signal = WTERMSIG(status);
+    }
+    if (job->failed_ns > 0 || (!is_killed && WEXITSTATUS(status) == 0))
+        return;
+    job->failed_ns = tdmi_clock_ns();
+    job->end.exit_status = is_killed ? tdm_status_exit(TDM_E_PEER) : WEXITSTATUS(status);
+}
+
+static int count_living(struct job *job)
+{
+    int n = 0;
+    for (int r = 0; r < job->n_started; r++) {
+        struct rank *rank = &job->ranks[r];
+        if (!rank->has_ended && waitpid(rank->pid, &rank->status, WNOHANG) == rank->pid) {
+            rank->has_ended = true;
+            note_end(job, r);
+        }
+        n += !rank->has_ended;
+    }
+    return n;
+}
+
+static void signal_all(const struct job *job, int number)
+{
+    for (int r = 0; r < job->n_started; r++)
+        if (!job->ranks[r].has_ended)
+            (void)kill(job->ranks[r].pid, number);
+}
+
+/* A rank that all others have waited for in vain is the lost one. */
+static void kill_late(struct job *job)
+{
+    const double since = tdmi_clock_seconds_since(job->failed_ns);
+    if (job->failed_ns == 0 || since < job->options->deadline + grace)
+        return;
+    for (int r = 0; r < job->n_started; r++)
+        if (!job->ranks[r].has_ended && job->end.lost_rank < 0 && !job->is_stopping) {
+            job->end.lost_rank = r;
+            job->end.lost_signal = 0;
+        }
+    signal_all(job, SIGKILL);
+}
+
+/* Ranks that were left behind by others that lost a peer are stopped: they will not end. */
+static void kill_stopped(struct job *job)
+{
+    const int lost = tdm_status_exit(TDM_E_PEER);
+    int n_left = 0, last = -1;
+    for (int r = 0; r < job->n_started; r++) {
+        const struct rank *rank = &job->ranks[r];
+        if (!rank->has_ended) {
+            n_left++;
+            last = r;
+        } else if (!WIFEXITED(rank->status) || WEXITSTATUS(rank->status) != lost)
+            return;
+    }
+    if (n_left != 1 || job->n_started == 1 || job->end.lost_rank >= 0)
+        return;
+    job->end.lost_rank = last;
+    signal_all(job, SIGKILL);
+}
+
+static tdm_status watch(struct job *job, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) struct pollfd *polls = NULL;
+    TDMI_TRY(TDMI_NEW(polls, 2 * (size_t)job->options->ranks, err));
+    int n_open = 1;
+    while (count_living(job) > 0 || n_open > 0) {
+        n_open = read_streams(job, polls);
+        if (tdm_stop_is_requested() && !job->is_stopping) {
+            job->is_stopping = true;
+            signal_all(job, SIGTERM);
+        }
+        kill_stopped(job);
+        kill_late(job);
+    }
+    return TDM_OK;
+}
+
+static void release(struct job *job)
+{
+    signal_all(job, SIGKILL); /* only where a later rank could not be started */
+    for (int r = 0; job->ranks && r < job->options->ranks; r++) {
+        struct rank *rank = &job->ranks[r];
+        if (r < job->n_started && !rank->has_ended)
+            (void)waitpid(rank->pid, &rank->status, 0);
+        for (int i = 0; i < 2; i++) {
+            tdmi_close_at(&rank->streams[i].fd);
+            tdmi_text_release(&rank->streams[i].line);
+        }
+    }
+    tdmi_free(job->ranks);
+}
+
+tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_end *end,
+                        tdm_error *err)
+{
+    TDMI_AT_END(release) struct job job = {.options = options, .end = {.lost_rank = -1}};
+    TDMI_TRY(TDMI_NEW(job.ranks, options->ranks, err));
+    for (int r = 0; r < options->ranks; r++)
+        job.ranks[r].streams[0].fd = job.ranks[r].streams[1].fd = -1;
+    TDMI_TRY(choose_address(&job, err));
+    TDMI_TRY(choose_token(&job, err));
+    TDMI_TRY(start_all(&job, err));
+    TDMI_TRY(watch(&job, err));
+    *end = job.end;
+    return TDM_OK;
+}

@@ -1,0 +1,130 @@
+/* Jobs one after another: the first, and again with --resume as long as a rank was lost. */
+#include "tandem/launch.h"
+#include "base/sized.h"
+#include "base/text/json.h"
+#include "launch/job.h"
+#include "tandem/event.h"
+#include "tandem/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { most_ranks = 4096 };
+
+void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
+{
+    const struct tdm_launch_options usual = {
+        .struct_bytes = sizeof usual, .ranks = 1, .deadline = 60.0};
+    tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
+}
+
+static bool has_argument(const struct tdm_launch_options *options, const char *name,
+                         const char *letter)
+{
+    for (int i = 0; i < options->n_arguments; i++) {
+        const char *it = options->arguments[i];
+        if (strcmp(it, name) == 0 || (letter && strncmp(it, letter, 2) == 0) ||
+            (strncmp(it, name, strlen(name)) == 0 && it[strlen(name)] == '='))
+            return true;
+    }
+    return false;
+}
+
+static tdm_status check(const struct tdm_launch_options *options, tdm_error *err)
+{
+    if (options->ranks < 1 || options->ranks > most_ranks)
+        return TDM_FAIL(err, TDM_E_USAGE, "starting %d ranks: from 1 to %d are accepted",
+                        options->ranks, most_ranks);
+    if (!(options->deadline >= 1.0))
+        return TDM_FAIL(err, TDM_E_USAGE, "a deadline of %g seconds: at least 1 is accepted",
+                        options->deadline);
+    if (options->n_arguments < 1 || strcmp(options->arguments[0], "train") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "starting ranks of 'tandem %s': only train runs as several ranks",
+                        options->n_arguments > 0 ? options->arguments[0] : "");
+    if (options->restarts > 0 && !has_argument(options, "--out", "-o"))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--restarts continues the run that was lost, so the run needs a name: "
+                        "train … -o RUN");
+    return TDM_OK;
+}
+
+static void report_loss(const struct tdmi_job_end *end, int ranks, bool is_again)
+{
+    char how[60] = "it was silent for longer than the deadline";
+    if (end->lost_signal > 0)
+        snprintf(how, sizeof how, "it was killed by signal %d (%s)", end->lost_signal,
+                 strsignal(end->lost_signal));
+    tdm_log(TDM_LOG_WARNING, "rank %d of %d was lost: %s%s", end->lost_rank, ranks, how,
+            is_again ? "; all ranks are started again" : "");
+}
+
+/* A rank that was lost may also show only as a peer that others have lost. */
+static bool is_lost(const struct tdmi_job_end *end)
+{
+    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER);
+}
+
+static tdm_status run_jobs(const struct tdm_launch_options *options,
+                           struct tdm_launch_result *result, tdmi_text *output, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
+    TDMI_TRY(TDMI_NEW(arguments, options->n_arguments + 1, err));
+    struct tdmi_job_options job = {.program = "/proc/self/exe",
+                                   .arguments = arguments,
+                                   .n_arguments = options->n_arguments,
+                                   .ranks = options->ranks,
+                                   .deadline = options->deadline,
+                                   .output = options->keeps_output ? output : NULL};
+    memcpy(arguments, options->arguments, sizeof *arguments * (size_t)options->n_arguments);
+    for (;;) {
+        struct tdmi_job_end end = {0};
+        tdmi_text_clear(output);
+        TDMI_TRY(tdmi_job_run(&job, &end, err));
+        result->exit_status = end.exit_status;
+        const bool is_again =
+            is_lost(&end) && result->restarts < options->restarts && !tdm_stop_is_requested();
+        if (end.lost_rank >= 0)
+            report_loss(&end, options->ranks, is_again);
+        if (!is_again)
+            return TDM_OK;
+        result->restarts++;
+        if (!has_argument(options, "--resume", NULL) && job.n_arguments == options->n_arguments)
+            arguments[job.n_arguments++] = "--resume";
+    }
+}
+
+tdm_status tdm_launch(const struct tdm_launch_options *options, struct tdm_launch_result *result,
+                      tdm_error *err)
+{
+    TDMI_OPTIONS(tdm_launch_options, options, tdm_launch_options_default(), err);
+    TDMI_RESULT(tdm_launch_result, result, err);
+    TDMI_AT_END(tdmi_text_release) tdmi_text output = {0};
+    TDMI_TRY(check(options, err));
+    result->world = options->ranks;
+    TDM_TRY(run_jobs(options, result, &output, err), err, "running %d ranks", options->ranks);
+    if (options->keeps_output) {
+        TDMI_TRY(tdmi_text_status(&output, err));
+        result->output = output.bytes;
+        output = (tdmi_text){0};
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_launch_result_to_json(const struct tdm_launch_result *result,
+                                     tdm_json_writer *writer, tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    const char *text = result->output ? result->output : "";
+    tdm_json_integer(writer, "restarts", result->restarts);
+    if (!*text) {
+        tdm_json_integer(writer, "world", result->world);
+        return TDM_OK;
+    }
+    TDM_TRY(tdm_json_read(text, strlen(text), "what rank 0 printed", &document, err), err,
+            "reading the result of the training");
+    const tdm_json_value *root = tdm_json_root(document);
+    for (size_t i = 0; i < tdm_json_count(root); i++)
+        tdmi_json_copy(writer, tdm_json_key_at(root, i), tdm_json_at(root, i));
+    return TDM_OK;
+}

@@ -1,0 +1,111 @@
+# Several ranks train one run: the same bytes as one process, whatever their number, and an end for all
+# when one of them fails.
+. "$SOURCE/tests/cli/lib.sh"
+export TANDEM_HOME="$temp/home"
+
+"$TANDEM" synth pictures --classes 3 --per-class 33 --size 40 --quiet >/dev/null
+"$TANDEM" synth more --classes 2 --per-class 40 --size 40 --seed 9 --quiet >/dev/null
+
+bytes() { # run: of all that a training writes but times
+    cat "$1/last.safetensors" "$1/best.safetensors" "$1/outcomes.safetensors" | sha256sum
+}
+ranks() { # number run options…
+    n=$1 name=$2
+    shift 2
+    "$TANDEM" run -n "$n" --deadline 20 -- train "$source" -o "$name" --quiet --patience 0 "$@"
+}
+# same WORDS NUMBERS OPTIONS…: trains by one process, then by so many ranks.
+same() {
+    words=$1 numbers=$2
+    shift 2
+    rm -rf one home
+    "$TANDEM" train "$source" -o one --quiet --patience 0 "$@" >/dev/null 2>one.txt ||
+        fail "$words: $(tail -n 1 one.txt)"
+    for number in $numbers; do
+        rm -rf several home
+        ranks "$number" several "$@" >/dev/null 2>several.txt || fail "$words: $(tail -n 1 several.txt)"
+        expect_same "$(bytes one)" "$(bytes several)" "$words: $number ranks write what one process does"
+    done
+}
+
+# ---- the same bytes ------------------------------------------------------------------------
+
+source=pictures
+same "groups, mixed images, dropout, a test part" "2 3 8" --model convnet7 --size 32 --epochs 2 --batch 48 \
+    --augment flip,crop:4,mixup --dropout 0.2 --split 0.7,0.15,0.15 --threads 1
+same "statistics of the whole batch" "2 4" --model convnet7 --size 32 --epochs 1 --batch 30 --bn batch --threads 2
+same "averages, clipping, adam" "3" --model convnet7 --size 32 --epochs 2 --batch 16 --ema 0.9 --clip-norm 1 \
+    --optimizer adam --schedule plateau
+same "balanced classes, a batch of all images" "2" --model lenet5 --epochs 2 --batch 4096 --balance
+same "a batch size that is chosen" "2" --model lenet5 --epochs 1
+
+"$TANDEM" train more -o base --model convnet7 --size 32 --epochs 1 --quiet >/dev/null
+same "a head on stored features" "2 3" --weights base --epochs 3 --batch 16 --augment flip --views 2
+same "layers that are unfrozen" "2" --weights base --epochs 3 --batch 16 --unfreeze 1
+
+# ---- a run at other numbers of ranks -------------------------------------------------------
+
+options="--model convnet7 --size 32 --batch 30 --schedule constant --patience 0"
+# shellcheck disable=SC2086
+"$TANDEM" train pictures -o one3 --quiet --epochs 3 $options >/dev/null
+# shellcheck disable=SC2086
+expect_exit 0 "$TANDEM" run -n 3 -- train pictures -o moved --epochs 1 $options
+expect_stderr_matches '^3 ranks: of 30 images a step, in groups of 8, they compute 16, 14, 0; 2 would be as fast$'
+expect_exit 0 "$TANDEM" run -n 2 -- train pictures -o moved --epochs 2 --resume
+expect_exit 0 "$TANDEM" train pictures -o moved --epochs 3 --resume
+expect_same "$(bytes one3)" "$(bytes moved)" "3 ranks, then 2, then 1: the bytes of one process"
+
+# ---- results and failures ------------------------------------------------------------------
+
+expect_exit 0 "$TANDEM" run -n 2 --json -- train pictures -o json --model lenet5 --epochs 1
+expect_json world restarts run epochs val next
+expect_same "2 0" "$(json_value world) $(json_value restarts)" "the JSON says how many there were"
+expect_exit 2 "$TANDEM" run -n 2 -- train pictures -o json --model lenet5
+expect_stderr_matches 'json holds a run already'
+expect_same 1 "$(grep -c 'cannot train' "$err")" "one rank says why"
+expect_exit 2 "$TANDEM" run -n 2 -- evaluate json pictures
+expect_stderr_matches 'only train runs as several ranks'
+expect_exit 2 "$TANDEM" run -n 2 --restarts 1 -- train pictures
+expect_stderr_matches 'the run needs a name: train … -o RUN'
+expect_exit 4 "$TANDEM" run -n 2 -- train pictures --device cuda
+expect_stderr_matches 'several ranks train on the CPU only'
+
+# A rank that is killed, in the middle of an epoch.
+long="--model convnet7 --size 32 --batch 30 --epochs 60 --schedule constant --patience 0"
+killed() { # signal run options…: its own options after --
+    signal=$1 name=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$TANDEM" run -n 2 --deadline 2 "$@" -- train pictures -o "$name" $long >"$out" 2>"$err" &
+    job=$!
+    tries=0
+    while [ ! -s "$name/last.safetensors" ] && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill "-$signal" "$(pgrep -P $job | tail -n 1)"
+    status=0
+    wait $job || status=$?
+}
+if command -v pgrep >/dev/null; then
+    killed KILL lost
+    expect_same 5 "$status" "a rank is killed: exit 5"
+    expect_stderr_matches 'rank 1 of 2 was lost: it was killed by signal 9'
+    expect_same "" "$(pgrep -f "train pictures -o lost" || true)" "no rank is left behind"
+    killed STOP silent
+    expect_same 5 "$status" "a rank is stopped: exit 5"
+    expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
+    expect_same "" "$(pgrep -f "train pictures -o silent" || true)" "the stopped rank is gone"
+    killed KILL again --restarts 1
+    expect_same 0 "$status" "with --restarts the job ends well"
+    expect_stderr_matches 'all ranks are started again'
+    # shellcheck disable=SC2086
+    "$TANDEM" train pictures -o whole $long --quiet >/dev/null 2>&1
+    expect_same "$(bytes whole)" "$(bytes again)" "and has the bytes of a run that nobody disturbed"
+    killed TERM stopped
+    expect_same 1 "$status" "a rank is asked to stop: all stop"
+    expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in stopped'
+else
+    skip "no pgrep to find ranks with"
+fi
+finish
