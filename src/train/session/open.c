@@ -243,7 +243,8 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
-    {open_compute, false},       /* weights by name, device, threads, precision, decoder */
+    {open_compute, false}, /* weights by name, device, threads, precision, decoder */
+    {tdmi_ranks_compare_machines, false},
     {tdmi_data_open, false},     /* class names, not yet the images */
     {read_weights, false},       /* refused here where the file does not fit */
     {open_run, false},           /* folder and events; compares the options of a resumed run */
@@ -261,7 +262,8 @@ static const struct {
     {tdmi_session_plan_memory, true},   /* refused here where memory is short */
     {tdmi_session_restore_norms, true}, /* statistics of folded batch norms */
     {tdmi_session_open_trainer, true},  /* step, evaluators, optimizer */
-    {tdmi_session_open_input, true},    /* order, cached features, feeds */
+    {tdmi_ranks_compare_networks, true},
+    {tdmi_session_open_input, true}, /* order, cached features, feeds */
     {tdmi_session_open_average, true},
     {tdmi_evaluation_open, false},
     {tdmi_features_move_to_device, false},

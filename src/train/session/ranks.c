@@ -3,6 +3,7 @@
 #include "train/session/ranks.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
+#include "base/system/cpu.h"
 #include "base/scope.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
@@ -113,6 +114,61 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
     if (launch.rank > 0)
         session->record.sink = (tdm_sink){0};
     return launch.world == 1 ? TDM_OK : compare_options(session, options, err);
+}
+
+/* ---- the same bits on all machines -------------------------------------------------------------
+ */
+
+tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text decoders = {0};
+    struct tdmi_cpu cpu;
+    if (tdmi_ranks_world(session) == 1)
+        return TDM_OK;
+    tdmi_cpu_describe(&cpu);
+    tdmi_image_write_decoders(&decoders);
+    const char *mine = tdmi_arena_printf(&session->arena, "tandem %s, %s, %s", tdm_version(),
+                                         cpu.isa, tdmi_text_string(&decoders));
+    const char *first = mine;
+    TDMI_CHECK_MEMORY(mine, err);
+    TDMI_TRY(share_text(session, &first, err));
+    if (strcmp(first, mine) == 0)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "rank %d would compute other bits than rank 0: it has %s, and rank 0 has %s; "
+                    "machines of one kind with the same packages are accepted",
+                    tdmi_comm_rank(session->compute.comm), mine, first);
+}
+
+/* Versions do not tell all: libraries choose by CPU model, and one may be broken. */
+tdm_status tdmi_ranks_compare_networks(struct tdmi_session *session, tdm_error *err)
+{
+    const size_t n_bytes = (size_t)tdmi_shape_values(session->network.graph->nodes[0].out);
+    const int n_classes = session->network.host.n_classes;
+    TDMI_AT_END(tdmi_free_at) uint8_t *pixels = NULL;
+    TDMI_AT_END(tdmi_free_at) float *logits = NULL;
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(pixels, n_bytes, err));
+    TDMI_TRY(TDMI_NEW(logits, n_classes, err));
+    for (size_t i = 0; i < n_bytes; i++)
+        pixels[i] = (uint8_t)(tdmi_xxh64_of(&i, sizeof i, 0) >> 56);
+    const int32_t label = 0;
+    const int64_t item = 0;
+    const struct tdmi_batch image = {.n = 1, .pixels = pixels, .labels = &label, .items = &item};
+    tdmi_evaluator *evaluator = session->evaluation.evaluator;
+    TDMI_TRY(tdmi_evaluator_take(evaluator, tdmi_values_evaluated(&session->network), err));
+    TDMI_TRY(tdmi_evaluator_batch(evaluator, &image, NULL, NULL, logits, err));
+    const uint64_t mine = tdmi_xxh64_of(logits, sizeof *logits * (size_t)n_classes, 0);
+    uint64_t first = mine;
+    TDMI_TRY(tdmi_ranks_share(session, &first, sizeof first, err));
+    if (first == mine)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "rank %d computes other bits than rank 0: the network gives other values for "
+                    "the same image and weights; machines of one kind with the same libraries are "
+                    "accepted",
+                    tdmi_comm_rank(session->compute.comm));
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -34,6 +34,11 @@ bool tdmi_ranks_is_follower(const struct tdmi_session *session);
 /* Are the batches of this phase divided among ranks? */
 bool tdmi_ranks_share_steps(const struct tdmi_session *session);
 
+/* TDM_E_ABSENT: machines of the ranks decode or compute with other bits, by instruction set and
+ * versions; by what the network makes of one image. Stages of opening. */
+tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_ranks_compare_networks(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* Rank 0's choice of network and weights. */
