@@ -201,6 +201,31 @@ TDM_API tdm_status tdm_bench_scaling(const struct tdm_bench_compute_options *opt
                                      double bandwidth, struct tdm_bench_scaling *result,
                                      tdm_error *err) TDM_MUST_USE;
 
+/* ---- allreduce: sums over ranks -------------------------------------------------------------- */
+
+enum { TDM_BENCH_ALLREDUCE_ROWS = 4 };
+
+/* Seconds of a sum, of the slowest rank. */
+struct tdm_bench_allreduce_row {
+    int64_t bytes;
+    int rounds;
+    double low, median, high;
+};
+
+struct tdm_bench_allreduce {
+    size_t struct_bytes; /* see tandem/api.h */
+    int world, rank;
+    const char *transport; /* static storage */
+    struct tdm_bench_allreduce_row rows[TDM_BENCH_ALLREDUCE_ROWS];
+    int n_rows;
+};
+
+/* The exact sum of an array over all ranks of this job, as a training step adds gradients, with
+ * nothing computed beside it. bytes 0: 1 to 64 MiB. TDM_E_USAGE: this process is alone. */
+TDM_API tdm_status tdm_bench_allreduce(int64_t bytes, double seconds,
+                                       struct tdm_bench_allreduce *result,
+                                       tdm_error *err) TDM_MUST_USE;
+
 /* ---- selftest -------------------------------------------------------------------------------- */
 
 /* Is this build correct on this machine? Every op against the plain C reference and central

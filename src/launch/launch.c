@@ -30,6 +30,14 @@ static bool has_argument(const struct tdm_launch_options *options, const char *n
     return false;
 }
 
+static bool has_ranks(const struct tdm_launch_options *options)
+{
+    const char *const *words = options->arguments;
+    const int n = options->n_arguments;
+    return (n > 0 && strcmp(words[0], "train") == 0) ||
+           (n > 1 && strcmp(words[0], "bench") == 0 && strcmp(words[1], "allreduce") == 0);
+}
+
 static tdm_status check(const struct tdm_launch_options *options, tdm_error *err)
 {
     if (options->ranks < 1 || options->ranks > most_ranks)
@@ -38,9 +46,10 @@ static tdm_status check(const struct tdm_launch_options *options, tdm_error *err
     if (!(options->deadline >= 1.0))
         return TDM_FAIL(err, TDM_E_USAGE, "a deadline of %g seconds: at least 1 is accepted",
                         options->deadline);
-    if (options->n_arguments < 1 || strcmp(options->arguments[0], "train") != 0)
+    if (!has_ranks(options))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "starting ranks of 'tandem %s': only train runs as several ranks",
+                        "starting ranks of 'tandem %s': train and bench allreduce run as several "
+                        "ranks",
                         options->n_arguments > 0 ? options->arguments[0] : "");
     if (options->restarts > 0 && !has_argument(options, "--out", "-o"))
         return TDM_FAIL(err, TDM_E_USAGE,

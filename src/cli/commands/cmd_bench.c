@@ -1,7 +1,7 @@
 /*
- * tandem bench loader SRC, bench compute, bench scaling: what this machine reaches, with the
- * ceiling beside it, and what more CPUs would. All share one option table; an option that the
- * measurement at hand has no use for is refused.
+ * tandem bench loader SRC, bench compute, bench scaling, bench allreduce: what this machine
+ * reaches, with the ceiling beside it, what more CPUs would, and what several ranks do. All share
+ * one option table; an option that the measurement at hand has no use for is refused.
  */
 #include "cli/command.h"
 #include "cli/settings.h"
@@ -19,6 +19,7 @@ struct values {
     int batch, threads;
     double seconds;
     double bandwidth; /* GB/s; 0: no limit */
+    int64_t bytes;    /* of a sum; 0: the usual ones */
 };
 
 static void defaults(void *values)
@@ -363,13 +364,59 @@ static tdm_status run_scaling(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
+/* ---- allreduce ----------------------------------------------------------------------------- */
+
+static void report_sums(const struct tdmi_call *call, const struct tdm_bench_allreduce *result)
+{
+    tdm_json_integer(call->json, "world", result->world);
+    tdm_json_string(call->json, "transport", result->transport);
+    tdmi_print(call->out, "the exact sum over %d ranks by %s:\n  %10s %10s %10s %10s %12s\n",
+               result->world, result->transport, "size", "low ms", "median", "high", "rate");
+    tdm_json_array_begin(call->json, "sums");
+    for (int i = 0; i < result->n_rows; i++) {
+        const struct tdm_bench_allreduce_row *row = &result->rows[i];
+        char size[32], rate[32];
+        tdm_json_object_begin(call->json, NULL);
+        tdm_json_integer(call->json, "bytes", row->bytes);
+        tdm_json_integer(call->json, "rounds", row->rounds);
+        tdm_json_number(call->json, "milliseconds_low", 1e3 * row->low);
+        tdm_json_number(call->json, "milliseconds", 1e3 * row->median);
+        tdm_json_number(call->json, "milliseconds_high", 1e3 * row->high);
+        tdm_json_object_end(call->json);
+        tdmi_print(call->out, "  %10s %10.3f %10.3f %10.3f %12s\n",
+                   tdmi_format_amount((double)row->bytes, "B", size, sizeof size), 1e3 * row->low,
+                   1e3 * row->median, 1e3 * row->high,
+                   tdmi_format_amount((double)row->bytes / row->median, "B/s", rate, sizeof rate));
+    }
+    tdm_json_array_end(call->json);
+}
+
+static tdm_status run_allreduce(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_bench_allreduce result = {.struct_bytes = sizeof result};
+    const double seconds = values->seconds > 0.0 ? values->seconds : 4.0;
+    if (values->batch || values->threads)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --%s has no meaning for bench allreduce; leave it out",
+                        values->batch ? "batch" : "threads");
+    call->is_silent = tdm_train_rank() > 0;
+    TDMI_TRY(tdm_bench_allreduce(values->bytes, seconds, &result, err));
+    if (!call->is_silent)
+        report_sums(call, &result);
+    return TDM_OK;
+}
+
 /* ---- all ---------------------------------------------------------------------------------- */
 
 /* Refuse options of other measurements. */
 static tdm_status check_options(const struct tdmi_call *call, const char *verb, tdm_error *err)
 {
-    static const char *const owners[][2] = {
-        {"Loader", "loader"}, {"Source", "loader"}, {"Compute", "compute"}, {"Scaling", "scaling"}};
+    static const char *const owners[][2] = {{"Loader", "loader"},
+                                            {"Source", "loader"},
+                                            {"Compute", "compute"},
+                                            {"Scaling", "scaling"},
+                                            {"Allreduce", "allreduce"}};
     const struct tdmi_option *rows = call->settings->command->options;
     for (int i = 0; rows[i].name; i++)
         for (size_t j = 0; j < sizeof owners / sizeof owners[0]; j++) {
@@ -391,6 +438,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         {"loader", "SRC, a folder of images or another source", 2, 2, run_loader},
         {"compute", "no SRC", 1, 1, run_compute},
         {"scaling", "no SRC", 1, 1, run_scaling},
+        {"allreduce", "no SRC", 1, 1, run_allreduce},
         {.name = NULL}};
     const struct tdmi_verb *verb;
     TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
@@ -400,8 +448,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
-     .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
-             "memory; scaling: predict a step on more CPUs"},
+     .help =
+         "loader: read image files into shuffled batches; compute: run a network on batches in "
+         "memory; scaling: predict a step on more CPUs; allreduce: add arrays of several ranks"},
     {.name = "SRC",
      .help =
          "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
@@ -417,7 +466,7 @@ static const struct tdmi_option options[] = {
         DURATION, "seconds", seconds, "Measuring",
         "time of the whole measurement; of loader half, of compute a third measures the ceiling",
         .low = 0.5, .high = 3600,
-        .default_words = "5s for the loader, 10s for compute, 60s for scaling"),
+        .default_words = "5s for the loader, 10s for compute, 60s for scaling, 4s for allreduce"),
     TDMI_ROW_SIZE(loader.size, 1, 4096, "Loader",
                   "side of the images in a batch; they are shrunk to fit and centred on white"),
     TDMI_ROW_AUGMENT(loader.augment, "Loader", "random changes of images, such as flip,crop:4"),
@@ -451,6 +500,8 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(NUMBER, "bandwidth", bandwidth, "Scaling",
              "GB/s that the memory of the predicted machine moves", .high = 1e6,
              .value_name = "RATE", .default_words = "no limit"),
+    TDMI_ROW(SIZE, "bytes", bytes, "Allreduce", "size of the arrays that are added", .low = 4,
+             .high = 1e12, .default_words = "1, 4, 16 and 64 MiB"),
     TDMI_ROW_THREADS(threads, "one per core to compute, one per CPU to load",
                      "threads that load or compute, and that run the ceiling"),
     {.name = NULL},
@@ -461,6 +512,8 @@ static const char *const examples[] = {
     "the rate at which batches arrive, and its limit",
     "tandem bench compute --model lenet5 --batch 128 --classes 10",
     "the rate at which a network trains, and its limit",
+    "tandem run -n 2 -- bench allreduce",
+    "how fast two processes add their gradients",
     NULL,
 };
 
@@ -471,4 +524,5 @@ TDMI_COMMAND(
     "their files in memory; both are measured interleaved in one run. Compute runs a network "
     "on batches of noise in memory, with or without the training step. Its ceiling is the sum "
     "of the best times of each convolution and dense layer alone. Scaling measures a step of "
-    "either on one CPU at a time and predicts it for up to 64.");
+    "either on one CPU at a time and predicts it for up to 64. Allreduce adds arrays over the "
+    "ranks that tandem run or another launcher started, in the order of training.");

@@ -64,11 +64,17 @@ expect_exit 2 "$TANDEM" run -n 2 -- train pictures -o json --model lenet5
 expect_stderr_matches 'json holds a run already'
 expect_same 1 "$(grep -c 'cannot train' "$err")" "one rank says why"
 expect_exit 2 "$TANDEM" run -n 2 -- evaluate json pictures
-expect_stderr_matches 'only train runs as several ranks'
+expect_stderr_matches 'train and bench allreduce run as several ranks'
 expect_exit 2 "$TANDEM" run -n 2 --restarts 1 -- train pictures
 expect_stderr_matches 'the run needs a name: train … -o RUN'
 expect_exit 4 "$TANDEM" run -n 2 -- train pictures --device cuda
 expect_stderr_matches 'several ranks train on the CPU only'
+
+expect_exit 0 "$TANDEM" run -n 3 --json -- bench allreduce --bytes 1M --seconds 0.5
+expect_json world transport sums
+expect_same "3 1048576" "$(json_value world) $(json_value sums.0.bytes)" "sums of three ranks are timed"
+expect_exit 2 "$TANDEM" bench allreduce
+expect_stderr_matches 'this process is alone'
 
 # A rank that is killed, in the middle of an epoch.
 long="--model convnet7 --size 32 --batch 30 --epochs 60 --schedule constant --patience 0"
