@@ -1,9 +1,9 @@
 /*
- * Who this process is among the ranks of its job: from what launchers leave in the environment. The
- * first of these that is there decides:
+ * The rank of this process and the number of ranks, from variables that launchers set. The first of
+ * these that is there decides:
  *
- *     TANDEM_RANK, TANDEM_WORLD, TANDEM_ADDRESS (host:port), TANDEM_TOKEN     tandem run, JobSet,
- * Spark OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE                              Open MPI's mpirun
+ *     TANDEM_RANK, TANDEM_WORLD, TANDEM_ADDRESS, TANDEM_TOKEN  tandem run, JobSet, Spark
+ *     OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE               Open MPI's mpirun
  *     PMI_RANK, PMI_SIZE                                       MPICH's mpiexec, srun --mpi=pmi2
  *     PMIX_RANK with SLURM_PROCID, SLURM_STEP_NUM_TASKS        srun --mpi=pmix
  *     RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT               torchrun and its kin
@@ -37,5 +37,5 @@ typedef const char *(*tdmi_launch_variable)(const char *name);
  * srun started several tasks without MPI. launch->rank is set as far as it is known. */
 tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *launch,
                             tdm_error *err) TDM_MUST_USE;
-/* Of this process. */
+/* This process, by its environment. */
 tdm_status tdmi_launch_here(struct tdmi_launch *launch, tdm_error *err) TDM_MUST_USE;

@@ -1,4 +1,4 @@
-/* Who a process is, from the variables of launchers. */
+/* The rank of a process, from the variables of launchers. */
 #include "dist/launch.h"
 #include "unit.h"
 

@@ -11,6 +11,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { second_ns = 1000000000, version_bytes = 64 };
@@ -52,7 +53,7 @@ tdm_status tdmi_mpi_check(const tdmi_transport *transport, int code, const char 
                     transport->hosts[peer], text);
 }
 
-/* Of a call in which all ranks take part. */
+/* A failing call in which all ranks take part. */
 static tdm_status check_joint(int code, const char *action, tdm_error *err)
 {
     char text[MPI_MAX_ERROR_STRING + 1];
@@ -177,15 +178,23 @@ static void end_mpi(tdmi_transport *transport)
         MPI_Finalize();
 }
 
-/* Launchers kill all ranks once one has gone without ending MPI. So the rank that failed stays a
- * second, in which the others save what they have, and they stay until it has printed why. */
-static void linger(const tdmi_transport *transport)
+/* When the job failed; 0: it has not. */
+static int64_t process_failed_ns;
+
+/* Launchers kill all ranks once one has gone without ending MPI, so a rank of a failed job ends a
+ * second later, in which all save what they have and say why. */
+static void linger(void)
 {
-    const int64_t stay_ns =
-        tdmi_mpi_ended_by(transport) < 0 ? second_ns : (int64_t)second_ns * 5 / 2;
-    const int64_t left_ns = transport->failed_ns + stay_ns - tdmi_clock_ns();
+    const int64_t left_ns = process_failed_ns + second_ns - tdmi_clock_ns();
     if (left_ns > 0)
         tdmi_mpi_nap(left_ns);
+}
+
+static void linger_at_exit(const tdmi_transport *transport)
+{
+    if (process_failed_ns == 0)
+        (void)atexit(linger);
+    process_failed_ns = transport->failed_ns;
 }
 
 /* After a failure MPI is left to the end of the process: MPI_Finalize would wait for the others. */
@@ -194,10 +203,10 @@ static void close_mpi(tdmi_transport *transport)
     if (!transport)
         return;
     if (transport->is_joined && transport->failed_ns != 0)
-        linger(transport);
+        linger_at_exit(transport);
     else if (transport->is_joined && !transport->open && tdmi_mpi_part(transport))
         end_mpi(transport);
-    /* What MPI may still write to stays. */
+    /* MPI may still write to it. */
     if (transport->is_joined && transport->comm != MPI_COMM_NULL)
         return;
     tdmi_free(transport->peers);
@@ -217,6 +226,8 @@ static tdm_status join(const struct tdmi_launch *launch, tdmi_transport *transpo
     }
     if (status != TDM_OK) {
         end_mpi(transport);
+        if (launch->rank > 0) /* rank 0 prints why, before a launcher kills it */
+            tdmi_mpi_nap(second_ns / 2);
         return status;
     }
     return note_failure(transport, tdmi_mpi_listen(transport, err));
