@@ -150,5 +150,18 @@ else()
 endif()
 tandem_report(CUDA "${CUDAToolkit_NVCC_EXECUTABLE}, toolkit")
 
+# Open MPI and MPICH: several ranks over MPI, a plugin for each (CMakeLists.txt). A library of MPI
+# does not go with the sanitizers, which see what it keeps to the end.
+option(TANDEM_MPI "use Open MPI and MPICH" ON)
+set(TDM_HAVE_OPENMPI 0)
+set(TDM_OPENMPI_VERSION "")
+set(TDM_HAVE_MPICH 0)
+set(TDM_MPICH_VERSION "")
+if(TANDEM_LIBRARIES AND TANDEM_MPI AND NOT TANDEM_SANITIZE AND NOT TANDEM_FUZZ)
+  include(cmake/mpi.cmake)
+endif()
+tandem_report(OPENMPI "Open MPI")
+tandem_report(MPICH MPICH)
+
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tandem_features.h.in
   ${CMAKE_BINARY_DIR}/generated/tandem_features.h)

@@ -22,7 +22,8 @@ if(TARGET tandem)
 endif()
 # Plugins that libtandem opens at run time lie beside it.
 set(plugins)
-foreach(plugin tandem_onednn tandem_arrow tandem_http tandem_cuda)
+foreach(plugin tandem_onednn tandem_arrow tandem_http tandem_cuda tandem_mpi_openmpi
+    tandem_mpi_mpich)
   if(TARGET ${plugin})
     tandem_search_path(${plugin})
     install(TARGETS ${plugin} LIBRARY DESTINATION ${private_libdir})

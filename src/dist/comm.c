@@ -45,27 +45,6 @@ tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_tab
     return TDM_OK;
 }
 
-void tdmi_transport_abort_words(tdm_status status, const tdm_error *why,
-                                char words[TDMI_ABORT_BYTES])
-{
-    words[0] = (char)('A' + (int)status);
-    snprintf(words + 1, TDMI_ABORT_BYTES - 1, "without a reason");
-    if (why && why->n_frames > 0)
-        tdm_error_line(why, words + 1, TDMI_ABORT_BYTES - 1);
-}
-
-tdm_status tdmi_transport_ended(int rank, const char *host, const char *words, tdm_error *err)
-{
-    const int said = words[0] - 'A';
-    const tdm_status status = said > 0 && said <= TDM_E_BUG ? (tdm_status)said : TDM_E_PEER;
-    if (err)
-        *err = (tdm_error){0};
-    (void)TDM_FAIL(err, status, "rank %d on %s: %s", rank, host, words[0] ? words + 1 : "");
-    if (err)
-        err->rank = rank;
-    return status;
-}
-
 /* ---- waiting for messages -------------------------------------------------------------------- */
 
 /* Messages that are not done, and the peer of the first. */
@@ -103,6 +82,14 @@ static bool rest(tdmi_comm *comm, int64_t waited_ns)
     return !is_closing;
 }
 
+/* After a failure that the transport has not seen. */
+static tdm_status let_go(tdmi_comm *comm, tdm_status status)
+{
+    if (comm->table->let_go)
+        comm->table->let_go(comm->transport);
+    return status;
+}
+
 tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
                           int n_sets, const char *what, tdm_error *err)
 {
@@ -117,11 +104,12 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
         const int64_t now_ns = tdmi_clock_ns();
         const int64_t since_ns = heard_ns > began_ns ? heard_ns : began_ns;
         if ((double)(now_ns - since_ns) > comm->launch.deadline * (double)ns_per_second)
-            return TDM_FAIL(err, TDM_E_PEER,
-                            "rank %d waited for %s and heard nothing from rank %d on %s for %g "
-                            "seconds",
-                            comm->launch.rank, what, peer,
-                            comm->table->host_of(comm->transport, peer), comm->launch.deadline);
+            return let_go(
+                comm, TDM_FAIL(err, TDM_E_PEER,
+                               "rank %d waited for %s and heard nothing from rank %d on %s for %g "
+                               "seconds",
+                               comm->launch.rank, what, peer,
+                               comm->table->host_of(comm->transport, peer), comm->launch.deadline));
         if (!rest(comm, now_ns - began_ns))
             return TDM_E_STOPPED;
     }
@@ -274,6 +262,9 @@ tdm_status tdmi_comm_open(const struct tdmi_launch *launch, tdmi_comm **comm, td
     if (launch->world > 1) {
         TDMI_TRY(TDMI_NEW(made->messages, 2 * (size_t)launch->world, err));
         TDMI_TRY(tdmi_transport_find(launch->transport, &made->table, err));
+        if (made->table->load)
+            TDM_TRY(made->table->load(launch, &made->table, err), err,
+                    "joining the other ranks as rank %d of %d", launch->rank, launch->world);
         TDM_TRY(made->table->open(launch, &made->transport, err), err,
                 "joining the other ranks as rank %d of %d", launch->rank, launch->world);
         TDMI_TRY(start_thread(made, err));

@@ -10,14 +10,24 @@
 enum { most_ranks = 65536, most_port = 65535 };
 static const double usual_deadline = 60.0;
 
+/* sign: a variable that must be there too; mpis: NULL where ranks talk over TCP. */
 struct launcher {
-    const char *name, *rank, *world;
+    const char *name, *rank, *world, *sign;
+    const char *mpis[2];
 };
 
-/* In the order in which they are looked for. */
+/* In the order in which they are looked for. What runs inside another launcher's job comes first:
+ * torchrun under srun, and mpirun in a job of Slurm. */
 static const struct launcher launchers[] = {
-    {"tandem run", "TANDEM_RANK", "TANDEM_WORLD"},
-    {"torchrun", "RANK", "WORLD_SIZE"},
+    {"tandem run", "TANDEM_RANK", "TANDEM_WORLD", NULL, {NULL}},
+    {"torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", {NULL}},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, {"openmpi"}},
+    {"MPICH's mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"mpich"}},
+    {"srun --mpi=pmi2", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID", {"mpich", "openmpi"}},
+    {"an MPI launcher that sets PMI_RANK", "PMI_RANK", "PMI_SIZE", NULL, {"mpich", "openmpi"}},
+    {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", {"openmpi", "mpich"}},
+    {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_NTASKS", "PMIX_RANK", {"openmpi", "mpich"}},
+    {"torchrun", "RANK", "WORLD_SIZE", NULL, {NULL}},
 };
 
 static tdm_status read_number(tdmi_launch_variable variable, const char *name, int least, int most,
@@ -107,21 +117,57 @@ static tdm_status read_deadline(tdmi_launch_variable variable, struct tdmi_launc
     return TDM_OK;
 }
 
+/* The variable of the rank alone names a launcher too, so that a missing number is reported; but
+ * Slurm sets its own in batch scripts as well, which are no ranks. */
+static bool is_launcher(tdmi_launch_variable variable, const struct launcher *it)
+{
+    if (it->sign)
+        return variable(it->sign) && variable(it->rank) && variable(it->world);
+    return variable(it->rank) || variable(it->world);
+}
+
+/* srun without a part for MPI starts processes that do not know each other: each would train the
+ * whole run, into the same folder. In batch scripts SLURM_STEP_ID is not set. */
+static tdm_status refuse_lone_step(tdmi_launch_variable variable, struct tdmi_launch *launch,
+                                   tdm_error *err)
+{
+    const char *name = variable("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    int world = 1, rank = 0;
+    if (!variable("SLURM_STEP_ID") || !variable("SLURM_PROCID") || !variable(name))
+        return TDM_OK;
+    TDMI_TRY(read_number(variable, name, 1, most_ranks, &world, err));
+    TDMI_TRY(read_number(variable, "SLURM_PROCID", 0, most_ranks, &rank, err));
+    if (world == 1)
+        return TDM_OK;
+    launch->rank = rank;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "joining the other ranks: srun started %d tasks without MPI, so they cannot "
+                    "find each other: 'srun --mpi=pmix' (Open MPI) or 'srun --mpi=pmi2' (MPICH) "
+                    "starts one training, and TANDEM_RANK=0 TANDEM_WORLD=1 makes each task train "
+                    "alone",
+                    world);
+}
+
 tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *launch,
                             tdm_error *err)
 {
     *launch = (struct tdmi_launch){.world = 1};
     TDMI_TRY(read_deadline(variable, launch, err));
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !launch->launcher; i++)
-        if (variable(launchers[i].rank) || variable(launchers[i].world)) {
+        if (is_launcher(variable, &launchers[i])) {
             const struct launcher *it = &launchers[i];
             TDMI_TRY(read_number(variable, it->world, 1, most_ranks, &launch->world, err));
             TDMI_TRY(read_number(variable, it->rank, 0, launch->world - 1, &launch->rank, err));
             launch->launcher = it->name;
+            memcpy(launch->mpis, it->mpis, sizeof launch->mpis);
         }
+    if (!launch->launcher)
+        return refuse_lone_step(variable, launch, err);
     if (launch->world == 1)
         return TDM_OK;
-    launch->transport = "tcp";
+    launch->transport = launch->mpis[0] ? "mpi" : "tcp";
+    if (launch->mpis[0])
+        return TDM_OK;
     TDMI_TRY(read_token(variable, launch, err));
     return variable("TANDEM_ADDRESS") ? read_address(variable, launch, err)
                                       : read_master(variable, launch, err);

@@ -31,6 +31,9 @@ typedef void tdmi_transport; /* each has its own struct */
 
 struct tdmi_transport_table {
     const char *name;
+    /* Where it is a plugin: opens that, and sets *table to the plugin's. All else is NULL then. */
+    tdm_status (*load)(const struct tdmi_launch *launch, const struct tdmi_transport_table **table,
+                       tdm_error *err);
     /* Until all ranks are there, or the deadline of the launch is over. */
     tdm_status (*open)(const struct tdmi_launch *launch, tdmi_transport **transport,
                        tdm_error *err);
@@ -41,6 +44,9 @@ struct tdmi_transport_table {
     /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost. One that has aborted:
      * its status, by tdmi_transport_ended. */
     tdm_status (*progress)(tdmi_transport *transport, tdm_error *err);
+    /* May be NULL. The caller gives up: afterwards open messages have no bytes any more. A call
+     * that fails does the same by itself. */
+    void (*let_go)(tdmi_transport *transport);
     /* Until progress may move something; at most so long. */
     void (*sleep)(tdmi_transport *transport, int64_t ns);
     const char *(*host_of)(const tdmi_transport *transport, int rank);

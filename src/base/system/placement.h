@@ -4,7 +4,8 @@
  * (tdmi_placement_here).
  *
  * Processes of one job on one machine get disjoint parts of the CPUs: TANDEM_LOCAL_SIZE says how
- * many there are, TANDEM_LOCAL_RANK which one this is. Without them the CPUs belong to nobody:
+ * many there are, TANDEM_LOCAL_RANK which one this is, or variables of other launchers do (env.c).
+ * Without them the CPUs belong to nobody:
  * other programs may run here as well, so threads are left to the scheduler.
  */
 #pragma once

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include "base/each_allocation.h"
+#include "base/system/env.h"
 #include "base/system/placement.h"
 
 #include <stdlib.h>
@@ -242,6 +243,70 @@ TEST(this_process_has_its_affinity_mask)
     tdmi_placement_release(&placement);
     assert_ok(here(NULL, "", 3, &placement, &err), &err);
     check(placement, 3, 3, "3 (--threads)", false, none);
+}
+
+/* Variables of other launchers: name, value, …; NULL. */
+static struct tdmi_local local_by(const char *const *variables)
+{
+    struct tdmi_local local;
+    tdm_error err = {0};
+    for (const char *const *it = variables; *it; it += 2)
+        setenv(it[0], it[1], 1);
+    assert_ok(tdmi_env_local(&local, &err), &err);
+    for (const char *const *it = variables; *it; it += 2)
+        unsetenv(it[0]);
+    return local;
+}
+#define CHECK_LOCAL(wanted_rank, wanted_size, ...)                                          \
+    do {                                                                                    \
+        const struct tdmi_local local = local_by((const char *const[]){__VA_ARGS__, NULL}); \
+        assert_int_equal(local.rank, wanted_rank);                                          \
+        assert_int_equal(local.size, wanted_size);                                          \
+    } while (0)
+
+TEST(other_launchers_say_which_process_this_is)
+{
+    CHECK_LOCAL(1, 2, "OMPI_COMM_WORLD_LOCAL_RANK", "1", "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+    CHECK_LOCAL(3, 4, "MPI_LOCALRANKID", "3", "MPI_LOCALNRANKS", "4");
+    CHECK_LOCAL(1, 2, "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "2", "SLURM_LOCALID", "0",
+                "SLURM_STEP_TASKS_PER_NODE", "4");
+    CHECK_LOCAL(0, 3, "TANDEM_LOCAL_RANK", "0", "TANDEM_LOCAL_SIZE", "3", "LOCAL_RANK", "1",
+                "LOCAL_WORLD_SIZE", "2");
+    CHECK_LOCAL(0, 0, "LOCAL_RANK", "1");
+    /* One process of a launcher does not own the machine. */
+    CHECK_LOCAL(0, 0, "MPI_LOCALRANKID", "0", "MPI_LOCALNRANKS", "1");
+    CHECK_LOCAL(0, 1, "TANDEM_LOCAL_RANK", "0", "TANDEM_LOCAL_SIZE", "1");
+}
+
+TEST(tasks_of_a_node_are_read_from_the_list_of_slurm)
+{
+    CHECK_LOCAL(1, 2, "SLURM_LOCALID", "1", "SLURM_STEP_TASKS_PER_NODE", "2(x4)");
+    CHECK_LOCAL(1, 2, "SLURM_LOCALID", "1", "SLURM_STEP_TASKS_PER_NODE", "2,2(x2)");
+    CHECK_LOCAL(0, 3, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", "4,3(x2),2",
+                "SLURM_NODEID", "2");
+    CHECK_LOCAL(0, 2, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", "4,3(x2),2",
+                "SLURM_NODEID", "3");
+    CHECK_LOCAL(0, 0, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", "4,3");
+    CHECK_LOCAL(0, 0, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", "4", "SLURM_NODEID", "1");
+    CHECK_LOCAL(0, 0, "SLURM_LOCALID", "2", "SLURM_STEP_TASKS_PER_NODE", "2(x4)");
+    CHECK_LOCAL(0, 0, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", "1(x4)");
+    static const char *const wrong[] = {"many", "2(x", "2(x)", "2(x0)", "0", "2(x3", "2;3", "-1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        CHECK_LOCAL(0, 0, "SLURM_LOCALID", "0", "SLURM_STEP_TASKS_PER_NODE", wrong[i]);
+}
+
+TEST(a_wrong_variable_of_another_launcher_is_named)
+{
+    struct tdmi_local local;
+    tdm_error err = {0};
+    setenv("LOCAL_RANK", "2", 1);
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    assert_int_equal(tdmi_env_local(&local, &err), TDM_E_USAGE);
+    assert_non_null(
+        strstr(tdm_error_sentence(&err, 0), "LOCAL_RANK is 2 and LOCAL_WORLD_SIZE is 2"));
+    assert_int_equal(local.size, 0);
+    unsetenv("LOCAL_RANK");
+    unsetenv("LOCAL_WORLD_SIZE");
 }
 
 TEST(a_wrong_variable_is_one_sentence)

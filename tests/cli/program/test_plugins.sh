@@ -7,7 +7,7 @@ if ! command -v readelf >/dev/null; then
     skip "no readelf to look into libraries with"
     finish
 fi
-heavy='libdnnl|libgomp|libarrow|libparquet|libtandem_|libstdc|libmicrohttpd|libgnutls'
+heavy='libdnnl|libgomp|libarrow|libparquet|libtandem_|libstdc|libmicrohttpd|libgnutls|libmpi|libmpich'
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 expect_true "libtandem says what it needs" test -n "$needed"
 expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
@@ -32,6 +32,14 @@ if [ -e "$BUILD/libtandem_cuda.so" ]; then
 else
     skip "this build has no backend for GPUs"
 fi
+for mpi in openmpi mpich; do
+    if [ -e "$BUILD/libtandem_mpi_$mpi.so" ]; then
+        expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_mpi_$mpi.so" | awk '{ print $3 }')" \
+            "the plugin for $mpi exports one symbol"
+    else
+        skip "this build has no $mpi"
+    fi
+done
 if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
     skip "this build has no Arrow"
     finish
