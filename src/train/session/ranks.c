@@ -363,6 +363,21 @@ tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *fir
     return TDM_OK;
 }
 
+/* Open MPI does so by default where there are one or two ranks. */
+static void report_binding(const struct tdmi_session *session)
+{
+    struct tdmi_launch launch;
+    const struct tdmi_placement *placement = &session->compute.placement;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (tdmi_launch_here(&launch, NULL) == TDM_OK && launch.transport &&
+        strcmp(launch.transport, "mpi") == 0 && tdmi_cpus_usable() == 1 &&
+        placement->local.size > 0 && online / placement->local.size > 1)
+        tdmi_record_note(&session->record,
+                         "%s bound each rank to one of %ld CPUs: --bind-to none lets ranks use "
+                         "all of them",
+                         launch.launcher, online);
+}
+
 tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
 {
     const int world = tdmi_ranks_world(session), size = session->config.shard;
@@ -372,6 +387,7 @@ tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
     int n_idle = 0;
     if (world == 1)
         return TDM_OK;
+    report_binding(session);
     TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
     TDMI_TRY(tdmi_cut_make(n_groups, world, firsts, err));
     for (int r = 0; r < world; r++) {
