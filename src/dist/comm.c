@@ -58,14 +58,38 @@ static int count_open(struct tdmi_message *const *sets, const int *n_of, int n_s
     return n;
 }
 
-/* Four times within the deadline of the others. */
-static void beat(tdmi_comm *comm)
+static bool is_over(int64_t since_ns, double seconds)
 {
-    const int64_t now_ns = tdmi_clock_ns();
-    if ((double)(now_ns - comm->beat_ns) < comm->launch.deadline / 4.0 * (double)ns_per_second)
-        return;
-    comm->beat_ns = now_ns;
-    comm->table->beat(comm->transport);
+    return (double)(tdmi_clock_ns() - since_ns) > seconds * (double)ns_per_second;
+}
+
+/* Four times within the deadline of the others. TDM_E_PEER: the caller hangs. */
+static tdm_status beat(tdmi_comm *comm, tdm_error *err)
+{
+    const struct tdmi_launch *launch = &comm->launch;
+    const double patience = launch->patience > 0.0 ? launch->patience : 60.0 * launch->deadline;
+    char words[TDMI_BEAT_BYTES];
+    if (!is_over(comm->beat_ns, comm->launch.deadline / 4.0))
+        return TDM_OK;
+    comm->beat_ns = tdmi_clock_ns();
+    pthread_mutex_lock(&comm->lock);
+    memcpy(words, comm->words, sizeof words);
+    const bool hangs =
+        !comm->is_waited_for && comm->noted_ns > 0 && is_over(comm->noted_ns, patience);
+    pthread_mutex_unlock(&comm->lock);
+    comm->table->beat(comm->transport, words);
+    if (!hangs)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_PEER, "rank %d has come no further for %g seconds: %s", launch->rank,
+                    patience, words);
+}
+
+/* "; it was at training epoch 3, step 17" */
+static const char *describe_last(const tdmi_comm *comm, int peer, char text[TDMI_BEAT_BYTES + 16])
+{
+    const char *said = comm->table->said(comm->transport, peer);
+    snprintf(text, TDMI_BEAT_BYTES + 16, "%s%s", *said ? "; it was at " : "", said);
+    return text;
 }
 
 /* False: the communicator is closing, and waits no more. */
@@ -99,18 +123,18 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
         TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
         if (count_open(sets, n_of, n_sets, &peer) == 0)
             return TDM_OK;
-        beat(comm);
+        TDMI_TRY(beat(comm, err));
+        char last[TDMI_BEAT_BYTES + 16];
         const int64_t heard_ns = comm->table->heard_ns(comm->transport, peer);
-        const int64_t now_ns = tdmi_clock_ns();
-        const int64_t since_ns = heard_ns > began_ns ? heard_ns : began_ns;
-        if ((double)(now_ns - since_ns) > comm->launch.deadline * (double)ns_per_second)
+        if (is_over(heard_ns > began_ns ? heard_ns : began_ns, comm->launch.deadline))
             return let_go(
-                comm, TDM_FAIL(err, TDM_E_PEER,
-                               "rank %d waited for %s and heard nothing from rank %d on %s for %g "
-                               "seconds",
-                               comm->launch.rank, what, peer,
-                               comm->table->host_of(comm->transport, peer), comm->launch.deadline));
-        if (!rest(comm, now_ns - began_ns))
+                comm,
+                TDM_FAIL(err, TDM_E_PEER,
+                         "rank %d waited for %s and heard nothing from rank %d on %s for %g "
+                         "seconds%s",
+                         comm->launch.rank, what, peer, comm->table->host_of(comm->transport, peer),
+                         comm->launch.deadline, describe_last(comm, peer, last)));
+        if (!rest(comm, tdmi_clock_ns() - began_ns))
             return TDM_E_STOPPED;
     }
 }
@@ -151,6 +175,24 @@ static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job)
     pthread_cond_broadcast(&comm->has_changed);
 }
 
+/* A caller that hangs cannot say so itself. */
+static void report_hang(tdmi_comm *comm, const tdm_error *why)
+{
+    char words[TDMI_ABORT_BYTES];
+    tdmi_transport_abort_words(TDM_E_PEER, why, words);
+    comm->table->abandon(comm->transport, words, true);
+}
+
+/* The next job, or a look at the others. */
+static tdm_status take_turn(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const tdm_status status = beat(comm, err);
+    if (status != TDM_OK)
+        report_hang(comm, err);
+    TDMI_TRY(status);
+    return job ? job->run(comm, job, err) : comm->table->progress(comm->transport, err);
+}
+
 static void *work(void *self)
 {
     tdmi_comm *comm = self;
@@ -165,11 +207,7 @@ static void *work(void *self)
             continue;
         const bool has_failed = comm->failure.code != TDM_OK;
         pthread_mutex_unlock(&comm->lock);
-        if (!has_failed)
-            beat(comm);
-        const tdm_status status = has_failed ? TDM_OK
-                                  : job      ? job->run(comm, job, &err)
-                                             : comm->table->progress(comm->transport, &err);
+        const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, &err);
         pthread_mutex_lock(&comm->lock);
         take_failure(comm, status, &err);
         if (job)
@@ -221,6 +259,7 @@ tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
     while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
         pthread_cond_wait(&comm->has_changed, &comm->lock);
     comm->is_waited_for = false;
+    comm->noted_ns = tdmi_clock_ns();
     const tdm_status status = report_failure(comm, err);
     pthread_mutex_unlock(&comm->lock);
     return status;
@@ -313,6 +352,19 @@ void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin)
 {
     pthread_mutex_lock(&comm->lock);
     comm->may_spin = may_spin;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void tdmi_comm_note(tdmi_comm *comm, const char *phase, int64_t step)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->noted_ns = tdmi_clock_ns();
+    if (phase)
+        snprintf(comm->phase, sizeof comm->phase, "%s", phase);
+    if (step > 0)
+        snprintf(comm->words, sizeof comm->words, "%s, step %lld", comm->phase, (long long)step);
+    else
+        snprintf(comm->words, sizeof comm->words, "%s", comm->phase);
     pthread_mutex_unlock(&comm->lock);
 }
 

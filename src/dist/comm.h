@@ -34,6 +34,10 @@ int tdmi_comm_world(const tdmi_comm *comm);
  * of its own. */
 void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin);
 
+/* Notes what this rank is at, for the messages of others: "training epoch 3", step 17 (0: none). A
+ * rank that computes and notes nothing for sixty deadlines hangs, and ends the job. */
+void tdmi_comm_note(tdmi_comm *comm, const char *phase, int64_t step);
+
 /* ---- exact sums ------------------------------------------------------------------------------ */
 
 /* From now on sums are over so many groups, which tdmi_cut_make divides among the ranks. Nothing

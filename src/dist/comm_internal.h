@@ -56,6 +56,8 @@ struct tdmi_comm {
     struct tdmi_comm_job *jobs, *spare;
     int n_open; /* jobs that are not done */
     bool is_waited_for, is_closing;
+    int64_t noted_ns; /* when the caller last noted or called something */
+    char phase[TDMI_BEAT_BYTES - 28], words[TDMI_BEAT_BYTES];
     tdm_error failure; /* code TDM_OK: none */
 };
 

@@ -27,6 +27,7 @@ struct tdmi_launch {
     int port;              /* that rank 0 listens on */
     char token[128];       /* "": none */
     double deadline;       /* seconds for ranks to come together, and for a message */
+    double patience;       /* seconds without a step after which a rank hangs; 0: 60 deadlines */
     struct tdmi_thread_hub *hub;
 };
 

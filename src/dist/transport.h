@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TDMI_CHANNELS = 4 };
+enum { TDMI_CHANNELS = 4, TDMI_BEAT_BYTES = 64 };
 
 struct tdmi_message {
     int peer, channel;
@@ -50,9 +50,11 @@ struct tdmi_transport_table {
     /* Until progress may move something; at most so long. */
     void (*sleep)(tdmi_transport *transport, int64_t ns);
     const char *(*host_of)(const tdmi_transport *transport, int rank);
-    /* Tells all others that this process lives; when a rank was last heard of (base/clock.h). */
-    void (*beat)(tdmi_transport *transport);
+    /* Tells all others that this process lives, and what it is at; when a rank was last heard of
+     * (base/clock.h), and what it was at, "" where it has not said. */
+    void (*beat)(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES]);
     int64_t (*heard_ns)(const tdmi_transport *transport, int rank);
+    const char *(*said)(const tdmi_transport *transport, int rank);
     int (*ended_by)(const tdmi_transport *transport); /* the rank that has aborted; -1: none */
     /* Sends all others the words that end the job; afterwards only close may be called. A message
      * that is half sent is finished before it, unless its bytes are gone: then its receiver only

@@ -42,6 +42,8 @@ struct peer {
     size_t n_header;      /* bytes of it */
     bool is_held;         /* nobody receives that frame yet */
     int64_t heard_ns;
+    char said[TDMI_BEAT_BYTES], beat[TDMI_BEAT_BYTES]; /* beat: that is being received */
+    size_t n_beat;
     char words[TDMI_ABORT_BYTES]; /* with which it has aborted */
     size_t n_words;
     bool has_aborted;
@@ -221,6 +223,20 @@ static bool read_words(struct peer *peer)
     return got > 0 && !peer->has_aborted;
 }
 
+static bool read_beat(struct peer *peer, bool *is_wrong)
+{
+    *is_wrong = peer->header.n != sizeof peer->beat;
+    if (*is_wrong)
+        return false;
+    const size_t got = read_into(peer, peer->beat + peer->n_beat, sizeof peer->beat - peer->n_beat);
+    peer->n_beat += got;
+    if (peer->n_beat == sizeof peer->beat) {
+        memcpy(peer->said, peer->beat, sizeof peer->said - 1);
+        peer->n_beat = peer->n_header = 0;
+    }
+    return got > 0;
+}
+
 /* Bytes of the message whose header has been read. False: nothing more can be read now. */
 static bool read_message(struct peer *peer, bool *is_wrong)
 {
@@ -253,10 +269,8 @@ static bool read_once(struct peer *peer, bool *is_wrong)
     *is_wrong = peer->header.magic != magic || peer->header.channel > beat_channel;
     if (*is_wrong)
         return false;
-    if (peer->header.channel == beat_channel) {
-        peer->n_header = 0;
-        return true;
-    }
+    if (peer->header.channel == beat_channel)
+        return read_beat(peer, is_wrong);
     return peer->header.channel == abort_channel ? read_words(peer) : read_message(peer, is_wrong);
 }
 
@@ -321,18 +335,20 @@ static const char *host_of_tcp(const tdmi_transport *transport, int rank)
     return tcp->hosts[rank].name;
 }
 
-/* A header alone, between two frames. Where the connection is full the peer hears of this one
- * anyway. */
-static void beat_tcp(tdmi_transport *transport)
+/* A frame between two others. Where the connection is full the peer hears of this one anyway. */
+static void beat_tcp(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES])
 {
     struct tcp *tcp = transport;
-    const struct header header = {beat_channel, magic, 0};
+    char frame[sizeof(struct header) + TDMI_BEAT_BYTES];
+    const struct header header = {beat_channel, magic, TDMI_BEAT_BYTES};
+    memcpy(frame, &header, sizeof header);
+    memcpy(frame + sizeof header, words, TDMI_BEAT_BYTES);
     for (int rank = 0; rank < tcp->world; rank++) {
         struct peer *peer = &tcp->peers[rank];
         if (peer->fd < 0 || peer->is_gone || peer->to_send.first)
             continue;
-        const ssize_t sent = send(peer->fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent > 0 && sent < (ssize_t)sizeof header)
+        const ssize_t sent = send(peer->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0 && sent < (ssize_t)sizeof frame)
             part_with(peer, "a heartbeat was cut in two");
     }
 }
@@ -341,6 +357,12 @@ static int64_t heard_ns_tcp(const tdmi_transport *transport, int rank)
 {
     const struct tcp *tcp = transport;
     return tcp->peers[rank].heard_ns;
+}
+
+static const char *said_tcp(const tdmi_transport *transport, int rank)
+{
+    const struct tcp *tcp = transport;
+    return tcp->peers[rank].said;
 }
 
 static int ended_by_tcp(const tdmi_transport *transport)
@@ -413,6 +435,7 @@ const struct tdmi_transport_table tdmi_transport_tcp = {
     .host_of = host_of_tcp,
     .beat = beat_tcp,
     .heard_ns = heard_ns_tcp,
+    .said = said_tcp,
     .ended_by = ended_by_tcp,
     .abandon = abandon_tcp,
 };

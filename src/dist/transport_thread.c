@@ -22,8 +22,9 @@ struct tdmi_thread_hub {
     pthread_cond_t has_changed;
     struct letter *first; /* of all ranks, in the order in which they were started */
     int64_t n_changes;
-    int64_t *heard_ns; /* by rank */
-    int aborted;       /* rank; -1: none */
+    int64_t *heard_ns; /* by rank, like what it was at */
+    char (*said)[TDMI_BEAT_BYTES];
+    int aborted; /* rank; -1: none */
     char words[TDMI_ABORT_BYTES];
 };
 
@@ -38,6 +39,7 @@ tdm_status tdmi_thread_hub_new(int world, struct tdmi_thread_hub **hub, tdm_erro
     pthread_condattr_t steady;
     TDMI_TRY(TDMI_NEW(*hub, 1, err));
     TDMI_TRY(TDMI_NEW((*hub)->heard_ns, world, err));
+    TDMI_TRY(TDMI_NEW((*hub)->said, world, err));
     (*hub)->aborted = -1;
     pthread_mutex_init(&(*hub)->lock, NULL);
     pthread_condattr_init(&steady);
@@ -59,6 +61,7 @@ void tdmi_thread_hub_free(struct tdmi_thread_hub *hub)
     pthread_cond_destroy(&hub->has_changed);
     pthread_mutex_destroy(&hub->lock);
     tdmi_free(hub->heard_ns);
+    tdmi_free(hub->said);
     tdmi_free(hub);
 }
 
@@ -186,12 +189,20 @@ static const char *host_of_thread(const tdmi_transport *transport, int rank)
     return "this machine";
 }
 
-static void beat_thread(tdmi_transport *transport)
+static void beat_thread(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES])
 {
     struct thread_rank *own = transport;
     pthread_mutex_lock(&own->hub->lock);
     own->hub->heard_ns[own->rank] = tdmi_clock_ns();
+    memcpy(own->hub->said[own->rank], words, TDMI_BEAT_BYTES);
     pthread_mutex_unlock(&own->hub->lock);
+}
+
+/* For a message only, so it does not matter if it is being replaced. */
+static const char *said_thread(const tdmi_transport *transport, int rank)
+{
+    const struct thread_rank *own = transport;
+    return own->hub->said[rank];
 }
 
 static int64_t heard_ns_thread(const tdmi_transport *transport, int rank)
@@ -237,6 +248,7 @@ const struct tdmi_transport_table tdmi_transport_thread = {
     .host_of = host_of_thread,
     .beat = beat_thread,
     .heard_ns = heard_ns_thread,
+    .said = said_thread,
     .ended_by = ended_by_thread,
     .abandon = abandon_thread,
 };

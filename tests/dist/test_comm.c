@@ -212,6 +212,36 @@ TEST(a_silent_rank_is_named_after_the_deadline)
         expect_end(transports[t], true, TDM_E_PEER, "rank 3");
 }
 
+/* A caller that notes where it is and then neither computes nor waits; its communicator lives. */
+static void hang(tdmi_comm *comm, void *self)
+{
+    struct end_case *it = self;
+    const int64_t began = tdmi_clock_ns();
+    const struct timespec long_enough = {.tv_sec = 3};
+    char bytes[3] = {0};
+    if (tdmi_comm_rank(comm) == 1) {
+        tdmi_comm_note(comm, "training epoch 3", 17);
+        nanosleep(&long_enough, NULL);
+    }
+    it->status =
+        tdmi_comm_complete(comm, bytes, (const size_t[]){0, 1, 2, 3}, &it->err); /* needs all */
+    it->seconds = tdmi_clock_seconds_since(began);
+}
+
+TEST(a_rank_that_comes_no_further_ends_the_job)
+{
+    for (int t = 0; t < n_transports; t++) {
+        struct end_case cases[3] = {0};
+        run_ranks((struct job){transports[t], 3, 1.0, false}, hang, cases, sizeof cases[0]);
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(cases[r].status, TDM_E_PEER);
+            assert_says(&cases[r].err,
+                        "rank 1 has come no further for 1.5 seconds: training epoch 3, step 17");
+        }
+        assert_true(cases[0].seconds < 2.9);
+    }
+}
+
 /* ---- joining over TCP ------------------------------------------------------------------------ */
 
 struct join_case {

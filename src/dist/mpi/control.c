@@ -55,8 +55,10 @@ static tdm_status hear_from(tdmi_transport *transport, int rank, tdm_error *err)
         peer->received[n < (int)sizeof peer->received ? n : (int)sizeof peer->received - 1] = '\0';
         peer->has_aborted = peer->received[0] == kind_abort;
         peer->has_left = peer->received[0] != kind_beat;
-        if (!peer->has_left)
-            TDMI_TRY(listen_to(transport, rank, err));
+        if (peer->has_left)
+            return TDM_OK;
+        snprintf(peer->said, sizeof peer->said, "%.*s", TDMI_BEAT_BYTES - 1, peer->received + 1);
+        TDMI_TRY(listen_to(transport, rank, err));
     }
     return TDM_OK;
 }
@@ -90,14 +92,16 @@ static bool is_sent(MPI_Request *request)
 }
 
 /* A peer that has not taken the last beat yet needs no other. */
-void tdmi_mpi_beat(tdmi_transport *transport)
+void tdmi_mpi_beat(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES])
 {
     struct tdmi_mpi *mpi = transport;
-    static char beat = kind_beat;
     for (int rank = 0; rank < mpi->world; rank++) {
         struct tdmi_mpi_peer *peer = &mpi->peers[rank];
-        if (!peer->has_left && is_sent(&peer->beating))
-            MPI_Isend(&beat, 1, MPI_CHAR, rank, TDMI_MPI_CONTROL, mpi->comm, &peer->beating);
+        if (peer->has_left || !is_sent(&peer->beating))
+            continue;
+        const int n = snprintf(peer->beat, sizeof peer->beat, "%c%.*s", kind_beat,
+                               TDMI_BEAT_BYTES - 1, words);
+        MPI_Isend(peer->beat, n, MPI_CHAR, rank, TDMI_MPI_CONTROL, mpi->comm, &peer->beating);
     }
 }
 

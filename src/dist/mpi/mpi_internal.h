@@ -28,6 +28,8 @@ struct tdmi_mpi_peer {
     MPI_Request beating;
     MPI_Request leaving;                 /* the last one: words of an abort, or goodbye */
     char received[1 + TDMI_ABORT_BYTES]; /* kind, then words */
+    char beat[1 + TDMI_BEAT_BYTES];      /* that is sent */
+    char said[TDMI_BEAT_BYTES];
     bool has_left, has_aborted;
 };
 
@@ -64,7 +66,7 @@ void tdmi_mpi_let_go(tdmi_transport *transport);
 tdm_status tdmi_mpi_listen(tdmi_transport *transport, tdm_error *err) TDM_MUST_USE;
 /* Take what has arrived. */
 tdm_status tdmi_mpi_hear(tdmi_transport *transport, tdm_error *err) TDM_MUST_USE;
-void tdmi_mpi_beat(tdmi_transport *transport);
+void tdmi_mpi_beat(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES]);
 int tdmi_mpi_ended_by(const tdmi_transport *transport);
 void tdmi_mpi_abort(tdmi_transport *transport, const char *words, bool has_bytes);
 /* Say goodbye and wait for the goodbye of all others. False: one of them failed or is silent. */

@@ -308,6 +308,12 @@ static int64_t heard_ns_mpi(const tdmi_transport *transport, int rank)
     return mpi->peers[rank].heard_ns;
 }
 
+static const char *said_mpi(const tdmi_transport *transport, int rank)
+{
+    const struct tdmi_mpi *mpi = transport;
+    return mpi->peers[rank].said;
+}
+
 const void *tdmi_plugin_table(size_t *table_bytes);
 
 const void *tdmi_plugin_table(size_t *table_bytes)
@@ -324,6 +330,7 @@ const void *tdmi_plugin_table(size_t *table_bytes)
         .host_of = host_of_mpi,
         .beat = tdmi_mpi_beat,
         .heard_ns = heard_ns_mpi,
+        .said = said_mpi,
         .ended_by = tdmi_mpi_ended_by,
         .abandon = tdmi_mpi_abort,
     };

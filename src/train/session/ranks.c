@@ -99,20 +99,33 @@ static tdm_status compare_options(struct tdmi_session *session, struct tdm_train
     return TDM_OK;
 }
 
+/* The others learn from events what this rank is at. */
+static void note_event(void *self, const tdm_event *event)
+{
+    const struct tdmi_session *session = self;
+    const tdm_sink *listener = &session->listener;
+    tdmi_comm_note(session->compute.comm, event->kind == TDM_EVENT_PHASE_BEGIN ? event->text : NULL,
+                   event->step);
+    if (listener->event)
+        listener->event(listener->self, event);
+}
+
 tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
                            tdm_error *err)
 {
     struct tdmi_launch launch;
     TDMI_TRY(tdmi_launch_here(&launch, err));
-    if (launch.world > 1 && strcmp(options->device, "cpu") != 0 &&
-        strcmp(options->device, "ref") != 0)
+    const char *device = options->device ? options->device : "cpu";
+    if (launch.world > 1 && strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "--device %s with %d ranks: several ranks train on the CPU only; --device "
                         "cpu is accepted",
-                        options->device, launch.world);
+                        device, launch.world);
     TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
-    if (launch.rank > 0)
-        session->record.sink = (tdm_sink){0};
+    if (launch.world > 1) {
+        session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
+        session->record.sink = (tdm_sink){.self = session, .event = note_event};
+    }
     return launch.world == 1 ? TDM_OK : compare_options(session, options, err);
 }
 

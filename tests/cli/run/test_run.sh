@@ -34,6 +34,9 @@ source=pictures
 same "groups, mixed images, dropout, a test part" "2 3 8" --model convnet7 --size 32 --epochs 2 --batch 48 \
     --augment flip,crop:4,mixup --dropout 0.2 --split 0.7,0.15,0.15 --threads 1
 same "statistics of the whole batch" "2 4" --model convnet7 --size 32 --epochs 1 --batch 30 --bn batch --threads 2
+# More groups a rank than arrays of gradients: subtrees are added while others run, also from the middle of the tree.
+same "many groups" "3" --model convnet7 --size 24 --epochs 1 --batch 90 --shard 4 --threads 1
+same "a base that every epoch computes" "2" --model convnet7 --size 24 --epochs 1 --freeze 5 --augment mixup
 same "averages, clipping, adam" "3" --model convnet7 --size 32 --epochs 2 --batch 16 --ema 0.9 --clip-norm 1 \
     --optimizer adam --schedule plateau
 same "balanced classes, a batch of all images" "2" --model lenet5 --epochs 2 --batch 4096 --balance
