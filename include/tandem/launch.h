@@ -18,6 +18,10 @@ extern "C" {
 struct tdm_launch_options {
     size_t struct_bytes;          /* see tandem/api.h */
     int ranks;                    /* processes; at least 1 */
+    /* Hosts with their slots, "a:2,b:2", or a file of them; the ranks are then started by mpirun. Both
+     * NULL: here, or by srun in an allocation of Slurm that has several nodes. */
+    const char *hosts, *hostfile;
+    const char *iface;            /* network of mpirun's messages; NULL: any */
     int restarts;                 /* times that all are started again after a rank was lost */
     double deadline;              /* seconds after which a silent rank is lost */
     const char *const *arguments; /* of each: "train", "photos", … */

@@ -69,5 +69,8 @@ void tdmi_transport_abort_words(tdm_status status, const tdm_error *why,
 /* The error of a rank that has aborted: its status and its words. */
 tdm_status tdmi_transport_ended(int rank, const char *host, const char *words, tdm_error *err);
 
+/* Has this build a part for the MPI "openmpi" or "mpich"? */
+bool tdmi_mpi_is_built(const char *name);
+
 tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_table **table,
                                tdm_error *err) TDM_MUST_USE;

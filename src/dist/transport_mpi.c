@@ -39,6 +39,13 @@ static tdm_status open_plugin(const struct mpi *mpi, const struct tdmi_transport
     return status;
 }
 
+bool tdmi_mpi_is_built(const char *name)
+{
+    const struct tdmi_transport_table *table = NULL;
+    const struct mpi *mpi = find(name);
+    return mpi && open_plugin(mpi, &table, NULL) == TDM_OK;
+}
+
 /* Is the plugin itself missing? Otherwise the loader's text says what is wrong with it. */
 static bool is_missing(const struct mpi *mpi, const tdm_error *err)
 {

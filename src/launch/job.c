@@ -88,13 +88,15 @@ static void set_variables(const struct job *job, int rank)
 {
     char deadline[32];
     snprintf(deadline, sizeof deadline, "%g", job->options->deadline);
+    (void)setenv("TANDEM_DEADLINE", deadline, 1);
+    if (job->options->is_launcher)
+        return;
     set_number("TANDEM_RANK", rank);
     set_number("TANDEM_WORLD", job->options->ranks);
     set_number("TANDEM_LOCAL_RANK", rank);
     set_number("TANDEM_LOCAL_SIZE", job->options->ranks);
     (void)setenv("TANDEM_ADDRESS", job->address, 1);
     (void)setenv("TANDEM_TOKEN", job->token, 1);
-    (void)setenv("TANDEM_DEADLINE", deadline, 1);
 }
 
 /* Its own process group: a terminal's ctrl-C reaches this process only, which passes it on once. */
@@ -112,7 +114,7 @@ _Noreturn static void become_rank(const struct job *job, int rank, pid_t parent,
         if (pipes[i][1] >= 0)
             (void)dup2(pipes[i][1], STDOUT_FILENO + i);
     set_variables(job, rank);
-    (void)execv(job->options->program, argv);
+    (void)(job->options->is_launcher ? execvp(argv[0], argv) : execv(job->options->program, argv));
     _exit(4);
 }
 

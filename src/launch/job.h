@@ -15,6 +15,7 @@ struct tdmi_job_options {
     const char *const *arguments;
     int n_arguments;
     int ranks;
+    bool is_launcher; /* one process, which starts the ranks itself, found by PATH */
     double deadline;
     tdmi_text *output; /* gets rank 0's standard output; NULL: it is this process's */
 };

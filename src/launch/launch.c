@@ -2,12 +2,15 @@
 #include "tandem/launch.h"
 #include "base/sized.h"
 #include "base/text/json.h"
+#include "base/system/env.h"
+#include "launch/engine.h"
 #include "launch/job.h"
 #include "tandem/event.h"
 #include "tandem/log.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { most_ranks = 4096 };
 
@@ -68,10 +71,86 @@ static void report_loss(const struct tdmi_job_end *end, int ranks, bool is_again
             is_again ? "; all ranks are started again" : "");
 }
 
-/* A rank that was lost may also show only as a peer that others have lost. */
-static bool is_lost(const struct tdmi_job_end *end)
+/* A rank that was lost may also show only as a peer that others have lost, or as the status that a
+ * launcher makes of it: 128 and the signal, or the signal (MPICH). */
+static bool is_lost(const struct tdmi_job_end *end, bool by_launcher)
 {
-    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER);
+    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER) ||
+           (by_launcher && end->exit_status > tdm_status_exit(TDM_E_PEER));
+}
+
+/* ---- by another launcher
+ * -------------------------------------------------------------------------- */
+
+/* Names that ranks on other hosts need as well. */
+static const char *const travelling[] = {"TANDEM_DEADLINE", "TANDEM_HOME", "TANDEM_FETCH",
+                                         "LD_LIBRARY_PATH"};
+enum { n_travelling = sizeof travelling / sizeof travelling[0] };
+
+static bool has_launcher(const struct tdm_launch_options *options)
+{
+    const char *nodes = tdmi_env("SLURM_JOB_NUM_NODES");
+    const bool has_nodes = nodes && strcmp(nodes, "1") != 0 && !tdmi_env("SLURM_STEP_ID");
+    return options->hosts || options->hostfile || options->iface || has_nodes;
+}
+
+/* The command that starts the ranks, which is also shown. */
+static tdm_status find_line(const struct tdm_launch_options *options, const char *const *arguments,
+                            int n_arguments, tdmi_arena *arena, struct tdmi_job_options *job,
+                            tdm_error *err)
+{
+    enum { path_bytes = 4096 };
+    char *program = tdmi_arena_alloc(arena, path_bytes, 1);
+    const char *variables[n_travelling + 1] = {0};
+    const char **words = tdmi_arena_alloc(arena, (size_t)n_arguments + 2, sizeof *words);
+    struct tdmi_engine engine;
+    int n = 0;
+    TDMI_CHECK_MEMORY(words && program, err);
+    const ssize_t length = readlink("/proc/self/exe", program, path_bytes - 1);
+    program[length > 0 ? length : 0] = '\0';
+    words[0] = program;
+    for (int i = 0; i < n_arguments; i++)
+        words[i + 1] = arguments[i];
+    for (int i = 0; i < n_travelling; i++)
+        if (i == 0 || tdmi_env(travelling[i]))
+            variables[n++] = travelling[i];
+    const struct tdmi_engine_job asked = {.ranks = options->ranks,
+                                          .hosts = options->hosts,
+                                          .hostfile = options->hostfile,
+                                          .iface = options->iface,
+                                          .variables = variables,
+                                          .words = words};
+    TDMI_TRY(tdmi_engine_find(&asked, &engine, err));
+    TDMI_TRY(tdmi_engine_line(&engine, &asked, arena, &job->arguments, err));
+    TDMI_AT_END(tdmi_text_release) tdmi_text shown = {0};
+    for (job->n_arguments = 0; job->arguments[job->n_arguments]; job->n_arguments++)
+        tdmi_text_printf(&shown, "%s%s", job->n_arguments > 0 ? " " : "",
+                         job->arguments[job->n_arguments]);
+    TDMI_TRY(tdmi_text_status(&shown, err));
+    tdm_log(TDM_LOG_INFO, "%s", tdmi_text_string(&shown));
+    job->program = *job->arguments++;
+    job->n_arguments--;
+    job->is_launcher = true;
+    job->ranks = 1;
+    return TDM_OK;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static tdm_status run_once(const struct tdm_launch_options *options, const char *const *arguments,
+                           int n_arguments, tdmi_text *output, struct tdmi_job_end *end,
+                           tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_job_options job = {.program = "/proc/self/exe",
+                                   .arguments = arguments,
+                                   .n_arguments = n_arguments,
+                                   .ranks = options->ranks,
+                                   .deadline = options->deadline,
+                                   .output = options->keeps_output ? output : NULL};
+    if (has_launcher(options))
+        TDMI_TRY(find_line(options, arguments, n_arguments, &arena, &job, err));
+    return tdmi_job_run(&job, end, err);
 }
 
 static tdm_status run_jobs(const struct tdm_launch_options *options,
@@ -79,27 +158,23 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
 {
     TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
     TDMI_TRY(TDMI_NEW(arguments, options->n_arguments + 1, err));
-    struct tdmi_job_options job = {.program = "/proc/self/exe",
-                                   .arguments = arguments,
-                                   .n_arguments = options->n_arguments,
-                                   .ranks = options->ranks,
-                                   .deadline = options->deadline,
-                                   .output = options->keeps_output ? output : NULL};
     memcpy(arguments, options->arguments, sizeof *arguments * (size_t)options->n_arguments);
+    int n = options->n_arguments;
     for (;;) {
         struct tdmi_job_end end = {0};
         tdmi_text_clear(output);
-        TDMI_TRY(tdmi_job_run(&job, &end, err));
-        result->exit_status = end.exit_status;
+        TDMI_TRY(run_once(options, arguments, n, output, &end, err));
+        const bool was_lost = is_lost(&end, has_launcher(options));
+        result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
-            is_lost(&end) && result->restarts < options->restarts && !tdm_stop_is_requested();
-        if (end.lost_rank >= 0)
+            was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();
+        if (end.lost_rank >= 0 && !has_launcher(options))
             report_loss(&end, options->ranks, is_again);
         if (!is_again)
             return TDM_OK;
         result->restarts++;
-        if (!has_argument(options, "--resume", NULL) && job.n_arguments == options->n_arguments)
-            arguments[job.n_arguments++] = "--resume";
+        if (!has_argument(options, "--resume", NULL) && n == options->n_arguments)
+            arguments[n++] = "--resume";
     }
 }
 

@@ -49,6 +49,13 @@ static const struct tdmi_argument arguments[] = {
 static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "ranks", launch.ranks, "Job", "number of processes", .letter = 'n', .low = 1,
              .high = 4096),
+    TDMI_ROW(TEXT, "hosts", launch.hosts, "Job", "hosts and their slots, by mpirun: a:2,b:2",
+             .letter = 'H', .value_name = "HOSTS",
+             .default_words = "this machine, or the allocation of Slurm"),
+    TDMI_ROW(PATH, "hostfile", launch.hostfile, "Job", "file of hosts, as mpirun reads it",
+             .value_name = "FILE"),
+    TDMI_ROW(TEXT, "iface", launch.iface, "Job", "network interface of mpirun's messages",
+             .value_name = "NAME"),
     TDMI_ROW(INTEGER, "restarts", launch.restarts, "Job",
              "start all again with --resume after a rank was lost, so many times at most",
              .high = 1000000),
@@ -62,11 +69,14 @@ static const char *const examples[] = {
     "two processes of this machine share every batch",
     "tandem run -n 4 --restarts 3 -- train pictures -o runs/first --epochs 30",
     "continued by itself when a process is killed",
+    "tandem run -n 4 -H node0:2,node1:2 -- train pictures -o runs/first",
+    "on two machines, by the mpirun that is found; its line is shown",
     NULL,
 };
 
 TDMI_COMMAND(
     run, "train with several processes",
-    "Starts the same training once for each rank. The ranks divide every batch, have disjoint "
+    "Starts the same training once for each rank, here or by mpirun or srun on other machines. The "
+    "ranks divide every batch, have disjoint "
     "CPUs, and end with the same bits as one process. Output of ranks other than 0 is passed "
     "on with their number. If one rank fails, all end, and one says why.");

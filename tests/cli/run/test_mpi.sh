@@ -105,4 +105,12 @@ done
 expect_exit 4 env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=3 "$TANDEM" train pictures -o wrong $options
 expect_stderr_matches "srun started 3 tasks without MPI"
 expect_true "and no run is made" test ! -e wrong
+# ---- tandem run with hosts: the mpirun that fits -----------------------------------------------
+
+if [ -n "$(launcher_of openmpi)$(launcher_of mpich)" ] && ls "$BUILD"/libtandem_mpi_*.so >/dev/null 2>&1; then
+    # shellcheck disable=SC2086
+    expect_exit 0 "$TANDEM" run -n 2 -H localhost:2 -- train pictures -o hosts $options --epochs 1
+    expect_stderr_matches '^tandem: mpirun[.a-z]* -n 2 -+hosts? localhost:2 -+bind-to none .*tandem train pictures -o hosts'
+    expect_same_files hosts
+fi
 finish
