@@ -16,10 +16,10 @@ extern "C" {
 
 /* Strings are lent for the call. */
 struct tdm_launch_options {
-    size_t struct_bytes;          /* see tandem/api.h */
-    int ranks;                    /* processes; at least 1 */
-    /* Hosts with their slots, "a:2,b:2", or a file of them; the ranks are then started by mpirun. Both
-     * NULL: here, or by srun in an allocation of Slurm that has several nodes. */
+    size_t struct_bytes; /* see tandem/api.h */
+    int ranks;           /* processes; at least 1 */
+    /* Hosts with their slots, "a:2,b:2", or a file of them; the ranks are then started by mpirun.
+     * Both NULL: here, or by srun in an allocation of Slurm that has several nodes. */
     const char *hosts, *hostfile;
     const char *iface;            /* network of mpirun's messages; NULL: any */
     int restarts;                 /* times that all are started again after a rank was lost */
