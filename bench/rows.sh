@@ -48,6 +48,17 @@ decode() {
     unit="images/s" better=higher figure='processor time: ([0-9.]+)'
     }
 
+# Two ranks train so many steps on photos that stay decoded in memory.
+ranks() { # model batch steps
+    unit="images/s" better=higher figure='"images_per_second": ([0-9.]+)' ours_name="two ranks"
+    prepare="\"\$TANDEM\" synth photos --classes 4 --per-class 100 --size 256 --quiet"
+    before='rm -rf run'
+    ours="\"\$TANDEM\" run -n 2 --json -- $(train_photos "$@")"
+}
+train_photos() { # model batch steps
+    echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded"
+}
+
 # Rates are per second of CPU time, which other programs on the machine change least (with two free cores the rate
 # is twice that).
 loader() {

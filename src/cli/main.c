@@ -39,11 +39,18 @@ static void on_stop_signal(int signal_number)
     tdm_stop_request();
 }
 
+/* Schedulers send these before they take a machine away, to some ranks or all, once or again. */
+static void on_preemption(int signal_number)
+{
+    (void)signal_number;
+    tdm_stop_request();
+}
+
 /* A signal that the caller had ignored (nohup, a shell's background job) stays ignored. SA_RESTART:
  * work in progress sees the stop flag, not system calls that fail without reason. */
-static void catch_stop_signal(int signal_number)
+static void catch_signal(int signal_number, void (*handler)(int))
 {
-    struct sigaction before, action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+    struct sigaction before, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     if (sigaction(signal_number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(signal_number, &action, NULL);
@@ -55,9 +62,11 @@ static void install_signals(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
-    catch_stop_signal(SIGINT);
-    catch_stop_signal(SIGTERM);
-    catch_stop_signal(SIGHUP); /* the terminal or the connection went away */
+    catch_signal(SIGINT, on_stop_signal);
+    catch_signal(SIGTERM, on_stop_signal);
+    catch_signal(SIGHUP, on_stop_signal); /* the terminal or the connection went away */
+    catch_signal(SIGUSR1, on_preemption);
+    catch_signal(SIGUSR2, on_preemption);
 }
 
 /* A caller may close the standard streams. The next file opened would then take their place and

@@ -114,6 +114,9 @@ if command -v pgrep >/dev/null; then
     killed TERM stopped
     expect_same 1 "$status" "a rank is asked to stop: all stop"
     expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in stopped'
+    killed USR2 preempted
+    expect_same 1 "$status" "a scheduler's signal to one rank stops all"
+    expect_stderr_matches 'a checkpoint is in preempted'
 else
     skip "no pgrep to find ranks with"
 fi
