@@ -78,9 +78,10 @@ static struct grid grid_of(const struct tdmi_gemm_kernels *kernels,
     return grid;
 }
 
-static void multiply_blocks(const struct tdmi_gemm_kernels *kernels,
-                            const struct tdmi_gemm_outer *job, const struct grid *grid, int64_t row,
-                            int64_t rows, int64_t column, int64_t columns)
+/* The first call reads ahead for all. */
+static void multiply_blocks(const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_outer *job,
+                            const struct grid *grid, int64_t row, int64_t rows, int64_t column,
+                            int64_t columns)
 {
     struct tdmi_gemm_outer part = *job;
     const int64_t first_row = row * grid->tall, first_column = column * grid->wide;
@@ -91,6 +92,7 @@ static void multiply_blocks(const struct tdmi_gemm_kernels *kernels,
     part.b += first_column;
     part.c += first_row * job->c_row + first_column;
     kernels->outer(&part);
+    memset(job->ahead, 0, sizeof job->ahead);
 }
 
 void tdmi_gemm_outer_shared(const struct tdmi_gemm_kernels *kernels,
@@ -100,6 +102,7 @@ void tdmi_gemm_outer_shared(const struct tdmi_gemm_kernels *kernels,
         kernels->outer(job);
         return;
     }
+    struct tdmi_gemm_outer own = *job;
     const struct grid grid = grid_of(kernels, job, member->size);
     const int64_t line = grid.is_down_first ? grid.down : grid.across;
     const struct tdmi_share mine = tdmi_member_share(member, grid.down * grid.across);
@@ -113,8 +116,8 @@ void tdmi_gemm_outer_shared(const struct tdmi_gemm_kernels *kernels,
             n -= n % line;
         const int64_t lines = parts(n, line), within = n < line ? n : line;
         if (grid.is_down_first)
-            multiply_blocks(kernels, job, &grid, begin, within, at / line, lines);
+            multiply_blocks(kernels, &own, &grid, begin, within, at / line, lines);
         else
-            multiply_blocks(kernels, job, &grid, at / line, lines, begin, within);
+            multiply_blocks(kernels, &own, &grid, at / line, lines, begin, within);
     }
 }

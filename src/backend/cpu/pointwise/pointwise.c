@@ -220,6 +220,17 @@ static struct tdmi_gemm_ahead ahead_of(const float *tensor, int64_t at, int64_t 
     return (struct tdmi_gemm_ahead){tensor + at * channels, left * channels};
 }
 
+/* The pixels that are read after those of `part` of the chunk at `at`: those of the next chunk, or
+ * for a member of a team its part of the next stretch. */
+static struct tdmi_gemm_ahead next_part(const struct tdmi_member *member, const float *tensor,
+                                        int64_t at, struct tdmi_share part, int64_t chunk,
+                                        int64_t stretch, int64_t pixels, int channels)
+{
+    if (!member)
+        return ahead_of(tensor, at + chunk, chunk, pixels, channels);
+    return ahead_of(tensor, at + part.first + stretch, part.end - part.first, pixels, channels);
+}
+
 /* ---- forward ----------------------------------------------------------------------------------
  */
 
@@ -300,7 +311,8 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
             const int64_t n = left - at < chunk ? left - at : chunk;
             if (!tdmi_share_within(mine, at, n, &part))
                 continue;
-            job.ahead[0] = ahead_of(call->x, begin + at + chunk, chunk, pixels, desc->in_c);
+            job.ahead[0] = next_part(call->member, call->x, begin + at, part, chunk, stretch,
+                                     pixels, desc->in_c);
             job.c = call->y + (begin + at) * desc->out_c;
             job.pieces = pieces ? pieces + at / chunk * piece : NULL;
             forward_part(desc, kernels, call->x, &call->read, begin + at, n, part, &scratch, &job);
@@ -448,7 +460,7 @@ static struct tdmi_gemm_rows input_job(const struct tdmi_conv_gemm *desc,
 /* A stretch at work. */
 struct stretch {
     int64_t begin, pixels; /* of all */
-    int64_t chunk, n;
+    int64_t most, chunk, n;
     struct operand x, dy;
 };
 
@@ -465,17 +477,20 @@ static void backward_weights(const struct tdmi_gemm_kernels *kernels,
                                   .columns = desc->out_c,
                                   .c = call->dweights,
                                   .c_row = desc->out_c};
+    const struct tdmi_share mine = share_pixels(call->member, stretch->n);
     for (int64_t at = 0; at < stretch->n; at += stretch->chunk) {
-        const int64_t next = stretch->begin + at + stretch->chunk;
-        job.n_pixels = (int)(stretch->n - at < stretch->chunk ? stretch->n - at : stretch->chunk);
+        const int64_t n = stretch->n - at < stretch->chunk ? stretch->n - at : stretch->chunk;
+        const struct tdmi_share part = {mine.first + (mine.end - mine.first) * at / stretch->n,
+                                        mine.first +
+                                            (mine.end - mine.first) * (at + n) / stretch->n};
+        job.n_pixels = (int)n;
         job.a = stretch->x.at + at * stretch->x.row;
         job.b = stretch->dy.at + at * stretch->dy.row;
         job.adds = stretch->begin + at > 0;
-        if (!call->member) {
-            job.ahead[0] = ahead_of(call->g, next, stretch->chunk, stretch->pixels, desc->out_c);
-            job.ahead[1] = ahead_of(call->gradient.of_y ? call->y : NULL, next, stretch->chunk,
-                                    stretch->pixels, desc->out_c);
-        }
+        job.ahead[0] = next_part(call->member, call->g, stretch->begin, part, stretch->chunk,
+                                 stretch->most, stretch->pixels, desc->out_c);
+        job.ahead[1] = next_part(call->member, call->gradient.of_y ? call->y : NULL, stretch->begin,
+                                 part, stretch->chunk, stretch->most, stretch->pixels, desc->out_c);
         tdmi_gemm_outer_shared(kernels, &job, call->member);
     }
 }
@@ -497,10 +512,10 @@ static void backward_input(const struct tdmi_gemm_kernels *kernels,
         job->from = part.first;
         job->to = part.end;
         job->pieces = pieces ? pieces + at / chunk * piece : NULL;
-        job->ahead[0] =
-            ahead_of(call->x, stretch->begin + at + chunk, chunk, stretch->pixels, desc->in_c);
-        job->ahead[1] =
-            ahead_of(call->add, stretch->begin + at + chunk, chunk, stretch->pixels, desc->in_c);
+        job->ahead[0] = next_part(call->member, call->x, stretch->begin + at, part, chunk,
+                                  stretch->most, stretch->pixels, desc->in_c);
+        job->ahead[1] = next_part(call->member, call->add, stretch->begin + at, part, chunk,
+                                  stretch->most, stretch->pixels, desc->in_c);
         job->c = call->dx + first;
         job->add = call->add ? call->add + first : NULL;
         job->x = reads_x ? call->x + first : NULL;
@@ -515,15 +530,15 @@ static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_b
     const struct tdmi_share in = tdmi_conv_sums_share(call->member, desc->in_c);
     const struct tdmi_share out = tdmi_conv_sums_share(call->member, desc->out_c);
     struct stretch stretch = {.pixels = call->n * pixels_of(desc), .chunk = backward_chunk(desc)};
-    const int64_t most = call->member ? backward_stretch(desc) : stretch.chunk;
+    stretch.most = call->member ? backward_stretch(desc) : stretch.chunk;
     float *pieces = call->member ? scratch.pieces : NULL;
     struct tdmi_gemm_rows job = input_job(desc, call, &scratch);
     tdmi_conv_sums_clear(scratch.sum, in);
     tdmi_conv_sums_clear(scratch.square, in);
     tdmi_conv_sums_clear(scratch.dbias, out);
-    for (; stretch.begin < stretch.pixels; stretch.begin += most) {
+    for (; stretch.begin < stretch.pixels; stretch.begin += stretch.most) {
         const int64_t left = stretch.pixels - stretch.begin;
-        stretch.n = left < most ? left : most;
+        stretch.n = left < stretch.most ? left : stretch.most;
         stretch.x = x_operand(desc, call, &scratch, stretch.begin);
         stretch.dy = dy_operand(desc, call, &scratch, stretch.begin);
         const struct tdmi_share mine = share_pixels(call->member, stretch.n);
