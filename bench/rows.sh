@@ -59,6 +59,20 @@ train_photos() { # model batch steps
     echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded"
 }
 
+# Two processes of Open MPI on one machine, nothing else computing.
+allreduce() { # MiB peer
+    unit=ms figure='"milliseconds": ([0-9.]+)'
+    local mpirun='mpirun.openmpi -n 2 --bind-to none $([ "$(id -u)" != 0 ] || echo --allow-run-as-root)'
+    local bytes=$(($1 << 20))
+    ours="$mpirun \"\$TANDEM\" bench allreduce --bytes $bytes --seconds 3 --json" ours_name="exact sum"
+    if [ "$2" = mpi ]; then
+        peer_name=MPI_Allreduce peer="$mpirun ./allreduce $bytes 3"
+        prepare='mpicc.openmpi -O2 -o allreduce "$ROOT/bench/peers/allreduce_mpi.c"'
+    else
+        peer_name=gloo peer="\"\$PEER_PYTHON\" \"\$ROOT/bench/peers/allreduce_gloo.py\" $bytes 3"
+    fi
+}
+
 # Rates are per second of CPU time, which other programs on the machine change least (with two free cores the rate
 # is twice that).
 loader() {
