@@ -21,8 +21,13 @@ struct tdm_launch_options {
     /* Hosts with their slots, "a:2,b:2", or a file of them; the ranks are then started by mpirun.
      * Both NULL: here, or by srun in an allocation of Slurm that has several nodes. */
     const char *hosts, *hostfile;
-    const char *iface;            /* network of mpirun's messages; NULL: any */
-    int restarts;                 /* times that all are started again after a rank was lost */
+    const char *iface; /* network of mpirun's messages; NULL: any */
+    int restarts;      /* times that all are started again after a rank was lost */
+    /* After a loss fewer ranks may continue, at least so many; 0: all of them. A command that
+     * prints the hosts that are there, "host:slots" a line, is asked before each start: as many
+     * ranks as there are slots, at most `ranks`. NULL: none, and a rank less after each loss. */
+    int min_ranks;
+    const char *hosts_from;
     double deadline;              /* seconds after which a silent rank is lost */
     const char *const *arguments; /* of each: "train", "photos", … */
     int n_arguments;
@@ -31,7 +36,7 @@ struct tdm_launch_options {
 
 struct tdm_launch_result {
     size_t struct_bytes; /* see tandem/api.h */
-    int world;           /* ranks */
+    int world;           /* ranks of the last start */
     int restarts;        /* that were needed */
     int exit_status;     /* of the job: 0, or that of the rank that failed first */
     char *output;        /* that was kept, to be freed by tdm_text_free; or NULL */

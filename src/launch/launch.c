@@ -1,18 +1,21 @@
 /* Jobs one after another: the first, and again with --resume as long as a rank was lost. */
 #include "tandem/launch.h"
+#include "base/clock.h"
 #include "base/sized.h"
 #include "base/text/json.h"
 #include "base/system/env.h"
 #include "launch/engine.h"
+#include "launch/hosts.h"
 #include "launch/job.h"
 #include "tandem/event.h"
 #include "tandem/log.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { most_ranks = 4096 };
+enum { most_ranks = 4096, look_ms = 100 };
 
 void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
 {
@@ -54,6 +57,12 @@ static tdm_status check(const struct tdm_launch_options *options, tdm_error *err
                         "starting ranks of 'tandem %s': train and bench allreduce run as several "
                         "ranks",
                         options->n_arguments > 0 ? options->arguments[0] : "");
+    if (options->min_ranks < 0 || options->min_ranks > options->ranks)
+        return TDM_FAIL(err, TDM_E_USAGE, "at least %d of %d ranks: from 1 to %d are accepted",
+                        options->min_ranks, options->ranks, options->ranks);
+    if (options->hosts_from && (options->hosts || options->hostfile))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--hosts-from with -H or --hostfile: one of them names the hosts");
     if (options->restarts > 0 && !has_argument(options, "--out", "-o"))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--restarts continues the run that was lost, so the run needs a name: "
@@ -153,23 +162,74 @@ static tdm_status run_once(const struct tdm_launch_options *options, const char 
     return tdmi_job_run(&job, end, err);
 }
 
+/* ---- as many ranks as there are hosts for ---------------------------------------------------- */
+
+/* Asks until there are enough; gives up after ten deadlines. */
+static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int least,
+                                 tdmi_arena *arena, struct tdmi_hosts *hosts, tdm_error *err)
+{
+    enum { looks_a_deadline = 4, deadlines = 10 };
+    for (int look = 0;; look++) {
+        TDMI_TRY(tdmi_hosts_ask(options->hosts_from, arena, hosts, err));
+        if (hosts->slots >= least)
+            return TDM_OK;
+        if (look == looks_a_deadline * deadlines)
+            return TDM_FAIL(err, TDM_E_PEER,
+                            "'%s' names hosts with %d slots; at least %d are needed "
+                            "(waited for %g seconds)",
+                            options->hosts_from, hosts->slots, least,
+                            deadlines * options->deadline);
+        if (look == 0)
+            tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
+                    options->hosts_from, hosts->slots, least);
+        const int64_t began = tdmi_clock_ns();
+        while (tdmi_clock_seconds_since(began) < options->deadline / looks_a_deadline) {
+            if (tdm_stop_is_requested())
+                return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
+            (void)poll(NULL, 0, look_ms);
+        }
+    }
+}
+
+/* Ranks and hosts of the next start. */
+static tdm_status choose_ranks(const struct tdm_launch_options *options, bool was_lost,
+                               tdmi_arena *arena, struct tdm_launch_options *now, tdm_error *err)
+{
+    const int least = options->min_ranks > 0 ? options->min_ranks : options->ranks;
+    const int before = now->ranks;
+    if (options->hosts_from) {
+        struct tdmi_hosts hosts;
+        TDMI_TRY(wait_for_hosts(options, least, arena, &hosts, err));
+        now->hosts = hosts.list;
+        now->ranks = hosts.slots < options->ranks ? hosts.slots : options->ranks;
+    } else if (was_lost && now->ranks > least)
+        now->ranks--;
+    if (now->ranks != before)
+        tdm_log(TDM_LOG_INFO, "%d of %d ranks are started", now->ranks, options->ranks);
+    return TDM_OK;
+}
+
 static tdm_status run_jobs(const struct tdm_launch_options *options,
                            struct tdm_launch_result *result, tdmi_text *output, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena hosts = {0};
+    struct tdm_launch_options now = *options;
     TDMI_TRY(TDMI_NEW(arguments, options->n_arguments + 1, err));
     memcpy(arguments, options->arguments, sizeof *arguments * (size_t)options->n_arguments);
     int n = options->n_arguments;
-    for (;;) {
+    for (bool was_lost = false;;) {
         struct tdmi_job_end end = {0};
         tdmi_text_clear(output);
-        TDMI_TRY(run_once(options, arguments, n, output, &end, err));
-        const bool was_lost = is_lost(&end, has_launcher(options));
+        TDMI_TRY(choose_ranks(options, was_lost, &hosts, &now, err));
+        result->world = now.ranks;
+        TDMI_TRY(run_once(&now, arguments, n, output, &end, err));
+        was_lost = is_lost(&end, has_launcher(&now));
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();
-        if (end.lost_rank >= 0 && !has_launcher(options))
-            report_loss(&end, options->ranks, is_again);
+        if (end.lost_rank >= 0 && !has_launcher(&now))
+            report_loss(&end, now.ranks, is_again);
         if (!is_again)
             return TDM_OK;
         result->restarts++;
@@ -185,7 +245,6 @@ tdm_status tdm_launch(const struct tdm_launch_options *options, struct tdm_launc
     TDMI_RESULT(tdm_launch_result, result, err);
     TDMI_AT_END(tdmi_text_release) tdmi_text output = {0};
     TDMI_TRY(check(options, err));
-    result->world = options->ranks;
     TDM_TRY(run_jobs(options, result, &output, err), err, "running %d ranks", options->ranks);
     if (options->keeps_output) {
         TDMI_TRY(tdmi_text_status(&output, err));

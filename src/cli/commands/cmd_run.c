@@ -59,6 +59,13 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "restarts", launch.restarts, "Job",
              "start all again with --resume after a rank was lost, so many times at most",
              .high = 1000000),
+    TDMI_ROW(INTEGER, "min-ranks", launch.min_ranks, "Job",
+             "continue with fewer ranks after a loss, at least so many", .low = 1, .high = 4096,
+             .default_words = "all"),
+    TDMI_ROW(TEXT, "hosts-from", launch.hosts_from, "Job",
+             "command that prints the hosts that are there now, host:slots a line; asked before "
+             "each start",
+             .value_name = "COMMAND", .default_words = "none"),
     TDMI_ROW(DURATION, "deadline", launch.deadline, "Job",
              "a rank that is silent for so long is lost", .low = 1, .high = 86400),
     {.name = NULL},

@@ -112,5 +112,10 @@ if [ -n "$(launcher_of openmpi)$(launcher_of mpich)" ] && ls "$BUILD"/libtandem_
     expect_exit 0 "$TANDEM" run -n 2 -H localhost:2 -- train pictures -o hosts $options --epochs 1
     expect_stderr_matches '^tandem: mpirun[.a-z]* -n 2 -+hosts? localhost:2 -+bind-to none .*tandem train pictures -o hosts'
     expect_same_files hosts
+    # shellcheck disable=SC2086
+    expect_exit 0 "$TANDEM" run -n 4 --min-ranks 1 --hosts-from 'echo localhost:2' -- train pictures -o from $options \
+        --epochs 1
+    expect_stderr_matches '^tandem: 2 of 4 ranks are started'
+    expect_same_files from
 fi
 finish

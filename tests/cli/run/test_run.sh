@@ -68,6 +68,15 @@ expect_stderr_matches 'json holds a run already'
 expect_same 1 "$(grep -c 'cannot train' "$err")" "one rank says why"
 expect_exit 2 "$TANDEM" run -n 2 -- evaluate json pictures
 expect_stderr_matches 'train and bench allreduce run as several ranks'
+expect_exit 2 "$TANDEM" run -n 2 --min-ranks 3 -- train pictures
+expect_stderr_matches 'at least 3 of 2 ranks: from 1 to 2 are accepted'
+expect_exit 2 "$TANDEM" run -n 2 --hosts-from hosts -H a:2 -- train pictures
+expect_stderr_matches 'one of them names the hosts'
+expect_exit 3 "$TANDEM" run -n 2 --hosts-from 'echo a b' -- train pictures
+expect_stderr_matches "printed 'a b': lines like host:2 are accepted"
+expect_exit 5 "$TANDEM" run -n 2 --deadline 1 --hosts-from 'echo localhost' -- train pictures
+expect_stderr_matches 'names hosts with 1 slots; waiting for at least 2'
+expect_stderr_matches 'at least 2 are needed .waited for 10 seconds.'
 expect_exit 2 "$TANDEM" run -n 2 --restarts 1 -- train pictures
 expect_stderr_matches 'the run needs a name: train … -o RUN'
 expect_exit 4 "$TANDEM" run -n 2 -- train pictures --device cuda
@@ -111,6 +120,10 @@ if command -v pgrep >/dev/null; then
     # shellcheck disable=SC2086
     "$TANDEM" train pictures -o whole $long --quiet >/dev/null 2>&1
     expect_same "$(bytes whole)" "$(bytes again)" "and has the bytes of a run that nobody disturbed"
+    killed KILL fewer --restarts 1 --min-ranks 1
+    expect_same 0 "$status" "with --min-ranks a rank less continues"
+    expect_stderr_matches '1 of 2 ranks are started'
+    expect_same "$(bytes whole)" "$(bytes fewer)" "and the bytes stay"
     killed TERM stopped
     expect_same 1 "$status" "a rank is asked to stop: all stop"
     expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in stopped'

@@ -1,0 +1,18 @@
+/*
+ * Hosts that come and go: a script of the user prints those that are there now, one a line,
+ * "host:slots" or "host" for one slot.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "tandem/error.h"
+
+struct tdmi_hosts {
+    const char *list; /* "a:2,b:1", in the arena */
+    int slots;
+};
+
+/* Empty lines and those that begin with # are left out. TDM_E_INPUT: another line, or the script
+ * fails. No host is no error. */
+tdm_status tdmi_hosts_ask(const char *script, tdmi_arena *arena, struct tdmi_hosts *hosts,
+                          tdm_error *err) TDM_MUST_USE;
