@@ -1,3 +1,4 @@
+/* One question, one answer: the script runs anew before each start. */
 #include "launch/hosts.h"
 #include "base/scope.h"
 #include "base/text/text.h"
