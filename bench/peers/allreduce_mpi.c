@@ -1,6 +1,7 @@
 /*
- * allreduce_mpi BYTES SECONDS: MPI_Allreduce of an array of floats, in place, timed as `tandem bench
- * allreduce` times its sums: all begin together, the slowest rank's time counts, the median is printed.
+ * allreduce_mpi BYTES SECONDS: MPI_Allreduce of an array of floats, in place, timed as `tandem
+ * bench allreduce` times its sums: all begin together, the slowest rank's time counts, the median
+ * is printed.
  */
 #include <mpi.h>
 #include <stdio.h>
