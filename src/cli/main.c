@@ -280,8 +280,9 @@ int main(int argc, char **argv)
     /* Another rank has failed and says why; or all end alike. */
     const bool is_said = frame.is_silent && (err.rank != tdm_train_rank() ||
                                              status == TDM_E_USAGE || status == TDM_E_STOPPED);
+    const bool is_json = !frame.is_silent && (frame.globals.json || is_json_asked(argc, argv));
     if (status != TDM_OK && !is_said)
-        report_error(&frame, frame.globals.json || is_json_asked(argc, argv), &err);
+        report_error(&frame, is_json, &err);
 
     tdm_status closing = tdmi_output_close(&frame.out, &err);
     if (status == TDM_OK && closing != TDM_OK) {

@@ -93,9 +93,10 @@ by_hand() { # rank options…: $port is that of rank 0
     rank=$1
     shift
     TANDEM_RANK=$rank TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$port TANDEM_DEADLINE=20 \
-        "$TANDEM" train pictures -o hand --model lenet5 --epochs 1 --quiet "$@"
+        "$TANDEM" train "$source" -o hand --model lenet5 --epochs 1 --quiet "$@"
 }
 port=$((20000 + $$ % 10000))
+source=pictures
 by_hand 1 --batch 8 >/dev/null 2>&1 &
 expect_exit 2 by_hand 0
 expect_stderr_matches 'rank 1 on .*: .*rank 1 has other options than rank 0'
@@ -110,6 +111,13 @@ for first in "" --resume; do
     wait
 done
 expect_true "and no run is made" test ! -e hand
+port=$((port + 1))
+by_hand 0 >/dev/null 2>&1 &
+source=nowhere
+expect_exit 3 by_hand 1 --json
+expect_stderr_matches "no such file or folder: .nowhere"
+expect_stdout_is '' # the JSON is that of rank 0
+wait
 
 # A rank that is killed, in the middle of an epoch.
 long="--model convnet7 --size 32 --batch 30 --epochs 60 --schedule constant --patience 0"
