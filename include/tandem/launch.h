@@ -22,10 +22,11 @@ struct tdm_launch_options {
     /* Hosts with their slots, "a:2,b:2", or a file of them; the ranks are then started by mpirun.
      * Both NULL: here, or by srun in an allocation of Slurm that has several nodes. */
     const char *hosts, *hostfile;
-    const char *iface;            /* network of mpirun's messages; NULL: any */
-    int restarts;                 /* times that all are started again after a rank was lost */
-    double deadline; /* seconds after which a silent rank is lost; 0: 60, and 300 in manifests */
-    const char *image, *claim; /* container image, volume claim of tdm_launch_emit; NULL: "tandem" */
+    const char *iface; /* network of mpirun's messages; NULL: any */
+    int restarts;      /* times that all are started again after a rank was lost */
+    double deadline;   /* seconds after which a silent rank is lost; 0: 60, and 300 in manifests */
+    const char *image; /* container image of tdm_launch_emit; NULL: "tandem" */
+    const char *claim; /* volume claim of its pods; NULL: "tandem" */
     const char *const *arguments; /* of each: "train", "photos", … */
     int n_arguments;
     bool keeps_output; /* rank 0's standard output goes to the result, not to this process's */

@@ -1,3 +1,6 @@
+/*
+ * The text of an engine with values in their places, and words quoted for the language of the text.
+ */
 #include "launch/emit.h"
 #include "base/text/quote.h"
 #include "base/text/shell.h"

@@ -10,16 +10,15 @@
 #include "base/text/text.h"
 
 struct tdmi_emit_options {
-    const char *engine; /* a name of tdmi_emit_engines */
+    const char *engine; /* "slurm", "k8s", "mpijob" or "spark" */
     int ranks;
-    int restarts;    /* at most */
-    double deadline; /* seconds; a rank that is silent for longer is lost */
-    const char *mpi; /* srun: the PMI of the MPI that tandem has, "pmix" */
-    /* Of engines that start containers; NULL: "tandem". */
-    const char *image; /* container image */
-    const char *claim; /* PersistentVolumeClaim with the images and the run */
+    int restarts;      /* at most */
+    double deadline;   /* seconds; a rank that is silent for longer is lost */
+    const char *mpi;   /* srun: the PMI of the MPI that tandem has, "pmix" */
+    const char *image; /* container image of pods; NULL: "tandem" */
+    const char *claim; /* PersistentVolumeClaim with the images and the run; NULL: "tandem" */
     const char *run;   /* run folder, one of the words */
-    /* Of every rank, without the program; with --resume. */
+    /* Arguments of tandem on every rank, with --resume. */
     const char *const *words;
     int n_words;
 };

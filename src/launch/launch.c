@@ -18,8 +18,7 @@ static const double usual_deadline = 60.0, pods_deadline = 300.0; /* pods fetch 
 
 void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
 {
-    const struct tdm_launch_options usual = {
-        .struct_bytes = sizeof usual, .ranks = 1};
+    const struct tdm_launch_options usual = {.struct_bytes = sizeof usual, .ranks = 1};
     tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 

@@ -16,7 +16,7 @@ const char tdmi_emit_slurm[] =
     "#SBATCH --signal=USR2@180\n"
     "\n"
     "# Change here:\n"
-    "tandem=(tandem) # the program on every node; in a container: (apptainer exec FILE.sif tandem)\n"
+    "tandem=(tandem) # on every node; in a container: (apptainer exec FILE.sif tandem)\n"
     "mpi=@mpi@ # pmix: tandem was built with Open MPI; pmi2: with MPICH\n"
     "restarts=@restarts@ # at most\n"
     "export TANDEM_DEADLINE=@deadline@ # seconds; a rank that is silent for longer is lost\n"

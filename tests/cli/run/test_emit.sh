@@ -80,7 +80,7 @@ marks=$(printf 'a\302\205b\342\200\250c\357\273\277d\033[2J\177e')
 lines='two
 lines'
 odd() { # command…: with words that some language would take for its own
-    # shellcheck disable=SC2016 # no expansion is wanted
+    # shellcheck disable=SC2016 # as they are
     "$@" train 'my photos' "it's" 'say "x"' '$HOME' '`id`' 'a\b\n' '' '*' '~' '#x' '!x' '@words@' '$(X)' '$$(X)' '$' \
         '- x: {y}' "$tab" "$lines" "$marks" 'Übung' -o'run s/$X' --resume ${extra:+"$extra"}
 }
