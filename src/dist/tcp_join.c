@@ -93,13 +93,23 @@ static void set_options(int fd, double deadline)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
-static tdm_status find_addresses(const char *host, int port, struct addrinfo **found,
-                                 tdm_error *err)
+static void wait_a_little(void)
+{
+    static const struct timespec retry = {.tv_nsec = retry_ns};
+    (void)nanosleep(&retry, NULL);
+}
+
+/* A cluster may give the host its name after this process was started. */
+static tdm_status find_addresses(const struct join *join, const char *host, int port,
+                                 struct addrinfo **found, tdm_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     char service[16];
+    int problem;
     snprintf(service, sizeof service, "%d", port);
-    const int problem = getaddrinfo(host, service, &hints, found);
+    while ((problem = getaddrinfo(host, service, &hints, found)) != 0 &&
+           tdmi_clock_ns() < join->until_ns)
+        wait_a_little();
     if (problem != 0)
         return TDM_FAIL(err, TDM_E_PEER, "the host of rank 0, '%s': %s", host,
                         gai_strerror(problem));
@@ -128,7 +138,7 @@ static tdm_status listen_as_first(struct join *join, tdm_error *err)
     const struct tdmi_launch *launch = join->launch;
     struct addrinfo *found;
     int problem = 0;
-    TDMI_TRY(find_addresses(launch->host, launch->port, &found, err));
+    TDMI_TRY(find_addresses(join, launch->host, launch->port, &found, err));
     for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
         join->listener = listen_on(it->ai_addr, it->ai_addrlen);
         problem = errno;
@@ -178,9 +188,13 @@ static tdm_status listen_as_other(struct join *join, struct tdmi_tcp_host *mine,
     return name_socket(join->listener, &address, &length, mine, err);
 }
 
+/* An address that nobody answers at is given up after some seconds. */
 static int call_once(const struct addrinfo *to, int *problem)
 {
+    const int attempts = 3;
     const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &attempts, sizeof attempts);
     if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0)
         return fd;
     *problem = errno;
@@ -189,29 +203,38 @@ static int call_once(const struct addrinfo *to, int *problem)
     return -1;
 }
 
-/* A rank may come before the one that it calls. */
-static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
-                       tdm_error *err)
+/* A rank may come before the one that it calls, and where jobs follow each other a name may still
+ * lead to the host of the last one: it is looked up again each time. */
+static tdm_status reach(const struct join *join, int rank, const char *host, int port, int *fd,
+                        tdm_error *err)
 {
-    static const struct timespec retry = {.tv_nsec = retry_ns};
-    struct addrinfo *found;
     int problem = 0;
-    TDMI_TRY(find_addresses(host, port, &found, err));
-    *fd = -1;
-    while (*fd < 0) {
+    for (*fd = -1; *fd < 0;) {
+        struct addrinfo *found;
+        TDMI_TRY(find_addresses(join, host, port, &found, err));
         for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
             *fd = call_once(it, &problem);
+        freeaddrinfo(found);
         if (*fd >= 0 || tdmi_clock_ns() > join->until_ns)
             break;
-        (void)nanosleep(&retry, NULL);
+        wait_a_little();
     }
-    freeaddrinfo(found);
     if (*fd >= 0) {
         set_options(*fd, join->launch->deadline);
         return TDM_OK;
     }
     return TDM_FAIL(err, TDM_E_PEER, "calling rank %d at %s, port %d, for %g seconds: %s", rank,
                     host, port, join->launch->deadline, strerror(problem));
+}
+
+/* A rank that does not reach another says so itself: the other knows nothing of it. */
+static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
+                       tdm_error *err)
+{
+    const tdm_status status = reach(join, rank, host, port, fd, err);
+    if (status != TDM_OK && err)
+        err->rank = join->launch->rank;
+    return status;
 }
 
 /* ---- greetings ------------------------------------------------------------------------------- */

@@ -159,6 +159,11 @@ static tdm_status find_mpirun(struct tdmi_engine *engine, tdm_error *err)
                             : "this tandem was built without MPI");
 }
 
+const char *tdmi_engine_pmi(void)
+{
+    return tdmi_mpi_is_built("openmpi") || !tdmi_mpi_is_built("mpich") ? "pmix" : "pmi2";
+}
+
 tdm_status tdmi_engine_find(const struct tdmi_engine_job *job, struct tdmi_engine *engine,
                             tdm_error *err)
 {
@@ -166,6 +171,6 @@ tdm_status tdmi_engine_find(const struct tdmi_engine_job *job, struct tdmi_engin
     *engine = (struct tdmi_engine){.kind = TDMI_ENGINE_SRUN, .program = "srun"};
     if (!is_allocation || job->hosts || job->hostfile)
         return find_mpirun(engine, err);
-    engine->mpi = tdmi_mpi_is_built("openmpi") ? "pmix" : "pmi2";
+    engine->mpi = tdmi_engine_pmi();
     return TDM_OK;
 }

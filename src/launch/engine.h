@@ -34,3 +34,5 @@ tdm_status tdmi_engine_line(const struct tdmi_engine *engine, const struct tdmi_
  * this build has a part for. TDM_E_ABSENT says what to install. */
 tdm_status tdmi_engine_find(const struct tdmi_engine_job *job, struct tdmi_engine *engine,
                             tdm_error *err) TDM_MUST_USE;
+/* Value of srun's --mpi for the MPI of this build: "pmix" of Open MPI, "pmi2" of MPICH alone. */
+const char *tdmi_engine_pmi(void);
