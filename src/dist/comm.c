@@ -47,20 +47,29 @@ tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_tab
 
 /* ---- waiting for messages -------------------------------------------------------------------- */
 
-/* Messages that are not done, and the peer of the first. */
-static int count_open(struct tdmi_message *const *sets, const int *n_of, int n_sets, int *peer)
-{
-    int n = 0;
-    for (int s = 0; s < n_sets; s++)
-        for (int i = 0; i < n_of[s]; i++)
-            if (!sets[s][i].is_done && n++ == 0)
-                *peer = sets[s][i].peer;
-    return n;
-}
-
 static bool is_over(int64_t since_ns, double seconds)
 {
     return (double)(tdmi_clock_ns() - since_ns) > seconds * (double)ns_per_second;
+}
+
+/* Is a message not done? *silent: a peer of such a one that nothing was heard of for longer than
+ * the deadline; -1: none. */
+static bool has_open(const tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
+                     int n_sets, int64_t began_ns, int *silent)
+{
+    const double deadline = comm->launch.deadline;
+    const bool may_be_silent = is_over(began_ns, deadline);
+    bool is_open = false;
+    *silent = -1;
+    for (int s = 0; s < n_sets; s++)
+        for (int i = 0; i < n_of[s]; i++) {
+            const struct tdmi_message *it = &sets[s][i];
+            is_open = is_open || !it->is_done;
+            if (may_be_silent && !it->is_done &&
+                is_over(comm->table->heard_ns(comm->transport, it->peer), deadline))
+                *silent = it->peer;
+        }
+    return is_open;
 }
 
 /* Four times within the deadline of the others. TDM_E_PEER: the caller hangs. */
@@ -118,15 +127,14 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
                           int n_sets, const char *what, tdm_error *err)
 {
     const int64_t began_ns = tdmi_clock_ns();
-    int peer = 0;
     for (;;) {
+        char last[TDMI_BEAT_BYTES + 16];
+        int peer;
         TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
-        if (count_open(sets, n_of, n_sets, &peer) == 0)
+        if (!has_open(comm, sets, n_of, n_sets, began_ns, &peer))
             return TDM_OK;
         TDMI_TRY(beat(comm, err));
-        char last[TDMI_BEAT_BYTES + 16];
-        const int64_t heard_ns = comm->table->heard_ns(comm->transport, peer);
-        if (is_over(heard_ns > began_ns ? heard_ns : began_ns, comm->launch.deadline))
+        if (peer >= 0)
             return let_go(
                 comm,
                 TDM_FAIL(err, TDM_E_PEER,

@@ -77,6 +77,21 @@ static tdm_status compare_text(struct tdmi_session *session, const char *mine, c
                     tdmi_comm_rank(session->compute.comm), what);
 }
 
+/* Ranks that resume and others would send each other different messages from here on. */
+static tdm_status compare_resuming(struct tdmi_session *session,
+                                   const struct tdm_train_options *options, tdm_error *err)
+{
+    bool resumes = options->resume;
+    TDMI_TRY(tdmi_ranks_share(session, &resumes, sizeof resumes, err));
+    if (resumes == options->resume)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "rank %d was started with%s --resume, and rank 0 with%s; all "
+                    "ranks need the same options",
+                    tdmi_comm_rank(session->compute.comm), resumes ? "out" : "",
+                    resumes ? "" : "out");
+}
+
 /* The number of threads may differ. */
 static tdm_status compare_options(struct tdmi_session *session, struct tdm_train_options *options,
                                   tdm_error *err)
@@ -84,6 +99,7 @@ static tdm_status compare_options(struct tdmi_session *session, struct tdm_train
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     const int threads = options->threads;
     const char *text;
+    TDMI_TRY(compare_resuming(session, options, err));
     options->threads = 0;
     tdmi_options_to_json(options, writer, NULL);
     options->threads = threads;

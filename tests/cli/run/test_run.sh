@@ -88,6 +88,29 @@ expect_same "3 1048576" "$(json_value world) $(json_value sums.0.bytes)" "sums o
 expect_exit 2 "$TANDEM" bench allreduce
 expect_stderr_matches 'this process is alone'
 
+# Ranks that are started by hand, one of them with another command.
+by_hand() { # rank options…: $port is that of rank 0
+    rank=$1
+    shift
+    TANDEM_RANK=$rank TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$port TANDEM_DEADLINE=20 \
+        "$TANDEM" train pictures -o hand --model lenet5 --epochs 1 --quiet "$@"
+}
+port=$((20000 + $$ % 10000))
+by_hand 1 --batch 8 >/dev/null 2>&1 &
+expect_exit 2 by_hand 0
+expect_stderr_matches 'rank 1 on .*: .*rank 1 has other options than rank 0'
+wait
+for first in "" --resume; do
+    port=$((port + 1))
+    # shellcheck disable=SC2046,SC2086 # words
+    by_hand 1 $([ "$first" ] || echo --resume) >/dev/null 2>&1 &
+    # shellcheck disable=SC2086
+    expect_exit 2 by_hand 0 $first
+    expect_stderr_matches 'rank 1 was started with(out)? --resume, and rank 0 with(out)?;'
+    wait
+done
+expect_true "and no run is made" test ! -e hand
+
 # A rank that is killed, in the middle of an epoch.
 long="--model convnet7 --size 32 --batch 30 --epochs 60 --schedule constant --patience 0"
 killed() { # signal run options…: its own options after --
