@@ -464,6 +464,18 @@ static tdm_status measure_best(struct tdmi_session *session, struct tdm_train_re
     return status;
 }
 
+/* Names the images that were skipped since this session began. */
+static tdm_status report_skipped(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_train_data *data = &session->data;
+    const bool is_shared = tdmi_ranks_share_steps(session);
+    int64_t first = 0, end;
+    if (is_shared)
+        tdmi_ranks_part_of(session, data->split.n_val, &first, &end);
+    TDMI_TRY(tdmi_data_report_skipped(session, data->train_feed, 0, is_shared, err));
+    return tdmi_data_report_skipped(session, data->val_feed, first, is_shared, err);
+}
+
 /* The test is divided among ranks; all else is rank 0's. */
 static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_result *result,
                                 tdm_error *err)
@@ -472,6 +484,7 @@ static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_r
     fill_result(session, result);
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
+    TDMI_TRY(report_skipped(session, err));
     TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
     return measures && session->data.has_test ? tdmi_session_test(session, result, err) : TDM_OK;
 }
@@ -490,9 +503,7 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
         tdmi_network_report_left(session);
         tdmi_trainer_report_skipped(session);
     }
-    if (data->train_feed)
-        tdmi_data_report_skipped(record, data->train_feed);
-    tdmi_data_report_skipped(record, data->val_feed);
+    TDMI_TRY(report_skipped(session, err));
     tdmi_data_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
@@ -577,6 +588,7 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
         tdmi_ranks_abort(&session, status, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
+    status = tdmi_checkpoint_end_copies(&session, status, err);
     tdmi_session_release(&session);
     return status;
 }

@@ -5,6 +5,7 @@
 static const char *const words[] = {"train", "photos", "-o", "runs/first", "--resume"};
 static const struct tdmi_emit_options usual = {
     .ranks = 4,
+    .min_ranks = 1,
     .restarts = 9,
     .deadline = 60,
     .mpi = "pmix",
@@ -41,7 +42,7 @@ TEST(values_stand_in_their_places)
     other.ranks = 1;
     other.image = "registry/tandem:1";
     other.claim = "photos";
-    expect_piece(other, "slurm", "#SBATCH --nodes=1\n");
+    expect_piece(other, "slurm", "#SBATCH --nodes=1-1\n");
     expect_piece(other, "k8s", "image: \"registry/tandem:1\"\n");
     expect_piece(other, "mpijob", "claimName: \"photos\"}\n");
 }

@@ -133,6 +133,8 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
         return TDM_OK;
     if (!run)
         return TDM_FAIL(err, TDM_E_USAGE, "--resume needs -o RUN: the run to resume");
+    if (values->train.checkpoint_to)
+        TDMI_TRY(tdm_train_fetch(values->train.checkpoint_to, run, err));
     defaults(values);
     tdm_status status = tdm_train_options_recorded(run, &values->train, words, err);
     values->split = split_of(&values->train);

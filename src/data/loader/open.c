@@ -76,8 +76,8 @@ static int64_t worker_bytes(const tdmi_loader *loader)
 static int64_t needed_bytes(const tdmi_loader *loader)
 {
     return (int64_t)sizeof *loader + loader->n_samples / 8 + 1 +
-           (int64_t)TDMI_KEPT_SKIPS * TDMI_PROBLEM_BYTES + loader->n_slots * slot_bytes(loader) +
-           loader->most_threads * worker_bytes(loader);
+           (int64_t)TDMI_KEPT_SKIPS * (int64_t)sizeof *loader->skips +
+           loader->n_slots * slot_bytes(loader) + loader->most_threads * worker_bytes(loader);
 }
 
 /* This process's share of free memory, less what is reserved for others. */

@@ -220,6 +220,8 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
     TDMI_TRY(rotate(&session->record, next, last, previous, err));
     session->record.saved = session->progress;
     session->record.saved_ns = tdmi_clock_ns();
+    if (session->record.copies)
+        tdmi_copies_take(session->record.copies, session->progress.step);
     tdmi_track_report(session->record.track, &event);
     return TDM_OK;
 }
@@ -256,6 +258,22 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
                    TDM_OK);
     }
     return TDM_WRAP(err, status, "writing a checkpoint");
+}
+
+tdm_status tdmi_checkpoint_end_copies(const struct tdmi_session *session, tdm_status status,
+                                      tdm_error *err)
+{
+    const struct tdmi_run_record *record = &session->record;
+    if (!record->copies)
+        return status;
+    const tdm_status copied =
+        tdmi_copies_finish(record->copies, session->progress.step, status == TDM_OK ? err : NULL);
+    if (status != TDM_OK)
+        return status;
+    return TDM_WRAP(err, copied,
+                    "training has ended, and %s is complete, but its last state is not in %s; "
+                    "the same command with --resume copies it",
+                    tdmi_run_path(record->run), session->config.options.checkpoint_to);
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */
