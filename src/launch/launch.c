@@ -4,6 +4,8 @@
 #include "base/sized.h"
 #include "base/text/json.h"
 #include "base/system/env.h"
+#include "base/text/rank_line.h"
+#include "dist/launch.h"
 #include "launch/emit.h"
 #include "launch/engine.h"
 #include "launch/hosts.h"
@@ -50,6 +52,20 @@ static double deadline_of(const struct tdm_launch_options *options, double usual
     return options->deadline > 0.0 ? options->deadline : usual;
 }
 
+/* Each of several would start a job of its own, on one run. */
+static tdm_status refuse_launcher(tdm_error *err)
+{
+    struct tdmi_launch launch;
+    TDMI_TRY(tdmi_launch_here(&launch, err));
+    if (launch.world == 1)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "starting ranks as process %d of %d that %s started: each of them would start "
+                    "a job of its own; under another launcher 'tandem train' is accepted, without "
+                    "'tandem run -n N --'",
+                    launch.rank, launch.world, launch.launcher);
+}
+
 static tdm_status check(const struct tdm_launch_options *options, tdm_error *err)
 {
     if (options->ranks < 1 || options->ranks > most_ranks)
@@ -76,13 +92,17 @@ static tdm_status check(const struct tdm_launch_options *options, tdm_error *err
     return TDM_OK;
 }
 
-static void report_loss(const struct tdmi_job_end *end, int ranks, bool is_again)
+static void report_loss(const struct tdmi_job_end *end, int ranks, bool by_launcher, bool is_again)
 {
-    char how[60] = "it was silent for longer than the deadline";
+    char who[40] = "ranks were", how[60] = "it was silent for longer than the deadline";
+    if (end->lost_rank >= 0)
+        snprintf(who, sizeof who, "rank %d of %d was", end->lost_rank, ranks);
     if (end->lost_signal > 0)
         snprintf(how, sizeof how, "it was killed by signal %d (%s)", end->lost_signal,
                  strsignal(end->lost_signal));
-    tdm_log(TDM_LOG_WARNING, "rank %d of %d was lost: %s%s", end->lost_rank, ranks, how,
+    else if (by_launcher)
+        snprintf(how, sizeof how, "%s did not report an end", end->lost_rank >= 0 ? "it" : "they");
+    tdm_log(TDM_LOG_WARNING, "%s lost: %s%s", who, how,
             is_again ? "; all ranks are started again" : "");
 }
 
@@ -98,14 +118,14 @@ static bool is_lost(const struct tdmi_job_end *end, bool by_launcher)
  * -------------------------------------------------------------------------- */
 
 /* Names that ranks on other hosts need as well. */
-static const char *const travelling[] = {"TANDEM_DEADLINE", "TANDEM_HOME", "TANDEM_FETCH",
-                                         "LD_LIBRARY_PATH"};
-enum { n_travelling = sizeof travelling / sizeof travelling[0] };
+static const char *const travelling[] = {"TANDEM_DEADLINE", TDMI_REPORT_VARIABLE, "TANDEM_HOME",
+                                         "TANDEM_FETCH", "LD_LIBRARY_PATH"};
+enum { n_travelling = sizeof travelling / sizeof travelling[0], n_always = 2 /* by job.c */ };
 
 static bool has_launcher(const struct tdm_launch_options *options)
 {
     const char *nodes = tdmi_env("SLURM_JOB_NUM_NODES");
-    const bool has_nodes = nodes && strcmp(nodes, "1") != 0 && !tdmi_env("SLURM_STEP_ID");
+    const bool has_nodes = nodes && strcmp(nodes, "1") != 0 && tdmi_engine_is_allocation();
     return options->hosts || options->hostfile || options->iface || has_nodes;
 }
 
@@ -127,7 +147,7 @@ static tdm_status find_line(const struct tdm_launch_options *options, const char
     for (int i = 0; i < n_arguments; i++)
         words[i + 1] = arguments[i];
     for (int i = 0; i < n_travelling; i++)
-        if (i == 0 || tdmi_env(travelling[i]))
+        if (i < n_always || tdmi_env(travelling[i]))
             variables[n++] = travelling[i];
     const struct tdmi_engine_job asked = {.ranks = options->ranks,
                                           .hosts = options->hosts,
@@ -146,7 +166,6 @@ static tdm_status find_line(const struct tdm_launch_options *options, const char
     job->program = *job->arguments++;
     job->n_arguments--;
     job->is_launcher = true;
-    job->ranks = 1;
     return TDM_OK;
 }
 
@@ -235,8 +254,8 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();
-        if (end.lost_rank >= 0 && !has_launcher(&now))
-            report_loss(&end, now.ranks, is_again);
+        if (end.lost_rank >= 0 || (was_lost && has_launcher(&now)))
+            report_loss(&end, now.ranks, has_launcher(&now), is_again);
         if (!is_again)
             return TDM_OK;
         result->restarts++;
@@ -252,6 +271,7 @@ tdm_status tdm_launch(const struct tdm_launch_options *options, struct tdm_launc
     TDMI_RESULT(tdm_launch_result, result, err);
     TDMI_AT_END(tdmi_text_release) tdmi_text output = {0};
     TDMI_TRY(check(options, err));
+    TDMI_TRY(refuse_launcher(err));
     if (options->image || options->claim)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--image and --claim are for pods; --emit k8s and --emit mpijob print "
