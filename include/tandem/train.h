@@ -89,6 +89,7 @@ struct tdm_train_options {
     double checkpoint_minutes;
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     bool resume;               /* resume the run; start it if there is none */
+    const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
 };
 
 struct tdm_features {
@@ -168,10 +169,10 @@ TDM_API const char *tdm_lr_scaling_name(int index);
 /* Their values: docs/reference/augmentations.md. */
 TDM_API const char *tdm_augment_name(int index);
 
-/* Set all members but source, run and resume to those recorded in a run folder, so that it can be
- * resumed. Their strings live in *words: free it with tdm_json_document_free after the last use of
- * options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or names
- * something that this build lacks. */
+/* Set all members but source, run, resume and trace to those recorded in a run folder, so that it
+ * can be resumed. Their strings live in *words: free it with tdm_json_document_free after the last
+ * use of options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or
+ * names something that this build lacks. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;

@@ -178,6 +178,9 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(FLAG, "resume", train.resume, "Result",
              "resume RUN with its recorded options; start it if there is none"),
 #include "tandem/train.def"
+    TDMI_ROW(PATH, "trace", train.trace, "Result",
+             "write what every thread of every rank did when, for Perfetto and tandem trace",
+             .value_name = "FILE", .default_words = "none"),
     {.name = NULL},
 };
 

@@ -15,6 +15,7 @@
 
 #include "base/scope.h"
 #include "base/system/placement.h"
+#include "base/trace.h"
 #include "data/order/order.h"
 #include "data/source/source.h"
 #include "image/augment/augment.h"
@@ -141,6 +142,7 @@ struct tdmi_loader_options {
      * every file is decoded here, as are files of sources that store images in their original size.
      */
     const struct tdmi_decoder *decoder;
+    tdmi_trace *trace; /* of the threads, lent for the loader's life; NULL: none */
 };
 
 typedef struct tdmi_loader tdmi_loader;

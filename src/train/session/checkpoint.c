@@ -246,8 +246,11 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
     const char *last = tdmi_path_join(&scratch, folder, last_name);
     const char *previous = tdmi_path_join(&scratch, folder, previous_name);
     TDMI_CHECK_MEMORY(next && last && previous, err);
+    tdmi_lane *lane = tdmi_compute_lane(&session->compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
     const tdm_status status =
         TDM_WRAP(err, write_checkpoint(session, next, last, previous, err), "writing %s", next);
+    tdmi_lane_end(lane, TDMI_TRACE_CHECKPOINT, 0, begin_ns);
     if (status != TDM_OK) {
         (void)unlink(next); /* it was renamed, or is incomplete */
         /* A recorded clock promises a checkpoint, without which resuming is refused. */

@@ -150,6 +150,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .cache = tdmi_data_cache(session),
         .allocator = tdmi_compute_allocator(&session->compute),
         .decoder = session->compute.decoder,
+        .trace = session->compute.trace,
     };
     if (is_training) {
         options.augment = session->config.augment;

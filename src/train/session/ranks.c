@@ -142,7 +142,10 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
         session->record.sink = (tdm_sink){.self = session, .event = note_event};
     }
-    return launch.world == 1 ? TDM_OK : compare_options(session, options, err);
+    if (launch.world == 1)
+        return TDM_OK;
+    TDMI_TRY(share_text(session, &options->trace, err));
+    return compare_options(session, options, err);
 }
 
 /* ---- the same bits on all machines -------------------------------------------------------------
