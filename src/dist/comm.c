@@ -133,6 +133,7 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
         TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
         if (!has_open(comm, sets, n_of, n_sets, began_ns, &peer))
             return TDM_OK;
+        comm->open_peer = peer;
         TDMI_TRY(beat(comm, err));
         if (peer >= 0)
             return let_go(
@@ -214,8 +215,12 @@ static void *work(void *self)
         if (!job && comm->jobs)
             continue;
         const bool has_failed = comm->failure.code != TDM_OK;
+        const tdmi_lane *lane = job ? comm->lane : NULL; /* it stays while a job is open */
         pthread_mutex_unlock(&comm->lock);
+        const int64_t begin_ns = tdmi_lane_begin(lane);
         const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, &err);
+        if (lane)
+            tdmi_comm_trace_job(comm, job, begin_ns);
         pthread_mutex_lock(&comm->lock);
         take_failure(comm, status, &err);
         if (job)
@@ -249,6 +254,7 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
         while (*end)
             end = &(*end)->next;
         *mine = *job;
+        mine->queued_ns = tdmi_lane_begin(comm->lane);
         mine->next = NULL;
         *end = mine;
         comm->n_open++;
@@ -258,10 +264,10 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
     return status;
 }
 
-tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
+/* kind: of the wait, in a trace. */
+static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *err)
 {
-    if (!comm->table)
-        return TDM_OK;
+    const int64_t begin_ns = tdmi_lane_begin(comm->caller_lane);
     pthread_mutex_lock(&comm->lock);
     comm->is_waited_for = true;
     while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
@@ -270,7 +276,19 @@ tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
     comm->noted_ns = tdmi_clock_ns();
     const tdm_status status = report_failure(comm, err);
     pthread_mutex_unlock(&comm->lock);
+    tdmi_lane_end(comm->caller_lane, kind, 0, begin_ns);
     return status;
+}
+
+tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
+{
+    return comm->table ? finish(comm, TDMI_TRACE_WAIT_SUMS, err) : TDM_OK;
+}
+
+tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    TDMI_TRY(begin_job(comm, job, err));
+    return finish(comm, TDMI_TRACE_WAIT_MESSAGES, err);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -498,9 +516,8 @@ tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error
 {
     if (!comm->table)
         return TDM_OK;
-    TDMI_TRY(begin_job(
-        comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err));
-    return tdmi_comm_finish(comm, err);
+    return tdmi_comm_run(
+        comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err);
 }
 
 tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error *err)
@@ -521,9 +538,8 @@ tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts, 
 {
     if (!comm->table)
         return TDM_OK;
-    TDMI_TRY(begin_job(
-        comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err));
-    return tdmi_comm_finish(comm, err);
+    return tdmi_comm_run(
+        comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err);
 }
 
 tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
@@ -534,8 +550,7 @@ tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *siz
             memcpy(all, mine, sizes[0]);
         return TDM_OK;
     }
-    TDMI_TRY(begin_job(
+    return tdmi_comm_run(
         comm, &(struct tdmi_comm_job){.run = gather, .mine = mine, .sizes = sizes, .bytes = all},
-        err));
-    return tdmi_comm_finish(comm, err);
+        err);
 }

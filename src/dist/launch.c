@@ -23,7 +23,7 @@ static const struct launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", {NULL}},
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, {"openmpi"}},
     {"MPICH's mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"mpich"}},
-    {"srun --mpi=pmi2", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID", {"mpich", "openmpi"}},
+    {"srun --mpi=pmi2", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID", {"mpich"}},
     {"an MPI launcher that sets PMI_RANK", "PMI_RANK", "PMI_SIZE", NULL, {"mpich", "openmpi"}},
     {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", {"openmpi", "mpich"}},
     {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_NTASKS", "PMIX_RANK", {"openmpi", "mpich"}},

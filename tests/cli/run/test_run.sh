@@ -164,4 +164,25 @@ if command -v pgrep >/dev/null; then
 else
     skip "no pgrep to find ranks with"
 fi
+
+# ---- a host whose name is known later, as that of a pod -------------------------------------------
+
+if unshare --mount true 2>/dev/null; then
+    cp /etc/hosts hosts
+    # shellcheck disable=SC2016 # of the inner shell
+    expect_exit 0 unshare --mount sh -c '
+        mount --bind hosts /etc/hosts
+        export TANDEM_WORLD=2 TANDEM_ADDRESS=tandem-rank-0.test:29511 TANDEM_TOKEN=x TANDEM_DEADLINE=30
+        TANDEM_RANK=1 "$@" &
+        TANDEM_RANK=0 "$@" &
+        sleep 2
+        echo 127.0.0.1 tandem-rank-0.test >>/etc/hosts
+        wait $! && wait' sh "$TANDEM" train pictures -o named --model lenet5 --epochs 1 --quiet
+    expect_true "two ranks met" grep -q '"world": 2' named/run.json
+    expect_exit 5 env TANDEM_RANK=1 TANDEM_WORLD=2 TANDEM_ADDRESS=nobody.invalid:29511 TANDEM_TOKEN=x \
+        TANDEM_DEADLINE=1 "$TANDEM" train pictures -o unnamed --model lenet5
+    expect_stderr_matches "the host of rank 0, 'nobody.invalid': "
+else
+    skip "no mount namespace to change names of hosts in"
+fi
 finish
