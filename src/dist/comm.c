@@ -52,24 +52,25 @@ static bool is_over(int64_t since_ns, double seconds)
     return (double)(tdmi_clock_ns() - since_ns) > seconds * (double)ns_per_second;
 }
 
-/* Is a message not done? *silent: a peer of such a one that nothing was heard of for longer than
- * the deadline; -1: none. */
-static bool has_open(const tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
-                     int n_sets, int64_t began_ns, int *silent)
+/* The peer of the first message that is not done; -1: all are. *silent: a peer of such a one that
+ * nothing was heard of for longer than the deadline; -1: none. */
+static int first_open(const tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
+                      int n_sets, int64_t began_ns, int *silent)
 {
     const double deadline = comm->launch.deadline;
     const bool may_be_silent = is_over(began_ns, deadline);
-    bool is_open = false;
+    int peer = -1;
     *silent = -1;
     for (int s = 0; s < n_sets; s++)
         for (int i = 0; i < n_of[s]; i++) {
             const struct tdmi_message *it = &sets[s][i];
-            is_open = is_open || !it->is_done;
+            if (peer < 0 && !it->is_done)
+                peer = it->peer;
             if (may_be_silent && !it->is_done &&
                 is_over(comm->table->heard_ns(comm->transport, it->peer), deadline))
                 *silent = it->peer;
         }
-    return is_open;
+    return peer;
 }
 
 /* Four times within the deadline of the others. TDM_E_PEER: the caller hangs. */
@@ -129,20 +130,21 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
     const int64_t began_ns = tdmi_clock_ns();
     for (;;) {
         char last[TDMI_BEAT_BYTES + 16];
-        int peer;
+        int silent;
         TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
-        if (!has_open(comm, sets, n_of, n_sets, began_ns, &peer))
+        const int open = first_open(comm, sets, n_of, n_sets, began_ns, &silent);
+        if (open < 0)
             return TDM_OK;
-        comm->open_peer = peer;
+        comm->open_peer = open;
         TDMI_TRY(beat(comm, err));
-        if (peer >= 0)
+        if (silent >= 0)
             return let_go(
-                comm,
-                TDM_FAIL(err, TDM_E_PEER,
-                         "rank %d waited for %s and heard nothing from rank %d on %s for %g "
-                         "seconds%s",
-                         comm->launch.rank, what, peer, comm->table->host_of(comm->transport, peer),
-                         comm->launch.deadline, describe_last(comm, peer, last)));
+                comm, TDM_FAIL(err, TDM_E_PEER,
+                               "rank %d waited for %s and heard nothing from rank %d on %s for %g "
+                               "seconds%s",
+                               comm->launch.rank, what, silent,
+                               comm->table->host_of(comm->transport, silent), comm->launch.deadline,
+                               describe_last(comm, silent, last)));
         if (!rest(comm, tdmi_clock_ns() - began_ns))
             return TDM_E_STOPPED;
     }

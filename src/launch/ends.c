@@ -1,3 +1,4 @@
+/* The ends that ranks have reported, and what the whole job makes of them. */
 #include "launch/ends.h"
 #include "base/text/rank_line.h"
 

@@ -203,8 +203,7 @@ static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int l
             return TDM_FAIL(err, TDM_E_PEER,
                             "'%s' names hosts with %d slots; at least %d are needed "
                             "(waited for %g seconds)",
-                            options->hosts_from, hosts->slots, least,
-                            deadlines * deadline);
+                            options->hosts_from, hosts->slots, least, deadlines * deadline);
         if (look == 0)
             tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
                     options->hosts_from, hosts->slots, least);

@@ -480,18 +480,6 @@ static tdm_status measure_best(struct tdmi_session *session, struct tdm_train_re
     return status;
 }
 
-/* Names the images that were skipped since this session began. */
-static tdm_status report_skipped(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdmi_train_data *data = &session->data;
-    const bool is_shared = tdmi_ranks_share_steps(session);
-    int64_t first = 0, end;
-    if (is_shared)
-        tdmi_ranks_part_of(session, data->split.n_val, &first, &end);
-    TDMI_TRY(tdmi_data_report_skipped(session, data->train_feed, 0, is_shared, err));
-    return tdmi_data_report_skipped(session, data->val_feed, first, is_shared, err);
-}
-
 /* The test is divided among ranks; all else is rank 0's. */
 static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_result *result,
                                 tdm_error *err)
@@ -500,7 +488,7 @@ static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_r
     fill_result(session, result);
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
-    TDMI_TRY(report_skipped(session, err));
+    TDMI_TRY(tdmi_data_report_all_skipped(session, err));
     TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
     return measures && session->data.has_test ? tdmi_session_test(session, result, err) : TDM_OK;
 }
@@ -519,7 +507,7 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
         tdmi_network_report_left(session);
         tdmi_trainer_report_skipped(session);
     }
-    TDMI_TRY(report_skipped(session, err));
+    TDMI_TRY(tdmi_data_report_all_skipped(session, err));
     tdmi_data_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
@@ -577,14 +565,6 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
                         "--resume continues from it",
                         source, tdmi_run_path(run));
     return TDM_WRAP(err, status, "training on %s ended early", source);
-}
-
-int tdm_train_rank(void)
-{
-    struct tdmi_launch launch;
-    const tdm_status ignored = tdmi_launch_here(&launch, NULL);
-    (void)ignored;
-    return launch.rank;
 }
 
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,

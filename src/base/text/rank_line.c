@@ -1,3 +1,4 @@
+/* Lines of a rank: written in one call, so that those of several do not mix. */
 #include "base/text/rank_line.h"
 
 #include <stdio.h>

@@ -229,6 +229,17 @@ tdm_status tdmi_data_report_skipped(struct tdmi_session *session, const tdmi_fee
     return TDM_OK;
 }
 
+tdm_status tdmi_data_report_all_skipped(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_train_data *data = &session->data;
+    const bool is_shared = tdmi_ranks_share_steps(session);
+    int64_t first = 0, end;
+    if (is_shared)
+        tdmi_ranks_part_of(session, data->split.n_val, &first, &end);
+    TDMI_TRY(tdmi_data_report_skipped(session, data->train_feed, 0, is_shared, err));
+    return tdmi_data_report_skipped(session, data->val_feed, first, is_shared, err);
+}
+
 void tdmi_data_close_feeds(struct tdmi_train_data *data)
 {
     tdmi_feed_close(data->val_feed);
