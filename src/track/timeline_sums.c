@@ -144,7 +144,7 @@ static bool find_window(struct part *part, int64_t first, int64_t last, int64_t 
         (*n_steps)++;
     }
     if (before >= 0.0)
-        window->begin = before;
+        window->begin = before < window->end ? before : window->begin;
     else /* the images of the very first step */
         for (size_t i = 0; i < part->n; i++)
             if (part->spans[i].kind == TDMI_TRACE_WAIT_IMAGES &&
