@@ -88,8 +88,8 @@ struct tdm_train_options {
     int checkpoint_every; /* steps */
     double checkpoint_minutes;
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
-    bool resume;               /* resume the run; start it if there is none */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
+    bool resume;       /* resume the run; start it if there is none */
 };
 
 struct tdm_features {
