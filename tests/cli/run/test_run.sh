@@ -145,6 +145,14 @@ if command -v pgrep >/dev/null; then
     expect_same 5 "$status" "a rank is stopped: exit 5"
     expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
     expect_same "" "$(pgrep -f "train pictures -o silent" || true)" "the stopped rank is gone"
+    # Rank 0 trains a head alone, so nobody waits for the stopped rank.
+    before=$long
+    long="--weights base --batch 16 --epochs 3000 --patience 0"
+    killed STOP forgotten
+    long=$before
+    expect_same 5 "$status" "a rank is stopped that nobody waits for: exit 5, after the training"
+    expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
+    expect_true "the training has ended" grep -q '"status": "finished"' forgotten/run.json
     killed KILL again --restarts 1
     expect_same 0 "$status" "with --restarts the job ends well"
     expect_stderr_matches 'all ranks are started again'
