@@ -385,6 +385,7 @@ TEST(a_rank_with_another_token_is_sent_away)
     assert_says(&cases[0].err, "rank 1 of 2 did not come within 1 seconds");
     assert_int_equal(cases[1].status, TDM_E_PEER);
     assert_says(&cases[1].err, "did not answer the greeting");
+    assert_int_equal(cases[1].err.rank, 1); /* it prints this itself */
 }
 
 TEST(ranks_of_two_jobs_do_not_mix)
