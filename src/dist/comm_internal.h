@@ -78,6 +78,16 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
  * to a sum; a job has ended. */
 void tdmi_comm_trace_first(tdmi_comm *comm);
 void tdmi_comm_trace_job(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t begin_ns);
+/* The shortest round trip to a rank so far; start from a zeroed object. The rank is taken to have
+ * read its clock half-way. */
+struct tdmi_clock_trip {
+    bool has_any;
+    int64_t trip_ns, ahead_ns;
+};
+void tdmi_clock_take_trip(struct tdmi_clock_trip *best, int64_t began_ns, int64_t theirs_ns,
+                          int64_t ended_ns);
+/* How far its clock is ahead; 0 where half the trip is more. */
+int64_t tdmi_clock_ahead(const struct tdmi_clock_trip *best);
 /* sum.c */
 tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_groups,
                               tdm_error *err) TDM_MUST_USE;

@@ -71,23 +71,34 @@ static tdm_status pass(tdmi_comm *comm, bool is_sent, int peer, int64_t *clock_n
     return tdmi_comm_wait(comm, &message, &n, 1, "the clocks of all ranks", err);
 }
 
-/* On rank 0: the peer read its clock half-way, as well as can be known. */
+void tdmi_clock_take_trip(struct tdmi_clock_trip *best, int64_t began_ns, int64_t theirs_ns,
+                          int64_t ended_ns)
+{
+    const int64_t trip_ns = ended_ns - began_ns;
+    if (best->has_any && trip_ns >= best->trip_ns)
+        return;
+    best->has_any = true;
+    best->trip_ns = trip_ns;
+    best->ahead_ns = theirs_ns - (began_ns + trip_ns / 2);
+}
+
+int64_t tdmi_clock_ahead(const struct tdmi_clock_trip *best)
+{
+    const int64_t size_ns = best->ahead_ns < 0 ? -best->ahead_ns : best->ahead_ns;
+    return 2 * size_ns <= best->trip_ns ? 0 : best->ahead_ns;
+}
+
 static tdm_status compare_with(tdmi_comm *comm, int peer, int64_t *ahead_ns, tdm_error *err)
 {
-    int64_t shortest_ns = INT64_MAX;
+    struct tdmi_clock_trip best = {0};
     for (int i = 0; i < round_trips; i++) {
         int64_t theirs_ns = 0;
         const int64_t began_ns = tdmi_clock_ns();
         TDMI_TRY(pass(comm, true, peer, &theirs_ns, err));
         TDMI_TRY(pass(comm, false, peer, &theirs_ns, err));
-        const int64_t trip_ns = tdmi_clock_ns() - began_ns;
-        if (trip_ns >= shortest_ns)
-            continue;
-        shortest_ns = trip_ns;
-        *ahead_ns = theirs_ns - (began_ns + trip_ns / 2);
+        tdmi_clock_take_trip(&best, began_ns, theirs_ns, tdmi_clock_ns());
     }
-    if (2 * (*ahead_ns < 0 ? -*ahead_ns : *ahead_ns) <= shortest_ns)
-        *ahead_ns = 0;
+    *ahead_ns = tdmi_clock_ahead(&best);
     return TDM_OK;
 }
 

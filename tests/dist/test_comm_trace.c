@@ -1,5 +1,6 @@
 /* A communicator in a trace: sums with their waits, messages, and clocks that are compared. */
 #include "base/clock.h"
+#include "dist/comm_internal.h"
 #include "dist/ranks.h"
 
 static const char *const transports[] = {"thread", "tcp"};
@@ -111,6 +112,27 @@ TEST(clocks_of_one_machine_are_the_same)
             tdmi_trace_free(ranks[r].trace);
         }
     }
+}
+
+/* Trips of 40, 10 and 30 units to a clock that is ahead by `ahead`; none is read quite half-way. */
+static int64_t estimate(int64_t ahead)
+{
+    struct tdmi_clock_trip best = {0};
+    tdmi_clock_take_trip(&best, 100, 100 + 35 + ahead, 140);
+    tdmi_clock_take_trip(&best, 200, 200 + 6 + ahead, 210);
+    tdmi_clock_take_trip(&best, 300, 300 + 1 + ahead, 330);
+    return tdmi_clock_ahead(&best);
+}
+
+TEST(the_shortest_trip_tells_the_clocks_apart)
+{
+    assert_int_equal(estimate(1000000), 1000001);
+    assert_int_equal(estimate(-1000000), -999999);
+    assert_int_equal(estimate(7), 8);
+    assert_int_equal(estimate(0), 0); /* within half a trip */
+    assert_int_equal(estimate(4), 0);
+    assert_int_equal(estimate(-6), 0);
+    assert_int_equal(estimate(-7), -6);
 }
 
 TEST_MAIN(NULL, NULL)

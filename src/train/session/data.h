@@ -42,7 +42,7 @@ struct tdmi_loader_cache tdmi_data_cache(const struct tdmi_session *session);
  * where its feed has only its own. */
 tdm_status tdmi_data_report_skipped(struct tdmi_session *session, const tdmi_feed *feed,
                                     int64_t first, bool is_shared, tdm_error *err) TDM_MUST_USE;
-/* Of training and validation, since this session began. */
+/* Names those of training and validation, since this session began. */
 tdm_status tdmi_data_report_all_skipped(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT: with --strict, the batch has an image that cannot be read. */
 tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,

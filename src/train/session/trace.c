@@ -50,7 +50,9 @@ static tdm_status gather(struct tdmi_session *session, int n, struct gathered *a
     for (int r = 0; r < n; r++)
         n_all += all->sizes[r] = sizes[r];
     TDMI_TRY(TDMI_NEW(all->bytes, (rank == 0 ? n_all : 0) + 1, err));
-    return tdmi_comm_gather(comm, mine, all->sizes, all->bytes, err);
+    TDMI_TRY(tdmi_comm_gather(comm, mine, all->sizes, all->bytes, err));
+    /* After a stop a rank leaves by an abort, which must not overtake what it has sent. */
+    return tdmi_comm_broadcast(comm, &n_all, sizeof n_all, err);
 }
 
 static tdm_status write_file(struct tdmi_session *session, int n, const struct gathered *all,
