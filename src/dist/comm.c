@@ -178,8 +178,9 @@ static struct tdmi_comm_job *take_job(tdmi_comm *comm)
     return job;
 }
 
-static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job)
+static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job, bool is_done)
 {
+    comm->is_cut_short = comm->is_cut_short || !is_done;
     job->next = comm->spare;
     comm->spare = job;
     comm->n_open--;
@@ -226,7 +227,7 @@ static void *work(void *self)
         pthread_mutex_lock(&comm->lock);
         take_failure(comm, status, &err);
         if (job)
-            end_job(comm, job);
+            end_job(comm, job, !has_failed && status == TDM_OK);
     }
     pthread_mutex_unlock(&comm->lock);
     return NULL;
@@ -276,7 +277,10 @@ static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *
         pthread_cond_wait(&comm->has_changed, &comm->lock);
     comm->is_waited_for = false;
     comm->noted_ns = tdmi_clock_ns();
-    const tdm_status status = report_failure(comm, err);
+    /* A rank that fails after jobs that are done everywhere concerns the next ones: all ranks know
+     * the result of these, such as that they stop. */
+    const tdm_status status = comm->is_cut_short ? report_failure(comm, err) : TDM_OK;
+    comm->is_cut_short = false;
     pthread_mutex_unlock(&comm->lock);
     tdmi_lane_end(comm->caller_lane, kind, 0, begin_ns);
     return status;

@@ -56,7 +56,8 @@ struct tdmi_comm {
     pthread_mutex_t lock;
     pthread_cond_t has_changed; /* a job was added or is done, or the end has come */
     struct tdmi_comm_job *jobs, *spare;
-    int n_open; /* jobs that are not done */
+    int n_open;        /* jobs that are not done */
+    bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
     bool is_waited_for, is_closing;
     tdmi_lane *lane, *caller_lane; /* of the trace; NULL: none */
     /* State of the running job, for the trace; on the communicator's thread: */

@@ -224,8 +224,8 @@ static int call_once(const struct addrinfo *to, int64_t until_ns, int *problem)
 
 /* A rank may come before the one that it calls, and where jobs follow each other a name may still
  * lead to the host of the last one: it is looked up again each time. */
-static tdm_status reach(const struct join *join, int rank, const char *host, int port, int *fd,
-                        tdm_error *err)
+static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
+                       tdm_error *err)
 {
     int problem = 0;
     for (*fd = -1; *fd < 0;) {
@@ -244,16 +244,6 @@ static tdm_status reach(const struct join *join, int rank, const char *host, int
     }
     return TDM_FAIL(err, TDM_E_PEER, "calling rank %d at %s, port %d, for %g seconds: %s", rank,
                     host, port, join->launch->deadline, strerror(problem));
-}
-
-/* A rank that does not reach another says so itself: the other knows nothing of it. */
-static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
-                       tdm_error *err)
-{
-    const tdm_status status = reach(join, rank, host, port, fd, err);
-    if (status != TDM_OK && err)
-        err->rank = join->launch->rank;
-    return status;
 }
 
 /* ---- greetings ------------------------------------------------------------------------------- */
@@ -449,6 +439,8 @@ tdm_status tdmi_tcp_join(const struct tdmi_launch *launch, int *sockets,
     const tdm_status status =
         launch->rank == 0 ? join_as_first(&join, &mine, err) : join_as_other(&join, &mine, err);
     close_socket(&join.listener);
+    if (status != TDM_OK && err) /* it says so itself: the others may know nothing of it */
+        err->rank = launch->rank;
     for (int i = 0; status != TDM_OK && i < launch->world; i++)
         close_socket(&sockets[i]);
     return status;

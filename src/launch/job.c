@@ -37,7 +37,8 @@ struct stream {
 struct rank {
     pid_t pid;
     bool has_ended;
-    int status; /* of waitpid */
+    int64_t stopped_ns; /* when it was stopped (SIGSTOP); 0: it runs */
+    int status;         /* of waitpid */
     struct stream streams[2];
 };
 
@@ -47,7 +48,7 @@ struct job {
     int n_started;
     struct tdmi_job_end end;
     struct tdmi_ends ends; /* of ranks that another launcher started */
-    int64_t over_ns;       /* when the first rank failed, or reported a result; 0: none has */
+    int64_t over_ns;       /* when the first rank failed, or rank 0 ended; 0: none has */
     int64_t left_ns;       /* when the last process ended */
     bool is_stopping;
     bool was_asked; /* the launcher, to end */
@@ -263,23 +264,31 @@ static void note_end(struct job *job, int number)
         job->end.lost_rank = number;
         job->end.lost_signal = WTERMSIG(status);
     }
-    if (job->over_ns > 0 || (!is_killed && WEXITSTATUS(status) == 0))
+    const bool has_failed = is_killed || WEXITSTATUS(status) != 0;
+    if (has_failed || number == 0) /* the others have nothing to wait for */
+        note_once(&job->over_ns);
+    if (has_failed && job->end.exit_status == 0)
+        job->end.exit_status = is_killed ? tdm_status_exit(TDM_E_PEER) : WEXITSTATUS(status);
+}
+
+static void look_at(struct job *job, int number)
+{
+    struct rank *rank = &job->ranks[number];
+    if (waitpid(rank->pid, &rank->status, WNOHANG | WUNTRACED | WCONTINUED) != rank->pid)
         return;
-    note_once(&job->over_ns);
-    job->end.exit_status = is_killed ? tdm_status_exit(TDM_E_PEER) : WEXITSTATUS(status);
+    rank->has_ended = WIFEXITED(rank->status) || WIFSIGNALED(rank->status);
+    rank->stopped_ns = WIFSTOPPED(rank->status) ? tdmi_clock_ns() : 0;
+    if (rank->has_ended && !job->options->is_launcher)
+        note_end(job, number);
 }
 
 static int count_living(struct job *job)
 {
     int n = 0;
     for (int r = 0; r < job->n_started; r++) {
-        struct rank *rank = &job->ranks[r];
-        if (!rank->has_ended && waitpid(rank->pid, &rank->status, WNOHANG) == rank->pid) {
-            rank->has_ended = true;
-            if (!job->options->is_launcher)
-                note_end(job, r);
-        }
-        n += !rank->has_ended;
+        if (!job->ranks[r].has_ended)
+            look_at(job, r);
+        n += !job->ranks[r].has_ended;
     }
     return n;
 }
@@ -342,6 +351,23 @@ static void kill_stopped(struct job *job)
     signal_all(job, SIGKILL);
 }
 
+/* A stopped rank that nobody waits for any more, because the others have ended or all shall. */
+static void kill_forgotten(struct job *job)
+{
+    bool has_left = job->is_stopping;
+    for (int r = 0; r < job->n_started; r++)
+        has_left = has_left || job->ranks[r].has_ended;
+    for (int r = 0; r < job->n_started && has_left; r++) {
+        const struct rank *rank = &job->ranks[r];
+        if (rank->has_ended || rank->stopped_ns == 0 ||
+            tdmi_clock_seconds_since(rank->stopped_ns) < job->options->deadline)
+            continue;
+        if (job->end.lost_rank < 0 && !job->is_stopping)
+            job->end.lost_rank = r;
+        (void)kill(rank->pid, SIGKILL);
+    }
+}
+
 /* Children of a launcher that was killed may keep its streams. */
 static bool is_left_open(struct job *job)
 {
@@ -362,6 +388,7 @@ static tdm_status watch(struct job *job, tdm_error *err)
             signal_all(job, job->options->is_launcher ? SIGUSR1 : SIGTERM);
         }
         kill_stopped(job);
+        kill_forgotten(job);
         kill_late(job);
     }
     return TDM_OK;

@@ -206,6 +206,39 @@ TEST(a_rank_that_fails_ends_all_with_its_sentence)
         expect_end(transports[t], false, TDM_E_INPUT, "no such image");
 }
 
+/* The sum is done everywhere when rank 1 fails, and rank 0 looks at it later. */
+static void fail_after_sum(tdmi_comm *comm, void *self)
+{
+    struct end_case *it = self;
+    const struct timespec later = {.tv_nsec = 400000000};
+    float value = 1.0f, *roots[1] = {&value};
+    it->status = tdmi_comm_divide(comm, 2, &it->err);
+    if (it->status == TDM_OK)
+        it->status = tdmi_comm_sum(comm, roots, &value, 0, 1, &it->err);
+    if (tdmi_comm_rank(comm) == 0)
+        nanosleep(&later, NULL);
+    if (it->status == TDM_OK)
+        it->status = tdmi_comm_finish(comm, &it->err);
+    it->seconds = (double)value;
+    if (it->status == TDM_OK && tdmi_comm_rank(comm) == 1 &&
+        TDM_FAIL(&it->err, TDM_E_INPUT, "no such image") != TDM_OK)
+        tdmi_comm_abort(comm, TDM_E_INPUT, &it->err);
+    else if (it->status == TDM_OK && tdmi_comm_broadcast(comm, &value, 4, &it->err) == TDM_OK)
+        it->status = TDM_E_BUG; /* it has to fail */
+}
+
+TEST(what_was_done_before_a_rank_failed_counts)
+{
+    for (int t = 0; t < n_transports; t++) {
+        struct end_case cases[2] = {0};
+        run_ranks((struct job){transports[t], 2, 20.0, false}, fail_after_sum, cases,
+                  sizeof cases[0]);
+        assert_int_equal(cases[0].status, TDM_OK);
+        assert_true(cases[0].seconds > 1.5); /* the sum */
+        assert_says(&cases[0].err, "no such image");
+    }
+}
+
 TEST(a_silent_rank_is_named_after_the_deadline)
 {
     for (int t = 0; t < n_transports; t++)
@@ -385,6 +418,7 @@ TEST(a_rank_with_another_token_is_sent_away)
     assert_says(&cases[0].err, "rank 1 of 2 did not come within 1 seconds");
     assert_int_equal(cases[1].status, TDM_E_PEER);
     assert_says(&cases[1].err, "did not answer the greeting");
+    assert_int_equal(cases[1].err.rank, 1); /* it prints this itself */
 }
 
 TEST(ranks_of_two_jobs_do_not_mix)

@@ -181,6 +181,10 @@ TEST(what_is_missing_or_wrong_is_named)
         READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2", "TANDEM_ADDRESS", "node0"),
         TDM_E_USAGE);
     assert_says(&err, "TANDEM_ADDRESS is 'node0'");
+    assert_int_equal(READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2"), TDM_E_USAGE);
+    assert_says(&err, "TANDEM_ADDRESS is not set; host:port of rank 0 is accepted");
+    assert_int_equal(READ(&launch, &err, "RANK", "0", "WORLD_SIZE", "2"), TDM_E_USAGE);
+    assert_says(&err, "MASTER_PORT is not set");
     assert_int_equal(READ(&launch, &err, "RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "node0"),
                      TDM_E_USAGE);
     assert_says(&err, "MASTER_PORT is not set");

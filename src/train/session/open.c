@@ -150,7 +150,10 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_ranks_share_checkpoint(session, &is_there, err), err, "resuming the run %s",
             tdmi_run_path(session->record.run));
     session->resumed = is_there ? &session->stored : NULL;
-    return TDM_WRAP(err, tdmi_ranks_agree(session, err), "beginning");
+    TDM_TRY(tdmi_ranks_agree(session, err), err, "beginning");
+    if (tdmi_ranks_share_steps(session) && tdmi_ranks_is_stopping(session))
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before the images were read");
+    return TDM_OK;
 }
 
 static tdm_status take_network(struct tdmi_session *session, tdm_error *err)

@@ -48,7 +48,9 @@ tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
 
 void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err)
 {
-    if (!session->compute.comm)
+    /* All stop after the same step, and rank 0 saves it. */
+    const bool is_agreed = status == TDM_E_STOPPED && session->agreed.is_stopping;
+    if (!session->compute.comm || is_agreed)
         return;
     tdmi_comm_abort(session->compute.comm, status, err);
     if (err)

@@ -145,6 +145,14 @@ if command -v pgrep >/dev/null; then
     expect_same 5 "$status" "a rank is stopped: exit 5"
     expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
     expect_same "" "$(pgrep -f "train pictures -o silent" || true)" "the stopped rank is gone"
+    # Rank 0 trains a head alone, so nobody waits for the stopped rank.
+    before=$long
+    long="--weights base --batch 16 --epochs 3000 --patience 0"
+    killed STOP forgotten
+    long=$before
+    expect_same 5 "$status" "a rank is stopped that nobody waits for: exit 5, after the training"
+    expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
+    expect_true "the training has ended" grep -q '"status": "finished"' forgotten/run.json
     killed KILL again --restarts 1
     expect_same 0 "$status" "with --restarts the job ends well"
     expect_stderr_matches 'all ranks are started again'
@@ -158,6 +166,20 @@ if command -v pgrep >/dev/null; then
     killed TERM stopped
     expect_same 1 "$status" "a rank is asked to stop: all stop"
     expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in stopped'
+    for n in 3 5 8; do # the first to stop leaves rank 0 time to save
+        # shellcheck disable=SC2086
+        "$TANDEM" run -n $n -- train pictures -o saved$n $long --checkpoint-every 100000 >"$out" 2>"$err" &
+        job=$!
+        tries=0
+        while [ ! -s saved$n/last.safetensors ] && [ $tries -lt 300 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        kill -TERM $job
+        wait $job
+        expect_same 1 $? "$n ranks are asked to stop"
+        expect_true "rank 0 of $n saves the step" grep -q '"status": "stopped"' saved$n/run.json
+    done
     killed USR2 preempted
     expect_same 1 "$status" "a scheduler's signal to one rank stops all"
     expect_stderr_matches 'a checkpoint is in preempted'
