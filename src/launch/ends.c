@@ -47,14 +47,13 @@ static int only_missing(const struct tdmi_ends *ends)
 
 /* Survivors of a lost rank may have been stopped by the launcher's SIGTERM, whose status says
  * nothing of the job. */
-void tdmi_ends_conclude(const struct tdmi_ends *ends, int launcher_status, bool was_stopped,
-                        struct tdmi_job_end *end)
+void tdmi_ends_conclude(const struct tdmi_ends *ends, bool was_stopped, struct tdmi_job_end *end)
 {
     const int lost = tdm_status_exit(TDM_E_PEER), stopped = tdm_status_exit(TDM_E_STOPPED);
     const int n_missing = ends->n_begun - ends->n_ended;
     *end = (struct tdmi_job_end){.lost_rank = -1};
     if (ends->n_begun == 0)
-        end->exit_status = launcher_status > 0 ? launcher_status : lost;
+        end->exit_status = tdm_status_exit(TDM_E_ABSENT);
     else if (!ends->has_result && ends->status > 0 &&
              (ends->status != stopped || was_stopped || n_missing == 0))
         end->exit_status = ends->status;

@@ -1,6 +1,6 @@
 /*
  * How a job ended whose ranks another launcher has started: by what the ranks reported
- * (base/text/rank_line.h), and only where none of them did by the launcher's own status.
+ * (base/text/rank_line.h). The launcher's own status says nothing that all launchers mean alike.
  */
 #pragma once
 
@@ -20,6 +20,5 @@ void tdmi_ends_release(struct tdmi_ends *ends);
 /* Takes what a line of standard error reports; false: it reports nothing. The line is cut before
  * the report. */
 bool tdmi_ends_take(struct tdmi_ends *ends, char *line);
-/* launcher_status: as a shell has it, 128 and the signal. was_stopped: on request. */
-void tdmi_ends_conclude(const struct tdmi_ends *ends, int launcher_status, bool was_stopped,
-                        struct tdmi_job_end *end);
+/* was_stopped: on request. Where no rank began the status is that of TDM_E_ABSENT. */
+void tdmi_ends_conclude(const struct tdmi_ends *ends, bool was_stopped, struct tdmi_job_end *end);

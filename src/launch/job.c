@@ -9,6 +9,7 @@
 #include "base/text/rank_line.h"
 #include "launch/ends.h"
 #include "tandem/event.h"
+#include "tandem/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -410,6 +411,17 @@ static void release(struct job *job)
     tdmi_ends_release(&job->ends);
 }
 
+/* By another launcher. */
+static void conclude(struct job *job)
+{
+    const int status = job->ranks[0].status;
+    tdmi_ends_conclude(&job->ends, job->is_stopping, &job->end);
+    if (job->ends.n_begun == 0)
+        tdm_log(TDM_LOG_WARNING, "%s ended with status %d before a rank began",
+                job->options->program,
+                WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_end *end,
                         tdm_error *err)
 {
@@ -422,11 +434,8 @@ tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_
     TDMI_TRY(choose_token(&job, err));
     TDMI_TRY(start_all(&job, err));
     TDMI_TRY(watch(&job, err));
-    const int status = job.ranks[0].status;
     if (options->is_launcher)
-        tdmi_ends_conclude(&job.ends,
-                           WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-                           job.is_stopping, &job.end);
+        conclude(&job);
     *end = job.end;
     return TDM_OK;
 }

@@ -106,12 +106,10 @@ static void report_loss(const struct tdmi_job_end *end, int ranks, bool by_launc
             is_again ? "; all ranks are started again" : "");
 }
 
-/* A rank that was lost may also show only as a peer that others have lost, or as the status that a
- * launcher makes of it: 128 and the signal, or the signal (MPICH). */
-static bool is_lost(const struct tdmi_job_end *end, bool by_launcher)
+/* A rank that was lost may also show only as a peer that others have lost. */
+static bool is_lost(const struct tdmi_job_end *end)
 {
-    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER) ||
-           (by_launcher && end->exit_status > tdm_status_exit(TDM_E_PEER));
+    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER);
 }
 
 /* ---- by another launcher
@@ -246,10 +244,8 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
     for (bool was_lost = false;;) {
         struct tdmi_job_end end = {0};
         tdmi_text_clear(output);
-        TDMI_TRY(choose_ranks(options, was_lost, &hosts, &now, err));
-        result->world = now.ranks;
-        TDMI_TRY(run_once(&now, arguments, n, output, &end, err));
-        was_lost = is_lost(&end, has_launcher(&now));
+        TDMI_TRY(run_once(options, arguments, n, output, &end, err));
+        const bool was_lost = is_lost(&end);
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();

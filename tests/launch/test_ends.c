@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* Lines of a job of three ranks, NULL at the end, and the status of its launcher. */
-static struct tdmi_job_end conclude(int launcher_status, bool was_stopped, const char *const *lines)
+/* Lines of a job of three ranks, NULL at the end. */
+static struct tdmi_job_end conclude(bool was_stopped, const char *const *lines)
 {
     TDMI_AT_END(tdmi_ends_release) struct tdmi_ends ends = {0};
     struct tdmi_job_end end = {0};
@@ -16,7 +16,7 @@ static struct tdmi_job_end conclude(int launcher_status, bool was_stopped, const
         snprintf(line, sizeof line, "%s", *lines);
         assert_true(tdmi_ends_take(&ends, line));
     }
-    tdmi_ends_conclude(&ends, launcher_status, was_stopped, &end);
+    tdmi_ends_conclude(&ends, was_stopped, &end);
     return end;
 }
 
@@ -50,52 +50,44 @@ TEST(a_result_is_what_rank_0_reports)
     const char *const *all =
         LINES(BEGIN, "tandem: rank 1 ends with status 0", "tandem: rank 2 ends with status 0",
               "tandem: rank 0 ends with status 0");
-    expect(conclude(0, false, all), 0, -1);
-    /* A launcher that had to be killed does not undo it. */
-    expect(conclude(137, false, all), 0, -1);
+    expect(conclude(false, all), 0, -1);
     /* srun returns 0 after a node has failed. */
-    expect(conclude(0, false, LINES(BEGIN)), 5, -1);
-    expect(conclude(0, false,
-                    LINES("tandem: rank 0 begins", "tandem: rank 1 begins",
-                          "tandem: rank 1 ends with status 0")),
+    expect(conclude(false, LINES(BEGIN)), 5, -1);
+    expect(conclude(false, LINES("tandem: rank 0 begins", "tandem: rank 1 begins",
+                                 "tandem: rank 1 ends with status 0")),
            5, 0);
 }
 
 TEST(statuses_that_launchers_lose)
 {
     const char *const *wrong = LINES(BEGIN, "tandem: rank 1 ends with status 3");
-    expect(conclude(9, false, wrong), 3, -1);
-    expect(conclude(137, false, wrong), 3, -1);
+    expect(conclude(false, wrong), 3, -1);
 }
 
 TEST(the_rank_without_an_end_is_the_lost_one)
 {
-    expect(conclude(137, false,
-                    LINES(BEGIN, "tandem: rank 0 ends with status 5",
-                          "tandem: rank 2 ends with status 5")),
+    expect(conclude(false, LINES(BEGIN, "tandem: rank 0 ends with status 5",
+                                 "tandem: rank 2 ends with status 5")),
            5, 1);
     /* Survivors that were stopped by the launcher's SIGTERM. */
-    expect(conclude(137, false,
-                    LINES(BEGIN, "tandem: rank 0 ends with status 1",
-                          "tandem: rank 2 ends with status 1")),
+    expect(conclude(false, LINES(BEGIN, "tandem: rank 0 ends with status 1",
+                                 "tandem: rank 2 ends with status 1")),
            5, 1);
-    expect(conclude(137, false, LINES(BEGIN)), 5, -1);
+    expect(conclude(false, LINES(BEGIN)), 5, -1);
 }
 
 TEST(a_stop_on_request_loses_nobody)
 {
-    expect(conclude(143, true, LINES(BEGIN, "tandem: rank 0 ends with status 1")), 1, -1);
-    expect(
-        conclude(1, false,
-                 LINES(BEGIN, "tandem: rank 0 ends with status 1",
-                       "tandem: rank 1 ends with status 1", "tandem: rank 2 ends with status 1")),
-        1, -1);
+    expect(conclude(true, LINES(BEGIN, "tandem: rank 0 ends with status 1")), 1, -1);
+    expect(conclude(false, LINES(BEGIN, "tandem: rank 0 ends with status 1",
+                                 "tandem: rank 1 ends with status 1",
+                                 "tandem: rank 2 ends with status 1")),
+           1, -1);
 }
 
-TEST(ranks_that_never_began_leave_the_launchers_status)
+TEST(a_launcher_without_ranks)
 {
-    expect(conclude(1, false, (const char *const[]){NULL}), 1, -1);
-    expect(conclude(0, false, (const char *const[]){NULL}), 5, -1);
+    expect(conclude(false, (const char *const[]){NULL}), 4, -1);
 }
 
 TEST_MAIN(NULL, NULL)
