@@ -6,6 +6,8 @@
 
 #include "data/loader/picture.h"
 
+enum { TDMI_KEPT_SKIPS = 100 };
+
 /* Number of threads and slots, chosen from measurements by a pure function (tune.c), so that tests
  * can feed it numbers; the delivered batches do not depend on it. */
 struct tdmi_tuning {
@@ -96,7 +98,7 @@ struct tdmi_loader {
     uint8_t *is_skipped;     /* a bit per sample: already counted */
     int64_t n_skipped;
     tdmi_lost_rows lost;
-    struct tdmi_skip *skips;
+    char (*skips)[TDMI_PROBLEM_BYTES];
 };
 
 /* The thread's function: loader.c. self is a struct tdmi_loader_worker. */
