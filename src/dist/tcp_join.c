@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { second_ns = 1000000000, retry_ns = 50 * 1000000, backlog = 1024 };
+enum { second_ns = 1000000000, retry_ns = 50 * 1000000, backlog = 1024, most_port = 65535 };
 static const int64_t greet_ns = 5 * (int64_t)second_ns; /* for a greeting, once connected */
 
 struct greeting {
@@ -106,15 +106,35 @@ static tdm_status find_addresses(const char *host, int port, struct addrinfo **f
     return TDM_OK;
 }
 
-/* -1: errno says why. */
-static int listen_on(const struct sockaddr *address, socklen_t length)
+/* An address with another port. */
+static struct sockaddr_storage at_port(const struct sockaddr *of, socklen_t length, int port)
 {
+    struct sockaddr_storage address = {0};
+    memcpy(&address, of, length);
+    if (address.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)&address)->sin6_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in *)(void *)&address)->sin_port = htons((uint16_t)port);
+    return address;
+}
+
+/* Ports on which rank 0 may listen, as a number after the last one. */
+static int end_of_ports(const struct tdmi_launch *launch)
+{
+    const int end = launch->port + (launch->n_ports > 0 ? launch->n_ports : 1);
+    return end < most_port + 1 ? end : most_port + 1;
+}
+
+/* -1: errno says why. */
+static int listen_on(const struct sockaddr *of, socklen_t length, int port)
+{
+    const struct sockaddr_storage address = at_port(of, length, port);
     const int yes = 1;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(of->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, address, length) == 0 && listen(fd, backlog) == 0)
+    if (bind(fd, (const struct sockaddr *)&address, length) == 0 && listen(fd, backlog) == 0)
         return fd;
     const int problem = errno;
     close(fd);
@@ -129,10 +149,11 @@ static tdm_status listen_as_first(struct join *join, tdm_error *err)
     struct addrinfo *found;
     int problem = 0;
     TDMI_TRY(find_addresses(launch->host, launch->port, &found, err));
-    for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
-        join->listener = listen_on(it->ai_addr, it->ai_addrlen);
-        problem = errno;
-    }
+    for (int port = launch->port; port < end_of_ports(launch); port++)
+        for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
+            join->listener = listen_on(it->ai_addr, it->ai_addrlen, port);
+            problem = errno;
+        }
     freeaddrinfo(found);
     if (join->listener >= 0)
         return TDM_OK;
@@ -156,32 +177,24 @@ static tdm_status name_socket(int fd, struct sockaddr_storage *address, socklen_
     return TDM_OK;
 }
 
-static void set_port(struct sockaddr_storage *address, in_port_t port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)(void *)address)->sin6_port = port;
-    else
-        ((struct sockaddr_in *)(void *)address)->sin_port = port;
-}
-
 /* On any port of the address that reaches rank 0. */
 static tdm_status listen_as_other(struct join *join, struct tdmi_tcp_host *mine, tdm_error *err)
 {
     struct sockaddr_storage address;
     socklen_t length;
     TDMI_TRY(name_socket(join->sockets[0], &address, &length, mine, err));
-    set_port(&address, 0);
-    join->listener = listen_on((struct sockaddr *)&address, length);
+    join->listener = listen_on((struct sockaddr *)&address, length, 0);
     if (join->listener < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "listening on %s for the other ranks: %s", mine->address,
                         strerror(errno));
     return name_socket(join->listener, &address, &length, mine, err);
 }
 
-static int call_once(const struct addrinfo *to, int *problem)
+static int call_once(const struct addrinfo *to, int port, int *problem)
 {
+    const struct sockaddr_storage address = at_port(to->ai_addr, to->ai_addrlen, port);
     const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, to->ai_addrlen) == 0)
         return fd;
     *problem = errno;
     if (fd >= 0)
@@ -189,9 +202,9 @@ static int call_once(const struct addrinfo *to, int *problem)
     return -1;
 }
 
-/* A rank may come before the one that it calls. */
-static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
-                       tdm_error *err)
+/* A rank may come before the one that it calls. end_port: after the last one to try. */
+static tdm_status call(const struct join *join, int rank, const char *host, int port, int end_port,
+                       int *fd, tdm_error *err)
 {
     static const struct timespec retry = {.tv_nsec = retry_ns};
     struct addrinfo *found;
@@ -199,8 +212,9 @@ static tdm_status call(const struct join *join, int rank, const char *host, int 
     TDMI_TRY(find_addresses(host, port, &found, err));
     *fd = -1;
     while (*fd < 0) {
-        for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
-            *fd = call_once(it, &problem);
+        for (int at = port; at < end_port; at++)
+            for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
+                *fd = call_once(it, at, &problem);
         if (*fd >= 0 || tdmi_clock_ns() > join->until_ns)
             break;
         (void)nanosleep(&retry, NULL);
@@ -319,7 +333,8 @@ static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, t
 {
     const struct tdmi_launch *launch = join->launch;
     const int world = launch->world, rank = launch->rank;
-    TDMI_TRY(call(join, 0, launch->host, launch->port, &join->sockets[0], err));
+    TDMI_TRY(
+        call(join, 0, launch->host, launch->port, end_of_ports(launch), &join->sockets[0], err));
     TDMI_TRY(listen_as_other(join, mine, err));
     TDMI_TRY(greet(join, 0, join->sockets[0], mine, err));
     if (!read_all(join->sockets[0], join->hosts, sizeof *join->hosts * (size_t)world,
@@ -330,7 +345,8 @@ static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, t
                         launch->host, launch->port);
     for (int lower = 1; lower < rank; lower++) {
         const struct tdmi_tcp_host *host = &join->hosts[lower];
-        TDMI_TRY(call(join, lower, host->address, host->port, &join->sockets[lower], err));
+        TDMI_TRY(call(join, lower, host->address, host->port, host->port + 1, &join->sockets[lower],
+                      err));
         TDMI_TRY(greet(join, lower, join->sockets[lower], mine, err));
     }
     return admit_all(join, rank + 1, err);
