@@ -1,6 +1,7 @@
 /*
  * Several processes that work on one training: `tandem run` starts `tandem train …` once for each
- * rank, here, watches them, and starts all of them again after a rank was lost.
+ * rank, here, watches them, and starts all of them again after a rank was lost. Or a cluster does:
+ * tdm_launch_emit writes what it needs for that.
  */
 #ifndef TANDEM_LAUNCH_H
 #define TANDEM_LAUNCH_H
@@ -28,7 +29,9 @@ struct tdm_launch_options {
      * ranks as there are slots, at most `ranks`. NULL: none, and a rank less after each loss. */
     int min_ranks;
     const char *hosts_from;
-    double deadline;              /* seconds after which a silent rank is lost */
+    double deadline;   /* seconds after which a silent rank is lost; 0: 60, and 300 in manifests */
+    const char *image; /* container image of tdm_launch_emit; NULL: "tandem" */
+    const char *claim; /* volume claim of its pods; NULL: "tandem" */
     const char *const *arguments; /* of each: "train", "photos", … */
     int n_arguments;
     bool keeps_output; /* rank 0's standard output goes to the result, not to this process's */
@@ -55,6 +58,12 @@ static inline struct tdm_launch_options tdm_launch_options_default(void)
  * the training failed: its ranks have said why. TDM_E_PEER: a rank was killed, or had to be. */
 TDM_API tdm_status tdm_launch(const struct tdm_launch_options *options,
                               struct tdm_launch_result *result, tdm_error *err) TDM_MUST_USE;
+
+/* The text of a batch script, manifest or driver that trains by "slurm", "k8s" (a JobSet), "mpijob"
+ * or "spark". Pure: nothing is started or looked for. The ranks' training needs a run folder (-o).
+ * *text is freed by tdm_text_free. */
+TDM_API tdm_status tdm_launch_emit(const struct tdm_launch_options *options, const char *engine,
+                                   char **text, tdm_error *err) TDM_MUST_USE;
 
 /* As members of an object that is open: world, restarts, and those of the object that rank 0
  * printed where it was kept. TDM_E_INPUT: it printed something else. */

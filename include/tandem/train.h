@@ -54,10 +54,12 @@ struct tdm_train_options {
     const char *augment; /* random changes: "flip,crop:4"; NULL: none */
     int views; /* augmented copies of each image, of which features are kept; 0: new ones in every
                   epoch; -1: 8 where features are kept, else 0 */
-    bool balance;      /* show every class equally often */
-    bool strict;       /* an image that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;    /* bytes for prefetching and caches; 0: a part of what is free */
-    const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
+    bool balance;          /* show every class equally often */
+    bool strict;           /* an image that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;        /* bytes for prefetching and caches; 0: a part of what is free */
+    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
+    const char *cache_dir; /* folder of the cache on disk, as large as its disk allows; NULL: below
+                              TANDEM_HOME */
     int batch; /* images per step, over all devices; 0: chosen by their number, memory and speed */
     int shard; /* images per batch-norm group; 0: the network's own */
     const char *bn;         /* images of batch-norm statistics: "shard", "batch", or "frozen" */
@@ -85,7 +87,9 @@ struct tdm_train_options {
     /* Checkpoints besides those at epoch ends; 0: none. */
     int checkpoint_every; /* steps */
     double checkpoint_minutes;
-    bool resume; /* resume the run; start it if there is none */
+    const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
+    const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
+    bool resume;       /* resume the run; start it if there is none */
 };
 
 struct tdm_features {
@@ -165,13 +169,20 @@ TDM_API const char *tdm_lr_scaling_name(int index);
 /* Their values: docs/reference/augmentations.md. */
 TDM_API const char *tdm_augment_name(int index);
 
-/* Set all members but source, run and resume to those recorded in a run folder, so that it can be
- * resumed. Their strings live in *words: free it with tdm_json_document_free after the last use of
- * options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or names
- * something that this build lacks. */
+/* Set all members but source, run, resume and trace to those recorded in a run folder, so that it
+ * can be resumed. Their strings live in *words: free it with tdm_json_document_free after the last
+ * use of options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or
+ * names something that this build lacks. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;
+
+/* Copy the newest state of a run from where checkpoint_to had put it into the folder run, if that
+ * holds nothing yet: for tdm_train_options_recorded. tdm_train does the same with resume. Nothing
+ * happens in a rank other than 0, and where nothing was copied. TDM_E_INPUT: a file is damaged or
+ * missing. */
+TDM_API tdm_status tdm_train_fetch(const char *checkpoint_to, const char *run,
+                                   tdm_error *err) TDM_MUST_USE;
 
 /* Blocks until trained, stopped (TDM_E_STOPPED after a checkpoint) or failed. An existing run
  * without resume is TDM_E_USAGE; resume with other options that change bits too. */

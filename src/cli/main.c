@@ -6,6 +6,7 @@
 #include "cli/settings.h"
 #include "cli/watch.h"
 #include "base/text/json.h"
+#include "base/text/rank_line.h"
 #include "tandem/log.h"
 #include "tandem/event.h"
 #include "tandem/train.h"
@@ -266,6 +267,13 @@ static void report_error(struct frame *frame, bool is_json, const tdm_error *err
     tdm_json_writer_free(json);
 }
 
+/* A rank whose statuses pass through another launcher on their way to `tandem run`. */
+static bool is_reporting(void)
+{
+    const char *text = getenv(TDMI_REPORT_VARIABLE);
+    return text && *text;
+}
+
 int main(int argc, char **argv)
 {
     struct frame frame = {.out = {.stream = stdout}};
@@ -274,19 +282,25 @@ int main(int argc, char **argv)
     fill_standard_streams();
     install_signals();
     choose_allocators();
+    if (is_reporting())
+        tdmi_rank_line_write(tdm_train_rank(), -1);
     tdm_status status = grow_stack()
                             ? run(&frame, argc, argv, &err)
                             : TDM_FAIL(&err, TDM_E_MEMORY, "starting the program: out of memory");
     /* Another rank has failed and says why; or all end alike. */
     const bool is_said = frame.is_silent && (err.rank != tdm_train_rank() ||
                                              status == TDM_E_USAGE || status == TDM_E_STOPPED);
+    const bool is_json = !frame.is_silent && (frame.globals.json || is_json_asked(argc, argv));
     if (status != TDM_OK && !is_said)
-        report_error(&frame, frame.globals.json || is_json_asked(argc, argv), &err);
+        report_error(&frame, is_json, &err);
 
     tdm_status closing = tdmi_output_close(&frame.out, &err);
     if (status == TDM_OK && closing != TDM_OK) {
         tdmi_print_error(&err);
         status = closing;
     }
-    return status != TDM_OK ? tdm_status_exit(status) : frame.exit_status;
+    const int exit_status = status != TDM_OK ? tdm_status_exit(status) : frame.exit_status;
+    if (is_reporting())
+        tdmi_rank_line_write(tdm_train_rank(), exit_status);
+    return exit_status;
 }

@@ -47,20 +47,30 @@ tdm_status tdmi_transport_find(const char *name, const struct tdmi_transport_tab
 
 /* ---- waiting for messages -------------------------------------------------------------------- */
 
-/* Messages that are not done, and the peer of the first. */
-static int count_open(struct tdmi_message *const *sets, const int *n_of, int n_sets, int *peer)
-{
-    int n = 0;
-    for (int s = 0; s < n_sets; s++)
-        for (int i = 0; i < n_of[s]; i++)
-            if (!sets[s][i].is_done && n++ == 0)
-                *peer = sets[s][i].peer;
-    return n;
-}
-
 static bool is_over(int64_t since_ns, double seconds)
 {
     return (double)(tdmi_clock_ns() - since_ns) > seconds * (double)ns_per_second;
+}
+
+/* The peer of the first message that is not done; -1: all are. *silent: a peer of such a one that
+ * nothing was heard of for longer than the deadline; -1: none. */
+static int first_open(const tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
+                      int n_sets, int64_t began_ns, int *silent)
+{
+    const double deadline = comm->launch.deadline;
+    const bool may_be_silent = is_over(began_ns, deadline);
+    int peer = -1;
+    *silent = -1;
+    for (int s = 0; s < n_sets; s++)
+        for (int i = 0; i < n_of[s]; i++) {
+            const struct tdmi_message *it = &sets[s][i];
+            if (peer < 0 && !it->is_done)
+                peer = it->peer;
+            if (may_be_silent && !it->is_done &&
+                is_over(comm->table->heard_ns(comm->transport, it->peer), deadline))
+                *silent = it->peer;
+        }
+    return peer;
 }
 
 /* Four times within the deadline of the others. TDM_E_PEER: the caller hangs. */
@@ -118,22 +128,23 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
                           int n_sets, const char *what, tdm_error *err)
 {
     const int64_t began_ns = tdmi_clock_ns();
-    int peer = 0;
     for (;;) {
-        TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
-        if (count_open(sets, n_of, n_sets, &peer) == 0)
-            return TDM_OK;
-        TDMI_TRY(beat(comm, err));
         char last[TDMI_BEAT_BYTES + 16];
-        const int64_t heard_ns = comm->table->heard_ns(comm->transport, peer);
-        if (is_over(heard_ns > began_ns ? heard_ns : began_ns, comm->launch.deadline))
+        int silent;
+        TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
+        const int open = first_open(comm, sets, n_of, n_sets, began_ns, &silent);
+        if (open < 0)
+            return TDM_OK;
+        comm->open_peer = open;
+        TDMI_TRY(beat(comm, err));
+        if (silent >= 0)
             return let_go(
-                comm,
-                TDM_FAIL(err, TDM_E_PEER,
-                         "rank %d waited for %s and heard nothing from rank %d on %s for %g "
-                         "seconds%s",
-                         comm->launch.rank, what, peer, comm->table->host_of(comm->transport, peer),
-                         comm->launch.deadline, describe_last(comm, peer, last)));
+                comm, TDM_FAIL(err, TDM_E_PEER,
+                               "rank %d waited for %s and heard nothing from rank %d on %s for %g "
+                               "seconds%s",
+                               comm->launch.rank, what, silent,
+                               comm->table->host_of(comm->transport, silent), comm->launch.deadline,
+                               describe_last(comm, silent, last)));
         if (!rest(comm, tdmi_clock_ns() - began_ns))
             return TDM_E_STOPPED;
     }
@@ -167,8 +178,9 @@ static struct tdmi_comm_job *take_job(tdmi_comm *comm)
     return job;
 }
 
-static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job)
+static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job, bool is_done)
 {
+    comm->is_cut_short = comm->is_cut_short || !is_done;
     job->next = comm->spare;
     comm->spare = job;
     comm->n_open--;
@@ -206,12 +218,16 @@ static void *work(void *self)
         if (!job && comm->jobs)
             continue;
         const bool has_failed = comm->failure.code != TDM_OK;
+        const tdmi_lane *lane = job ? comm->lane : NULL; /* it stays while a job is open */
         pthread_mutex_unlock(&comm->lock);
+        const int64_t begin_ns = tdmi_lane_begin(lane);
         const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, &err);
+        if (lane)
+            tdmi_comm_trace_job(comm, job, begin_ns);
         pthread_mutex_lock(&comm->lock);
         take_failure(comm, status, &err);
         if (job)
-            end_job(comm, job);
+            end_job(comm, job, !has_failed && status == TDM_OK);
     }
     pthread_mutex_unlock(&comm->lock);
     return NULL;
@@ -241,6 +257,7 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
         while (*end)
             end = &(*end)->next;
         *mine = *job;
+        mine->queued_ns = tdmi_lane_begin(comm->lane);
         mine->next = NULL;
         *end = mine;
         comm->n_open++;
@@ -250,19 +267,34 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
     return status;
 }
 
-tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
+/* kind: of the wait, in a trace. */
+static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *err)
 {
-    if (!comm->table)
-        return TDM_OK;
+    const int64_t begin_ns = tdmi_lane_begin(comm->caller_lane);
     pthread_mutex_lock(&comm->lock);
     comm->is_waited_for = true;
     while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
         pthread_cond_wait(&comm->has_changed, &comm->lock);
     comm->is_waited_for = false;
     comm->noted_ns = tdmi_clock_ns();
-    const tdm_status status = report_failure(comm, err);
+    /* A rank that fails after jobs that are done everywhere concerns the next ones: all ranks know
+     * the result of these, such as that they stop. */
+    const tdm_status status = comm->is_cut_short ? report_failure(comm, err) : TDM_OK;
+    comm->is_cut_short = false;
     pthread_mutex_unlock(&comm->lock);
+    tdmi_lane_end(comm->caller_lane, kind, 0, begin_ns);
     return status;
+}
+
+tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
+{
+    return comm->table ? finish(comm, TDMI_TRACE_WAIT_SUMS, err) : TDM_OK;
+}
+
+tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    TDMI_TRY(begin_job(comm, job, err));
+    return finish(comm, TDMI_TRACE_WAIT_MESSAGES, err);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -490,9 +522,8 @@ tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error
 {
     if (!comm->table)
         return TDM_OK;
-    TDMI_TRY(begin_job(
-        comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err));
-    return tdmi_comm_finish(comm, err);
+    return tdmi_comm_run(
+        comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err);
 }
 
 tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error *err)
@@ -513,9 +544,8 @@ tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts, 
 {
     if (!comm->table)
         return TDM_OK;
-    TDMI_TRY(begin_job(
-        comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err));
-    return tdmi_comm_finish(comm, err);
+    return tdmi_comm_run(
+        comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err);
 }
 
 tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
@@ -526,8 +556,7 @@ tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *siz
             memcpy(all, mine, sizes[0]);
         return TDM_OK;
     }
-    TDMI_TRY(begin_job(
+    return tdmi_comm_run(
         comm, &(struct tdmi_comm_job){.run = gather, .mine = mine, .sizes = sizes, .bytes = all},
-        err));
-    return tdmi_comm_finish(comm, err);
+        err);
 }

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/trace.h"
 #include "dist/launch.h"
 #include "tandem/error.h"
 #include <stdbool.h>
@@ -37,6 +38,15 @@ void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin);
 /* Notes what this rank is at, for the messages of others: "training epoch 3", step 17 (0: none). A
  * rank that computes and notes nothing for sixty deadlines hangs, and ends the job. */
 void tdmi_comm_note(tdmi_comm *comm, const char *phase, int64_t step);
+
+/* Records sums and messages in its thread's lane, and the waits of the caller in the caller's;
+ * NULL: not any more. Nothing may be on its way. */
+void tdmi_comm_trace(tdmi_comm *comm, tdmi_lane *lane, tdmi_lane *caller_lane);
+/* On rank 0: how far the clock of every rank (tdmi_clock_ns) is ahead of its own, from the shortest
+ * of several round trips to each. What is less than that trip can tell is 0: on one machine all
+ * clocks are the same. Elsewhere nothing is written. */
+tdm_status tdmi_comm_compare_clocks(tdmi_comm *comm, int64_t *ahead_ns,
+                                    tdm_error *err) TDM_MUST_USE;
 
 /* ---- exact sums ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,7 @@
 /* A communicator as its own files see it. */
 #pragma once
 
+#include "base/trace.h"
 #include "dist/comm.h"
 #include "dist/transport.h"
 #include "dist/tree.h"
@@ -22,6 +23,7 @@ struct tdmi_comm_job {
     const void *mine;
     const size_t *sizes;
     size_t n_bytes;
+    int64_t queued_ns; /* 0: nothing is traced */
     struct tdmi_comm_job *next;
 };
 
@@ -54,16 +56,39 @@ struct tdmi_comm {
     pthread_mutex_t lock;
     pthread_cond_t has_changed; /* a job was added or is done, or the end has come */
     struct tdmi_comm_job *jobs, *spare;
-    int n_open; /* jobs that are not done */
+    int n_open;        /* jobs that are not done */
+    bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
     bool is_waited_for, is_closing;
+    tdmi_lane *lane, *caller_lane; /* of the trace; NULL: none */
+    /* State of the running job, for the trace; on the communicator's thread: */
+    int open_peer;    /* of the message that was waited for last; -1: none was */
+    int late_peer;    /* whose first part of a sum came last; -1: all were there */
+    int64_t heard_ns; /* when it had come; 0: this rank adds nothing */
     int64_t noted_ns; /* when the caller last noted or called something */
     char phase[TDMI_BEAT_BYTES - 28], words[TDMI_BEAT_BYTES];
     tdm_error failure; /* code TDM_OK: none */
 };
 
+/* Runs a job and returns when all are done. */
+tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                         tdm_error *err) TDM_MUST_USE;
 /* On the communicator's thread: until all are done. what: "the sum of gradients". */
 tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
                           int n_sets, const char *what, tdm_error *err) TDM_MUST_USE;
+/* comm_trace.c, on the communicator's thread, where there is a lane. A part of every rank has come
+ * to a sum; a job has ended. */
+void tdmi_comm_trace_first(tdmi_comm *comm);
+void tdmi_comm_trace_job(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t begin_ns);
+/* The shortest round trip to a rank so far; start from a zeroed object. The rank is taken to have
+ * read its clock half-way. */
+struct tdmi_clock_trip {
+    bool has_any;
+    int64_t trip_ns, ahead_ns;
+};
+void tdmi_clock_take_trip(struct tdmi_clock_trip *best, int64_t began_ns, int64_t theirs_ns,
+                          int64_t ended_ns);
+/* How far its clock is ahead; 0 where half the trip is more. */
+int64_t tdmi_clock_ahead(const struct tdmi_clock_trip *best);
 /* sum.c */
 tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_groups,
                               tdm_error *err) TDM_MUST_USE;

@@ -23,7 +23,7 @@ static const struct launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", {NULL}},
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, {"openmpi"}},
     {"MPICH's mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"mpich"}},
-    {"srun --mpi=pmi2", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID", {"mpich", "openmpi"}},
+    {"srun --mpi=pmi2", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID", {"mpich"}},
     {"an MPI launcher that sets PMI_RANK", "PMI_RANK", "PMI_SIZE", NULL, {"mpich", "openmpi"}},
     {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", {"openmpi", "mpich"}},
     {"srun --mpi=pmix", "SLURM_PROCID", "SLURM_NTASKS", "PMIX_RANK", {"openmpi", "mpich"}},
@@ -71,8 +71,8 @@ static tdm_status read_address(tdmi_launch_variable variable, struct tdmi_launch
     const long port = colon ? strtol(colon + 1, &end, 10) : 0;
     if (!colon || end == colon + 1 || *end || port < 1 || port > most_port)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "joining the other ranks: %s is '%s'; host:port of rank 0 is accepted",
-                        name, text ? text : "");
+                        "joining the other ranks: %s is %s%s%s; host:port of rank 0 is accepted",
+                        name, text ? "'" : "", text ? text : "not set", text ? "'" : "");
     launch->port = (int)port;
     const bool has_brackets = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
     return take_host(name, text + has_brackets, (size_t)(colon - text) - 2 * has_brackets, launch,
@@ -169,8 +169,11 @@ tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *l
     if (launch->mpis[0])
         return TDM_OK;
     TDMI_TRY(read_token(variable, launch, err));
-    return variable("TANDEM_ADDRESS") ? read_address(variable, launch, err)
-                                      : read_master(variable, launch, err);
+    const bool has_master = variable("MASTER_ADDR") || variable("MASTER_PORT");
+    const bool is_torch = strcmp(launch->launcher, "torchrun") == 0;
+    return variable("TANDEM_ADDRESS") || !(has_master || is_torch)
+               ? read_address(variable, launch, err)
+               : read_master(variable, launch, err);
 }
 
 tdm_status tdmi_launch_here(struct tdmi_launch *launch, tdm_error *err)

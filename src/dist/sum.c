@@ -207,6 +207,8 @@ tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_er
             continue;
         /* The sums of two chunks before are at home, so that their messages are free. */
         TDMI_TRY(wait_for(comm, before, &sums[(c + 1) % 2], err));
+        if (comm->lane && c == 1)
+            tdmi_comm_trace_first(comm);
         add_parts(comm, job, c - 1);
         TDMI_TRY(exchange_sums(comm, job, c - 1, &sums[(c + 1) % 2], err));
     }

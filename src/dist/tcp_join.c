@@ -1,7 +1,7 @@
 /*
- * Every connection begins with a greeting from the side that called. Whoever greets wrongly is told
- * why and sent away: a port scanner ends no job, but a rank of another version does, because nobody
- * else will come in its place.
+ * Every connection begins with a greeting from the side that called. A connection that greets
+ * wrongly, or not at all, is closed, and holds up no other: a port scanner ends no job. A rank of
+ * another version does, because nobody else will come in its place.
  */
 #include "dist/tcp_join.h"
 #include "base/clock.h"
@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 enum { second_ns = 1000000000, retry_ns = 50 * 1000000, backlog = 1024 };
-static const int64_t greet_ns = 5 * (int64_t)second_ns; /* for a greeting, once connected */
+enum { most_callers = 64 }; /* that may be greeting at a time */
+/* For a host to take a call; for a greeting, once connected. */
+static const int64_t call_ns = 3 * (int64_t)second_ns, greet_ns = 5 * (int64_t)second_ns;
 
 struct greeting {
     char magic[16]; /* "tandem rank 1" */
@@ -29,6 +31,14 @@ struct greeting {
     struct tdmi_tcp_host host;
 };
 static const char magic[16] = "tandem rank 1";
+
+/* A connection whose greeting has not come yet; it may be anybody's. */
+struct caller {
+    int fd;
+    int64_t until_ns;
+    struct greeting greeting;
+    size_t n; /* bytes of it */
+};
 
 struct join {
     const struct tdmi_launch *launch;
@@ -40,24 +50,29 @@ struct join {
 
 /* ---- bytes with a deadline ------------------------------------------------------------------- */
 
-static bool is_ready(int fd, short events, int64_t until_ns)
+static bool is_later(int problem)
+{
+    return problem == EAGAIN || problem == EWOULDBLOCK || problem == EINTR;
+}
+
+/* False: the time is over. A signal may end the wait early. */
+static bool wait_for(struct pollfd *polls, nfds_t n, int64_t until_ns)
 {
     const int64_t left_ns = until_ns - tdmi_clock_ns();
-    struct pollfd one = {.fd = fd, .events = events};
-    if (left_ns <= 0)
-        return false;
-    return poll(&one, 1, (int)(left_ns / 1000000) + 1) > 0;
+    if (left_ns > 0)
+        (void)poll(polls, n, (int)(left_ns / 1000000) + 1);
+    return left_ns > 0;
 }
 
 static bool write_all(int fd, const void *bytes, size_t n, int64_t until_ns)
 {
     const char *at = bytes;
-    while (n > 0 && is_ready(fd, POLLOUT, until_ns)) {
-        const ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-        if (sent <= 0)
+    while (n > 0 && wait_for(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, until_ns)) {
+        const ssize_t sent = send(fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && !is_later(errno))
             return false;
-        at += sent;
-        n -= (size_t)sent;
+        at += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
     }
     return n == 0;
 }
@@ -65,12 +80,12 @@ static bool write_all(int fd, const void *bytes, size_t n, int64_t until_ns)
 static bool read_all(int fd, void *bytes, size_t n, int64_t until_ns)
 {
     char *at = bytes;
-    while (n > 0 && is_ready(fd, POLLIN, until_ns)) {
-        const ssize_t got = recv(fd, at, n, 0);
-        if (got <= 0)
+    while (n > 0 && wait_for(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, until_ns)) {
+        const ssize_t got = recv(fd, at, n, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && !is_later(errno)))
             return false;
-        at += got;
-        n -= (size_t)got;
+        at += got > 0 ? got : 0;
+        n -= got > 0 ? (size_t)got : 0;
     }
     return n == 0;
 }
@@ -93,13 +108,23 @@ static void set_options(int fd, double deadline)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
-static tdm_status find_addresses(const char *host, int port, struct addrinfo **found,
-                                 tdm_error *err)
+static void wait_a_little(void)
+{
+    static const struct timespec retry = {.tv_nsec = retry_ns};
+    (void)nanosleep(&retry, NULL);
+}
+
+/* A cluster may give the host its name after this process was started. */
+static tdm_status find_addresses(const struct join *join, const char *host, int port,
+                                 struct addrinfo **found, tdm_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     char service[16];
+    int problem;
     snprintf(service, sizeof service, "%d", port);
-    const int problem = getaddrinfo(host, service, &hints, found);
+    while ((problem = getaddrinfo(host, service, &hints, found)) != 0 &&
+           tdmi_clock_ns() < join->until_ns)
+        wait_a_little();
     if (problem != 0)
         return TDM_FAIL(err, TDM_E_PEER, "the host of rank 0, '%s': %s", host,
                         gai_strerror(problem));
@@ -128,7 +153,7 @@ static tdm_status listen_as_first(struct join *join, tdm_error *err)
     const struct tdmi_launch *launch = join->launch;
     struct addrinfo *found;
     int problem = 0;
-    TDMI_TRY(find_addresses(launch->host, launch->port, &found, err));
+    TDMI_TRY(find_addresses(join, launch->host, launch->port, &found, err));
     for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
         join->listener = listen_on(it->ai_addr, it->ai_addrlen);
         problem = errno;
@@ -178,34 +203,41 @@ static tdm_status listen_as_other(struct join *join, struct tdmi_tcp_host *mine,
     return name_socket(join->listener, &address, &length, mine, err);
 }
 
-static int call_once(const struct addrinfo *to, int *problem)
+/* Linux limits the wait of connect by the time for sending. An address that nobody answers at would
+ * otherwise hold the call for two minutes. */
+static int call_once(const struct addrinfo *to, int64_t until_ns, int *problem)
 {
+    const int64_t left_ns = until_ns - tdmi_clock_ns();
+    const int64_t most_ns = left_ns < call_ns ? left_ns : call_ns;
+    const struct timeval most = {.tv_sec = most_ns > 0 ? most_ns / second_ns : 0,
+                                 .tv_usec = most_ns > 0 ? most_ns % second_ns / 1000 + 1 : 1};
     const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0)
         return fd;
-    *problem = errno;
+    *problem = errno == EINPROGRESS ? ETIMEDOUT : errno;
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
-/* A rank may come before the one that it calls. */
+/* A rank may come before the one that it calls, and where jobs follow each other a name may still
+ * lead to the host of the last one: it is looked up again each time. */
 static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
                        tdm_error *err)
 {
-    static const struct timespec retry = {.tv_nsec = retry_ns};
-    struct addrinfo *found;
     int problem = 0;
-    TDMI_TRY(find_addresses(host, port, &found, err));
-    *fd = -1;
-    while (*fd < 0) {
+    for (*fd = -1; *fd < 0;) {
+        struct addrinfo *found;
+        TDMI_TRY(find_addresses(join, host, port, &found, err));
         for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
-            *fd = call_once(it, &problem);
+            *fd = call_once(it, join->until_ns, &problem);
+        freeaddrinfo(found);
         if (*fd >= 0 || tdmi_clock_ns() > join->until_ns)
             break;
-        (void)nanosleep(&retry, NULL);
+        wait_a_little();
     }
-    freeaddrinfo(found);
     if (*fd >= 0) {
         set_options(*fd, join->launch->deadline);
         return TDM_OK;
@@ -248,6 +280,13 @@ static const char *objection(const struct join *join, const struct greeting *it,
     return NULL;
 }
 
+/* A host comes over the network: its texts may have no end. */
+static void end_texts(struct tdmi_tcp_host *host)
+{
+    host->name[sizeof host->name - 1] = '\0';
+    host->address[sizeof host->address - 1] = '\0';
+}
+
 static int first_missing(const struct join *join, int first)
 {
     while (first < join->launch->world && join->sockets[first] >= 0)
@@ -255,48 +294,95 @@ static int first_missing(const struct join *join, int first)
     return first;
 }
 
-/* One caller, who may be anybody. */
-static tdm_status admit(struct join *join, int fd, tdm_error *err)
+static void refuse(struct caller *caller, const char *why)
 {
-    struct greeting greeting;
-    const int64_t soon_ns = tdmi_clock_ns() + greet_ns;
-    bool is_fatal = false;
-    const char *why = "it did not greet";
-    if (read_all(fd, &greeting, sizeof greeting,
-                 soon_ns < join->until_ns ? soon_ns : join->until_ns))
-        why = objection(join, &greeting, &is_fatal);
-    if (!why) {
-        greeting.host.name[sizeof greeting.host.name - 1] = '\0';
-        greeting.host.address[sizeof greeting.host.address - 1] = '\0';
-        join->hosts[greeting.rank] = greeting.host;
-        join->sockets[greeting.rank] = fd;
-        set_options(fd, join->launch->deadline);
+    close_socket(&caller->fd);
+    tdm_log(TDM_LOG_WARNING, "a connection for the ranks of this job was refused: %s", why);
+}
+
+/* Its greeting is complete. */
+static tdm_status admit(struct join *join, struct caller *caller, tdm_error *err)
+{
+    struct greeting *greeting = &caller->greeting;
+    bool is_fatal;
+    const char *why = objection(join, greeting, &is_fatal);
+    if (why && is_fatal)
+        return TDM_FAIL(err, TDM_E_PEER, "rank %d (tandem %.*s) cannot join: %s", greeting->rank,
+                        (int)sizeof greeting->version, greeting->version, why);
+    if (why) {
+        refuse(caller, why);
         return TDM_OK;
     }
-    close(fd);
-    if (is_fatal)
-        return TDM_FAIL(err, TDM_E_PEER, "rank %d (tandem %.*s) cannot join: %s", greeting.rank,
-                        (int)sizeof greeting.version, greeting.version, why);
-    tdm_log(TDM_LOG_WARNING, "a connection for the ranks of this job was refused: %s", why);
+    end_texts(&greeting->host);
+    join->hosts[greeting->rank] = greeting->host;
+    join->sockets[greeting->rank] = caller->fd;
+    caller->fd = -1;
+    set_options(join->sockets[greeting->rank], join->launch->deadline);
+    return TDM_OK;
+}
+
+static tdm_status hear(struct join *join, struct caller *caller, tdm_error *err)
+{
+    const ssize_t got = recv(caller->fd, (char *)&caller->greeting + caller->n,
+                             sizeof caller->greeting - caller->n, MSG_DONTWAIT);
+    const bool has_ended = got == 0 || (got < 0 && !is_later(errno));
+    caller->n += got > 0 ? (size_t)got : 0;
+    if (caller->n == sizeof caller->greeting)
+        return admit(join, caller, err);
+    if (has_ended || tdmi_clock_ns() >= caller->until_ns)
+        refuse(caller, "it did not greet");
+    return TDM_OK;
+}
+
+/* A new one takes the place of the oldest where too many are greeting; those are in the order in
+ * which they called. */
+static void take_call(const struct join *join, struct caller *callers, int *n)
+{
+    const int fd = accept4(join->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (*n == most_callers) {
+        refuse(&callers[0], "it did not greet, and others call");
+        memmove(callers, callers + 1, sizeof *callers * (size_t)-- * n);
+    }
+    callers[(*n)++] = (struct caller){.fd = fd, .until_ns = tdmi_clock_ns() + greet_ns};
+}
+
+/* Hears who calls and who greets, for a moment or until something comes. */
+static tdm_status listen_once(struct join *join, struct caller *callers, int *n, tdm_error *err)
+{
+    struct pollfd polls[most_callers + 1] = {{.fd = join->listener, .events = POLLIN}};
+    const int64_t soon_ns = tdmi_clock_ns() + second_ns;
+    int n_left = 0;
+    for (int i = 0; i < *n; i++)
+        polls[i + 1] = (struct pollfd){.fd = callers[i].fd, .events = POLLIN};
+    (void)wait_for(polls, (nfds_t)*n + 1, soon_ns < join->until_ns ? soon_ns : join->until_ns);
+    for (int i = 0; i < *n; i++)
+        TDMI_TRY(hear(join, &callers[i], err));
+    for (int i = 0; i < *n; i++)
+        if (callers[i].fd >= 0)
+            callers[n_left++] = callers[i];
+    *n = n_left;
+    if (polls[0].revents != 0)
+        take_call(join, callers, n);
     return TDM_OK;
 }
 
 /* Until the ranks from `first` on have called. */
 static tdm_status admit_all(struct join *join, int first, tdm_error *err)
 {
-    for (int missing = first_missing(join, first); missing < join->launch->world;
-         missing = first_missing(join, first)) {
-        const int fd = is_ready(join->listener, POLLIN, join->until_ns)
-                           ? accept(join->listener, NULL, NULL)
-                           : -1;
-        if (fd >= 0)
-            TDMI_TRY(admit(join, fd, err));
-        else if (tdmi_clock_ns() >= join->until_ns)
-            return TDM_FAIL(err, TDM_E_PEER,
-                            "rank %d of %d did not come within %g seconds (TANDEM_DEADLINE)",
-                            missing, join->launch->world, join->launch->deadline);
-    }
-    return TDM_OK;
+    TDMI_AT_END(tdmi_free_at) struct caller *callers = NULL;
+    tdm_status status = TDMI_NEW(callers, most_callers, err);
+    int missing, n = 0;
+    while (status == TDM_OK && (missing = first_missing(join, first)) < join->launch->world)
+        status = tdmi_clock_ns() < join->until_ns
+                     ? listen_once(join, callers, &n, err)
+                     : TDM_FAIL(err, TDM_E_PEER,
+                                "rank %d of %d did not come within %g seconds (TANDEM_DEADLINE)",
+                                missing, join->launch->world, join->launch->deadline);
+    for (int i = 0; i < n; i++)
+        close_socket(&callers[i].fd);
+    return status;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -328,6 +414,8 @@ static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, t
                         "rank 0 at %s, port %d, did not answer the greeting: it ended, or refused "
                         "this rank, and says why",
                         launch->host, launch->port);
+    for (int other = 0; other < world; other++)
+        end_texts(&join->hosts[other]);
     for (int lower = 1; lower < rank; lower++) {
         const struct tdmi_tcp_host *host = &join->hosts[lower];
         TDMI_TRY(call(join, lower, host->address, host->port, &join->sockets[lower], err));
@@ -351,6 +439,8 @@ tdm_status tdmi_tcp_join(const struct tdmi_launch *launch, int *sockets,
     const tdm_status status =
         launch->rank == 0 ? join_as_first(&join, &mine, err) : join_as_other(&join, &mine, err);
     close_socket(&join.listener);
+    if (status != TDM_OK && err) /* it says so itself: the others may know nothing of it */
+        err->rank = launch->rank;
     for (int i = 0; status != TDM_OK && i < launch->world; i++)
         close_socket(&sockets[i]);
     return status;

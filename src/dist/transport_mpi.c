@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <time.h>
 
-/* install: what the headers of this MPI are called on Debian. */
+/* start, srun: what starts its ranks; install: what its headers are called on Debian. */
 struct mpi {
-    const char *name, *plugin, *title, *start, *install;
+    const char *name, *plugin, *title, *start, *srun, *install;
 };
 
 static const struct mpi mpis[] = {
-    {"openmpi", "mpi_openmpi", "Open MPI", "mpirun.openmpi", "libopenmpi-dev"},
-    {"mpich", "mpi_mpich", "MPICH", "mpirun.mpich", "libmpich-dev"},
+    {"openmpi", "mpi_openmpi", "Open MPI", "mpirun.openmpi", "srun --mpi=pmix", "libopenmpi-dev"},
+    {"mpich", "mpi_mpich", "MPICH", "mpirun.mpich", "srun --mpi=pmi2", "libmpich-dev"},
 };
 enum { n_mpis = sizeof mpis / sizeof mpis[0] };
 
@@ -60,6 +60,7 @@ static tdm_status report_absent(const struct tdmi_launch *launch, const struct m
 {
     const struct tdmi_transport_table *table = NULL;
     const struct mpi *other = NULL;
+    const bool is_srun = strncmp(launch->launcher, "srun", strlen("srun")) == 0;
     for (int i = 0; i < n_mpis && !other; i++)
         if (&mpis[i] != mpi && open_plugin(&mpis[i], &table, NULL) == TDM_OK)
             other = &mpis[i];
@@ -69,7 +70,7 @@ static tdm_status report_absent(const struct tdmi_launch *launch, const struct m
                         "has no libtandem_%s.so: '%s -n %d' starts it, or install %s and build "
                         "again",
                         launch->launcher, launch->world, other->title, other->plugin, mpi->plugin,
-                        other->start, launch->world, mpi->install);
+                        is_srun ? other->srun : other->start, launch->world, mpi->install);
     return TDM_FAIL(err, TDM_E_ABSENT,
                     "%s started %d ranks, but this tandem has no part for any MPI "
                     "(libtandem_%s.so): install %s and build again, or start it by torchrun",

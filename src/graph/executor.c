@@ -22,6 +22,7 @@ struct tdmi_executor {
     int total_images;        /* that share statistics with the group; 0: it has its own */
     const void *packed;
     struct tdmi_profile profile; /* arrays NULL: off */
+    tdmi_lane *const *lanes;     /* of the threads that run it; NULL: not traced */
 };
 
 static void *at(const tdmi_executor *executor, struct tdmi_buffer buffer)
@@ -115,6 +116,11 @@ void tdmi_executor_use(tdmi_executor *executor, const void *packed)
 void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *profile)
 {
     executor->profile = profile ? *profile : (struct tdmi_profile){0};
+}
+
+void tdmi_executor_trace(tdmi_executor *executor, tdmi_lane *const *lanes)
+{
+    executor->lanes = lanes;
 }
 
 /* The gradient of the node's output, which may lie in another's. */
@@ -228,7 +234,15 @@ struct run {
     struct tdmi_values values;
     float *sums;
     const struct tdmi_member *member;
+    tdmi_lane *lane; /* of this thread; NULL: not traced */
 };
+
+static struct run begin_run(const tdmi_executor *executor, struct tdmi_values values, float *sums,
+                            const struct tdmi_member *member)
+{
+    tdmi_lane *lane = executor->lanes ? executor->lanes[member ? member->index : 0] : NULL;
+    return (struct run){executor, values, sums, member, lane};
+}
 
 static void run_kernel(const struct run *run, int index, tdmi_kernel_run *kernel,
                        enum tdmi_sharing sharing, struct tdmi_buffer workspace)
@@ -338,9 +352,9 @@ tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor, tdm_er
                     "downloading losses and predictions");
 }
 
-static int64_t start_clock(const tdmi_executor *executor)
+static int64_t start_clock(const struct run *run)
 {
-    return executor->profile.forward_s ? tdmi_clock_ns() : 0;
+    return run->executor->profile.forward_s || run->lane ? tdmi_clock_ns() : 0;
 }
 
 static int in_a_row(const tdmi_executor *executor)
@@ -348,8 +362,12 @@ static int in_a_row(const tdmi_executor *executor)
     return executor->profile.in_a_row > 0 ? executor->profile.in_a_row : 1;
 }
 
-static void stop_clock(const tdmi_executor *executor, double *seconds, int node, int64_t begin)
+static void stop_clock(const struct run *run, enum tdmi_trace_kind kind, int node, int64_t begin)
 {
+    const tdmi_executor *executor = run->executor;
+    double *seconds =
+        kind == TDMI_TRACE_FORWARD ? executor->profile.forward_s : executor->profile.backward_s;
+    tdmi_lane_end(run->lane, kind, node, begin);
     if (!seconds)
         return;
     if (!executor->plan->backend->device.is_host) /* else it is done */
@@ -364,38 +382,41 @@ static void step_forward(const struct run *run, int index)
     const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
-    const bool is_silent = tdmi_plan_is_silent(plan, index) || it->chained_by >= 0;
-    int64_t begin = start_clock(executor);
-    for (int i = 0; i < in_a_row(executor); i++)
+    const bool is_silent =
+        it->n_links <= 1 && (tdmi_plan_is_silent(plan, index) || it->chained_by >= 0);
+    int64_t begin = start_clock(run);
+    for (int i = 0; i < in_a_row(executor) && !is_silent; i++)
         if (it->n_links > 1)
             run_chain(run, index);
-        else if (!is_silent)
+        else
             run_kernel(run, index, it->kernel->forward, it->kernel->shares_forward,
                        it->forward_workspace);
-    stop_clock(executor, executor->profile.forward_s, index, begin);
+    if (!is_silent)
+        stop_clock(run, TDMI_TRACE_FORWARD, index, begin);
     if (index + 1 >= plan->graph->n_nodes || !is_trained_norm(plan, index + 1))
         return;
-    begin = start_clock(executor);
+    begin = start_clock(run);
     for (int i = 0; i < in_a_row(executor); i++)
         reduce_forward(run, index + 1);
-    stop_clock(executor, executor->profile.forward_s, index + 1, begin);
+    stop_clock(run, TDMI_TRACE_FORWARD, index + 1, begin);
 }
 
 static void step_backward(const struct run *run, int index)
 {
     const tdmi_executor *executor = run->executor;
     const tdmi_plan *plan = executor->plan;
-    int64_t begin = start_clock(executor);
-    for (int i = 0; i < in_a_row(executor); i++)
-        if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
-            run_backward(run, index);
-    stop_clock(executor, executor->profile.backward_s, index, begin);
+    const bool is_silent = !plan->nodes[index].has_backward || tdmi_plan_is_silent(plan, index);
+    int64_t begin = start_clock(run);
+    for (int i = 0; i < in_a_row(executor) && !is_silent; i++)
+        run_backward(run, index);
+    if (!is_silent)
+        stop_clock(run, TDMI_TRACE_BACKWARD, index, begin);
     if (index == 0 || !is_trained_norm(plan, index - 1) || !plan->nodes[index - 1].has_backward)
         return;
-    begin = start_clock(executor);
+    begin = start_clock(run);
     for (int i = 0; i < in_a_row(executor); i++)
         reduce_backward(run, index - 1);
-    stop_clock(executor, executor->profile.backward_s, index - 1, begin);
+    stop_clock(run, TDMI_TRACE_BACKWARD, index - 1, begin);
 }
 
 void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_group *group, int total_images)
@@ -448,7 +469,7 @@ void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values valu
                                 int last, float *sums, const struct tdmi_member *member)
 {
     const tdmi_plan *plan = executor->plan;
-    const struct run run = {executor, values, sums, member};
+    const struct run run = begin_run(executor, values, sums, member);
     if (first == 0 && plan->first_node > 0)
         take_rows(&run);
     for (int i = first; i <= last; i++)
@@ -460,7 +481,7 @@ void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values valu
 void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
                                  int last, float *sums, const struct tdmi_member *member)
 {
-    const struct run run = {executor, values, sums, member};
+    const struct run run = begin_run(executor, values, sums, member);
     for (int i = first; i >= last; i--)
         step_backward(&run, i);
 }
@@ -484,7 +505,7 @@ void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_group *group, int first, double *sums)
 {
     const tdmi_graph *graph = executor->plan->graph;
-    const struct run run = {executor, values, NULL, NULL};
+    const struct run run = begin_run(executor, values, NULL, NULL);
     tdmi_executor_begin(executor, group, 0);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tdmi_node_plan *it = &executor->plan->nodes[i];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/team.h"
+#include "base/trace.h"
 #include "graph/feature_table.h"
 #include "graph/plan.h"
 
@@ -60,6 +61,10 @@ tdmi_stream *tdmi_executor_stream(const tdmi_executor *executor);
 /* Start (NULL: stop) timing nodes. Waits for the stream after each node, and after the separate
  * sums of a batch norm in training, which count as its own. */
 void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *profile);
+
+/* From the next run on every member of the team records its layers in lanes[its index]; one thread
+ * alone in lanes[0]. Lent; NULL: none. One thread calls it; a team waits for it. */
+void tdmi_executor_trace(tdmi_executor *executor, tdmi_lane *const *lanes);
 
 /* Prefetch n consecutive images or rows to a device with memory of its own while the stream
  * computes. They are lent until tdmi_executor_await_prefetch has returned; the next group may then

@@ -60,6 +60,8 @@ static void openmpi(const struct tdmi_engine *engine, const struct tdmi_engine_j
         add(words, "--prtemca");
         add_value(words, "prte_if_include", job->iface);
     }
+    if (engine->major >= 5) /* survivors say which rank was lost, and end by themselves */
+        add_value(words, "--with-ft", "ulfm");
     for (int i = 0; job->variables && job->variables[i]; i++)
         add_value(words, "-x", job->variables[i]);
 }
@@ -85,6 +87,8 @@ static tdm_status slurm(const struct tdmi_engine *engine, const struct tdmi_engi
     add(words, tdmi_arena_printf(words->arena, "--mpi=%s", engine->mpi));
     add(words, "--cpu-bind=none");
     add(words, "--kill-on-bad-exit=1");
+    if (engine->cpus) /* srun does not inherit it */
+        add(words, tdmi_arena_printf(words->arena, "--cpus-per-task=%s", engine->cpus));
     return TDM_OK;
 }
 
@@ -145,7 +149,8 @@ static bool is_launcher(const char *program, struct tdmi_engine *engine)
 
 static tdm_status find_mpirun(struct tdmi_engine *engine, tdm_error *err)
 {
-    static const char *const programs[] = {"mpirun.openmpi", "mpirun.mpich", "mpirun", "mpiexec"};
+    /* mpirun is the one that somebody chose, by a module or PATH; the others are Debian's */
+    static const char *const programs[] = {"mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich"};
     static const char *const names[] = {
         [TDMI_ENGINE_OPENMPI] = "openmpi", [TDMI_ENGINE_MPICH] = "mpich"};
     const bool has_any = tdmi_mpi_is_built("openmpi") || tdmi_mpi_is_built("mpich");
@@ -159,13 +164,26 @@ static tdm_status find_mpirun(struct tdmi_engine *engine, tdm_error *err)
                             : "this tandem was built without MPI");
 }
 
+const char *tdmi_engine_pmi(void)
+{
+    return tdmi_mpi_is_built("openmpi") || !tdmi_mpi_is_built("mpich") ? "pmix" : "pmi2";
+}
+
+/* The shell of salloc may be a step of its own. */
+bool tdmi_engine_is_allocation(void)
+{
+    static const char interactive_step[] = "4294967290";
+    const char *step = tdmi_env("SLURM_STEP_ID");
+    return tdmi_env("SLURM_JOB_ID") && (!step || strcmp(step, interactive_step) == 0);
+}
+
 tdm_status tdmi_engine_find(const struct tdmi_engine_job *job, struct tdmi_engine *engine,
                             tdm_error *err)
 {
-    const bool is_allocation = tdmi_env("SLURM_JOB_ID") && !tdmi_env("SLURM_STEP_ID");
     *engine = (struct tdmi_engine){.kind = TDMI_ENGINE_SRUN, .program = "srun"};
-    if (!is_allocation || job->hosts || job->hostfile)
+    if (!tdmi_engine_is_allocation() || job->hosts || job->hostfile)
         return find_mpirun(engine, err);
-    engine->mpi = tdmi_mpi_is_built("openmpi") ? "pmix" : "pmi2";
+    engine->mpi = tdmi_engine_pmi();
+    engine->cpus = tdmi_env("SLURM_CPUS_PER_TASK");
     return TDM_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/scope.h"
+#include <stdbool.h>
 
 enum tdmi_engine_kind { TDMI_ENGINE_OPENMPI, TDMI_ENGINE_MPICH, TDMI_ENGINE_SRUN };
 
@@ -14,6 +15,7 @@ struct tdmi_engine {
     const char *program; /* "mpirun.openmpi" */
     int major;           /* version; 0: unknown */
     const char *mpi;     /* srun: the kind of PMI that the build's MPI needs, "pmix" */
+    const char *cpus;    /* srun: CPUs of a task as the allocation has them; NULL: it says none */
 };
 
 struct tdmi_engine_job {
@@ -30,7 +32,11 @@ struct tdmi_engine_job {
 tdm_status tdmi_engine_line(const struct tdmi_engine *engine, const struct tdmi_engine_job *job,
                             tdmi_arena *arena, const char *const **line,
                             tdm_error *err) TDM_MUST_USE;
+/* Is this process in an allocation of Slurm, and no task of a step of it? */
+bool tdmi_engine_is_allocation(void);
 /* Looks for one: srun inside an allocation of Slurm without hosts, else the mpirun of the MPI that
  * this build has a part for. TDM_E_ABSENT says what to install. */
 tdm_status tdmi_engine_find(const struct tdmi_engine_job *job, struct tdmi_engine *engine,
                             tdm_error *err) TDM_MUST_USE;
+/* Value of srun's --mpi for the MPI of this build: "pmix" of Open MPI, "pmi2" of MPICH alone. */
+const char *tdmi_engine_pmi(void);

@@ -1,11 +1,15 @@
 /*
  * One loop: what ranks write, whether they have ended, whether a stop was requested. Once a rank
  * has failed the others end by themselves, since they wait for it; whoever has not after the
- * deadline and a little is killed.
+ * deadline and a little is killed. Another launcher is one process here, whose ranks report their
+ * ends on standard error.
  */
 #include "launch/job.h"
 #include "base/clock.h"
+#include "base/text/rank_line.h"
+#include "launch/ends.h"
 #include "tandem/event.h"
+#include "tandem/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +38,8 @@ struct stream {
 struct rank {
     pid_t pid;
     bool has_ended;
-    int status; /* of waitpid */
+    int64_t stopped_ns; /* when it was stopped (SIGSTOP); 0: it runs */
+    int status;         /* of waitpid */
     struct stream streams[2];
 };
 
@@ -43,8 +48,11 @@ struct job {
     struct rank *ranks;
     int n_started;
     struct tdmi_job_end end;
-    int64_t failed_ns; /* when the first rank failed; 0: none has */
+    struct tdmi_ends ends; /* of ranks that another launcher started */
+    int64_t over_ns;       /* when the first rank failed, or rank 0 ended; 0: none has */
+    int64_t left_ns;       /* when the last process ended */
     bool is_stopping;
+    bool was_asked; /* the launcher, to end */
     char address[64], token[40];
 };
 
@@ -89,8 +97,10 @@ static void set_variables(const struct job *job, int rank)
     char deadline[32];
     snprintf(deadline, sizeof deadline, "%g", job->options->deadline);
     (void)setenv("TANDEM_DEADLINE", deadline, 1);
-    if (job->options->is_launcher)
+    if (job->options->is_launcher) {
+        (void)setenv(TDMI_REPORT_VARIABLE, "1", 1);
         return;
+    }
     set_number("TANDEM_RANK", rank);
     set_number("TANDEM_WORLD", job->options->ranks);
     set_number("TANDEM_LOCAL_RANK", rank);
@@ -126,7 +136,8 @@ static tdm_status open_pipe(int pipe_ends[2], tdm_error *err)
     return TDM_FAIL(err, TDM_E_SYSTEM, "opening a pipe to a rank: %s", strerror(errno));
 }
 
-/* Rank 0 keeps the standard streams, so that its progress bar is one; its output may be kept. */
+/* Rank 0 keeps the standard streams, so that its progress bar is one; its output may be kept.
+ * Another launcher keeps only standard output. */
 static tdm_status start(struct job *job, int number, char **argv, tdm_error *err)
 {
     struct rank *rank = &job->ranks[number];
@@ -134,7 +145,7 @@ static tdm_status start(struct job *job, int number, char **argv, tdm_error *err
     tdm_status status = TDM_OK;
     if (number > 0 || job->options->output)
         status = open_pipe(pipes[0], err);
-    if (number > 0 && status == TDM_OK)
+    if ((number > 0 || job->options->is_launcher) && status == TDM_OK)
         status = open_pipe(pipes[1], err);
     const pid_t parent = getpid();
     if (status == TDM_OK)
@@ -162,31 +173,53 @@ static tdm_status start_all(struct job *job, tdm_error *err)
     memcpy(&argv[0], &options->program, sizeof argv[0]); /* without its const */
     for (int i = 0; i < options->n_arguments; i++)
         memcpy(&argv[i + 1], &options->arguments[i], sizeof argv[0]);
-    for (int i = 0; i < options->ranks; i++)
+    const int n = options->is_launcher ? 1 : options->ranks;
+    for (int i = 0; i < n; i++)
         TDMI_TRY(start(job, i, argv, err));
     return TDM_OK;
 }
 
 /* ---- what ranks write ------------------------------------------------------------------------ */
 
-static void pass_line(const struct job *job, int number, struct stream *stream)
+static void note_once(int64_t *when_ns)
 {
-    if (number == 0 && job->options->output)
+    if (*when_ns == 0)
+        *when_ns = tdmi_clock_ns();
+}
+
+/* A line of standard error of another launcher and its ranks. */
+static void pass_launcher_line(struct job *job, tdmi_text *line)
+{
+    const bool is_report = line->bytes && tdmi_ends_take(&job->ends, line->bytes);
+    if (job->ends.status > 0 || job->ends.has_result)
+        note_once(&job->over_ns);
+    if (!is_report)
+        fprintf(stderr, "%s\n", tdmi_text_string(line));
+    else if (line->bytes[0])
+        fputs(line->bytes, stderr);
+}
+
+static void pass_line(struct job *job, int number, struct stream *stream)
+{
+    if (number > 0)
+        fprintf(stream->to, "[%d] %s\n", number, tdmi_text_string(&stream->line));
+    else if (stream->to == stdout)
         tdmi_text_printf(job->options->output, "%s\n", tdmi_text_string(&stream->line));
     else
-        fprintf(stream->to, "[%d] %s\n", number, tdmi_text_string(&stream->line));
+        pass_launcher_line(job, &stream->line);
     tdmi_text_clear(&stream->line);
 }
 
 /* False: it has ended. A line that is longer than most is passed on in parts. */
-static bool read_stream(const struct job *job, int number, struct stream *stream)
+static bool read_stream(struct job *job, int number, struct stream *stream)
 {
     char bytes[4096];
     const ssize_t n = read(stream->fd, bytes, sizeof bytes);
     if (n < 0 && errno == EINTR)
         return true;
     for (ssize_t i = 0; i < n; i++) {
-        if (bytes[i] == '\n' || (stream->line.length_bytes >= longest_line && number > 0))
+        if (bytes[i] == '\n' ||
+            (stream->line.length_bytes >= longest_line && (number > 0 || stream->to == stderr)))
             pass_line(job, number, stream);
         if (bytes[i] != '\n')
             tdmi_text_add(&stream->line, &bytes[i], 1);
@@ -232,22 +265,31 @@ static void note_end(struct job *job, int number)
         job->end.lost_rank = number;
         job->end.lost_signal = WTERMSIG(status);
     }
-    if (job->failed_ns > 0 || (!is_killed && WEXITSTATUS(status) == 0))
+    const bool has_failed = is_killed || WEXITSTATUS(status) != 0;
+    if (has_failed || number == 0) /* the others have nothing to wait for */
+        note_once(&job->over_ns);
+    if (has_failed && job->end.exit_status == 0)
+        job->end.exit_status = is_killed ? tdm_status_exit(TDM_E_PEER) : WEXITSTATUS(status);
+}
+
+static void look_at(struct job *job, int number)
+{
+    struct rank *rank = &job->ranks[number];
+    if (waitpid(rank->pid, &rank->status, WNOHANG | WUNTRACED | WCONTINUED) != rank->pid)
         return;
-    job->failed_ns = tdmi_clock_ns();
-    job->end.exit_status = is_killed ? tdm_status_exit(TDM_E_PEER) : WEXITSTATUS(status);
+    rank->has_ended = WIFEXITED(rank->status) || WIFSIGNALED(rank->status);
+    rank->stopped_ns = WIFSTOPPED(rank->status) ? tdmi_clock_ns() : 0;
+    if (rank->has_ended && !job->options->is_launcher)
+        note_end(job, number);
 }
 
 static int count_living(struct job *job)
 {
     int n = 0;
     for (int r = 0; r < job->n_started; r++) {
-        struct rank *rank = &job->ranks[r];
-        if (!rank->has_ended && waitpid(rank->pid, &rank->status, WNOHANG) == rank->pid) {
-            rank->has_ended = true;
-            note_end(job, r);
-        }
-        n += !rank->has_ended;
+        if (!job->ranks[r].has_ended)
+            look_at(job, r);
+        n += !job->ranks[r].has_ended;
     }
     return n;
 }
@@ -259,12 +301,30 @@ static void signal_all(const struct job *job, int number)
             (void)kill(job->ranks[r].pid, number);
 }
 
+/* A launcher that waits for a host that is gone: it is asked to end, then killed with those of its
+ * children that are in its group. */
+static void kill_launcher(struct job *job, bool is_asked)
+{
+    const pid_t pid = job->ranks[0].pid;
+    if (job->ranks[0].has_ended)
+        return;
+    if (!is_asked)
+        (void)kill(-pid, SIGKILL);
+    else if (!job->was_asked)
+        (void)kill(pid, SIGTERM);
+    job->was_asked = true;
+}
+
 /* A rank that all others have waited for in vain is the lost one. */
 static void kill_late(struct job *job)
 {
-    const double since = tdmi_clock_seconds_since(job->failed_ns);
-    if (job->failed_ns == 0 || since < job->options->deadline + grace)
+    const double since = tdmi_clock_seconds_since(job->over_ns);
+    if (job->over_ns == 0 || since < job->options->deadline + grace)
         return;
+    if (job->options->is_launcher) {
+        kill_launcher(job, since < job->options->deadline + 2 * grace);
+        return;
+    }
     for (int r = 0; r < job->n_started; r++)
         if (!job->ranks[r].has_ended && job->end.lost_rank < 0 && !job->is_stopping) {
             job->end.lost_rank = r;
@@ -292,18 +352,44 @@ static void kill_stopped(struct job *job)
     signal_all(job, SIGKILL);
 }
 
+/* A stopped rank that nobody waits for any more, because the others have ended or all shall. */
+static void kill_forgotten(struct job *job)
+{
+    bool has_left = job->is_stopping;
+    for (int r = 0; r < job->n_started; r++)
+        has_left = has_left || job->ranks[r].has_ended;
+    for (int r = 0; r < job->n_started && has_left; r++) {
+        const struct rank *rank = &job->ranks[r];
+        if (rank->has_ended || rank->stopped_ns == 0 ||
+            tdmi_clock_seconds_since(rank->stopped_ns) < job->options->deadline)
+            continue;
+        if (job->end.lost_rank < 0 && !job->is_stopping)
+            job->end.lost_rank = r;
+        (void)kill(rank->pid, SIGKILL);
+    }
+}
+
+/* Children of a launcher that was killed may keep its streams. */
+static bool is_left_open(struct job *job)
+{
+    note_once(&job->left_ns);
+    return tdmi_clock_seconds_since(job->left_ns) > grace;
+}
+
 static tdm_status watch(struct job *job, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) struct pollfd *polls = NULL;
-    TDMI_TRY(TDMI_NEW(polls, 2 * (size_t)job->options->ranks, err));
+    TDMI_TRY(TDMI_NEW(polls, 2 * (size_t)job->n_started, err));
     int n_open = 1;
-    while (count_living(job) > 0 || n_open > 0) {
+    while (count_living(job) > 0 || (n_open > 0 && !is_left_open(job))) {
         n_open = read_streams(job, polls);
         if (tdm_stop_is_requested() && !job->is_stopping) {
             job->is_stopping = true;
-            signal_all(job, SIGTERM);
+            /* mpirun passes SIGUSR1 on to its ranks, and ends them by SIGTERM */
+            signal_all(job, job->options->is_launcher ? SIGUSR1 : SIGTERM);
         }
         kill_stopped(job);
+        kill_forgotten(job);
         kill_late(job);
     }
     return TDM_OK;
@@ -322,6 +408,18 @@ static void release(struct job *job)
         }
     }
     tdmi_free(job->ranks);
+    tdmi_ends_release(&job->ends);
+}
+
+/* By another launcher. */
+static void conclude(struct job *job)
+{
+    const int status = job->ranks[0].status;
+    tdmi_ends_conclude(&job->ends, job->is_stopping, &job->end);
+    if (job->ends.n_begun == 0)
+        tdm_log(TDM_LOG_WARNING, "%s ended with status %d before a rank began",
+                job->options->program,
+                WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_end *end,
@@ -329,12 +427,15 @@ tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_
 {
     TDMI_AT_END(release) struct job job = {.options = options, .end = {.lost_rank = -1}};
     TDMI_TRY(TDMI_NEW(job.ranks, options->ranks, err));
+    TDMI_TRY(tdmi_ends_begin(&job.ends, options->ranks, err));
     for (int r = 0; r < options->ranks; r++)
         job.ranks[r].streams[0].fd = job.ranks[r].streams[1].fd = -1;
     TDMI_TRY(choose_address(&job, err));
     TDMI_TRY(choose_token(&job, err));
     TDMI_TRY(start_all(&job, err));
     TDMI_TRY(watch(&job, err));
+    if (options->is_launcher)
+        conclude(&job);
     *end = job.end;
     return TDM_OK;
 }

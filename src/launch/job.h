@@ -15,7 +15,7 @@ struct tdmi_job_options {
     const char *const *arguments;
     int n_arguments;
     int ranks;
-    bool is_launcher; /* one process, which starts the ranks itself, found by PATH */
+    bool is_launcher; /* one process, found by PATH, which starts the ranks itself */
     double deadline;
     tdmi_text *output; /* gets rank 0's standard output; NULL: it is this process's */
 };
@@ -23,7 +23,7 @@ struct tdmi_job_options {
 struct tdmi_job_end {
     int exit_status; /* of the rank that failed first; 0: none did */
     int lost_rank;   /* that was killed, or silent until it had to be; -1: none */
-    int lost_signal; /* that killed it */
+    int lost_signal; /* that killed it; 0: none, or one that only another launcher saw */
 };
 
 /* Starts all ranks and waits until all have ended. */

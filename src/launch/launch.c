@@ -4,6 +4,9 @@
 #include "base/sized.h"
 #include "base/text/json.h"
 #include "base/system/env.h"
+#include "base/text/rank_line.h"
+#include "dist/launch.h"
+#include "launch/emit.h"
 #include "launch/engine.h"
 #include "launch/hosts.h"
 #include "launch/job.h"
@@ -15,12 +18,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { most_ranks = 4096, look_ms = 100 };
+enum { most_ranks = 4096, emitted_restarts = 100, look_ms = 100 };
+static const double usual_deadline = 60.0, pods_deadline = 300.0; /* pods fetch their image first */
 
 void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
 {
-    const struct tdm_launch_options usual = {
-        .struct_bytes = sizeof usual, .ranks = 1, .deadline = 60.0};
+    const struct tdm_launch_options usual = {.struct_bytes = sizeof usual, .ranks = 1};
     tdmi_options_init(options, struct_bytes, &usual, sizeof usual);
 }
 
@@ -44,12 +47,31 @@ static bool has_ranks(const struct tdm_launch_options *options)
            (n > 1 && strcmp(words[0], "bench") == 0 && strcmp(words[1], "allreduce") == 0);
 }
 
+static double deadline_of(const struct tdm_launch_options *options, double usual)
+{
+    return options->deadline > 0.0 ? options->deadline : usual;
+}
+
+/* Each of several would start a job of its own, on one run. */
+static tdm_status refuse_launcher(tdm_error *err)
+{
+    struct tdmi_launch launch;
+    TDMI_TRY(tdmi_launch_here(&launch, err));
+    if (launch.world == 1)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "starting ranks as process %d of %d that %s started: each of them would start "
+                    "a job of its own; under another launcher 'tandem train' is accepted, without "
+                    "'tandem run -n N --'",
+                    launch.rank, launch.world, launch.launcher);
+}
+
 static tdm_status check(const struct tdm_launch_options *options, tdm_error *err)
 {
     if (options->ranks < 1 || options->ranks > most_ranks)
         return TDM_FAIL(err, TDM_E_USAGE, "starting %d ranks: from 1 to %d are accepted",
                         options->ranks, most_ranks);
-    if (!(options->deadline >= 1.0))
+    if (options->deadline != 0.0 && !(options->deadline >= 1.0))
         return TDM_FAIL(err, TDM_E_USAGE, "a deadline of %g seconds: at least 1 is accepted",
                         options->deadline);
     if (!has_ranks(options))
@@ -70,36 +92,38 @@ static tdm_status check(const struct tdm_launch_options *options, tdm_error *err
     return TDM_OK;
 }
 
-static void report_loss(const struct tdmi_job_end *end, int ranks, bool is_again)
+static void report_loss(const struct tdmi_job_end *end, int ranks, bool by_launcher, bool is_again)
 {
-    char how[60] = "it was silent for longer than the deadline";
+    char who[40] = "ranks were", how[60] = "it was silent for longer than the deadline";
+    if (end->lost_rank >= 0)
+        snprintf(who, sizeof who, "rank %d of %d was", end->lost_rank, ranks);
     if (end->lost_signal > 0)
         snprintf(how, sizeof how, "it was killed by signal %d (%s)", end->lost_signal,
                  strsignal(end->lost_signal));
-    tdm_log(TDM_LOG_WARNING, "rank %d of %d was lost: %s%s", end->lost_rank, ranks, how,
+    else if (by_launcher)
+        snprintf(how, sizeof how, "%s did not report an end", end->lost_rank >= 0 ? "it" : "they");
+    tdm_log(TDM_LOG_WARNING, "%s lost: %s%s", who, how,
             is_again ? "; all ranks are started again" : "");
 }
 
-/* A rank that was lost may also show only as a peer that others have lost, or as the status that a
- * launcher makes of it: 128 and the signal, or the signal (MPICH). */
-static bool is_lost(const struct tdmi_job_end *end, bool by_launcher)
+/* A rank that was lost may also show only as a peer that others have lost. */
+static bool is_lost(const struct tdmi_job_end *end)
 {
-    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER) ||
-           (by_launcher && end->exit_status > tdm_status_exit(TDM_E_PEER));
+    return end->lost_rank >= 0 || end->exit_status == tdm_status_exit(TDM_E_PEER);
 }
 
 /* ---- by another launcher
  * -------------------------------------------------------------------------- */
 
 /* Names that ranks on other hosts need as well. */
-static const char *const travelling[] = {"TANDEM_DEADLINE", "TANDEM_HOME", "TANDEM_FETCH",
-                                         "LD_LIBRARY_PATH"};
-enum { n_travelling = sizeof travelling / sizeof travelling[0] };
+static const char *const travelling[] = {"TANDEM_DEADLINE", TDMI_REPORT_VARIABLE, "TANDEM_HOME",
+                                         "TANDEM_FETCH", "LD_LIBRARY_PATH"};
+enum { n_travelling = sizeof travelling / sizeof travelling[0], n_always = 2 /* by job.c */ };
 
 static bool has_launcher(const struct tdm_launch_options *options)
 {
     const char *nodes = tdmi_env("SLURM_JOB_NUM_NODES");
-    const bool has_nodes = nodes && strcmp(nodes, "1") != 0 && !tdmi_env("SLURM_STEP_ID");
+    const bool has_nodes = nodes && strcmp(nodes, "1") != 0 && tdmi_engine_is_allocation();
     return options->hosts || options->hostfile || options->iface || has_nodes;
 }
 
@@ -121,7 +145,7 @@ static tdm_status find_line(const struct tdm_launch_options *options, const char
     for (int i = 0; i < n_arguments; i++)
         words[i + 1] = arguments[i];
     for (int i = 0; i < n_travelling; i++)
-        if (i == 0 || tdmi_env(travelling[i]))
+        if (i < n_always || tdmi_env(travelling[i]))
             variables[n++] = travelling[i];
     const struct tdmi_engine_job asked = {.ranks = options->ranks,
                                           .hosts = options->hosts,
@@ -140,7 +164,6 @@ static tdm_status find_line(const struct tdm_launch_options *options, const char
     job->program = *job->arguments++;
     job->n_arguments--;
     job->is_launcher = true;
-    job->ranks = 1;
     return TDM_OK;
 }
 
@@ -155,7 +178,7 @@ static tdm_status run_once(const struct tdm_launch_options *options, const char 
                                    .arguments = arguments,
                                    .n_arguments = n_arguments,
                                    .ranks = options->ranks,
-                                   .deadline = options->deadline,
+                                   .deadline = deadline_of(options, usual_deadline),
                                    .output = options->keeps_output ? output : NULL};
     if (has_launcher(options))
         TDMI_TRY(find_line(options, arguments, n_arguments, &arena, &job, err));
@@ -169,6 +192,7 @@ static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int l
                                  tdmi_arena *arena, struct tdmi_hosts *hosts, tdm_error *err)
 {
     enum { looks_a_deadline = 4, deadlines = 10 };
+    const double deadline = deadline_of(options, usual_deadline);
     for (int look = 0;; look++) {
         TDMI_TRY(tdmi_hosts_ask(options->hosts_from, arena, hosts, err));
         if (hosts->slots >= least)
@@ -177,13 +201,12 @@ static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int l
             return TDM_FAIL(err, TDM_E_PEER,
                             "'%s' names hosts with %d slots; at least %d are needed "
                             "(waited for %g seconds)",
-                            options->hosts_from, hosts->slots, least,
-                            deadlines * options->deadline);
+                            options->hosts_from, hosts->slots, least, deadlines * deadline);
         if (look == 0)
             tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
                     options->hosts_from, hosts->slots, least);
         const int64_t began = tdmi_clock_ns();
-        while (tdmi_clock_seconds_since(began) < options->deadline / looks_a_deadline) {
+        while (tdmi_clock_seconds_since(began) < deadline / looks_a_deadline) {
             if (tdm_stop_is_requested())
                 return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
             (void)poll(NULL, 0, look_ms);
@@ -221,15 +244,13 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
     for (bool was_lost = false;;) {
         struct tdmi_job_end end = {0};
         tdmi_text_clear(output);
-        TDMI_TRY(choose_ranks(options, was_lost, &hosts, &now, err));
-        result->world = now.ranks;
-        TDMI_TRY(run_once(&now, arguments, n, output, &end, err));
-        was_lost = is_lost(&end, has_launcher(&now));
+        TDMI_TRY(run_once(options, arguments, n, output, &end, err));
+        const bool was_lost = is_lost(&end);
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();
-        if (end.lost_rank >= 0 && !has_launcher(&now))
-            report_loss(&end, now.ranks, is_again);
+        if (end.lost_rank >= 0 || (was_lost && has_launcher(&now)))
+            report_loss(&end, now.ranks, has_launcher(&now), is_again);
         if (!is_again)
             return TDM_OK;
         result->restarts++;
@@ -245,12 +266,94 @@ tdm_status tdm_launch(const struct tdm_launch_options *options, struct tdm_launc
     TDMI_RESULT(tdm_launch_result, result, err);
     TDMI_AT_END(tdmi_text_release) tdmi_text output = {0};
     TDMI_TRY(check(options, err));
+    TDMI_TRY(refuse_launcher(err));
+    if (options->image || options->claim)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--image and --claim are for pods; --emit k8s and --emit mpijob print "
+                        "manifests of such");
     TDM_TRY(run_jobs(options, result, &output, err), err, "running %d ranks", options->ranks);
     if (options->keeps_output) {
         TDMI_TRY(tdmi_text_status(&output, err));
         result->output = output.bytes;
         output = (tdmi_text){0};
     }
+    return TDM_OK;
+}
+
+/* ---- by a cluster ---------------------------------------------------------------------------- */
+
+/* The run folder among the words of the training, or NULL. */
+static const char *find_run(const struct tdm_launch_options *options)
+{
+    const char *run = NULL;
+    for (int i = 0; i < options->n_arguments; i++) {
+        const char *it = options->arguments[i];
+        const char *next = i + 1 < options->n_arguments ? options->arguments[i + 1] : NULL;
+        if (strcmp(it, "-o") == 0 || strcmp(it, "--out") == 0)
+            run = next;
+        else if (strncmp(it, "--out=", 6) == 0)
+            run = it + 6;
+        else if (strncmp(it, "-o", 2) == 0)
+            run = it + 2;
+    }
+    return run && *run ? run : NULL;
+}
+
+static tdm_status check_emit(const struct tdm_launch_options *options, const char *engine,
+                             const char *run, tdm_error *err)
+{
+    TDMI_TRY(check(options, err));
+    if (strcmp(options->arguments[0], "train") != 0 || !run)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a cluster starts a training again until its run has ended, so a training "
+                        "whose run has a name is accepted: train … -o RUN");
+    if (options->hosts || options->hostfile || options->iface || options->hosts_from)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "the cluster chooses hosts and networks; leave out -H, --hostfile, "
+                        "--hosts-from and --iface");
+    if (options->min_ranks > 0 && strcmp(engine, "slurm") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--min-ranks goes with --emit slurm alone: %s starts all ranks or none",
+                        engine);
+    if ((options->image || options->claim) && !tdmi_emit_has_container(engine))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--image and --claim are for pods; they go with --emit k8s and mpijob, not "
+                        "with %s",
+                        engine);
+    return TDM_OK;
+}
+
+tdm_status tdm_launch_emit(const struct tdm_launch_options *options, const char *engine,
+                           char **text, tdm_error *err)
+{
+    *text = NULL;
+    TDMI_OPTIONS(tdm_launch_options, options, tdm_launch_options_default(), err);
+    TDMI_AT_END(tdmi_text_release) tdmi_text script = {0};
+    TDMI_AT_END(tdmi_free_at) const char **words = NULL;
+    const char *run = find_run(options);
+    int n = options->n_arguments;
+    TDM_TRY(check_emit(options, engine, run, err), err, "writing what %s needs", engine);
+    TDMI_TRY(TDMI_NEW(words, n + 1, err));
+    memcpy(words, options->arguments, sizeof *words * (size_t)n);
+    if (!has_argument(options, "--resume", NULL))
+        words[n++] = "--resume";
+    const double usual = tdmi_emit_has_container(engine) ? pods_deadline : usual_deadline;
+    const struct tdmi_emit_options emit = {
+        .engine = engine,
+        .ranks = options->ranks,
+        .min_ranks = options->min_ranks > 0 ? options->min_ranks : 1,
+        .restarts = options->restarts > 0 ? options->restarts : emitted_restarts,
+        .deadline = deadline_of(options, usual),
+        .mpi = tdmi_engine_pmi(),
+        .image = options->image,
+        .claim = options->claim,
+        .run = run,
+        .words = words,
+        .n_words = n,
+    };
+    TDM_TRY(tdmi_emit(&emit, &script, err), err, "writing what %s needs", engine);
+    *text = script.bytes;
+    script = (tdmi_text){0};
     return TDM_OK;
 }
 

@@ -71,10 +71,12 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
     TDMI_TRY(check_loss(session, tail, err));
     if (!(tail[TDMI_TAIL_SAMPLES] > 0.0f))
         return TDM_OK;
-    return TDM_WRAP(err,
-                    tdmi_update_run(session->trainer.update, sums, tail[TDMI_TAIL_SAMPLES],
-                                    rates_now(session), err),
-                    "step %lld", number);
+    tdmi_lane *lane = tdmi_compute_lane(compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
+    const tdm_status status = tdmi_update_run(session->trainer.update, sums,
+                                              tail[TDMI_TAIL_SAMPLES], rates_now(session), err);
+    tdmi_lane_end(lane, TDMI_TRACE_UPDATE, 0, begin_ns);
+    return TDM_WRAP(err, status, "step %lld", number);
 }
 
 /* Prefetches the next batch while the device computes, unless this one is the last. */
@@ -114,6 +116,8 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     struct tdmi_progress *progress = &session->progress;
     const struct tdmi_mixing mixing = {&session->config.augment, session->config.options.seed,
                                        (uint32_t)progress->epoch};
+    tdmi_lane *lane = tdmi_compute_lane(&session->compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
     TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "step %lld",
             (long long)progress->step + 1);
     tdmi_step_begin(session->trainer.step, tdmi_values_trained(&session->network), batch, &mixing);
@@ -128,7 +132,19 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     progress->epoch_skipped += n - (int64_t)tail[TDMI_TAIL_SAMPLES];
     progress->epoch_loss += (double)tail[TDMI_TAIL_LOSS];
     progress->images += (int64_t)tail[TDMI_TAIL_SAMPLES];
+    tdmi_lane_end(lane, TDMI_TRACE_STEP, progress->step, begin_ns);
     return TDM_OK;
+}
+
+/* The next batch; a trace shows the wait for it. */
+static tdm_status next_batch(struct tdmi_session *session, const struct tdmi_batch **batch,
+                             tdm_error *err)
+{
+    tdmi_lane *lane = tdmi_compute_lane(&session->compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
+    const tdm_status status = tdmi_feed_next(session->data.train_feed, batch, err);
+    tdmi_lane_end(lane, TDMI_TRACE_WAIT_IMAGES, session->progress.step + 1, begin_ns);
+    return status;
 }
 
 /* ---- an epoch --------------------------------------------------------------------------- */
@@ -177,7 +193,7 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
             err, "reading training images");
     while (progress->position < session->data.split.n_train && !tdmi_limits_is_cut(session)) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_feed_next(session->data.train_feed, &batch, err);
+        tdm_status status = next_batch(session, &batch, err);
         if (status == TDM_E_STOPPED)
             return stop_here(session, err);
         TDM_TRY(status, err, "reading training images");
@@ -472,6 +488,7 @@ static tdm_status follow_finish(struct tdmi_session *session, struct tdm_train_r
     fill_result(session, result);
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
+    TDMI_TRY(tdmi_data_report_all_skipped(session, err));
     TDMI_TRY(tdmi_ranks_share(session, &measures, sizeof measures, err));
     return measures && session->data.has_test ? tdmi_session_test(session, result, err) : TDM_OK;
 }
@@ -490,9 +507,7 @@ static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *
         tdmi_network_report_left(session);
         tdmi_trainer_report_skipped(session);
     }
-    if (data->train_feed)
-        tdmi_data_report_skipped(record, data->train_feed);
-    tdmi_data_report_skipped(record, data->val_feed);
+    TDMI_TRY(tdmi_data_report_all_skipped(session, err));
     tdmi_data_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
@@ -552,14 +567,6 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
     return TDM_WRAP(err, status, "training on %s ended early", source);
 }
 
-int tdm_train_rank(void)
-{
-    struct tdmi_launch launch;
-    const tdm_status ignored = tdmi_launch_here(&launch, NULL);
-    (void)ignored;
-    return launch.rank;
-}
-
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                      struct tdm_train_result *result, tdm_error *err)
 {
@@ -573,10 +580,13 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                         options->source ? options->source : "nothing",
                         status == TDM_E_STOPPED ? " was stopped on request" : "");
     status = train(&session, result, err);
+    if (status == TDM_OK || status == TDM_E_STOPPED)
+        tdmi_session_write_trace(&session, status);
     if (status != TDM_OK)
         tdmi_ranks_abort(&session, status, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
+    status = tdmi_checkpoint_end_copies(&session, status, err);
     tdmi_session_release(&session);
     return status;
 }

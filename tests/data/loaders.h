@@ -43,9 +43,9 @@ static inline struct tdmi_loader_rates rates_of(const tdmi_loader *loader)
 /* Number of images that the loader skipped, as far as it keeps them (100). */
 static inline int64_t loader_skips(const tdmi_loader *loader)
 {
-    char text[TDMI_PROBLEM_BYTES];
+    struct tdmi_skip skip;
     int64_t n = 0;
-    while (tdmi_loader_skip_at(loader, n, text, sizeof text))
+    while (tdmi_loader_skip_at(loader, n, &skip))
         n++;
     return n;
 }

@@ -206,10 +206,68 @@ TEST(a_rank_that_fails_ends_all_with_its_sentence)
         expect_end(transports[t], false, TDM_E_INPUT, "no such image");
 }
 
+/* The sum is done everywhere when rank 1 fails, and rank 0 looks at it later. */
+static void fail_after_sum(tdmi_comm *comm, void *self)
+{
+    struct end_case *it = self;
+    const struct timespec later = {.tv_nsec = 400000000};
+    float value = 1.0f, *roots[1] = {&value};
+    it->status = tdmi_comm_divide(comm, 2, &it->err);
+    if (it->status == TDM_OK)
+        it->status = tdmi_comm_sum(comm, roots, &value, 0, 1, &it->err);
+    if (tdmi_comm_rank(comm) == 0)
+        nanosleep(&later, NULL);
+    if (it->status == TDM_OK)
+        it->status = tdmi_comm_finish(comm, &it->err);
+    it->seconds = (double)value;
+    if (it->status == TDM_OK && tdmi_comm_rank(comm) == 1 &&
+        TDM_FAIL(&it->err, TDM_E_INPUT, "no such image") != TDM_OK)
+        tdmi_comm_abort(comm, TDM_E_INPUT, &it->err);
+    else if (it->status == TDM_OK && tdmi_comm_broadcast(comm, &value, 4, &it->err) == TDM_OK)
+        it->status = TDM_E_BUG; /* it has to fail */
+}
+
+TEST(what_was_done_before_a_rank_failed_counts)
+{
+    for (int t = 0; t < n_transports; t++) {
+        struct end_case cases[2] = {0};
+        run_ranks((struct job){transports[t], 2, 20.0, false}, fail_after_sum, cases,
+                  sizeof cases[0]);
+        assert_int_equal(cases[0].status, TDM_OK);
+        assert_true(cases[0].seconds > 1.5); /* the sum */
+        assert_says(&cases[0].err, "no such image");
+    }
+}
+
 TEST(a_silent_rank_is_named_after_the_deadline)
 {
     for (int t = 0; t < n_transports; t++)
         expect_end(transports[t], true, TDM_E_PEER, "rank 3");
+}
+
+/* Rank 1 is late, and lives; rank 2 is silent. */
+static void gather_late(tdmi_comm *comm, void *self)
+{
+    struct end_case *it = self;
+    const int64_t began = tdmi_clock_ns();
+    const struct timespec late = {.tv_sec = 4};
+    const size_t sizes[3] = {8, 8, 8};
+    char bytes[8] = {0}, all[3 * 8];
+    if (tdmi_comm_rank(comm) == 1)
+        nanosleep(&late, NULL);
+    it->status = tdmi_comm_gather(comm, bytes, sizes, all, &it->err);
+    it->seconds = tdmi_clock_seconds_since(began);
+}
+
+TEST(a_silent_rank_is_named_while_another_is_late)
+{
+    for (int t = 0; t < n_transports; t++) {
+        struct end_case cases[3] = {0};
+        run_ranks((struct job){transports[t], 3, 1.0, true}, gather_late, cases, sizeof cases[0]);
+        assert_int_equal(cases[0].status, TDM_E_PEER);
+        assert_says(&cases[0].err, "heard nothing from rank 2");
+        assert_true(cases[0].seconds < 2.5);
+    }
 }
 
 /* A caller that notes where it is and then neither computes nor waits; its communicator lives. */
@@ -246,33 +304,109 @@ TEST(a_rank_that_comes_no_further_ends_the_job)
 
 struct join_case {
     struct tdmi_launch launch;
+    pthread_t thread;
     tdm_status status;
     tdm_error err;
+    double seconds;
 };
 
 static void *join_alone(void *self)
 {
     struct join_case *it = self;
+    const int64_t began = tdmi_clock_ns();
     tdmi_comm *comm = NULL;
     it->status = tdmi_comm_open(&it->launch, &comm, &it->err);
+    it->seconds = tdmi_clock_seconds_since(began);
     tdmi_comm_close(comm);
     return NULL;
 }
 
+static void begin_join(struct join_case *it, const char *host, int port, int rank, double deadline)
+{
+    it->launch.transport = "tcp";
+    it->launch.rank = rank;
+    it->launch.port = port;
+    it->launch.deadline = deadline;
+    snprintf(it->launch.host, sizeof it->launch.host, "%s", host);
+    assert_int_equal(pthread_create(&it->thread, NULL, join_alone, it), 0);
+}
+
 static void join_two(struct join_case cases[2])
 {
-    pthread_t threads[2];
     const int port = free_port();
-    for (int r = 0; r < 2; r++) {
-        cases[r].launch.transport = "tcp";
-        cases[r].launch.rank = r;
-        cases[r].launch.port = port;
-        cases[r].launch.deadline = 1.0;
-        snprintf(cases[r].launch.host, sizeof cases[r].launch.host, "127.0.0.1");
-        assert_int_equal(pthread_create(&threads[r], NULL, join_alone, &cases[r]), 0);
-    }
     for (int r = 0; r < 2; r++)
-        pthread_join(threads[r], NULL);
+        begin_join(&cases[r], "127.0.0.1", port, r, 1.0);
+    for (int r = 0; r < 2; r++)
+        pthread_join(cases[r].thread, NULL);
+}
+
+/* A connection to the port, once somebody listens there. */
+static int connect_to(int port)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons((in_port_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timespec retry = {.tv_nsec = 10000000};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    while (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        nanosleep(&retry, NULL);
+    return fd;
+}
+
+TEST(strangers_hold_up_no_rank)
+{
+    enum { n_strangers = 70, n_garbage = 1000 };
+    struct join_case cases[2] = {{.launch = {.world = 2}}, {.launch = {.world = 2}}};
+    const int port = free_port();
+    const char garbage[n_garbage] = "GET / HTTP/1.1";
+    int strangers[n_strangers];
+    begin_join(&cases[0], "127.0.0.1", port, 0, 20.0);
+    for (int i = 0; i < n_strangers; i++) { /* most say nothing */
+        strangers[i] = connect_to(port);
+        if (i % 8 == 0)
+            assert_true(send(strangers[i], garbage, sizeof garbage, MSG_NOSIGNAL) > 0);
+    }
+    begin_join(&cases[1], "127.0.0.1", port, 1, 20.0);
+    for (int r = 0; r < 2; r++) {
+        pthread_join(cases[r].thread, NULL);
+        assert_int_equal(cases[r].status, TDM_OK);
+        assert_true(cases[r].seconds < 4.0);
+    }
+    for (int i = 0; i < n_strangers; i++)
+        close(strangers[i]);
+}
+
+/* A full queue of connections drops calls, like a host that is off or behind a firewall. */
+TEST(a_host_that_does_not_answer_is_called_no_longer_than_the_deadline)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    struct join_case it = {.launch = {.world = 2}};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &length), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    const int filling = connect_to(ntohs(any.sin_port));
+    begin_join(&it, "127.0.0.1", ntohs(any.sin_port), 1, 1.0);
+    pthread_join(it.thread, NULL);
+    assert_int_equal(it.status, TDM_E_PEER);
+    assert_says(&it.err, "calling rank 0 at 127.0.0.1");
+    assert_says(&it.err, "timed out");
+    assert_true(it.seconds < 2.0);
+    close(filling);
+    close(fd);
+}
+
+/* In Kubernetes a host has a name only once its pod runs. */
+TEST(a_host_without_a_name_yet_is_waited_for)
+{
+    struct join_case it = {.launch = {.world = 2}};
+    begin_join(&it, "rank-0.invalid", 29500, 1, 1.0);
+    pthread_join(it.thread, NULL);
+    assert_int_equal(it.status, TDM_E_PEER);
+    assert_says(&it.err, "the host of rank 0, 'rank-0.invalid'");
+    assert_true(it.seconds >= 1.0);
 }
 
 TEST(a_rank_with_another_token_is_sent_away)
@@ -284,6 +418,7 @@ TEST(a_rank_with_another_token_is_sent_away)
     assert_says(&cases[0].err, "rank 1 of 2 did not come within 1 seconds");
     assert_int_equal(cases[1].status, TDM_E_PEER);
     assert_says(&cases[1].err, "did not answer the greeting");
+    assert_int_equal(cases[1].err.rank, 1); /* it prints this itself */
 }
 
 TEST(ranks_of_two_jobs_do_not_mix)

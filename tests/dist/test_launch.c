@@ -109,7 +109,8 @@ TEST(variables_of_srun)
     assert_int_equal(READ(&launch, NULL, "PMI_RANK", "1", "PMI_SIZE", "4", "SLURM_STEP_ID", "0",
                           "SLURM_PROCID", "1", "SLURM_NTASKS", "4"),
                      TDM_OK);
-    expect_mpi(&launch, "srun --mpi=pmi2", "mpich", "openmpi");
+    /* Open MPI would end the process in MPI_Init. */
+    expect_mpi(&launch, "srun --mpi=pmi2", "mpich", NULL);
     /* A batch script is one process, however many tasks the job may have. */
     assert_int_equal(READ(&launch, NULL, "SLURM_PROCID", "0", "SLURM_NTASKS", "4"), TDM_OK);
     assert_int_equal(launch.world, 1);
@@ -180,6 +181,10 @@ TEST(what_is_missing_or_wrong_is_named)
         READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2", "TANDEM_ADDRESS", "node0"),
         TDM_E_USAGE);
     assert_says(&err, "TANDEM_ADDRESS is 'node0'");
+    assert_int_equal(READ(&launch, &err, "TANDEM_RANK", "0", "TANDEM_WORLD", "2"), TDM_E_USAGE);
+    assert_says(&err, "TANDEM_ADDRESS is not set; host:port of rank 0 is accepted");
+    assert_int_equal(READ(&launch, &err, "RANK", "0", "WORLD_SIZE", "2"), TDM_E_USAGE);
+    assert_says(&err, "MASTER_PORT is not set");
     assert_int_equal(READ(&launch, &err, "RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "node0"),
                      TDM_E_USAGE);
     assert_says(&err, "MASTER_PORT is not set");

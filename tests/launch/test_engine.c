@@ -20,8 +20,8 @@ static void expect_line(const struct tdmi_engine *engine, const struct tdmi_engi
 
 TEST(lines_of_open_mpi)
 {
-    const struct tdmi_engine four = {TDMI_ENGINE_OPENMPI, "mpirun", 4, NULL},
-                             five = {TDMI_ENGINE_OPENMPI, "mpirun", 5, NULL};
+    const struct tdmi_engine four = {TDMI_ENGINE_OPENMPI, "mpirun", 4, NULL, NULL},
+                             five = {TDMI_ENGINE_OPENMPI, "mpirun", 5, NULL, NULL};
     const struct tdmi_engine_job job = {
         .ranks = 4, .hosts = "a:2,b:2", .iface = "eth0", .variables = variables, .words = words};
     expect_line(
@@ -30,12 +30,13 @@ TEST(lines_of_open_mpi)
         "oob_tcp_if_include eth0 -x TANDEM_DEADLINE -x TANDEM_HOME /opt/tandem train photos");
     expect_line(&five, &job,
                 "mpirun -n 4 --host a:2,b:2 --bind-to none --mca btl_tcp_if_include eth0 --prtemca "
-                "prte_if_include eth0 -x TANDEM_DEADLINE -x TANDEM_HOME /opt/tandem train photos");
+                "prte_if_include eth0 --with-ft ulfm -x TANDEM_DEADLINE -x TANDEM_HOME /opt/tandem "
+                "train photos");
 }
 
 TEST(lines_of_mpich)
 {
-    const struct tdmi_engine hydra = {TDMI_ENGINE_MPICH, "mpirun.mpich", 0, NULL};
+    const struct tdmi_engine hydra = {TDMI_ENGINE_MPICH, "mpirun.mpich", 0, NULL, NULL};
     const struct tdmi_engine_job job = {.ranks = 3, .hostfile = "hosts", .words = words};
     expect_line(&hydra, &job, "mpirun.mpich -n 3 -f hosts -bind-to none /opt/tandem train photos");
 }
@@ -43,13 +44,17 @@ TEST(lines_of_mpich)
 TEST(lines_of_srun)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    const struct tdmi_engine srun = {TDMI_ENGINE_SRUN, "srun", 0, "pmix"};
+    struct tdmi_engine srun = {TDMI_ENGINE_SRUN, "srun", 0, "pmix", NULL};
     struct tdmi_engine_job job = {.ranks = 8, .words = words};
     const char *const *line;
     tdm_error err = {0};
     expect_line(
         &srun, &job,
         "srun -n 8 --mpi=pmix --cpu-bind=none --kill-on-bad-exit=1 /opt/tandem train photos");
+    srun.cpus = "16";
+    expect_line(&srun, &job,
+                "srun -n 8 --mpi=pmix --cpu-bind=none --kill-on-bad-exit=1 --cpus-per-task=16 "
+                "/opt/tandem train photos");
     job.hosts = "a,b";
     assert_int_equal(tdmi_engine_line(&srun, &job, &arena, &line, &err), TDM_E_USAGE);
     assert_says(&err, "those of the allocation");
@@ -60,7 +65,7 @@ TEST(a_line_has_an_end)
     enum { n = 300 };
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     const char *many[n + 1] = {0}, *const * line;
-    const struct tdmi_engine engine = {TDMI_ENGINE_MPICH, "mpirun", 0, NULL};
+    const struct tdmi_engine engine = {TDMI_ENGINE_MPICH, "mpirun", 0, NULL, NULL};
     for (int i = 0; i < n; i++)
         many[i] = "x";
     const struct tdmi_engine_job job = {.ranks = 2, .words = many};

@@ -309,6 +309,78 @@ check "a damaged file of the cache changes nothing" \
     same_training s3://store/pets near-pets --cache disk
 check "and is read from the store again" [ "$(pictures_asked)" = 61 ]
 
+# ---- copies of checkpoints ----------------------------------------------------------------------
+
+echo pass >mode
+copied() { # options…: trains, or goes on, in the run "copied"
+    timeout 120 "$tandem" train pets --out copied --epochs 40 --size 32 --batch 8 --patience 0 --checkpoint-every 5 \
+        --checkpoint-to s3://store/copies/run --resume "$@" >copied.txt 2>&1 </dev/null
+}
+listed() { # keys of the copies, and how many uploads are unfinished
+    "$python" - <<'PYTHON'
+import boto3
+client = boto3.client("s3")
+for entry in client.list_objects_v2(Bucket="store", Prefix="copies/run/").get("Contents", []):
+    print(entry["Key"], entry["Size"])
+PYTHON
+}
+same_copied() { # the run has the bytes of one that was left alone
+    for file in best last outcomes; do
+        cmp "alone/$file.safetensors" "copied/$file.safetensors" || { cat copied.txt; return 1; }
+    done
+}
+timeout 120 "$tandem" train pets --out alone --epochs 40 --size 32 --batch 8 --patience 0 --quiet >/dev/null 2>&1
+check "a training keeps its checkpoints in the store" copied
+rm -rf copied
+check "and comes back from there" copied
+check "with the same bytes" same_copied
+check "two states are kept at most" [ "$(listed | grep -c 'copies/run/[0-9a-f]*-')" -le 14 ]
+
+n_killed=0
+"$python" -c 'import boto3; b = boto3.resource("s3").Bucket("store"); b.objects.filter(Prefix="copies/").delete()'
+rm -rf copied
+for _ in $(seq 12); do
+    copied &
+    trainer=$!
+    sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+    pkill -9 -P $(pgrep -P $trainer) 2>/dev/null
+    wait $trainer && status=0 || status=$?
+    [ $status = 0 ] || n_killed=$((n_killed + 1))
+    rm -rf copied
+done
+check "after $n_killed kills, each with the disk gone" [ $n_killed -gt 3 ]
+check "it comes back" copied
+check "and has the same bytes" same_copied
+
+# The network goes in the middle.
+"$python" -c 'import boto3; b = boto3.resource("s3").Bucket("store"); b.objects.filter(Prefix="copies/").delete()'
+rm -rf copied
+copied &
+trainer=$!
+for _ in $(seq 600); do
+    [ -e copied/last.safetensors ] && break
+    sleep 0.05
+done
+echo busy >mode
+wait $trainer && status=0 || status=$?
+check "the training ends all the same, with exit status 4 ($status)" [ $status = 4 ]
+check "and a warning" grep -q 'is not copied to s3://store/copies/run' copied.txt
+check "and says what to do" grep -q 'is complete, but its last state is not in' copied.txt
+check "it has the same bytes" same_copied
+check "its record says finished" grep -Eq '"status": ?"finished"' copied/run.json
+echo pass >mode
+check "the last state is copied later" copied
+rm -rf copied
+check "and comes back" copied
+check "with the same bytes as ever" same_copied
+echo slow >mode
+rm -rf copied
+"$python" -c 'import boto3; b = boto3.resource("s3").Bucket("store"); b.objects.filter(Prefix="copies/").delete()' &
+wait $!
+check "a slow store gets the last state, too" copied
+check "and changes no byte" same_copied
+echo pass >mode
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 check "a missing folder" ends 20 3 's3://store/none' "$tandem" audit s3://store/none

@@ -56,7 +56,7 @@ def client_to_server(client, upstream):
             if admit(data):
                 upstream.sendall(data)
             else:
-                client.sendall(BUSY if data.startswith(b"GET") else BUSY[: -len(BODY)])
+                client.sendall(BUSY[: -len(BODY)] if data.startswith(b"HEAD") else BUSY)
     except OSError:
         pass
     for end in (client, upstream):

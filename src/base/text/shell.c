@@ -8,6 +8,7 @@
 #include "base/banned.h"
 
 enum form { PLAIN, QUOTED, ESCAPED };
+static const char *const begins[] = {"", "'", "$'"}, *const ends[] = {"", "'", "'"};
 
 /* Characters of other scripts are plain; what a terminal obeys (base/text/quote.h) is not. *n: its
  * bytes. */
@@ -66,7 +67,6 @@ static bool add(char *text, size_t text_bytes, size_t *length, const char *piece
 
 const char *tdmi_shell_word(const char *word, char *text, size_t text_bytes)
 {
-    static const char *const begins[] = {"", "'", "$'"}, *const ends[] = {"", "'", "'"};
     const enum form form = form_of(word);
     size_t length = 0, n;
     char own[16];
@@ -80,4 +80,15 @@ const char *tdmi_shell_word(const char *word, char *text, size_t text_bytes)
         fits = add(text, text_bytes, &length, spell(form, at, &n, own));
     snprintf(text + length, text_bytes - length, "%s%s", fits ? "" : "…", ends[form]);
     return text;
+}
+
+void tdmi_shell_add(tdmi_text *text, const char *word)
+{
+    const enum form form = form_of(word);
+    size_t n;
+    char own[16];
+    tdmi_text_printf(text, "%s", begins[form]);
+    for (const char *at = word; *at; at += n)
+        tdmi_text_printf(text, "%s", spell(form, at, &n, own));
+    tdmi_text_printf(text, "%s", ends[form]);
 }

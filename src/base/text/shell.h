@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "tandem/api.h"
+#include "base/text/text.h"
 #include <stddef.h>
 
 /* Room for the longest path that has not more than a few thousand quotes in it. */
@@ -15,3 +15,6 @@
  * zsh, ksh), so that none of them reaches a terminal. A name that begins like an option gets "./".
  * Cut with … where it does not fit. */
 const char *tdmi_shell_word(const char *word, char *text, size_t text_bytes);
+
+/* Adds the word for a script of bash: whole, and without "./". */
+void tdmi_shell_add(tdmi_text *text, const char *word);

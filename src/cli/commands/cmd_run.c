@@ -1,5 +1,6 @@
 /*
- * tandem run -n N -- train …: the ranks of one training, started here.
+ * tandem run -n N -- train …: the ranks of one training, started here; or, with --emit, the text by
+ * which a cluster starts them.
  */
 #include "cli/command.h"
 #include "base/scope.h"
@@ -10,6 +11,7 @@
 
 struct values {
     struct tdm_launch_options launch;
+    const char *emit;
 };
 
 static void defaults(void *values)
@@ -17,27 +19,46 @@ static void defaults(void *values)
     ((struct values *)values)->launch = tdm_launch_options_default();
 }
 
-/* The arguments of the ranks, with --json where the job's result is JSON. */
-static tdm_status run(struct tdmi_call *call, tdm_error *err)
+static tdm_status emit(struct tdmi_call *call, const struct tdm_launch_options *options,
+                       const char *engine, tdm_error *err)
 {
-    struct tdm_launch_options options = ((const struct values *)call->values)->launch;
+    char *text;
+    TDMI_TRY(tdm_launch_emit(options, engine, &text, err));
+    tdm_json_string(call->json, "emit", engine);
+    tdm_json_string(call->json, "text", text);
+    tdmi_print_raw(call->out, text);
+    tdm_text_free(text);
+    return TDM_OK;
+}
+
+static tdm_status start(struct tdmi_call *call, const struct tdm_launch_options *options,
+                        tdm_error *err)
+{
     struct tdm_launch_result result = {.struct_bytes = sizeof result};
-    TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
-    TDMI_TRY(TDMI_NEW(arguments, call->n_arguments + 2, err));
-    memcpy(arguments, call->arguments, sizeof *arguments * (size_t)call->n_arguments);
-    options.n_arguments = call->n_arguments;
-    if (call->json)
-        arguments[options.n_arguments++] = "--json";
-    if (call->globals->quiet)
-        arguments[options.n_arguments++] = "--quiet";
-    options.arguments = arguments;
-    options.keeps_output = call->json != NULL;
-    TDMI_TRY(tdm_launch(&options, &result, err));
+    TDMI_TRY(tdm_launch(options, &result, err));
     const tdm_status status =
         call->json ? tdm_launch_result_to_json(&result, call->json, err) : TDM_OK;
     tdm_text_free(result.output);
     call->exit_status = result.exit_status;
     return status;
+}
+
+/* The arguments of the ranks, with --json where the job's result is JSON. */
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_launch_options options = values->launch;
+    TDMI_AT_END(tdmi_free_at) const char **arguments = NULL;
+    TDMI_TRY(TDMI_NEW(arguments, call->n_arguments + 2, err));
+    memcpy(arguments, call->arguments, sizeof *arguments * (size_t)call->n_arguments);
+    options.n_arguments = call->n_arguments;
+    options.keeps_output = call->json != NULL;
+    if (options.keeps_output && !values->emit)
+        arguments[options.n_arguments++] = "--json";
+    if (call->globals->quiet)
+        arguments[options.n_arguments++] = "--quiet";
+    options.arguments = arguments;
+    return values->emit ? emit(call, &options, values->emit, err) : start(call, &options, err);
 }
 
 static const struct tdmi_argument arguments[] = {
@@ -67,7 +88,16 @@ static const struct tdmi_option options[] = {
              "each start",
              .value_name = "COMMAND", .default_words = "none"),
     TDMI_ROW(DURATION, "deadline", launch.deadline, "Job",
-             "a rank that is silent for so long is lost", .low = 1, .high = 86400),
+             "a rank that is silent for so long is lost", .low = 1, .high = 86400,
+             .default_words = "60 s; 300 s with --emit k8s and mpijob"),
+    TDMI_ROW(CHOICE, "emit", emit, "Cluster",
+             "print a batch script, manifest or driver for it; nothing is started",
+             .choices = "slurm|k8s|mpijob|spark", .default_words = "start the ranks"),
+    TDMI_ROW(TEXT, "image", launch.image, "Cluster", "container image that has tandem in it",
+             .value_name = "NAME", .default_words = "tandem"),
+    TDMI_ROW(TEXT, "claim", launch.claim, "Cluster",
+             "PersistentVolumeClaim that has the images and gets the run", .value_name = "NAME",
+             .default_words = "tandem"),
     {.name = NULL},
 };
 
@@ -78,6 +108,8 @@ static const char *const examples[] = {
     "continued by itself when a process is killed",
     "tandem run -n 4 -H node0:2,node1:2 -- train pictures -o runs/first",
     "on two machines, by the mpirun that is found; its line is shown",
+    "tandem run -n 8 --emit slurm -- train pictures -o runs/first >job.sh",
+    "a batch script that queues itself again until the training has ended",
     NULL,
 };
 

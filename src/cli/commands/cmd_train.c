@@ -133,6 +133,8 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
         return TDM_OK;
     if (!run)
         return TDM_FAIL(err, TDM_E_USAGE, "--resume needs -o RUN: the run to resume");
+    if (values->train.checkpoint_to)
+        TDMI_TRY(tdm_train_fetch(values->train.checkpoint_to, run, err));
     defaults(values);
     tdm_status status = tdm_train_options_recorded(run, &values->train, words, err);
     values->split = split_of(&values->train);
@@ -176,6 +178,9 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(FLAG, "resume", train.resume, "Result",
              "resume RUN with its recorded options; start it if there is none"),
 #include "tandem/train.def"
+    TDMI_ROW(PATH, "trace", train.trace, "Result",
+             "write what every thread of every rank did when, for Perfetto and tandem trace",
+             .value_name = "FILE", .default_words = "none"),
     {.name = NULL},
 };
 

@@ -6,10 +6,12 @@
 
 #include "base/clock.h"
 #include "base/hash/hash.h"
+#include "base/text/quote.h"
 #include "tandem/log.h"
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_A_TASK = 16 };
 static const int64_t report_every_ns = 50000000;
@@ -116,8 +118,8 @@ static bool is_named(const char *why, const char *path)
 }
 
 /* The first images left out are read once more for the reason. */
-static tdm_status report_left_out(const struct reading *reading, const tdmi_contents *contents,
-                                  tdm_error *err)
+static tdm_status list_left_out(const struct reading *reading, const tdmi_contents *contents,
+                                tdmi_text *lines, tdm_error *err)
 {
     int64_t n = 0;
     for (int64_t i = reading->part.first; i < reading->part.end && n < WARNINGS; i++) {
@@ -129,15 +131,27 @@ static tdm_status report_left_out(const struct reading *reading, const tdmi_cont
         TDMI_TRY(tdmi_source_try(reading->source, i, &reading->texts[0], &problem, err));
         const char *why =
             problem.code == TDM_OK ? "it could not be read" : tdm_error_sentence(&problem, 0);
+        char line[TDM_ERROR_TEXT_BYTES];
         if (is_named(why, path))
-            tdm_log(TDM_LOG_WARNING, "left out: %s", why);
+            tdmi_quote_text(line, sizeof line, "%s", why);
         else
-            tdm_log(TDM_LOG_WARNING, "left out: '%s': %s", path, why);
+            tdmi_quote_text(line, sizeof line, "'%s': %s", path, why);
+        tdmi_text_printf(lines, "%s\n", line);
     }
-    if (contents->n_unreadable > n)
-        tdm_log(TDM_LOG_WARNING, "and %lld more are left out",
-                (long long)(contents->n_unreadable - n));
-    return TDM_OK;
+    return tdmi_text_status(lines, err);
+}
+
+void tdmi_contents_log(const tdmi_text *left_out, int64_t n_unreadable)
+{
+    int64_t n = 0;
+    const char *line = tdmi_text_string(left_out);
+    for (; *line && n < WARNINGS; n++) {
+        const int length = (int)strcspn(line, "\n");
+        tdm_log(TDM_LOG_WARNING, "left out: %.*s", length, line);
+        line += length + 1;
+    }
+    if (n_unreadable > n)
+        tdm_log(TDM_LOG_WARNING, "and %lld more are left out", (long long)(n_unreadable - n));
 }
 
 tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
@@ -151,20 +165,23 @@ tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source 
 }
 
 static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char *what,
-                           tdm_sink sink, tdmi_contents *contents, tdm_error *err)
+                           tdm_sink sink, tdmi_contents *contents, tdmi_text *left_out,
+                           tdm_error *err)
 {
     TDMI_TRY(tdmi_sweep_run(&(struct tdmi_sweep){reading->source, what, read_one, reading, sink},
                             pool, err));
     for (int64_t i = reading->part.first; i < reading->part.end; i++)
         contents->n_unreadable += contents->hashes[i] == 0;
-    return report_left_out(reading, contents, err);
+    return list_left_out(reading, contents, left_out, err);
 }
 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
 {
     const struct tdmi_contents_part all = {0, tdmi_source_items(source)};
-    TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, err));
+    TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
+    TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, &left_out, err));
+    tdmi_contents_log(&left_out, contents->n_unreadable);
     const tdm_status status = TDM_WRAP(err, tdmi_contents_check(contents, source, err),
                                        "cannot read the images of '%s'", tdmi_source_path(source));
     if (status != TDM_OK)
@@ -174,7 +191,7 @@ tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const 
 
 tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
                                    tdmi_pool *pool, const char *what, tdm_sink sink,
-                                   tdmi_contents *contents, tdm_error *err)
+                                   tdmi_contents *contents, tdmi_text *left_out, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) tdmi_text *texts = NULL;
     const int threads = tdmi_pool_threads(pool);
@@ -183,7 +200,7 @@ tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_conten
     TDMI_TRY(TDMI_NEW(texts, threads, err));
     TDMI_TRY(TDMI_NEW(contents->hashes, contents->n_items, err));
     struct reading reading = {source, part, contents->hashes, texts};
-    tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, err),
+    tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, left_out, err),
                                  "cannot read the images of '%s'", tdmi_source_path(source));
     for (int i = 0; i < threads; i++)
         tdmi_text_release(&texts[i]);

@@ -137,8 +137,15 @@ static bool has_room(tdmi_disk_cache *cache, int64_t bytes)
         return false;
     if (cache->added > cache->limit_bytes / 16 || cache->used + bytes > cache->limit_bytes)
         evict(cache, bytes);
-    cache->is_full =
-        cache->used + bytes > cache->limit_bytes || bytes > tdmi_disk_spare_bytes(cache->folder);
+    const bool is_at_limit = cache->used + bytes > cache->limit_bytes;
+    cache->is_full = is_at_limit || bytes > tdmi_disk_spare_bytes(cache->folder);
+    if (cache->is_full)
+        tdm_log(TDM_LOG_WARNING,
+                "no more images are kept in '%s', which has %lld MiB of them: %s; the others are "
+                "read from their source each time",
+                cache->folder, (long long)(cache->used >> 20),
+                is_at_limit ? "that is its limit"
+                            : "the rest of its disk, a GiB or a tenth of it, stays free");
     return !cache->is_full;
 }
 

@@ -7,8 +7,9 @@
  *
  * Bounded: the least recently used files go first, but none that was used since this cache was
  * opened: a set larger than the limit would else evict each image just before it is needed again.
- * A GiB of the disk (a tenth of a small one) stays free. Safe for any number of processes:
- * files appear whole by rename, and one that vanishes or is damaged is read from its source again.
+ * A GiB of the disk (a tenth of a small one) stays free. A cache that is full warns once. Safe for
+ * any number of processes: files appear whole by rename, and one that vanishes or is damaged is
+ * read from its source again.
  */
 #pragma once
 

@@ -6,8 +6,6 @@
 
 #include "data/loader/picture.h"
 
-enum { TDMI_KEPT_SKIPS = 100 };
-
 /* Number of threads and slots, chosen from measurements by a pure function (tune.c), so that tests
  * can feed it numbers; the delivered batches do not depend on it. */
 struct tdmi_tuning {
@@ -98,7 +96,7 @@ struct tdmi_loader {
     uint8_t *is_skipped;     /* a bit per sample: already counted */
     int64_t n_skipped;
     tdmi_lost_rows lost;
-    char (*skips)[TDMI_PROBLEM_BYTES];
+    struct tdmi_skip *skips;
 };
 
 /* The thread's function: loader.c. self is a struct tdmi_loader_worker. */

@@ -342,10 +342,10 @@ static void free_slot(tdmi_loader *loader)
     pthread_cond_broadcast(&loader->work);
 }
 
-static tdm_status count_skips(tdmi_loader *loader, const struct tdmi_batch_slot *slot, int n,
-                              tdm_error *err)
+static tdm_status count_skips(tdmi_loader *loader, const struct tdmi_batch_slot *slot,
+                              struct part part, tdm_error *err)
 {
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < part.n; i++) {
         if (slot->problems[i][0] == '\0')
             continue;
         TDM_TRY(tdmi_lost_rows_add(&loader->lost, loader->options.source, slot->items[i],
@@ -356,8 +356,13 @@ static tdm_status count_skips(tdmi_loader *loader, const struct tdmi_batch_slot 
         if ((loader->is_skipped[sample / 8] & bit) != 0)
             continue;
         loader->is_skipped[sample / 8] |= bit;
-        if (loader->n_skipped < TDMI_KEPT_SKIPS)
-            memcpy(loader->skips[loader->n_skipped], slot->problems[i], TDMI_PROBLEM_BYTES);
+        if (loader->n_skipped < TDMI_KEPT_SKIPS) {
+            struct tdmi_skip *skip = &loader->skips[loader->n_skipped];
+            skip->item = slot->items[i];
+            skip->epoch = loader->epoch;
+            skip->position = loader->next + part.first + i;
+            memcpy(skip->text, slot->problems[i], sizeof skip->text);
+        }
         loader->n_skipped++;
     }
     return TDM_OK;
@@ -425,7 +430,7 @@ static tdm_status next_batch(tdmi_loader *loader, const struct tdmi_batch **batc
     }
     const int n = batch_length(loader, loader->next);
     const struct part part = part_of(loader, loader->next);
-    TDMI_TRY(count_skips(loader, slot, part.n, err));
+    TDMI_TRY(count_skips(loader, slot, part, err));
     count_batch(loader, called_ns, is_first);
     loader->batch =
         (struct tdmi_batch){.n = part.n,
@@ -454,13 +459,13 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
 
 /* ---- queries ------------------------------------------------------------------------------- */
 
-bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes)
+bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, struct tdmi_skip *skip)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
     pthread_mutex_lock(lock);
     bool is_kept = index >= 0 && index < TDMI_KEPT_SKIPS && index < loader->n_skipped;
     if (is_kept)
-        snprintf(text, text_bytes, "%s", loader->skips[index]);
+        *skip = loader->skips[index];
     pthread_mutex_unlock(lock);
     return is_kept;
 }

@@ -15,6 +15,7 @@
 
 #include "base/scope.h"
 #include "base/system/placement.h"
+#include "base/trace.h"
 #include "data/order/order.h"
 #include "data/source/source.h"
 #include "image/augment/augment.h"
@@ -141,6 +142,7 @@ struct tdmi_loader_options {
      * every file is decoded here, as are files of sources that store images in their original size.
      */
     const struct tdmi_decoder *decoder;
+    tdmi_trace *trace; /* of the threads, lent for the loader's life; NULL: none */
 };
 
 typedef struct tdmi_loader tdmi_loader;
@@ -166,10 +168,18 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
 tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch,
                             tdm_error *err) TDM_MUST_USE;
 
-/* The sentence about the i-th distinct image skipped in the batches handed out so far, in the order
- * they came, for the record. false past the end; the first 100 are kept. Copies the problem, cut to
- * fit. */
-bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes);
+enum { TDMI_KEPT_SKIPS = 100 };
+
+/* An image that was skipped, and where for the first time. */
+struct tdmi_skip {
+    int64_t item; /* of the source */
+    uint32_t epoch;
+    int64_t position;
+    char text[TDMI_PROBLEM_BYTES]; /* why, its path first */
+};
+/* The i-th distinct image skipped in the batches handed out so far, in the order they came, for the
+ * record. false past the end; the first TDMI_KEPT_SKIPS are kept. */
+bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, struct tdmi_skip *skip);
 
 /* ---- what limits the rate ------------------------------------------------------------------ */
 

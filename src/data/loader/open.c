@@ -76,8 +76,8 @@ static int64_t worker_bytes(const tdmi_loader *loader)
 static int64_t needed_bytes(const tdmi_loader *loader)
 {
     return (int64_t)sizeof *loader + loader->n_samples / 8 + 1 +
-           (int64_t)TDMI_KEPT_SKIPS * TDMI_PROBLEM_BYTES + loader->n_slots * slot_bytes(loader) +
-           loader->most_threads * worker_bytes(loader);
+           (int64_t)TDMI_KEPT_SKIPS * (int64_t)sizeof *loader->skips +
+           loader->n_slots * slot_bytes(loader) + loader->most_threads * worker_bytes(loader);
 }
 
 /* This process's share of free memory, less what is reserved for others. */
@@ -332,6 +332,9 @@ static void make_locks(tdmi_loader *loader)
 static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
 {
     sigset_t all, before;
+    for (int i = 0; i < loader->most_threads; i++)
+        TDMI_TRY(tdmi_lane_open(loader->options.trace, "images", i,
+                                &loader->workers[i].scratch.lane, err));
     sigfillset(&all);
     int problem = pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 0; i < loader->most_threads && problem == 0; i++) {
@@ -432,8 +435,10 @@ void tdmi_loader_close(tdmi_loader *loader)
     pthread_mutex_unlock(&loader->lock);
     for (int i = 0; i < loader->n_workers; i++)
         pthread_join(loader->workers[i].thread, NULL);
-    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++)
+    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++) {
+        tdmi_lane_close(loader->workers[i].scratch.lane);
         tdmi_picture_scratch_release(&loader->workers[i].scratch);
+    }
     free_slots(loader);
     tdmi_memory_cache_free(loader->pipeline.decoded);
     tdmi_memory_cache_free(atomic_load(&loader->pipeline.encoded));

@@ -137,7 +137,14 @@ void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
 /* End a stage that began at *since; the next one begins now. */
 static void count(struct tdmi_picture_scratch *scratch, int stage, size_t bytes, int64_t *since)
 {
+    static const int32_t kinds[TDMI_STAGES] = {TDMI_TRACE_READ, TDMI_TRACE_DECODE,
+                                               TDMI_TRACE_AUGMENT};
     int64_t now = tdmi_clock_ns();
+    if (scratch->lane)
+        tdmi_lane_add(scratch->lane, &(struct tdmi_trace_event){.begin_ns = *since,
+                                                                .end_ns = now,
+                                                                .values = {(int64_t)bytes},
+                                                                .kind = kinds[stage]});
     scratch->times.pictures[stage]++;
     scratch->times.bytes[stage] += (int64_t)bytes;
     scratch->times.ns[stage] += now - *since;

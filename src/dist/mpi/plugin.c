@@ -10,8 +10,10 @@
 #include "tandem/api.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum { second_ns = 1000000000, version_bytes = 64 };
@@ -109,6 +111,8 @@ static tdm_status start_mpi(tdmi_transport *transport, tdm_error *err)
         TDMI_TRY(check_joint(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
                              "starting MPI", err));
     mpi->has_started = !is_started;
+    if (mpi->has_started) /* a launcher that is killed leaves its ranks running */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (level < MPI_THREAD_SERIALIZED)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "starting %s: it grants thread level %d, and %d (MPI_THREAD_SERIALIZED) is "

@@ -44,6 +44,7 @@ namespace
 struct place {
     std::shared_ptr<FileSystem> store;
     std::string path;
+    bool has_bucket; // a file appears there once it is whole
 };
 } // namespace
 
@@ -183,6 +184,7 @@ static arrow::Result<place> place_of(const std::string &uri)
     if (!has_bucket && request.scheme != "hdfs" && request.scheme != "file")
         return Status::Invalid("stores begin with s3://, gs://, hdfs:// or file://");
     place found;
+    found.has_bucket = has_bucket;
     ARROW_ASSIGN_OR_RAISE(found.store, store_of(request));
     found.path = request.path.empty() ? "/" : request.path;
     if (has_bucket)
@@ -333,5 +335,56 @@ tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_
             int64_t got, file->input->ReadAt(offset_bytes, static_cast<int64_t>(n_bytes), bytes));
         *done = static_cast<size_t>(got);
         return Status::OK();
+    });
+}
+
+// ---- writing -----------------------------------------------------------------------------------
+
+// The error of read is kept in *problem, for it says more than Arrow's.
+static Status write_file(arrow::io::OutputStream *file, void *self, tdmi_arrow_read read,
+                         int64_t n_bytes, tdm_error *problem)
+{
+    constexpr int64_t piece_bytes = 4 << 20;
+    std::vector<char> piece(static_cast<size_t>(std::min(piece_bytes, n_bytes)));
+    for (int64_t at = 0; at < n_bytes;) {
+        const int64_t n = std::min(piece_bytes, n_bytes - at);
+        if (read(self, at, piece.data(), static_cast<size_t>(n), problem) != TDM_OK)
+            return Status::Cancelled("it cannot be read");
+        ARROW_RETURN_NOT_OK(file->Write(piece.data(), n));
+        at += n;
+    }
+    return file->Close();
+}
+
+tdm_status tdmi_arrow_remote_put(const char *uri, void *self, tdmi_arrow_read read, int64_t n_bytes,
+                                 tdm_error *err)
+{
+    tdm_error problem = {};
+    const tdm_status status = ask_store(err, "cannot write", uri, [&] {
+        ARROW_ASSIGN_OR_RAISE(place found, place_of(uri));
+        if (!found.has_bucket)
+            return Status::Invalid("files are written to s3:// and gs:// only, where they appear "
+                                   "once they are whole");
+        ARROW_ASSIGN_OR_RAISE(auto file, found.store->OpenOutputStream(found.path));
+        const Status written =
+            guarded([&] { return write_file(file.get(), self, read, n_bytes, &problem); });
+        if (!written.ok())
+            (void)file->Abort(); // else its destructor would complete it
+        return written;
+    });
+    if (problem.code == TDM_OK)
+        return status;
+    if (err != nullptr)
+        *err = problem;
+    return TDM_WRAP(err, problem.code, "cannot write '%s'", uri);
+}
+
+tdm_status tdmi_arrow_remote_remove(const char *uri, tdm_error *err)
+{
+    return ask_store(err, "cannot remove", uri, [&] {
+        ARROW_ASSIGN_OR_RAISE(place found, place_of(uri));
+        const Status removed = found.store->DeleteFile(found.path);
+        const bool is_missing = arrow::internal::ErrnoFromStatus(removed) == ENOENT;
+        return is_missing ? Status::OK() : removed;
     });
 }

@@ -33,6 +33,15 @@ int64_t tdmi_arrow_remote_size(const tdmi_arrow_remote *file);
 tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_bytes, void *bytes,
                                   size_t n_bytes, size_t *done, tdm_error *err) TDM_MUST_USE;
 
+/* Writes a file that read hands out; it appears once it is whole. Not for hdfs://, where others see
+ * a file grow: TDM_E_INPUT. */
+typedef tdm_status (*tdmi_arrow_read)(void *self, int64_t offset_bytes, void *bytes, size_t n_bytes,
+                                      tdm_error *err);
+tdm_status tdmi_arrow_remote_put(const char *uri, void *self, tdmi_arrow_read read, int64_t n_bytes,
+                                 tdm_error *err) TDM_MUST_USE;
+/* Also where there is none. */
+tdm_status tdmi_arrow_remote_remove(const char *uri, tdm_error *err) TDM_MUST_USE;
+
 #ifdef __cplusplus
 }
 #endif

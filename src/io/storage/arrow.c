@@ -71,6 +71,17 @@ static tdm_status arrow_read(const void *self, const char *path, int64_t offset,
     return tdmi_arrow_remote_read(self, offset, bytes, length_bytes, done, err);
 }
 
+static tdm_status arrow_put(const char *path, const struct tdmi_byte_source *source,
+                            int64_t size_bytes, tdm_error *err)
+{
+    return tdmi_arrow_remote_put(path, source->self, source->read, size_bytes, err);
+}
+
+static tdm_status arrow_remove(const char *path, tdm_error *err)
+{
+    return tdmi_arrow_remote_remove(path, err);
+}
+
 const struct tdmi_storage_table tdmi_storage_arrow = {
     .name = "object store",
     .look = arrow_look,
@@ -78,4 +89,6 @@ const struct tdmi_storage_table tdmi_storage_arrow = {
     .open = arrow_open,
     .close = arrow_close,
     .read = arrow_read,
+    .put = arrow_put,
+    .remove = arrow_remove,
 };

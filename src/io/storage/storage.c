@@ -97,6 +97,31 @@ static tdm_status local_read(const void *self, const char *path, int64_t offset,
     return TDM_OK;
 }
 
+static tdm_status local_put(const char *path, const struct tdmi_byte_source *source,
+                            int64_t size_bytes, tdm_error *err)
+{
+    enum { PIECE_BYTES = 1 << 20 };
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
+    TDMI_AT_END(tdmi_free_at) char *piece = NULL;
+    TDMI_TRY(TDMI_NEW(piece, PIECE_BYTES, err));
+    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    for (int64_t at = 0; at < size_bytes;) {
+        const int64_t left = size_bytes - at;
+        const size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        TDMI_TRY(source->read(source->self, at, piece, n, err));
+        TDMI_TRY(tdmi_atomic_write(file, piece, n, err));
+        at += (int64_t)n;
+    }
+    return tdmi_atomic_commit(tdmi_take(&file), err);
+}
+
+static tdm_status local_remove(const char *path, tdm_error *err)
+{
+    if (unlink(path) == 0 || errno == ENOENT)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove '%s': %s", path, strerror(errno));
+}
+
 static const struct tdmi_storage_table local = {
     .name = "local",
     .look = local_look,
@@ -104,6 +129,8 @@ static const struct tdmi_storage_table local = {
     .open = local_open,
     .close = local_close,
     .read = local_read,
+    .put = local_put,
+    .remove = local_remove,
 };
 
 /* ---- the store of a place ---------------------------------------------------------------------
@@ -198,6 +225,23 @@ tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena
     *n_entries = 0;
     TDM_TRY(find(path, &table, &path, err), err, "cannot list '%s'", path);
     return table->list(path, has_sizes, arena, entries, n_entries, err);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+tdm_status tdmi_storage_put(const char *path, const struct tdmi_byte_source *source,
+                            int64_t size_bytes, tdm_error *err)
+{
+    const struct tdmi_storage_table *table = NULL;
+    TDM_TRY(find(path, &table, &path, err), err, "cannot write '%s'", path);
+    return table->put(path, source, size_bytes, err);
+}
+
+tdm_status tdmi_storage_remove(const char *path, tdm_error *err)
+{
+    const struct tdmi_storage_table *table = NULL;
+    TDM_TRY(find(path, &table, &path, err), err, "cannot remove '%s'", path);
+    return table->remove(path, err);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /*
  * Storage: where data lies, behind one small table. Look at a place, list a folder, read a file at
- * an offset. Local files are one table; places written with a scheme ("s3://bucket/pets") go to the
- * table of object stores, where the build has one. Everything that opens a path of the user's for
- * reading data goes through these functions, so every kind of data set reads from every store.
+ * an offset, put a file there whole. Local files are one table; places written with a scheme
+ * ("s3://bucket/pets") go to the table of object stores, where the build has one. Everything that
+ * opens a path of the user's for reading data goes through these functions, so every kind of data
+ * set reads from every store.
  *
  * A place is a local path, "file://…", or a URI whose path is written as it is, without
  * percent-encoding. tdmi_path_join makes places from places.
@@ -77,6 +78,22 @@ tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_te
 tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
                                     tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
 
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* The bytes of a file to be: exactly length_bytes from offset into bytes. */
+struct tdmi_byte_source {
+    void *self;
+    tdm_status (*read)(void *self, int64_t offset, void *bytes, size_t length_bytes,
+                       tdm_error *err);
+};
+/* A file of size_bytes, whole or not at all: until this returns TDM_OK, what lay there before does.
+ * TDM_E_SYSTEM: no room, no permission, or the store refuses or cannot be reached; TDM_E_INPUT: a
+ * store that cannot do this. */
+tdm_status tdmi_storage_put(const char *path, const struct tdmi_byte_source *source,
+                            int64_t size_bytes, tdm_error *err) TDM_MUST_USE;
+/* A file that is not there is removed, too. */
+tdm_status tdmi_storage_remove(const char *path, tdm_error *err) TDM_MUST_USE;
+
 /* ---- the table of a store ----------------------------------------------------------------- */
 
 struct tdmi_storage_table {
@@ -90,6 +107,9 @@ struct tdmi_storage_table {
     /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */
     tdm_status (*read)(const void *self, const char *path, int64_t offset, void *bytes,
                        size_t length_bytes, size_t *done, tdm_error *err);
+    tdm_status (*put)(const char *path, const struct tdmi_byte_source *source, int64_t size_bytes,
+                      tdm_error *err);
+    tdm_status (*remove)(const char *path, tdm_error *err);
 };
 
 /* The table for URIs, NULL in a build without one: src/data/source/registry.c. */

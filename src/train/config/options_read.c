@@ -196,12 +196,15 @@ static tdm_status take_member(const char *name, const tdm_json_value *value,
         return take_words(name, value, &options->source, err);
     if (strcmp(name, "run") == 0)
         return take_words(name, value, &options->run, err);
+    if (strcmp(name, "trace") == 0)
+        return take_words(name, value, &options->trace, err);
     if (strcmp(name, "resume") == 0)
         return take_flag(name, value, &options->resume, err);
     const struct tdmi_row *row = tdmi_row_named(name);
     if (!row)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "there is no option \"%s\"; source, run, resume and what run.json lists "
+                        "there is no option \"%s\"; source, run, resume, trace and what run.json "
+                        "lists "
                         "under options are accepted",
                         name);
     return take_row(row, value, options, err);

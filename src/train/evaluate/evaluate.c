@@ -232,9 +232,9 @@ static tdm_status evaluate_all(struct evaluation *it, const struct tdm_evaluate_
     TDM_TRY(tdmi_loader_open(&request, &loader, err), err,
             "preparing to read images (they get three quarters of --memory)");
     const tdm_status status = evaluate_batches(it, loader, sink, out, err);
-    char text[600];
-    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
-        tdm_log(TDM_LOG_WARNING, "skipped: %s", text);
+    struct tdmi_skip skip;
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, &skip); i++)
+        tdm_log(TDM_LOG_WARNING, "skipped: %s", skip.text);
     if (status == TDM_OK && it->outcomes.n == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "none of the %lld images could be read",
                         (long long)it->n_items);

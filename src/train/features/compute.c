@@ -261,9 +261,12 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
     TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading images");
     tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
-    tdmi_data_report_skipped(&session->record, feed);
+    const bool is_done = status == TDM_OK && settled == TDM_OK;
+    const bool is_shared = world > 1 && is_done && !session->agreed.is_abandoned;
+    const tdm_status reported =
+        tdmi_data_report_skipped(session, feed, 0, is_shared, is_done ? err : NULL);
     tdmi_feed_close(feed);
-    return status == TDM_OK ? settled : status;
+    return is_done ? reported : status == TDM_OK ? settled : status;
 }
 
 static tdm_status open_extractor(struct extractor *it, tdm_error *err)

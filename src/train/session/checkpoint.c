@@ -220,6 +220,8 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
     TDMI_TRY(rotate(&session->record, next, last, previous, err));
     session->record.saved = session->progress;
     session->record.saved_ns = tdmi_clock_ns();
+    if (session->record.copies)
+        tdmi_copies_take(session->record.copies, session->progress.step);
     tdmi_track_report(session->record.track, &event);
     return TDM_OK;
 }
@@ -244,8 +246,11 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
     const char *last = tdmi_path_join(&scratch, folder, last_name);
     const char *previous = tdmi_path_join(&scratch, folder, previous_name);
     TDMI_CHECK_MEMORY(next && last && previous, err);
+    tdmi_lane *lane = tdmi_compute_lane(&session->compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
     const tdm_status status =
         TDM_WRAP(err, write_checkpoint(session, next, last, previous, err), "writing %s", next);
+    tdmi_lane_end(lane, TDMI_TRACE_CHECKPOINT, 0, begin_ns);
     if (status != TDM_OK) {
         (void)unlink(next); /* it was renamed, or is incomplete */
         /* A recorded clock promises a checkpoint, without which resuming is refused. */
@@ -256,6 +261,22 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
                    TDM_OK);
     }
     return TDM_WRAP(err, status, "writing a checkpoint");
+}
+
+tdm_status tdmi_checkpoint_end_copies(const struct tdmi_session *session, tdm_status status,
+                                      tdm_error *err)
+{
+    const struct tdmi_run_record *record = &session->record;
+    if (!record->copies)
+        return status;
+    const tdm_status copied =
+        tdmi_copies_finish(record->copies, session->progress.step, status == TDM_OK ? err : NULL);
+    if (status != TDM_OK)
+        return status;
+    return TDM_WRAP(err, copied,
+                    "training has ended, and %s is complete, but its last state is not in %s; "
+                    "the same command with --resume copies it",
+                    tdmi_run_path(record->run), session->config.options.checkpoint_to);
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */

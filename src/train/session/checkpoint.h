@@ -19,6 +19,11 @@ struct tdmi_lines_end tdmi_checkpoint_lines_end(const struct tdmi_progress *prog
 
 /* Writes best.safetensors and outcomes.safetensors, if they are not written yet. */
 tdm_status tdmi_checkpoint_write_best(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Copies the state that the run ended in to --checkpoint-to, and waits for it. A run that ended
+ * with TDM_OK is complete, whatever becomes of its copy, whose failure is the result then; another
+ * status is kept. */
+tdm_status tdmi_checkpoint_end_copies(const struct tdmi_session *session, tdm_status status,
+                                      tdm_error *err) TDM_MUST_USE;
 /* Sets the section "clock" of the record; not saved yet. */
 tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
                                         const struct tdmi_progress *progress,

@@ -40,6 +40,36 @@ static tdm_status open_decoder(const struct tdmi_train_config *config, struct td
                     config->options.device);
 }
 
+/* Checks that the file of --trace can be written, before the training. */
+static tdm_status check_trace(const char *path, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
+    return tdmi_atomic_open(path, &file, err);
+}
+
+static tdm_status open_trace(struct tdmi_compute *compute, const char *path, tdm_error *err)
+{
+    tdmi_lane *messages = NULL;
+    const int n_threads = tdmi_pool_threads(compute->pool);
+    if (!path)
+        return TDM_OK;
+    if (tdmi_comm_rank(compute->comm) == 0)
+        TDMI_TRY(check_trace(path, err));
+    TDMI_TRY(tdmi_trace_new(TDMI_TRACE_EVENTS, &compute->trace, err));
+    TDMI_TRY(TDMI_NEW(compute->lanes, n_threads, err));
+    for (int i = 0; i < n_threads; i++)
+        TDMI_TRY(tdmi_lane_open(compute->trace, "compute", i, &compute->lanes[i], err));
+    if (tdmi_comm_world(compute->comm) > 1)
+        TDMI_TRY(tdmi_lane_open(compute->trace, "messages", 0, &messages, err));
+    tdmi_comm_trace(compute->comm, messages, messages ? compute->lanes[0] : NULL);
+    return TDM_OK;
+}
+
+tdmi_lane *tdmi_compute_lane(const struct tdmi_compute *compute)
+{
+    return compute->lanes ? compute->lanes[0] : NULL;
+}
+
 tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
                              tdm_error *err)
 {
@@ -57,6 +87,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
             err, "starting threads");
     tdmi_comm_may_spin(compute->comm, tdmi_pool_may_spin(compute->pool));
     TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
+    TDM_TRY(open_trace(compute, options->trace, err), err, "option --trace");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
 
@@ -72,6 +103,8 @@ void tdmi_compute_close(struct tdmi_compute *compute)
     if (compute->device)
         backend->device.close(compute->device);
     tdmi_comm_close(compute->comm);
+    tdmi_free(compute->lanes);
+    tdmi_trace_free(compute->trace);
 }
 
 float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n)

@@ -18,6 +18,8 @@ struct tdmi_compute {
     struct tdmi_placement placement;
     tdmi_pool *pool;
     tdmi_comm *comm;                    /* the ranks of the run */
+    tdmi_trace *trace;                  /* --trace; NULL: none */
+    tdmi_lane **lanes;                  /* of the pool's threads, [0] also the caller's; NULL */
     const struct tdmi_decoder *decoder; /* of image files, on the device; NULL: the CPU decodes */
 
     int64_t resident_before;      /* bytes of the process before the training was opened */
@@ -38,6 +40,9 @@ float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n);
 void tdmi_compute_free(const struct tdmi_compute *compute, void *block);
 /* Keeps the choices of kernels in the run folder, for the sessions that follow. */
 void tdmi_compute_keep_choices(struct tdmi_session *session);
+
+/* The lane of the thread that trains; NULL: nothing is traced. */
+tdmi_lane *tdmi_compute_lane(const struct tdmi_compute *compute);
 
 /* Is a step queued as a whole, its update included? One process, on a device that queues work. */
 bool tdmi_compute_queues(const struct tdmi_compute *compute);

@@ -32,6 +32,13 @@ tdm_status tdmi_train_config_read(const struct tdm_train_options *options,
     config->is_freeze_auto = strcmp(options->freeze, "auto") == 0;
     config->decodes_on_gpu = strcmp(options->decode, "card") == 0;
     TDM_TRY(tdmi_cache_kind_find(options->cache, &config->cache, err), err, "option --cache");
+    if (options->cache_dir && config->cache == TDMI_CACHE_AUTO)
+        config->cache = TDMI_CACHE_DISK;
+    if (options->cache_dir && config->cache != TDMI_CACHE_DISK)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --cache-dir keeps files on disk, and --cache %s does not; --cache "
+                        "disk, or none of the two, is accepted",
+                        options->cache);
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &config->augment, err), err,
             "option --augment");
     return tdmi_rates_read(options, &config->rates, err);

@@ -205,14 +205,39 @@ tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
     return TDM_OK;
 }
 
-void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed)
+struct tdmi_loader_cache tdmi_data_cache(const struct tdmi_session *session)
 {
-    char text[TDMI_PROBLEM_BYTES];
-    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++) {
-        tdmi_record_note(record, "skipped: %s", text);
-        if (tdmi_run_is_followed(record->run)) /* nobody sees its notes */
-            tdm_log(TDM_LOG_WARNING, "skipped: %s", text);
-    }
+    const char *folder = session->config.options.cache_dir;
+    return (struct tdmi_loader_cache){.kind = session->config.cache,
+                                      .hashes = session->data.contents.hashes,
+                                      .folder = folder,
+                                      .disk_bytes = folder ? INT64_MAX : 0};
+}
+
+tdm_status tdmi_data_report_skipped(struct tdmi_session *session, const tdmi_feed *feed,
+                                    int64_t first, bool is_shared, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) struct tdmi_skip *skips = NULL;
+    int64_t n = 0;
+    TDMI_TRY(TDMI_NEW(skips, TDMI_KEPT_SKIPS, err));
+    for (; feed && n < TDMI_KEPT_SKIPS && tdmi_feed_skip_at(feed, n, &skips[n]); n++)
+        skips[n].position += first;
+    if (is_shared)
+        TDMI_TRY(tdmi_ranks_gather_skips(session, &skips, &n, err));
+    for (int64_t i = 0; i < n && i < TDMI_KEPT_SKIPS; i++)
+        tdmi_record_note(&session->record, "skipped: %s", skips[i].text);
+    return TDM_OK;
+}
+
+tdm_status tdmi_data_report_all_skipped(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_train_data *data = &session->data;
+    const bool is_shared = tdmi_ranks_share_steps(session);
+    int64_t first = 0, end;
+    if (is_shared)
+        tdmi_ranks_part_of(session, data->split.n_val, &first, &end);
+    TDMI_TRY(tdmi_data_report_skipped(session, data->train_feed, 0, is_shared, err));
+    return tdmi_data_report_skipped(session, data->val_feed, first, is_shared, err);
 }
 
 void tdmi_data_close_feeds(struct tdmi_train_data *data)

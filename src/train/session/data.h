@@ -35,8 +35,15 @@ void tdmi_data_close(struct tdmi_train_data *data);
 void tdmi_data_close_feeds(struct tdmi_train_data *data);
 /* Adds the time that the training feed was waited for to the record, before it is closed. */
 void tdmi_data_clock_feed(struct tdmi_session *session);
-/* Names the images that a feed skipped. */
-void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed);
+/* The cache of images, for loaders: --cache, --cache-dir. */
+struct tdmi_loader_cache tdmi_data_cache(const struct tdmi_session *session);
+/* Names the images that a feed skipped; NULL: none. Shared: all ranks call this, and rank 0 names
+ * those of all, each once and in the order of one process. first: place of this rank's first image
+ * where its feed has only its own. */
+tdm_status tdmi_data_report_skipped(struct tdmi_session *session, const tdmi_feed *feed,
+                                    int64_t first, bool is_shared, tdm_error *err) TDM_MUST_USE;
+/* Names those of training and validation, since this session began. */
+tdm_status tdmi_data_report_all_skipped(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT: with --strict, the batch has an image that cannot be read. */
 tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
                                  const struct tdmi_batch *batch, tdm_error *err) TDM_MUST_USE;

@@ -76,6 +76,8 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
                                  tdm_error *err)
 {
     int64_t seen = 0;
+    tdmi_lane *lane = tdmi_compute_lane(&session->compute);
+    const int64_t begin_ns = tdmi_lane_begin(lane);
     outcomes->n = 0;
     TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading validation images");
     tdmi_track_event(session->record.track,
@@ -87,6 +89,7 @@ tdm_status tdmi_session_evaluate(struct tdmi_session *session, tdmi_feed *feed, 
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     if (status == TDM_OK)
         status = tdmi_ranks_gather_outcomes(session, outcomes, err);
+    tdmi_lane_end(lane, TDMI_TRACE_VALIDATION, 0, begin_ns);
     *skipped = (tdmi_ranks_share_steps(session) ? n_items : seen) - outcomes->n;
     return TDM_WRAP(err, status, "reading validation images");
 }

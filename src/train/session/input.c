@@ -58,16 +58,16 @@ static tdm_status take_test_picture(const struct tdmi_session *session, tdmi_loa
                                     tdm_error *err)
 {
     const struct tdmi_batch *batch;
-    char first[TDMI_PROBLEM_BYTES] = "";
+    struct tdmi_skip first = {0};
     size_t bytes = (size_t)tdmi_shape_values(session->network.graph->nodes[0].out);
     TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation images");
     for (;;) {
         TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation images");
         if (!batch) {
-            (void)tdmi_loader_skip_at(loader, 0, first, sizeof first);
+            (void)tdmi_loader_skip_at(loader, 0, &first);
             return TDM_FAIL(err, TDM_E_INPUT,
                             "none of the %lld validation images can be read; the first: %s",
-                            (long long)session->data.split.n_val, first);
+                            (long long)session->data.split.n_val, first.text);
         }
         for (int p = 0; p < batch->n; p++)
             if (batch->labels[p] >= 0) {
@@ -147,9 +147,10 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .memory_parts = 4, /* checks the half that trains as if all four were one */
         .spoken_for_bytes = needs->activations + needs->gradients + needs->evaluating,
         .contents = session->data.contents.hashes,
-        .cache = {.kind = session->config.cache, .hashes = session->data.contents.hashes},
+        .cache = tdmi_data_cache(session),
         .allocator = tdmi_compute_allocator(&session->compute),
         .decoder = session->compute.decoder,
+        .trace = session->compute.trace,
     };
     if (is_training) {
         options.augment = session->config.augment;
@@ -212,9 +213,11 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     if (session->config.cache != TDMI_CACHE_AUTO && session->config.cache != TDMI_CACHE_NONE &&
         tdmi_record_is_new(&session->record))
         tdmi_record_note(&session->record,
-                         "--cache %s keeps nothing while the head is trained on features: these "
+                         "--cache%s %s keeps nothing while the head is trained on features: these "
                          "are kept in its place",
-                         session->config.options.cache);
+                         session->config.options.cache_dir ? "-dir" : "",
+                         session->config.options.cache_dir ? session->config.options.cache_dir
+                                                           : session->config.options.cache);
     /* Computing may take long: a run that is killed meanwhile resumes with these options. */
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err), err, "computing features");

@@ -13,11 +13,22 @@
 
 /* ---- options, compute, source ---------------------------------------------------------------- */
 
+/* Before anything is read of a run that is resumed. */
+static tdm_status fetch_run(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    if (tdmi_ranks_is_follower(session) || !options->resume || !options->checkpoint_to ||
+        !options->run || !*options->run)
+        return TDM_OK;
+    return tdmi_copies_fetch(options->checkpoint_to, options->run, err);
+}
+
 static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdm_train_options *options = &config->options;
     const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
+    TDMI_TRY(fetch_run(session, err));
     TDMI_TRY(tdmi_pretrained_find(session, err));
     TDMI_TRY(tdmi_compute_open(config, &session->compute, err));
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
@@ -91,7 +102,8 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
                            ? options->run
                            : name_run(&session->arena, session->network.definition.name);
     TDMI_CHECK_MEMORY(path, err);
-    if (!tdmi_ranks_is_follower(session))
+    const bool is_owner = !tdmi_ranks_is_follower(session);
+    if (is_owner)
         TDM_TRY(tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run,
                               err),
                 err, "opening the run %s", path);
@@ -99,6 +111,11 @@ static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(tdmi_record_is_new(record) ? TDM_OK : match_run(session, err));
     TDM_TRY(tdmi_track_new(record->run, record->sink, &record->track, err), err,
             "opening the run %s", path);
+    if (is_owner && options->checkpoint_to)
+        TDMI_TRY(
+            tdmi_copies_open(options->checkpoint_to, tdmi_run_path(record->run),
+                             tdm_json_as_string(tdmi_run_recorded(record->run, "started"), NULL),
+                             &record->copies, err));
     if (options->resume && tdmi_record_is_new(record))
         tdmi_record_note(record, "--resume: there is no run in %s yet; starting one", path);
     return TDM_OK;
@@ -133,7 +150,10 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_ranks_share_checkpoint(session, &is_there, err), err, "resuming the run %s",
             tdmi_run_path(session->record.run));
     session->resumed = is_there ? &session->stored : NULL;
-    return TDM_WRAP(err, tdmi_ranks_agree(session, err), "beginning");
+    TDM_TRY(tdmi_ranks_agree(session, err), err, "beginning");
+    if (tdmi_ranks_share_steps(session) && tdmi_ranks_is_stopping(session))
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before the images were read");
+    return TDM_OK;
 }
 
 static tdm_status take_network(struct tdmi_session *session, tdm_error *err)
@@ -345,6 +365,7 @@ void tdmi_session_release(struct tdmi_session *session)
     tdmi_network_release(session);
     tdmi_import_release(&session->pretrained.import);
     tdmi_data_close(&session->data);
+    tdmi_copies_close(session->record.copies);
     tdmi_track_free(session->record.track);
     tdmi_run_close(session->record.run);
     tdmi_compute_close(&session->compute);

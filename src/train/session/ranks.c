@@ -18,6 +18,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+int tdm_train_rank(void)
+{
+    struct tdmi_launch launch;
+    const tdm_status ignored = tdmi_launch_here(&launch, NULL);
+    (void)ignored;
+    return launch.rank;
+}
+
 int tdmi_ranks_world(const struct tdmi_session *session)
 {
     return tdmi_comm_world(session->compute.comm);
@@ -40,7 +48,9 @@ tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
 
 void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err)
 {
-    if (!session->compute.comm)
+    /* All stop after the same step, and rank 0 saves it. */
+    const bool is_agreed = status == TDM_E_STOPPED && session->agreed.is_stopping;
+    if (!session->compute.comm || is_agreed)
         return;
     tdmi_comm_abort(session->compute.comm, status, err);
     if (err)
@@ -77,6 +87,21 @@ static tdm_status compare_text(struct tdmi_session *session, const char *mine, c
                     tdmi_comm_rank(session->compute.comm), what);
 }
 
+/* Ranks that resume and others would send each other different messages from here on. */
+static tdm_status compare_resuming(struct tdmi_session *session,
+                                   const struct tdm_train_options *options, tdm_error *err)
+{
+    bool resumes = options->resume;
+    TDMI_TRY(tdmi_ranks_share(session, &resumes, sizeof resumes, err));
+    if (resumes == options->resume)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "rank %d was started with%s --resume, and rank 0 with%s; all "
+                    "ranks need the same options",
+                    tdmi_comm_rank(session->compute.comm), resumes ? "out" : "",
+                    resumes ? "" : "out");
+}
+
 /* The number of threads may differ. */
 static tdm_status compare_options(struct tdmi_session *session, struct tdm_train_options *options,
                                   tdm_error *err)
@@ -84,6 +109,7 @@ static tdm_status compare_options(struct tdmi_session *session, struct tdm_train
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
     const int threads = options->threads;
     const char *text;
+    TDMI_TRY(compare_resuming(session, options, err));
     options->threads = 0;
     tdmi_options_to_json(options, writer, NULL);
     options->threads = threads;
@@ -126,7 +152,10 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
         session->record.sink = (tdm_sink){.self = session, .event = note_event};
     }
-    return launch.world == 1 ? TDM_OK : compare_options(session, options, err);
+    if (launch.world == 1)
+        return TDM_OK;
+    TDMI_TRY(share_text(session, &options->trace, err));
+    return compare_options(session, options, err);
 }
 
 /* ---- the same bits on all machines -------------------------------------------------------------
@@ -342,18 +371,22 @@ tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err
     struct tdmi_train_data *data = &session->data;
     const int64_t n = tdmi_source_items(data->source);
     struct tdmi_contents_part part = {0, n};
+    TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
     tdmi_ranks_part_of(session, n, &part.first, &part.end);
     if (tdmi_ranks_world(session) > 1)
         TDMI_TRY(compare_source(session, err));
     TDMI_TRY(tdmi_contents_read_part(
         data->source, part, session->compute.pool, "reading every image once to split by content",
-        tdmi_track_as_sink(session->record.track), &data->contents, err));
-    if (tdmi_ranks_world(session) == 1)
-        return tdmi_contents_check(&data->contents, data->source, err);
-    TDMI_TRY(complete(session, data->contents.hashes, sizeof *data->contents.hashes, n, err));
-    data->contents.n_unreadable = 0;
-    for (int64_t i = 0; i < n; i++)
-        data->contents.n_unreadable += data->contents.hashes[i] == 0;
+        tdmi_track_as_sink(session->record.track), &data->contents, &left_out, err));
+    if (tdmi_ranks_world(session) > 1) {
+        TDMI_TRY(complete(session, data->contents.hashes, sizeof *data->contents.hashes, n, err));
+        TDMI_TRY(tdmi_ranks_gather_text(session, &left_out, err));
+        data->contents.n_unreadable = 0;
+        for (int64_t i = 0; i < n; i++)
+            data->contents.n_unreadable += data->contents.hashes[i] == 0;
+    }
+    if (!tdmi_ranks_is_follower(session))
+        tdmi_contents_log(&left_out, data->contents.n_unreadable);
     return tdmi_contents_check(&data->contents, data->source, err);
 }
 
@@ -474,47 +507,6 @@ tdm_status tdmi_ranks_agree_now(struct tdmi_session *session, tdm_error *err)
         agreed->is_stopping = agreed->is_stopping || stops[r];
     agreed->is_out_of_time = is_late(session);
     return tdmi_ranks_share(session, agreed, sizeof *agreed, err);
-}
-
-/* The arrays of outcomes. */
-static void list_arrays(tdmi_outcomes *of, void *arrays[7], size_t widths[7])
-{
-    void *const all[7] = {of->contents,      of->labels,      of->predicted, of->ranks,
-                          of->probabilities, of->confidences, of->losses};
-    const size_t sizes[7] = {sizeof *of->contents,      sizeof *of->labels,
-                             sizeof *of->predicted,     sizeof *of->ranks,
-                             sizeof *of->probabilities, sizeof *of->confidences,
-                             sizeof *of->losses};
-    memcpy(arrays, all, sizeof all);
-    memcpy(widths, sizes, sizeof sizes);
-}
-
-tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
-                                      tdm_error *err)
-{
-    const int world = tdmi_ranks_world(session), rank = tdmi_comm_rank(session->compute.comm);
-    TDMI_AT_END(tdmi_free_at) size_t *sizes = NULL;
-    TDMI_AT_END(tdmi_free_at) int64_t *counts = NULL;
-    void *arrays[7];
-    size_t widths[7];
-    if (!tdmi_ranks_share_steps(session))
-        return TDM_OK;
-    TDMI_TRY(TDMI_NEW(sizes, world, err));
-    TDMI_TRY(TDMI_NEW(counts, world, err));
-    for (int r = 0; r < world; r++)
-        sizes[r] = sizeof *counts;
-    TDMI_TRY(tdmi_comm_gather(session->compute.comm, &outcomes->n, sizes, counts, err));
-    if (rank > 0)
-        counts[rank] = outcomes->n;
-    list_arrays(outcomes, arrays, widths);
-    for (int a = 0; a < 7; a++) {
-        for (int r = 0; r < world; r++)
-            sizes[r] = widths[a] * (size_t)counts[r];
-        TDMI_TRY(tdmi_comm_gather(session->compute.comm, arrays[a], sizes, arrays[a], err));
-    }
-    for (int r = 1; r < world && rank == 0; r++)
-        outcomes->n += counts[r];
-    return TDM_OK;
 }
 
 static tdm_status share_values(struct tdmi_session *session, bool is_averaged, tdm_error *err)

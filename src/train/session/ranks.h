@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "data/loader/loader.h"
 #include "dist/comm.h"
 #include "train/evaluate/outcomes.h"
 #include "train/model/model_file.h"
@@ -87,6 +88,13 @@ tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
 /* Rank 0 gets the outcomes of all ranks, in the order of images; the others keep their own. */
 tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
                                       tdm_error *err) TDM_MUST_USE;
+/* Rank 0 gets the texts of all ranks, one after the other; the others keep their own. */
+tdm_status tdmi_ranks_gather_text(struct tdmi_session *session, tdmi_text *text,
+                                  tdm_error *err) TDM_MUST_USE;
+/* Rank 0 gets the skipped images of all ranks, each once, in the order of their places; the others
+ * keep their own. *skips may be replaced. */
+tdm_status tdmi_ranks_gather_skips(struct tdmi_session *session, struct tdmi_skip **skips,
+                                   int64_t *n, tdm_error *err) TDM_MUST_USE;
 /* The weights that are evaluated; all of them. Host copies are overwritten. */
 tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

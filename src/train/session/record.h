@@ -4,6 +4,7 @@
 #pragma once
 
 #include "track/track.h"
+#include "train/copies/copies.h"
 #include "train/model/model_file.h"
 #include "train/session/config.h"
 #include "train/step/feed.h"
@@ -13,6 +14,7 @@ struct tdmi_session;
 struct tdmi_run_record {
     tdmi_run *run;
     tdmi_track *track;
+    tdmi_copies *copies;                  /* of checkpoints elsewhere; NULL: none */
     tdm_sink sink;                        /* who listens to events */
     const struct tdmi_progress *progress; /* of the session, for the step of an event */
     int64_t started_ns;

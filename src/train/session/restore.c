@@ -199,7 +199,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
 static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    char skipped[TDMI_PROBLEM_BYTES];
+    struct tdmi_skip skip;
     TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = NULL;
     const struct tdmi_loader_options options = {
         .source = session->data.source,
@@ -222,9 +222,9 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
                                                          .text = "measuring batch norms"});
     const tdm_status status = measure_all(it, loader, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
-    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, &skip); i++)
         tdmi_record_note(&session->record, "batch norms are measured without an image: %s",
-                         skipped);
+                         skip.text);
     return status;
 }
 

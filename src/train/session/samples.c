@@ -67,7 +67,7 @@ static tdm_status read_pictures(const struct tdmi_session *session, const int64_
         .placement = &session->compute.placement,
         .depth = 1,
         /* A cache on disk saves reading a remote source again. */
-        .cache = {.kind = session->config.cache, .hashes = session->data.contents.hashes},
+        .cache = tdmi_data_cache(session),
     };
     const size_t picture_bytes =
         (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;

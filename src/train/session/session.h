@@ -122,5 +122,9 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
  * and ends nothing. samples.c */
 void tdmi_session_keep_samples(struct tdmi_session *session);
 void tdmi_session_report(struct tdmi_session *session);
+/* Writes the file of --trace, with the events of all ranks; the feeds are closed. Reports it, or
+ * why there is none. After a stop that not all ranks made at the same step there is none. trace.c
+ */
+void tdmi_session_write_trace(struct tdmi_session *session, tdm_status ended);
 /* The members of a result but its run folder. text.c */
 void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer);

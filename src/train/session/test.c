@@ -54,9 +54,13 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
         return TDM_FAIL(err, TDM_E_STOPPED,
                         "training was over, and the test was stopped on request; --resume runs the "
                         "test and ends");
+    const bool is_shared = tdmi_ranks_share_steps(session);
+    int64_t first = 0, end;
+    if (is_shared)
+        tdmi_ranks_part_of(session, session->data.split.n_test, &first, &end);
+    TDMI_TRY(tdmi_data_report_skipped(session, feed, first, is_shared, err));
     if (tdmi_ranks_is_follower(session))
         return TDM_OK;
-    tdmi_data_report_skipped(&session->record, feed);
     TDMI_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err));
     result->test = metrics.score;
     result->skipped += skipped;

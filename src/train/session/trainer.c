@@ -127,6 +127,7 @@ struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_session *se
         .can_mix = tdmi_augment_has_mix(&session->config.augment),
         .shares_statistics = session->config.shares_statistics,
         .loss_scale = session->trainer.loss_scale,
+        .lanes = session->compute.lanes,
     };
 }
 

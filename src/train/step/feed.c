@@ -284,7 +284,7 @@ bool tdmi_feed_rates(const tdmi_feed *feed, struct tdmi_loader_rates *rates)
     return feed->loader != NULL;
 }
 
-bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes)
+bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, struct tdmi_skip *skip)
 {
-    return feed->loader && tdmi_loader_skip_at(feed->loader, index, text, text_bytes);
+    return feed->loader && tdmi_loader_skip_at(feed->loader, index, skip);
 }

@@ -52,4 +52,4 @@ const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed);
 /* Return the rates of the loader. False and zeros: a feed of rows, which has none. */
 bool tdmi_feed_rates(const tdmi_feed *feed, struct tdmi_loader_rates *rates);
 /* False past the last one; a feed of rows has none. */
-bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes);
+bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, struct tdmi_skip *skip);

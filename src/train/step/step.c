@@ -132,6 +132,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->comm = options->comm;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
+    made->lanes = plan->backend->device.is_host ? options->lanes : NULL;
     made->max_groups = groups_of(plan, options);
     made->n_executors = executors_of(plan, options, tdmi_pool_threads(pool));
     TDM_TRY(reserve(made, options, err), err, "preparing steps of %d images", options->max_batch);
@@ -325,10 +326,13 @@ static void add_to_log(const tdmi_step *step, const struct tdmi_member *member, 
 }
 
 /* Forward and backward of the parts below by a member of a team; NULL: by one thread. */
-static void forward(tdmi_step *step, int executor, int s, const struct tdmi_member *member)
+static void forward(tdmi_step *step, int executor, int s, int thread,
+                    const struct tdmi_member *member)
 {
-    if (tdmi_member_is_first(member))
+    if (tdmi_member_is_first(member)) {
+        tdmi_step_trace(step, executor, thread);
         tdmi_step_give(step, executor, s);
+    }
     tdmi_member_wait(member);
     const int64_t begin = step->log ? tdmi_clock_thread_ns() : 0;
     if (step->group_images[s] > 0)
@@ -357,7 +361,7 @@ static tdm_status run_alone(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
     const int s = tdmi_sums_take(step->sums, index);
-    forward(step, worker, s, NULL);
+    forward(step, worker, s, worker, NULL);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
         backward(step, worker, s, segment, NULL);
     tdmi_sums_give(step->sums, s);
@@ -391,7 +395,7 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
         const int s = step->wave[team];
         if (s < 0)
             break;
-        forward(step, team, s, member);
+        forward(step, team, s, thread, member);
         for (int segment = 0; segment < step->plan->n_segments; segment++)
             backward(step, team, s, segment, member);
         if (tdmi_member_is_first(member))
@@ -414,7 +418,7 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
         if (tdmi_member_is_first(member))
             step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_together + team);
         tdmi_member_wait(member);
-        forward(step, team, step->wave[team], member);
+        forward(step, team, step->wave[team], thread, member);
     }
     backward(step, team, step->wave[team], step->segment, member);
     tdmi_team_leave(&seat.member);
@@ -461,9 +465,15 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
 static tdm_status add_up(tdmi_step *step, tdm_error *err)
 {
     const struct tdmi_segment *range = &step->plan->segments[step->segment];
-    if (step->plan->backend->device.is_host)
-        return tdmi_pool_run(step->pool, (int)((range->n_values + slice_values - 1) / slice_values),
-                             tree_task, step, err);
+    if (step->plan->backend->device.is_host) {
+        tdmi_lane *lane = step->lanes ? step->lanes[0] : NULL;
+        const int64_t begin = tdmi_lane_begin(lane);
+        const tdm_status status =
+            tdmi_pool_run(step->pool, (int)((range->n_values + slice_values - 1) / slice_values),
+                          tree_task, step, err);
+        tdmi_lane_end(lane, TDMI_TRACE_ADD, step->segment, begin);
+        return status;
+    }
     tdmi_sums_add(step->sums, range->first_value, range->n_values);
     return tdmi_step_wait_for(step, 0, err);
 }

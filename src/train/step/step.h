@@ -45,6 +45,7 @@ struct tdmi_step_options {
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
     /* Factor of the gradients, on the device, lent likewise; NULL: 1. */
     const struct tdmi_loss_scale *loss_scale;
+    tdmi_lane *const *lanes; /* of the pool's threads, lent; NULL: not traced. On the host */
 };
 
 /* Bytes that a step reserves with a number of threads. */

@@ -50,6 +50,7 @@ struct tdmi_step {
     struct tdmi_sums_groups groups; /* the same within the whole batch */
     struct tdmi_division division;
     struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
+    tdmi_lane *const *lanes;   /* of the pool's threads; NULL: not traced */
     _Atomic int n_begun;       /* of division.n_together */
     int segment;               /* that tasks run now */
     int first_node, last_node; /* … and the part of it, where statistics are shared */
@@ -61,6 +62,13 @@ struct tdmi_step {
 /* Gives a group to an executor and returns its number of images. Without images there is nothing to
  * run; its sums are cleared. */
 int tdmi_step_give(tdmi_step *step, int executor, int group);
+
+/* From here on the executor is run by this thread of the pool and, in a team, those after it. */
+static inline void tdmi_step_trace(const tdmi_step *step, int executor, int thread)
+{
+    if (step->lanes)
+        tdmi_executor_trace(step->executors[executor], step->lanes + thread);
+}
 
 /* A thread as a member of its team. */
 struct tdmi_seat {

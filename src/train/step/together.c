@@ -9,11 +9,13 @@
 
 #include <string.h>
 
-static void forward_part(tdmi_step *step, int s, const struct tdmi_member *member)
+static void forward_part(tdmi_step *step, int s, int thread, const struct tdmi_member *member)
 {
     if (step->first_node == 0) {
-        if (tdmi_member_is_first(member))
+        if (tdmi_member_is_first(member)) {
+            tdmi_step_trace(step, s, thread);
             tdmi_step_give(step, s, s);
+        }
         tdmi_member_wait(member);
     }
     if (step->group_images[s] > 0)
@@ -28,17 +30,18 @@ static void backward_part(tdmi_step *step, int s, const struct tdmi_member *memb
                                     step->last_node, tdmi_sums_of(step->sums, s), member);
 }
 
-static void run_part(tdmi_step *step, int s, const struct tdmi_member *member)
+static void run_part(tdmi_step *step, int s, int thread, const struct tdmi_member *member)
 {
     if (step->is_backward)
         backward_part(step, s, member);
     else
-        forward_part(step, s, member);
+        forward_part(step, s, thread, member);
 }
 
-static tdm_status part_alone(void *self, int s, int worker TDMI_UNUSED, tdm_error *err)
+static tdm_status part_alone(void *self, int s, int worker, tdm_error *err)
 {
-    run_part(self, s, NULL);
+    tdmi_step_trace(self, s, worker); /* each part may have another */
+    run_part(self, s, worker, NULL);
     return tdmi_step_wait_for(self, s, err);
 }
 
@@ -51,7 +54,7 @@ static tdm_status part_together(void *self, int thread, int worker TDMI_UNUSED, 
     const int team = seat.team;
     tdm_status status = TDM_OK;
     for (int s = step->division.n_alone + team; s < step->n_groups; s += step->division.n_teams) {
-        run_part(step, s, member);
+        run_part(step, s, thread, member);
         if (tdmi_member_is_first(member) && status == TDM_OK)
             status = tdmi_step_wait_for(step, s, err);
     }

@@ -62,6 +62,16 @@ TEST(a_shell_takes_them_for_one_word)
     }
 }
 
+TEST(scripts_get_words_as_they_are)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    tdmi_shell_add(&text, "-o");
+    tdmi_shell_add(&text, " it's");
+    tdmi_shell_add(&text, "");
+    tdmi_shell_add(&text, "\n'");
+    assert_string_equal(tdmi_text_string(&text), "-o' it'\\''s'''$'\\012\\''");
+}
+
 TEST(what_does_not_fit_is_cut_between_characters)
 {
     char text[64];

@@ -70,6 +70,30 @@ wrong_launcher() { # MPI OTHER LAUNCHER-OF-OTHER
     expect_true "and no run is made" test ! -e wrong
 }
 
+# A program without any plugin: refused under MPI's launcher, and at home under torchrun.
+without_mpi() { # MPI LAUNCHER
+    [ -e alone-none ] || {
+        mkdir alone-none
+        cp -P "$TANDEM" "$BUILD"/lib*.so* alone-none
+        rm -f alone-none/libtandem_mpi_*
+    }
+    expect_exit 4 run_ranks "$1" "$2" alone-none/tandem train pictures -o wrong $options
+    expect_stderr_matches "started 2 ranks, but this tandem has no part for any MPI"
+    expect_true "and no run is made" test ! -e wrong
+}
+
+# torchrun's variables mean TCP, whichever plugins there are.
+torchrun_ranks() { # PROGRAM RUN
+    port=$((20000 + $$ % 10000))
+    # shellcheck disable=SC2086 # words
+    for rank in 1 0; do
+        RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TORCHELASTIC_RUN_ID=job7 \
+            "$1" train pictures -o "$2" $options --epochs 1 >/dev/null 2>"rank$rank.txt" &
+        [ $rank = 1 ] || wait $!
+    done
+    wait
+}
+
 n_tried=0
 if is_sanitized; then
     skip "MPI does not go with sanitizers"
@@ -92,6 +116,10 @@ for mpi in openmpi mpich; do
     expect_same_files "two-$mpi"
     expect_true "it records two ranks" grep -q '"world": 2' "two-$mpi/run.json"
     kill_rank $mpi "$launcher"
+    expect_exit 4 run_ranks $mpi "$launcher" "$TANDEM" run -n 2 -- train pictures -o wrong
+    expect_stderr_matches "each of them would start a job of its own"
+    expect_true "and no run is made" test ! -e wrong
+    without_mpi $mpi "$launcher"
     other=mpich
     [ $mpi = openmpi ] || other=openmpi
     if [ -n "$(launcher_of $other)" ]; then
@@ -99,6 +127,13 @@ for mpi in openmpi mpich; do
     else
         skip "no launcher of $other"
     fi
+done
+
+[ $n_tried -gt 0 ] || finish
+for program in "$TANDEM" alone-*/tandem; do
+    rm -rf elastic
+    torchrun_ranks "$program" elastic
+    expect_same_files elastic
 done
 
 # Ranks of srun without MPI would all train the whole run.
@@ -112,10 +147,21 @@ if [ -n "$(launcher_of openmpi)$(launcher_of mpich)" ] && ls "$BUILD"/libtandem_
     expect_exit 0 "$TANDEM" run -n 2 -H localhost:2 -- train pictures -o hosts $options --epochs 1
     expect_stderr_matches '^tandem: mpirun[.a-z]* -n 2 -+hosts? localhost:2 -+bind-to none .*tandem train pictures -o hosts'
     expect_same_files hosts
-    # shellcheck disable=SC2086
-    expect_exit 0 "$TANDEM" run -n 4 --min-ranks 1 --hosts-from 'echo localhost:2' -- train pictures -o from $options \
-        --epochs 1
-    expect_stderr_matches '^tandem: 2 of 4 ranks are started'
-    expect_same_files from
+    # What launchers make of a status: MPICH's mpiexec 9, Open MPI's mpirun 2.
+    for mpi in openmpi mpich; do
+        launcher=$(launcher_of $mpi)
+        [ -e "$BUILD/libtandem_mpi_$mpi.so" ] && [ -n "$launcher" ] || continue
+        mkdir -p "only-$mpi"
+        printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$launcher")" >"only-$mpi/mpirun"
+        chmod +x "only-$mpi/mpirun"
+        expect_exit 2 env PATH="$temp/only-$mpi:$PATH" "$TANDEM" run -n 2 -H localhost:2 -- train pictures -o hosts $options
+        expect_stderr_matches 'hosts holds a run already'
+        expect_same 0 "$(grep -c 'ends with status' "$err")" "no report of a rank is passed on"
+        # As where a host cannot be reached.
+        printf '#!/bin/sh\n[ "$1" != --version ] || exec "%s" --version\nexit 213\n' "$(command -v "$launcher")" \
+            >"only-$mpi/mpirun"
+        expect_exit 4 env PATH="$temp/only-$mpi:$PATH" "$TANDEM" run -n 2 -H node0:2 -- train pictures -o wrong
+        expect_stderr_matches 'mpirun ended with status 213 before a rank began'
+    done
 fi
 finish

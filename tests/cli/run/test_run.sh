@@ -88,6 +88,37 @@ expect_same "3 1048576" "$(json_value world) $(json_value sums.0.bytes)" "sums o
 expect_exit 2 "$TANDEM" bench allreduce
 expect_stderr_matches 'this process is alone'
 
+# Ranks that are started by hand, one of them with another command.
+by_hand() { # rank options…: $port is that of rank 0
+    rank=$1
+    shift
+    TANDEM_RANK=$rank TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$port TANDEM_DEADLINE=20 \
+        "$TANDEM" train "$source" -o hand --model lenet5 --epochs 1 --quiet "$@"
+}
+port=$((20000 + $$ % 10000))
+source=pictures
+by_hand 1 --batch 8 >/dev/null 2>&1 &
+expect_exit 2 by_hand 0
+expect_stderr_matches 'rank 1 on .*: .*rank 1 has other options than rank 0'
+wait
+for first in "" --resume; do
+    port=$((port + 1))
+    # shellcheck disable=SC2046,SC2086 # words
+    by_hand 1 $([ "$first" ] || echo --resume) >/dev/null 2>&1 &
+    # shellcheck disable=SC2086
+    expect_exit 2 by_hand 0 $first
+    expect_stderr_matches 'rank 1 was started with(out)? --resume, and rank 0 with(out)?;'
+    wait
+done
+expect_true "and no run is made" test ! -e hand
+port=$((port + 1))
+by_hand 0 >/dev/null 2>&1 &
+source=nowhere
+expect_exit 3 by_hand 1 --json
+expect_stderr_matches "no such file or folder: .nowhere"
+expect_stdout_is '' # the JSON is that of rank 0
+wait
+
 # A rank that is killed, in the middle of an epoch.
 long="--model convnet7 --size 32 --batch 30 --epochs 60 --schedule constant --patience 0"
 killed() { # signal run options…: its own options after --
@@ -114,6 +145,14 @@ if command -v pgrep >/dev/null; then
     expect_same 5 "$status" "a rank is stopped: exit 5"
     expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
     expect_same "" "$(pgrep -f "train pictures -o silent" || true)" "the stopped rank is gone"
+    # Rank 0 trains a head alone, so nobody waits for the stopped rank.
+    before=$long
+    long="--weights base --batch 16 --epochs 3000 --patience 0"
+    killed STOP forgotten
+    long=$before
+    expect_same 5 "$status" "a rank is stopped that nobody waits for: exit 5, after the training"
+    expect_stderr_matches 'rank 1 of 2 was lost: it was silent for longer than the deadline'
+    expect_true "the training has ended" grep -q '"status": "finished"' forgotten/run.json
     killed KILL again --restarts 1
     expect_same 0 "$status" "with --restarts the job ends well"
     expect_stderr_matches 'all ranks are started again'
@@ -127,10 +166,45 @@ if command -v pgrep >/dev/null; then
     killed TERM stopped
     expect_same 1 "$status" "a rank is asked to stop: all stop"
     expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in stopped'
+    for n in 3 5 8; do # the first to stop leaves rank 0 time to save
+        # shellcheck disable=SC2086
+        "$TANDEM" run -n $n -- train pictures -o saved$n $long --checkpoint-every 100000 >"$out" 2>"$err" &
+        job=$!
+        tries=0
+        while [ ! -s saved$n/last.safetensors ] && [ $tries -lt 300 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        kill -TERM $job
+        wait $job
+        expect_same 1 $? "$n ranks are asked to stop"
+        expect_true "rank 0 of $n saves the step" grep -q '"status": "stopped"' saved$n/run.json
+    done
     killed USR2 preempted
     expect_same 1 "$status" "a scheduler's signal to one rank stops all"
     expect_stderr_matches 'a checkpoint is in preempted'
 else
     skip "no pgrep to find ranks with"
+fi
+
+# ---- a host whose name is known later, as that of a pod -------------------------------------------
+
+if unshare --mount true 2>/dev/null; then
+    cp /etc/hosts hosts
+    # shellcheck disable=SC2016 # of the inner shell
+    expect_exit 0 unshare --mount sh -c '
+        mount --bind hosts /etc/hosts
+        export TANDEM_WORLD=2 TANDEM_ADDRESS=tandem-rank-0.test:29511 TANDEM_TOKEN=x TANDEM_DEADLINE=30
+        TANDEM_RANK=1 "$@" &
+        TANDEM_RANK=0 "$@" &
+        sleep 2
+        echo 127.0.0.1 tandem-rank-0.test >>/etc/hosts
+        wait $! && wait' sh "$TANDEM" train pictures -o named --model lenet5 --epochs 1 --quiet
+    expect_true "two ranks met" grep -q '"world": 2' named/run.json
+    expect_exit 5 env TANDEM_RANK=1 TANDEM_WORLD=2 TANDEM_ADDRESS=nobody.invalid:29511 TANDEM_TOKEN=x \
+        TANDEM_DEADLINE=1 "$TANDEM" train pictures -o unnamed --model lenet5
+    expect_stderr_matches "the host of rank 0, 'nobody.invalid': "
+else
+    skip "no mount namespace to change names of hosts in"
 fi
 finish

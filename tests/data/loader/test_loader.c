@@ -221,7 +221,7 @@ TEST(no_items_make_an_empty_epoch)
 TEST(skipped_pictures_are_named_once_in_order)
 {
     const struct fixture *f = *state;
-    char first[2][TDMI_PROBLEM_BYTES], text[TDMI_PROBLEM_BYTES], cut[6];
+    struct tdmi_skip first[2], skip;
     for (int threads = 1; threads <= 4; threads++) {
         struct tdmi_loader_options options = options_of(f);
         options.threads = threads;
@@ -232,17 +232,19 @@ TEST(skipped_pictures_are_named_once_in_order)
         }
         assert_int_equal(loader_skips(loader), 2);
         for (int i = 0; i < 2; i++) {
-            assert_true(tdmi_loader_skip_at(loader, i, text, sizeof text));
-            assert_true(strncmp(text, "a/010.ppm: ", 11) == 0 ||
-                        strncmp(text, "b/040.ppm: ", 11) == 0);
+            assert_true(tdmi_loader_skip_at(loader, i, &skip));
+            assert_true(strncmp(skip.text, "a/010.ppm: ", 11) == 0 ||
+                        strncmp(skip.text, "b/040.ppm: ", 11) == 0);
             if (threads == 1)
-                memcpy(first[i], text, sizeof text);
-            assert_string_equal(text, first[i]);
+                first[i] = skip;
+            assert_string_equal(skip.text, first[i].text);
+            assert_int_equal(skip.item, first[i].item);
+            assert_int_equal(skip.epoch, 0);
+            assert_int_equal(skip.position, first[i].position);
         }
-        assert_string_not_equal(first[0], first[1]);
-        assert_true(tdmi_loader_skip_at(loader, 0, cut, sizeof cut));
-        assert_int_equal(strlen(cut), 5);
-        assert_false(tdmi_loader_skip_at(loader, -1, text, sizeof text));
+        assert_string_not_equal(first[0].text, first[1].text);
+        assert_true(first[0].position < first[1].position);
+        assert_false(tdmi_loader_skip_at(loader, -1, &skip));
     }
 }
 
@@ -266,10 +268,11 @@ TEST(the_first_hundred_skipped_pictures_are_kept)
     options.order = NULL;
     TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     run_epoch(loader, 0);
-    char text[100];
+    struct tdmi_skip skip;
     assert_int_equal(loader_skips(loader), 100);
-    assert_true(tdmi_loader_skip_at(loader, 99, text, sizeof text));
-    assert_int_equal(strncmp(text, "a/099.ppm: ", 11), 0);
+    assert_true(tdmi_loader_skip_at(loader, 99, &skip));
+    assert_int_equal(strncmp(skip.text, "a/099.ppm: ", 11), 0);
+    assert_int_equal(skip.position, 99);
     tdmi_source_close(f.source);
 }
 

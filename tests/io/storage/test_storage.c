@@ -198,4 +198,61 @@ TEST(a_bucket_takes_one_set_of_options)
     assert_string_equal(tdmi_storage_plain("a?b=c", &arena), "a?b=c");
 }
 
+/* Hands out zeros, and fails from a byte on. */
+struct zeros {
+    int64_t end;
+};
+
+static tdm_status read_zeros(void *self, int64_t offset, void *bytes, size_t length_bytes,
+                             tdm_error *err)
+{
+    const struct zeros *zeros = self;
+    memset(bytes, 0, length_bytes);
+    if (offset + (int64_t)length_bytes > zeros->end)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "there are no more zeros");
+    return TDM_OK;
+}
+
+TEST(a_file_is_put_whole_or_not_at_all)
+{
+    TDMI_AT_END(tree_free) struct tree tree = tree_new();
+    struct zeros zeros = {5000000};
+    const struct tdmi_byte_source source = {&zeros, read_zeros};
+    char path[1024], uri[1100];
+    struct tdmi_place place;
+    tdm_error err = {0};
+    snprintf(path, sizeof path, "%s/new/folder/file", tree.root);
+    snprintf(uri, sizeof uri, "file://%s", path);
+    assert_ok(tdmi_storage_put(uri, &source, 5000000, &err), &err);
+    assert_int_equal(tdmi_storage_look(path, &place, &err), TDM_OK);
+    assert_int_equal(place.size_bytes, 5000000);
+    assert_int_equal(tdmi_storage_put(path, &source, 5000001, &err), TDM_E_SYSTEM);
+    assert_int_equal(tdmi_storage_look(path, &place, &err), TDM_OK);
+    assert_int_equal(place.size_bytes, 5000000);
+    err = (tdm_error){0};
+    assert_ok(tdmi_storage_put(path, &source, 0, &err), &err);
+    assert_ok(tdmi_storage_remove(uri, &err), &err);
+    assert_int_equal(tdmi_storage_kind(path), TDMI_FILE_MISSING);
+    assert_ok(tdmi_storage_remove(path, &err), &err);
+    snprintf(path, sizeof path, "%s/new/folder", tree.root);
+    assert_int_equal(tdmi_storage_remove(path, &err), TDM_E_SYSTEM);
+}
+
+TEST(a_store_that_cannot_be_written_to_says_so)
+{
+    struct zeros zeros = {10};
+    const struct tdmi_byte_source source = {&zeros, read_zeros};
+    static const char uri[] =
+        "s3://key:secret@two/a?endpoint_override=127.0.0.1:9&scheme=http&region=x";
+    tdm_error err = {0};
+    tdm_stop_request(); /* one attempt */
+    const tdm_status put = tdmi_storage_put(uri, &source, 10, &err);
+    const tdm_status removed = tdmi_storage_remove(uri, NULL);
+    tdm_stop_clear();
+    assert_int_not_equal(put, TDM_OK);
+    assert_int_not_equal(removed, TDM_OK);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0),
+                           tdmi_storage_of_uris() != NULL ? "cannot write 's3://" : "build with"));
+}
+
 TEST_MAIN(NULL, NULL)
