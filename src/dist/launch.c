@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { most_ranks = 65536, most_port = 65535 };
+enum { most_ranks = 65536, most_port = 65535, store_ports = 16 };
 static const double usual_deadline = 60.0;
 
 /* sign: a variable that must be there too; mpis: NULL where ranks talk over TCP. */
@@ -79,13 +79,17 @@ static tdm_status read_address(tdmi_launch_variable variable, struct tdmi_launch
                      err);
 }
 
-/* torchrun's own store listens on MASTER_PORT; the next port is free. */
+/* torchrun's own store listens on MASTER_PORT. The next ports are usually free; where the kernel
+ * chose MASTER_PORT, one of them may be the end of somebody's connection. */
 static tdm_status read_master(tdmi_launch_variable variable, struct tdmi_launch *launch,
                               tdm_error *err)
 {
     const char *host = variable("MASTER_ADDR"), *store = variable("TORCHELASTIC_USE_AGENT_STORE");
     TDMI_TRY(read_number(variable, "MASTER_PORT", 1, most_port - 1, &launch->port, err));
-    launch->port += store && strcmp(store, "True") == 0;
+    if (store && strcmp(store, "True") == 0) {
+        launch->port++;
+        launch->n_ports = store_ports;
+    }
     return take_host("MASTER_ADDR", host ? host : "", host ? strlen(host) : 0, launch, err);
 }
 

@@ -24,7 +24,8 @@ struct tdmi_launch {
     const char *mpis[2];   /* that this launcher may be of, likely first: "openmpi", "mpich" */
     int rank, world;       /* 0, 1: alone */
     char host[256];        /* of rank 0 */
-    int port;              /* that rank 0 listens on */
+    int port;              /* that rank 0 listens on: the first that is free of… */
+    int n_ports;           /* …so many; 0: one */
     char token[128];       /* "": none */
     double deadline;       /* seconds for ranks to come together, and for a message */
     double patience;       /* seconds without a step after which a rank hangs; 0: 60 deadlines */

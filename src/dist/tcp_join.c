@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { second_ns = 1000000000, retry_ns = 50 * 1000000, backlog = 1024 };
+enum { second_ns = 1000000000, retry_ns = 50 * 1000000, backlog = 1024, most_port = 65535 };
 enum { most_callers = 64 }; /* that may be greeting at a time */
 /* For a host to take a call; for a greeting, once connected. */
 static const int64_t call_ns = 3 * (int64_t)second_ns, greet_ns = 5 * (int64_t)second_ns;
@@ -131,15 +131,35 @@ static tdm_status find_addresses(const struct join *join, const char *host, int 
     return TDM_OK;
 }
 
-/* -1: errno says why. */
-static int listen_on(const struct sockaddr *address, socklen_t length)
+/* An address with another port. */
+static struct sockaddr_storage at_port(const struct sockaddr *of, socklen_t length, int port)
 {
+    struct sockaddr_storage address = {0};
+    memcpy(&address, of, length);
+    if (address.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)&address)->sin6_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in *)(void *)&address)->sin_port = htons((uint16_t)port);
+    return address;
+}
+
+/* Ports on which rank 0 may listen, as a number after the last one. */
+static int end_of_ports(const struct tdmi_launch *launch)
+{
+    const int end = launch->port + (launch->n_ports > 0 ? launch->n_ports : 1);
+    return end < most_port + 1 ? end : most_port + 1;
+}
+
+/* -1: errno says why. */
+static int listen_on(const struct sockaddr *of, socklen_t length, int port)
+{
+    const struct sockaddr_storage address = at_port(of, length, port);
     const int yes = 1;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(of->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, address, length) == 0 && listen(fd, backlog) == 0)
+    if (bind(fd, (const struct sockaddr *)&address, length) == 0 && listen(fd, backlog) == 0)
         return fd;
     const int problem = errno;
     close(fd);
@@ -154,10 +174,11 @@ static tdm_status listen_as_first(struct join *join, tdm_error *err)
     struct addrinfo *found;
     int problem = 0;
     TDMI_TRY(find_addresses(join, launch->host, launch->port, &found, err));
-    for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
-        join->listener = listen_on(it->ai_addr, it->ai_addrlen);
-        problem = errno;
-    }
+    for (int port = launch->port; port < end_of_ports(launch); port++)
+        for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {
+            join->listener = listen_on(it->ai_addr, it->ai_addrlen, port);
+            problem = errno;
+        }
     freeaddrinfo(found);
     if (join->listener >= 0)
         return TDM_OK;
@@ -181,22 +202,13 @@ static tdm_status name_socket(int fd, struct sockaddr_storage *address, socklen_
     return TDM_OK;
 }
 
-static void set_port(struct sockaddr_storage *address, in_port_t port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)(void *)address)->sin6_port = port;
-    else
-        ((struct sockaddr_in *)(void *)address)->sin_port = port;
-}
-
 /* On any port of the address that reaches rank 0. */
 static tdm_status listen_as_other(struct join *join, struct tdmi_tcp_host *mine, tdm_error *err)
 {
     struct sockaddr_storage address;
     socklen_t length;
     TDMI_TRY(name_socket(join->sockets[0], &address, &length, mine, err));
-    set_port(&address, 0);
-    join->listener = listen_on((struct sockaddr *)&address, length);
+    join->listener = listen_on((struct sockaddr *)&address, length, 0);
     if (join->listener < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "listening on %s for the other ranks: %s", mine->address,
                         strerror(errno));
@@ -205,8 +217,9 @@ static tdm_status listen_as_other(struct join *join, struct tdmi_tcp_host *mine,
 
 /* Linux limits the wait of connect by the time for sending. An address that nobody answers at would
  * otherwise hold the call for two minutes. */
-static int call_once(const struct addrinfo *to, int64_t until_ns, int *problem)
+static int call_once(const struct addrinfo *to, int port, int64_t until_ns, int *problem)
 {
+    const struct sockaddr_storage address = at_port(to->ai_addr, to->ai_addrlen, port);
     const int64_t left_ns = until_ns - tdmi_clock_ns();
     const int64_t most_ns = left_ns < call_ns ? left_ns : call_ns;
     const struct timeval most = {.tv_sec = most_ns > 0 ? most_ns / second_ns : 0,
@@ -214,7 +227,7 @@ static int call_once(const struct addrinfo *to, int64_t until_ns, int *problem)
     const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-    if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, to->ai_addrlen) == 0)
         return fd;
     *problem = errno == EINPROGRESS ? ETIMEDOUT : errno;
     if (fd >= 0)
@@ -223,16 +236,18 @@ static int call_once(const struct addrinfo *to, int64_t until_ns, int *problem)
 }
 
 /* A rank may come before the one that it calls, and where jobs follow each other a name may still
- * lead to the host of the last one: it is looked up again each time. */
-static tdm_status call(const struct join *join, int rank, const char *host, int port, int *fd,
-                       tdm_error *err)
+ * lead to the host of the last one: it is looked up again each time.
+ * end_port: after the last one to try. */
+static tdm_status call(const struct join *join, int rank, const char *host, int port, int end_port,
+                       int *fd, tdm_error *err)
 {
     int problem = 0;
     for (*fd = -1; *fd < 0;) {
         struct addrinfo *found;
         TDMI_TRY(find_addresses(join, host, port, &found, err));
-        for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
-            *fd = call_once(it, join->until_ns, &problem);
+        for (int at = port; at < end_port; at++)
+            for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
+                *fd = call_once(it, at, join->until_ns, &problem);
         freeaddrinfo(found);
         if (*fd >= 0 || tdmi_clock_ns() > join->until_ns)
             break;
@@ -405,7 +420,8 @@ static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, t
 {
     const struct tdmi_launch *launch = join->launch;
     const int world = launch->world, rank = launch->rank;
-    TDMI_TRY(call(join, 0, launch->host, launch->port, &join->sockets[0], err));
+    TDMI_TRY(
+        call(join, 0, launch->host, launch->port, end_of_ports(launch), &join->sockets[0], err));
     TDMI_TRY(listen_as_other(join, mine, err));
     TDMI_TRY(greet(join, 0, join->sockets[0], mine, err));
     if (!read_all(join->sockets[0], join->hosts, sizeof *join->hosts * (size_t)world,
@@ -418,7 +434,8 @@ static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, t
         end_texts(&join->hosts[other]);
     for (int lower = 1; lower < rank; lower++) {
         const struct tdmi_tcp_host *host = &join->hosts[lower];
-        TDMI_TRY(call(join, lower, host->address, host->port, &join->sockets[lower], err));
+        TDMI_TRY(call(join, lower, host->address, host->port, host->port + 1, &join->sockets[lower],
+                      err));
         TDMI_TRY(greet(join, lower, join->sockets[lower], mine, err));
     }
     return admit_all(join, rank + 1, err);

@@ -58,6 +58,7 @@ TEST(variables_of_torchrun)
     assert_int_equal(launch.rank, 1);
     assert_string_equal(launch.host, "node0");
     assert_int_equal(launch.port, 29401);
+    assert_int_equal(launch.n_ports, 16);
     assert_string_equal(launch.token, "job7");
     assert_int_equal(READ(&launch, NULL, "RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "node0",
                           "MASTER_PORT", "29400"),

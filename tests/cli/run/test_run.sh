@@ -207,4 +207,30 @@ if unshare --mount true 2>/dev/null; then
 else
     skip "no mount namespace to change names of hosts in"
 fi
+
+# ---- a port that is taken --------------------------------------------------------------------
+
+# torchrun's store has MASTER_PORT, and the end of somebody's connection may have the next one.
+if command -v python3 >/dev/null; then
+    cat >taken.py <<'PYTHON'
+import os, socket, subprocess, sys
+while True:
+    store, other = socket.socket(), socket.socket()
+    store.bind(("127.0.0.1", 0))
+    store.listen()
+    try:
+        other.bind(("127.0.0.1", store.getsockname()[1] + 1))
+        break
+    except (OSError, OverflowError):
+        continue
+variables = dict(os.environ, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(store.getsockname()[1]),
+                 TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RUN_ID="job7", TANDEM_DEADLINE="20")
+ranks = [subprocess.Popen(sys.argv[1:], env=dict(variables, RANK=str(rank))) for rank in range(2)]
+sys.exit(max(rank.wait() for rank in ranks))
+PYTHON
+    expect_exit 0 python3 taken.py "$TANDEM" train pictures -o taken --model lenet5 --epochs 1 --quiet
+    expect_true "it has two ranks" grep -q '"world": 2' taken/run.json
+else
+    skip "no python3 to take a port with"
+fi
 finish
