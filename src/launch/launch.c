@@ -244,8 +244,10 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
     for (bool was_lost = false;;) {
         struct tdmi_job_end end = {0};
         tdmi_text_clear(output);
-        TDMI_TRY(run_once(options, arguments, n, output, &end, err));
-        const bool was_lost = is_lost(&end);
+        TDMI_TRY(choose_ranks(options, was_lost, &hosts, &now, err));
+        result->world = now.ranks;
+        TDMI_TRY(run_once(&now, arguments, n, output, &end, err));
+        was_lost = is_lost(&end);
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();

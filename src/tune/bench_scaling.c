@@ -331,7 +331,7 @@ static double seconds_of(const struct scaling *it, int threads,
     const bool is_piece = !it->is_training && each > 1;
     double seconds = each * (is_piece ? of->step_seconds / it->groups : of->group_seconds);
     if (division->n_teams > 0) {
-        const int rounds = (division->n_together + division->n_teams - 1) / division->n_teams;
+        const int rounds = (division->n_by_teams + division->n_teams - 1) / division->n_teams;
         seconds += rounds * (part * of->group_seconds +
                              (double)regions * wait_of(it, smallest_team(division)));
     }

@@ -144,6 +144,11 @@ const char *tdmi_source_path(const tdmi_source *source)
     return source->path;
 }
 
+bool tdmi_source_is_prepared(const tdmi_source *source)
+{
+    return source->table->is_prepared;
+}
+
 const char *tdmi_source_kind(const tdmi_source *source)
 {
     return source->table->name;

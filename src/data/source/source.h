@@ -52,6 +52,7 @@ struct tdmi_source_table {
     tdm_status (*read)(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err);
     /* All of these may be NULL or false. */
     bool takes_columns; /* the kind accepts the column and shape options */
+    bool is_prepared;   /* its images are usually small or of one size already */
     /* Size and time of the item's file, without reading it; false: the item is not a file of its
      * own, or the look-up would cost as much as reading. */
     bool (*stamp)(const void *self, int64_t index, struct tdmi_stamp *stamp);
@@ -86,6 +87,7 @@ TDMI_POINTER_RELEASE(tdmi_source, tdmi_source_close)
 
 const char *tdmi_source_path(const tdmi_source *source);
 const char *tdmi_source_kind(const tdmi_source *source); /* "folder" */
+bool tdmi_source_is_prepared(const tdmi_source *source);
 /* Are the images rows of a table? Their path is then their origin, not a file of this source. */
 bool tdmi_source_is_table(const tdmi_source *source);
 int tdmi_source_classes(const tdmi_source *source);

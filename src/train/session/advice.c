@@ -8,7 +8,6 @@
 #include "train/session/session.h"
 
 #include <math.h>
-#include <string.h>
 
 /* tdmi_pretrained_report names it as well. */
 static const char to_fetch[] = "mobilenetv2-notop";
@@ -24,16 +23,6 @@ static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
         return TDMI_BASE_HAS_NO_PLACE;
     return config->views == 0 && tdmi_augment_changes(&config->augment) ? TDMI_BASE_SEES_CHANGES
                                                                         : TDMI_BASE_IS_KEPT;
-}
-
-/* Sources whose images are small or of one size already. */
-static bool is_prepared(const char *kind)
-{
-    static const char *const kinds[] = {"delta", "parquet", "idx", "cifar"};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kind, kinds[i]) == 0)
-            return true;
-    return false;
 }
 
 /* Compares the last quarter of the validated epochs with the best before them. */
@@ -128,7 +117,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .n_val = split->n_val,
         .is_changed = tdmi_augment_changes(&session->config.augment),
         .crop_pixels = side / 8,
-        .is_prepared = is_prepared(tdmi_source_kind(session->data.source)),
+        .is_prepared = tdmi_source_is_prepared(session->data.source),
         .epochs = result->epochs,
         .eval_every = options->eval_every,
         .best_epoch = result->best_epoch,

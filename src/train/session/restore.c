@@ -25,8 +25,8 @@ struct measuring {
     int first; /* first trained node */
     tdmi_plan *plan;
     tdmi_packed *packed;
-    int n_lanes;
-    tdmi_executor **lanes;
+    int n_executors;
+    tdmi_executor **executors;
     int64_t *items, n_items; /* of the source, ascending */
     uint64_t content;        /* hash over the contents of all items */
     int64_t width;           /* doubles of a row */
@@ -102,9 +102,9 @@ static tdm_status group_task(void *self, int index, int worker, tdm_error *err)
 {
     struct measuring *it = self;
     const struct tdmi_group group = group_at(it, index);
-    tdmi_executor_measure(it->lanes[worker], tdmi_values_trained(&it->session->network), &group,
+    tdmi_executor_measure(it->executors[worker], tdmi_values_trained(&it->session->network), &group,
                           it->first, it->rows + index * it->width);
-    return it->plan->backend->stream.wait(tdmi_executor_stream(it->lanes[worker]), err);
+    return it->plan->backend->stream.wait(tdmi_executor_stream(it->executors[worker]), err);
 }
 
 static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error *err)
@@ -112,7 +112,7 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
     const struct tdmi_session *session = it->session;
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
     const size_t outputs = (size_t)tdmi_graph_logits(it->plan->graph);
-    tdmi_executor *lane = it->lanes[0];
+    tdmi_executor *lane = it->executors[0];
     for (int i = 0; i < it->n_kept; i++)
         it->pixels[i] = it->kept + (size_t)i * bytes;
     const struct tdmi_group group = {.n = it->n_kept, .pixels = it->pixels};
@@ -284,9 +284,9 @@ static tdm_status reserve(struct measuring *it, tdm_error *err)
     TDMI_TRY(TDMI_NEW(it->kept, images * tdmi_plan_sample_bytes(it->plan), err));
     TDMI_TRY(TDMI_NEW(it->before, logits, err));
     TDMI_TRY(TDMI_NEW(it->after, logits, err));
-    TDMI_TRY(TDMI_NEW(it->lanes, n_threads, err));
-    for (it->n_lanes = 0; it->n_lanes < n_threads; it->n_lanes++) {
-        tdmi_executor **lane = &it->lanes[it->n_lanes];
+    TDMI_TRY(TDMI_NEW(it->executors, n_threads, err));
+    for (it->n_executors = 0; it->n_executors < n_threads; it->n_executors++) {
+        tdmi_executor **lane = &it->executors[it->n_executors];
         TDMI_TRY(tdmi_executor_open(it->plan, session->compute.device, lane, err));
         tdmi_executor_use(*lane, tdmi_packed_memory(it->packed));
     }
@@ -296,9 +296,9 @@ static tdm_status reserve(struct measuring *it, tdm_error *err)
 
 static void release(struct measuring *it)
 {
-    for (int i = 0; i < it->n_lanes; i++)
-        tdmi_executor_close(it->lanes[i]);
-    tdmi_free(it->lanes);
+    for (int i = 0; i < it->n_executors; i++)
+        tdmi_executor_close(it->executors[i]);
+    tdmi_free(it->executors);
     tdmi_free(it->before);
     tdmi_free(it->after);
     tdmi_free(it->kept);

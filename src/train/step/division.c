@@ -51,7 +51,7 @@ struct tdmi_division tdmi_division_of(int n_groups, int n_threads, int largest, 
         division.n_teams = teams_for(rest, n_threads, largest, loss);
         division.n_alone = whole;
         division.n_last = has_wave ? least(division.n_teams, rest) : 0;
-        division.n_together = rest - division.n_last;
+        division.n_by_teams = rest - division.n_last;
     } else if (has_wave && n_groups > 0) {
         division.n_teams = division.n_last = n_threads;
         division.n_alone = whole - n_threads;

@@ -17,7 +17,7 @@
 struct tdmi_division {
     int n_threads;  /* at work */
     int n_alone;    /* groups that one thread computes, and that end before teams begin */
-    int n_together; /* groups that teams compute, in any order */
+    int n_by_teams; /* groups that teams compute, in any order */
     int n_last;     /* groups of the last wave, one for each of the first teams */
     int n_teams;    /* 0: all groups are computed alone */
 };

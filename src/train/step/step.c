@@ -39,12 +39,12 @@ static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
                                        const struct tdmi_step_options *options, int n_threads)
 {
-    const int lanes = executors_of(plan, options, n_threads);
-    const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
+    const int n_executors = executors_of(plan, options, n_threads);
+    const struct tdmi_sums_options sums = sums_of(plan, options, n_executors);
     const int64_t first = plan->segments[plan->n_segments - 1].first_value; /* that is not frozen */
     const int64_t mixer = options->can_mix ? tdmi_mixer_bytes(plan) : 0;
     return (struct tdmi_step_needs){
-        .activations = lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
+        .activations = n_executors * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
         .gradients = tdmi_sums_arrays(&sums) * (sums.n_values - first) * (int64_t)sizeof(float),
     };
 }
@@ -377,7 +377,7 @@ void tdmi_step_take_seat(const tdmi_step *step, int thread, struct tdmi_seat *se
 }
 
 /* Each team computes the next group until none is left. Only the first member fails, at the end. */
-static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
+static tdm_status run_by_teams(void *self, int thread, int worker TDMI_UNUSED, tdm_error *err)
 {
     tdmi_step *step = self;
     struct tdmi_seat seat;
@@ -387,7 +387,7 @@ static tdm_status run_together(void *self, int thread, int worker TDMI_UNUSED, t
     for (;;) {
         if (tdmi_member_is_first(member)) {
             const int index = atomic_fetch_add(&step->n_begun, 1);
-            step->wave[team] = index < step->division.n_together
+            step->wave[team] = index < step->division.n_by_teams
                                    ? tdmi_sums_take(step->sums, step->division.n_alone + index)
                                    : -1;
         }
@@ -416,7 +416,7 @@ static tdm_status run_last(void *self, int thread, int worker TDMI_UNUSED, tdm_e
     const int team = seat.team;
     if (step->segment == 0) {
         if (tdmi_member_is_first(member))
-            step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_together + team);
+            step->wave[team] = tdmi_sums_take(step->sums, of->n_alone + of->n_by_teams + team);
         tdmi_member_wait(member);
         forward(step, team, step->wave[team], thread, member);
     }
@@ -434,9 +434,9 @@ int tdmi_step_team_threads(const tdmi_step *step)
 static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
 {
     TDMI_TRY(tdmi_pool_run(step->pool, step->division.n_alone, run_alone, step, err));
-    if (step->division.n_together == 0)
+    if (step->division.n_by_teams == 0)
         return TDM_OK;
-    return tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_together, step, err);
+    return tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_by_teams, step, err);
 }
 
 /* On a device: with the only executor. */

@@ -51,7 +51,7 @@ struct tdmi_step {
     struct tdmi_division division;
     struct tdmi_team_log *log; /* lent; NULL: nothing is measured */
     tdmi_lane *const *lanes;   /* of the pool's threads; NULL: not traced */
-    _Atomic int n_begun;       /* of division.n_together */
+    _Atomic int n_begun;       /* of division.n_by_teams */
     int segment;               /* that tasks run now */
     int first_node, last_node; /* … and the part of it, where statistics are shared */
     bool is_backward;          /* that part */

@@ -25,7 +25,7 @@ static void check(int n, int threads, int most, int largest)
         assert_int_equal(times[i], 1);
     for (int t = 0; t < threads; t++)
         assert_int_equal(of_thread[t], n / threads);
-    assert_int_equal(cut.division.n_together, n % threads);
+    assert_int_equal(cut.division.n_by_teams, n % threads);
     assert_true(cut.division.n_teams <= (n < threads ? n : threads));
 }
 

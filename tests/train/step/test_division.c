@@ -7,10 +7,10 @@ static void check(int n_groups, int n_threads, int largest, bool has_wave)
 {
     const struct tdmi_division of =
         tdmi_division_of(n_groups, n_threads, largest, TDMI_DIVISION_LOSS, has_wave);
-    assert_int_equal(of.n_alone + of.n_together + of.n_last, n_groups);
+    assert_int_equal(of.n_alone + of.n_by_teams + of.n_last, n_groups);
     assert_true(of.n_alone % n_threads == 0 && of.n_threads <= n_threads);
     assert_true(of.n_last <= of.n_teams && (of.n_last == 0 || has_wave));
-    assert_true(of.n_teams > 0 || of.n_together + of.n_last == 0);
+    assert_true(of.n_teams > 0 || of.n_by_teams + of.n_last == 0);
     int at = 0;
     for (int team = 0; team < of.n_teams; team++) {
         const int first = tdmi_division_first(&of, team), end = tdmi_division_first(&of, team + 1);
@@ -41,7 +41,7 @@ static double speed_of(int n_groups, int n_threads)
     double time = (double)of.n_alone / n_threads;
     if (of.n_teams > 0)
         time +=
-            (double)((of.n_together + of.n_teams - 1) / of.n_teams) / (of.n_threads / of.n_teams);
+            (double)((of.n_by_teams + of.n_teams - 1) / of.n_teams) / (of.n_threads / of.n_teams);
     return n_groups / time;
 }
 
@@ -61,7 +61,7 @@ TEST(groups_that_fill_the_threads_are_computed_alone)
     const struct tdmi_division of = tdmi_division_of(8, 4, 16, TDMI_DIVISION_LOSS, false);
     assert_true(of.n_alone == 8 && of.n_teams == 0);
     const struct tdmi_division rest = tdmi_division_of(6, 4, 16, TDMI_DIVISION_LOSS, false);
-    assert_true(rest.n_alone == 4 && rest.n_together == 2 && rest.n_teams == 2);
+    assert_true(rest.n_alone == 4 && rest.n_by_teams == 2 && rest.n_teams == 2);
 }
 
 TEST_MAIN(NULL, NULL)

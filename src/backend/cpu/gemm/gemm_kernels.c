@@ -275,29 +275,30 @@ static void half_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, in
     X(TALL_3, 3)      \
     X(TALL_4, 4)
 
-/* Blocks of full height, by what happens to their values. A function each: inside of the loops over
- * blocks, the compiler has too few registers. */
-typedef void block_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
-                            const float *b, int64_t c, int first, int64_t piece);
+/* Blocks of full height below each other, by what happens to their values. A function each: inside
+ * of more loops the compiler has too few registers. */
+typedef void blocks_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
+                             const float *b, int64_t c, int first, int64_t piece, int64_t n);
 
-#define BLOCK(name, end, tall, wide)                                                            \
+#define BLOCKS(name, end, tall, wide)                                                           \
     static void name##_##wide(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a, \
-                              const float *b, int64_t c, int first, int64_t piece)              \
+                              const float *b, int64_t c, int first, int64_t piece, int64_t n)   \
     {                                                                                           \
-        block(job, ahead, end, a, b, c, first, tall, wide, piece);                              \
+        for (; n > 0; n--, piece++, a += (tall)*job->a_row, c += (tall)*job->c_row)             \
+            block(job, ahead, end, a, b, c, first, tall, wide, piece);                          \
     }
-#define X(tall, wide)                                       \
-    BLOCK(block_raw, TDMI_GEMM_RAW, tall, wide)             \
-    BLOCK(block_activated, TDMI_GEMM_ACTIVATED, tall, wide) \
-    BLOCK(block_gradient, TDMI_GEMM_GRADIENT, tall, wide)
+#define X(tall, wide)                                         \
+    BLOCKS(blocks_raw, TDMI_GEMM_RAW, tall, wide)             \
+    BLOCKS(blocks_activated, TDMI_GEMM_ACTIVATED, tall, wide) \
+    BLOCKS(blocks_gradient, TDMI_GEMM_GRADIENT, tall, wide)
 EACH_PANEL(X)
 #undef X
 
-static block_function *const blocks[][MAX_WIDE + 1] = {
-#define X(tall, wide)                                     \
-    [TDMI_GEMM_RAW][wide] = block_raw_##wide,             \
-    [TDMI_GEMM_ACTIVATED][wide] = block_activated_##wide, \
-    [TDMI_GEMM_GRADIENT][wide] = block_gradient_##wide,
+static blocks_function *const blocks[][MAX_WIDE + 1] = {
+#define X(tall, wide)                                      \
+    [TDMI_GEMM_RAW][wide] = blocks_raw_##wide,             \
+    [TDMI_GEMM_ACTIVATED][wide] = blocks_activated_##wide, \
+    [TDMI_GEMM_GRADIENT][wide] = blocks_gradient_##wide,
     EACH_PANEL(X)
 #undef X
 };
@@ -362,9 +363,12 @@ static void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *ahead,
         for (; row < to && row + tall <= job->n_rows; row += tall)
             half_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
 #endif
-    block_function *const block_of_end = blocks[job->end][wide];
-    for (; row < to && row + tall <= job->n_rows; row += tall, piece++)
-        block_of_end(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first, piece);
+    const int64_t last = to < job->n_rows - tall + 1 ? to : job->n_rows - tall + 1;
+    const int64_t n = row < last ? (last - row + tall - 1) / tall : 0;
+    blocks[job->end][wide](job, ahead, a + row * job->a_row, b, c + row * job->c_row, first, piece,
+                           n);
+    row += n * tall;
+    piece += n;
     if (row < to) {
         float tile[MAX_TALL * MAX_WIDE * LANES];
         const int left = (int)(job->n_rows - row);

@@ -264,6 +264,7 @@ const struct tdmi_source_table tdmi_source_cifar = {
     .name = "cifar",
     .summary = "binary CIFAR-10 or CIFAR-100 files",
     .state_bytes = sizeof(struct cifar),
+    .is_prepared = true,
     .can_open = cifar_can_open,
     .open = cifar_open,
     .release = cifar_release,

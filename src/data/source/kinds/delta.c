@@ -205,6 +205,7 @@ const struct tdmi_source_table tdmi_source_delta = {
     .name = "delta",
     .summary = "a Delta table (or a version of it, as in pets@v3) with a column of images",
     .state_bytes = sizeof(struct tdmi_parquet_table),
+    .is_prepared = true,
     .can_open = delta_can_open,
     .open = delta_open,
     TDMI_PARQUET_TABLE_ENTRIES,

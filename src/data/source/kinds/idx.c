@@ -288,6 +288,7 @@ const struct tdmi_source_table tdmi_source_idx = {
     .name = "idx",
     .summary = "IDX files of images and labels, as of MNIST",
     .state_bytes = sizeof(struct idx),
+    .is_prepared = true,
     .can_open = idx_can_open,
     .open = idx_open,
     .release = idx_release,

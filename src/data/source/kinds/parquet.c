@@ -223,6 +223,7 @@ const struct tdmi_source_table tdmi_source_parquet = {
     .name = "parquet",
     .summary = "Parquet files with a column of images",
     .state_bytes = sizeof(struct tdmi_parquet_table),
+    .is_prepared = true,
     .can_open = parquet_can_open,
     .open = parquet_open,
     TDMI_PARQUET_TABLE_ENTRIES,
