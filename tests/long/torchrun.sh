@@ -15,7 +15,8 @@ fi
 "$torchrun" --help >help.txt 2>&1 || skip "torchrun cannot be had in $venv: $(tail -n 1 pip.log help.txt 2>/dev/null | tail -n 1)"
 one_process
 
-export TANDEM_DEADLINE=5
+export TANDEM_DEADLINE=5 TMPDIR=$work/tmp # torchrun leaves folders there
+mkdir -p "$TMPDIR"
 # ranks N RUN OPTIONS-OF-TORCHRUN -- OPTIONS-OF-TRAIN: the command, in line
 ranks() {
     line=("$torchrun" --no-python --nproc-per-node "$1" --rdzv-backend c10d --rdzv-endpoint localhost:0)
