@@ -54,9 +54,9 @@ static inline struct tdm_launch_options tdm_launch_options_default(void)
 }
 
 /* Blocks until all have ended. What ranks other than 0 write is passed on with "[rank] " before
- * each line. A requested stop (tandem/event.h) is passed on to all as SIGTERM, to another launcher as
- * SIGUSR1. TDM_OK also where the training failed: its ranks have said why. result->exit_status is
- * that of TDM_E_PEER where a rank was killed, or had to be. */
+ * each line. A requested stop (tandem/event.h) is passed on to all as SIGTERM, to another launcher
+ * as SIGUSR1. TDM_OK also where the training failed: its ranks have said why. result->exit_status
+ * is that of TDM_E_PEER where a rank was killed, or had to be. */
 TDM_API tdm_status tdm_launch(const struct tdm_launch_options *options,
                               struct tdm_launch_result *result, tdm_error *err) TDM_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* The ends that ranks have reported, and what the whole job makes of them. */
+/* Counts the reports of ranks and derives from them how the job ended. */
 #include "launch/ends.h"
 #include "base/text/rank_line.h"
 

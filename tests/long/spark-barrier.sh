@@ -48,7 +48,7 @@ def rank(_):
     ended = subprocess.run([program, "train", "photos", "-o", run, *options, "--resume"], cwd=folder, env=variables,
                            stderr=subprocess.PIPE, text=True)
     if ended.returncode != 0:
-        raise RuntimeError("rank %d of %d ends with %d: %s" % (mine, world, ended.returncode, ended.stderr))
+        raise RuntimeError("rank %d of %d exits with status %d: %s" % (mine, world, ended.returncode, ended.stderr))
     yield mine
 
 
@@ -85,7 +85,7 @@ begin
 kill -9 "$(rank_process TANDEM_RANK=1 again)"
 wait "$job"
 status=$?
-end "rank 1 is killed, the driver starts 3" 0 'rank 0 of 2 ends with 5|rank 1 of 2 ends with -9'
+end "rank 1 is killed, the driver starts 3" 0 'rank 0 of 2 exits with status 5|rank 1 of 2 exits with status -9'
 check "the survivor names it" grep -q 'rank 1 on .* was lost' "$out"
 expect_bytes again
 check "and the record says 3" grep -q '"world": 3' again/run.json

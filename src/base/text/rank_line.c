@@ -1,4 +1,4 @@
-/* Lines of a rank: written in one call, so that those of several do not mix. */
+/* Lines of ranks for tandem run: composed and recognised in one place. */
 #include "base/text/rank_line.h"
 
 #include <stdio.h>
