@@ -44,7 +44,8 @@ struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
     const int64_t first = plan->segments[plan->n_segments - 1].first_value; /* that is not frozen */
     const int64_t mixer = options->can_mix ? tdmi_mixer_bytes(plan) : 0;
     return (struct tdmi_step_needs){
-        .activations = n_executors * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
+        .activations =
+            n_executors * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
         .gradients = tdmi_sums_arrays(&sums) * (sums.n_values - first) * (int64_t)sizeof(float),
     };
 }
