@@ -54,12 +54,10 @@ struct tdm_train_options {
     const char *augment; /* random changes: "flip,crop:4"; NULL: none */
     int views; /* augmented copies of each image, of which features are kept; 0: new ones in every
                   epoch; -1: 8 where features are kept, else 0 */
-    bool balance;          /* show every class equally often */
-    bool strict;           /* an image that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;        /* bytes for prefetching and caches; 0: a part of what is free */
-    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
-    const char *cache_dir; /* folder of the cache on disk, as large as its disk allows; NULL: below
-                              TANDEM_HOME */
+    bool balance;      /* show every class equally often */
+    bool strict;       /* an image that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;    /* bytes for prefetching and caches; 0: a part of what is free */
+    const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
     int batch; /* images per step, over all devices; 0: chosen by their number, memory and speed */
     int shard; /* images per batch-norm group; 0: the network's own */
     const char *bn;         /* images of batch-norm statistics: "shard", "batch", or "frozen" */
@@ -87,9 +85,10 @@ struct tdm_train_options {
     /* Checkpoints besides those at epoch ends; 0: none. */
     int checkpoint_every; /* steps */
     double checkpoint_minutes;
+    bool resume;               /* resume the run; start it if there is none */
+    const char *cache_dir;     /* of the cache on disk; NULL: below TANDEM_HOME */
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
-    bool resume;       /* resume the run; start it if there is none */
 };
 
 struct tdm_features {

@@ -43,14 +43,14 @@ compile() { # name include: examples/train.c with those headers
     "${CC:-cc}" -O1 -fstack-protector-all -I "$2" "$SOURCE/examples/train.c" -o "$1" \
         -L "$BUILD" -l:libtandem.so.0 -Wl,-rpath,"$BUILD"
 }
-last='checkpoint_minutes;\|bool resume;\|char \*trace;\|int world;\|struct tdm_next next;'
+last='checkpoint_minutes;\|bool resume;\|char \*cache_dir;\|char \*checkpoint_to;\|char \*trace;\|int world;\|struct tdm_next next;'
 if command -v "${CC:-cc}" >/dev/null && ! is_sanitized; then
     mkdir older newer
     cp -R "$SOURCE/include/tandem" older
     cp -R "$SOURCE/include/tandem" newer
     sed -i "/^    .*\($last\)/d" older/tandem/train.h
-    expect_same 5 "$(diff "$SOURCE/include/tandem/train.h" older/tandem/train.h | grep -c "$last")" \
-        "the older header lacks five members"
+    expect_same 7 "$(diff "$SOURCE/include/tandem/train.h" older/tandem/train.h | grep -c "$last")" \
+        "the older header lacks seven members"
     expect_true "a program compiles with it" compile old older
     expect_exit 0 ./old pictures old-run "$picture"
     expect_stdout_matches '^epoch [0-9]+: [0-9.]+ % of 2 validation pictures right'
