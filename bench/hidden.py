@@ -51,10 +51,6 @@ class Hosts:
         return texts
 
 
-def last_json(text):
-    return json.loads(text.strip().splitlines()[-1])
-
-
 def part_that_fits(trace, sum_seconds):
     """Of the communication, as the median over steps and ranks."""
     events = json.load(open(trace))
@@ -102,10 +98,10 @@ def measure(given, tandem, hosts):
     def train(h, batch, run, *more):
         return [tandem, "train", "photos", "-o", f"{run}{h}", "--model", given.model, "--batch", str(batch), "--steps",
                 str(given.steps), "--epochs", "0", "--eval-every", "1000", "--cache", "decoded", "--threads", "1",
-                "--json", *more]
+                "--json", "--quiet", *more]
 
     def seconds(batch, text):
-        return batch / last_json(text)["images_per_second"]
+        return batch / json.loads(text)["images_per_second"]
 
     n = given.batch
     hosts.run(lambda h: train(h, n, "traced", "--trace", "trace.json"), True)
@@ -116,7 +112,7 @@ def measure(given, tandem, hosts):
         alone.append(max(seconds(n // 2, t) for t in hosts.run(lambda h: train(h, n // 2, f"alone{r}"), False)))
         text = hosts.run(lambda h: [tandem, "bench", "allreduce", "--bytes", str(n_bytes), "--seconds", "5", "--json"],
                          True)[0]
-        sums.append(last_json(text)["sums"][0]["milliseconds"] / 1000)
+        sums.append(json.loads(text)["sums"][0]["milliseconds"] / 1000)
     t, a, s = (statistics.median(x) for x in (together, alone, sums))
     fits, _, _ = part_that_fits("trace.json", s)
     for name, x in (("together", together), ("alone", alone), ("sum", sums)):
