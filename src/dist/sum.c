@@ -240,6 +240,16 @@ static void round_values(uint16_t *restrict to, const float *restrict from, int6
         to[i] = tdmi_bf16_of_float(from[i]);
 }
 
+/* The values become what is sent of them. */
+TDMI_MULTIVERSION
+static void round_both(uint16_t *restrict to, float *restrict values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = tdmi_bf16_of_float(values[i]);
+        values[i] = tdmi_float_of_bf16(to[i]);
+    }
+}
+
 TDMI_MULTIVERSION
 static void widen(float *restrict to, const uint16_t *restrict from, int64_t n)
 {
@@ -338,8 +348,7 @@ static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job 
         (has_any ? add_rounded : widen)(total, block_of(comm, c, RECEIVED, r), mine.n);
         has_any = true;
     }
-    round_values(rounded, total, mine.n);
-    widen(total, rounded, mine.n);
+    round_both(rounded, total, mine.n);
 }
 
 static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
