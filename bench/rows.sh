@@ -49,14 +49,14 @@ decode() {
     }
 
 # Two ranks train so many steps on photos that stay decoded in memory.
-ranks() { # model batch steps
+ranks() { # model batch steps [options]
     unit="images/s" better=higher figure='"images_per_second": ([0-9.]+)' ours_name="two ranks"
     prepare="\"\$TANDEM\" synth photos --classes 4 --per-class 100 --size 256 --quiet"
     before='rm -rf run'
     ours="\"\$TANDEM\" run -n 2 --json -- $(train_photos "$@")"
 }
-train_photos() { # model batch steps
-    echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded"
+train_photos() { # model batch steps [options]
+    echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded ${4:-}"
 }
 
 # Features of photos and changed copies of them by ranks of one thread: the time of a training that computes them, less

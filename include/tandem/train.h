@@ -62,7 +62,8 @@ struct tdm_train_options {
     int shard; /* images per batch-norm group; 0: the network's own */
     const char *bn;         /* images of batch-norm statistics: "shard", "batch", or "frozen" */
     const char *precision;  /* of activations: "auto" (allows TF32), "f32", "bf16" or "f16" */
-    bool fast;              /* on a GPU: allow algorithms whose results differ from run to run */
+    bool fast;              /* on a GPU: allow algorithms whose results differ from run to run;
+                             * several ranks: send gradients as bf16 */
     double learning_rate;   /* 0: the optimizer's own, scaled from reference_batch to batch */
     const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: the optimizer's own, none for a
                                learning_rate above 0 */

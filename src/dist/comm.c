@@ -436,16 +436,30 @@ tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err)
                     "dividing %d groups among %d ranks", n_groups, comm->launch.world);
 }
 
+static tdm_status begin_sum(tdmi_comm *comm, struct tdmi_comm_job *job, float *const *roots,
+                            tdm_error *err)
+{
+    if (!comm->table || job->n_values == 0)
+        return TDM_OK;
+    const int *roots_of = comm->plan.roots_of + comm->launch.rank;
+    for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
+        job->roots[i] = roots[i];
+    return begin_job(comm, job, err);
+}
+
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                          int64_t n, tdm_error *err)
 {
     struct tdmi_comm_job job = {.run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
-    if (!comm->table || n == 0)
-        return TDM_OK;
-    const int *roots_of = comm->plan.roots_of + comm->launch.rank;
-    for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
-        job.roots[i] = roots[i];
-    return begin_job(comm, &job, err);
+    return begin_sum(comm, &job, roots, err);
+}
+
+tdm_status tdmi_comm_sum_rounded(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
+                                 int64_t n, tdm_error *err)
+{
+    struct tdmi_comm_job job = {
+        .run = tdmi_sum_run_rounded, .total = total, .first = first, .n_values = n};
+    return begin_sum(comm, &job, roots, err);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

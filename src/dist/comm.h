@@ -48,7 +48,7 @@ void tdmi_comm_trace(tdmi_comm *comm, tdmi_lane *lane, tdmi_lane *caller_lane);
 tdm_status tdmi_comm_compare_clocks(tdmi_comm *comm, int64_t *ahead_ns,
                                     tdm_error *err) TDM_MUST_USE;
 
-/* ---- exact sums ------------------------------------------------------------------------------ */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 /* From now on sums are over so many groups, which tdmi_cut_make divides among the ranks. Nothing
  * may be on its way. */
@@ -58,6 +58,10 @@ tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err) TDM_M
  * goes to total. None may be touched in that range until tdmi_comm_finish. */
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                          int64_t n, tdm_error *err) TDM_MUST_USE;
+/* The same in another order, with bf16 on the wire, half the bytes. The result is rounded to bf16,
+ * depends on how groups are divided, and has the same bits on all ranks. */
+tdm_status tdmi_comm_sum_rounded(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
+                                 int64_t n, tdm_error *err) TDM_MUST_USE;
 /* Until everything that was started is done on this rank. */
 tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err) TDM_MUST_USE;
 

@@ -37,7 +37,7 @@ struct tdmi_sum_plan {
     struct tdmi_tree_part *parts;
     struct tdmi_tree_addition *additions;
     int n_additions;
-    float *room;                   /* of received values: two sets of a chunk for every root */
+    void *room;                    /* of messages: two chunks of f32 for every root and rank */
     struct tdmi_message *messages; /* four sets */
     int most_messages;             /* of a set */
 };
@@ -95,3 +95,5 @@ tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_group
 void tdmi_sum_plan_release(struct tdmi_sum_plan *plan);
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
                         tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                                tdm_error *err) TDM_MUST_USE;

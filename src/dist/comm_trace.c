@@ -48,7 +48,7 @@ void tdmi_comm_trace_job(tdmi_comm *comm, const struct tdmi_comm_job *job, int64
                                            .end_ns = tdmi_clock_ns(),
                                            .values = {(int64_t)job->n_bytes},
                                            .kind = TDMI_TRACE_MESSAGE};
-    if (job->run == tdmi_sum_run)
+    if (job->n_values > 0)
         add_sum(comm, job, event);
     else
         tdmi_lane_add(comm->lane, &event);

@@ -9,10 +9,16 @@
  *
  * A rank receives a chunk of the sum only after it has sent its own part of it, so the sum may go
  * to where the part was.
+ *
+ * The rounded sum takes the same way with half the bytes: a rank adds its subtrees to one part, and
+ * bf16 travels. Owners add in f32, and keep the sum as rounded as they send it, so that all ranks
+ * have the same bits.
  */
 #include "base/scope.h"
+#include "base/system/multiversion.h"
 #include "dist/comm_internal.h"
 #include "dist/cut.h"
+#include "tensor/half.h"
 
 /* Values of a chunk: large enough that a message's fixed cost is small, small enough that parts are
  * in the caches when they are added. */
@@ -47,7 +53,8 @@ static tdm_status reserve(struct tdmi_sum_plan *plan, int world, int n_roots, td
     TDMI_TRY(TDMI_NEW(plan->root_firsts, n_roots, err));
     TDMI_TRY(TDMI_NEW(plan->parts, n_roots + 1, err));
     TDMI_TRY(TDMI_NEW(plan->additions, n_roots, err));
-    plan->room = tdmi_alloc_aligned(sizeof(float) * 2 * chunk_values * (size_t)n_roots);
+    const int n_blocks = n_roots > world ? n_roots : world;
+    plan->room = tdmi_alloc_aligned(sizeof(float) * 2 * chunk_values * (size_t)n_blocks);
     TDMI_CHECK_MEMORY(plan->room, err);
     const int most = most_of_a_rank(plan, world), others = n_roots + 2;
     plan->most_messages = (world - 1) * most > 2 * world ? (world - 1) * most : 2 * world;
@@ -111,14 +118,15 @@ static int64_t chunks_of(int64_t n, int world)
 struct set {
     struct tdmi_message *messages;
     int n;
+    size_t value_bytes;
 };
 
 static tdm_status start(tdmi_comm *comm, struct set *set, bool is_sent, int peer, int channel,
-                        float *values, int64_t n, tdm_error *err)
+                        void *values, int64_t n, tdm_error *err)
 {
     struct tdmi_message *message = &set->messages[set->n++];
     *message = (struct tdmi_message){
-        .peer = peer, .channel = channel, .bytes = values, .n = (size_t)n * sizeof *values};
+        .peer = peer, .channel = channel, .bytes = values, .n = (size_t)n * set->value_bytes};
     return is_sent ? comm->table->send(comm->transport, message, err)
                    : comm->table->receive(comm->transport, message, err);
 }
@@ -126,7 +134,8 @@ static tdm_status start(tdmi_comm *comm, struct set *set, bool is_sent, int peer
 /* Where the part of another rank's root is received. */
 static float *room_of(const struct tdmi_sum_plan *plan, int64_t c, int root)
 {
-    return plan->room + ((size_t)(c % 2) * (size_t)plan->n_roots + (size_t)root) * chunk_values;
+    float *room = plan->room;
+    return room + ((size_t)(c % 2) * (size_t)plan->n_roots + (size_t)root) * chunk_values;
 }
 
 /* Own parts to the owners, and those of the others for the own slice. */
@@ -191,14 +200,21 @@ static tdm_status wait_for(tdmi_comm *comm, const struct set *a, const struct se
     return tdmi_comm_wait(comm, sets, (const int[]){a->n, b->n}, 2, "the sum of gradients", err);
 }
 
+/* The four sets of a plan. */
+static void clear_sets(const struct tdmi_sum_plan *plan, struct set parts[2], struct set sums[2],
+                       size_t value_bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        parts[i] = (struct set){plan->messages + i * plan->most_messages, 0, value_bytes};
+        sums[i] = (struct set){plan->messages + (2 + i) * plan->most_messages, 0, value_bytes};
+    }
+}
+
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
     const int64_t n = chunks_of(job->n_values, comm->launch.world);
     struct set parts[2], sums[2];
-    for (int i = 0; i < 2; i++) {
-        parts[i] = (struct set){comm->plan.messages + i * comm->plan.most_messages, 0};
-        sums[i] = (struct set){comm->plan.messages + (2 + i) * comm->plan.most_messages, 0};
-    }
+    clear_sets(&comm->plan, parts, sums, sizeof(float));
     for (int64_t c = 0; c <= n; c++) {
         struct set *now = &parts[c % 2], *before = &parts[(c + 1) % 2];
         if (c < n)
@@ -213,4 +229,173 @@ tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_er
         TDMI_TRY(exchange_sums(comm, job, c - 1, &sums[(c + 1) % 2], err));
     }
     return wait_for(comm, &sums[0], &sums[1], err);
+}
+
+/* ---- a rounded sum --------------------------------------------------------------------------- */
+
+TDMI_MULTIVERSION
+static void round_values(uint16_t *restrict to, const float *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = tdmi_bf16_of_float(from[i]);
+}
+
+/* The values become what is sent of them. */
+TDMI_MULTIVERSION
+static void round_both(uint16_t *restrict to, float *restrict values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = tdmi_bf16_of_float(values[i]);
+        values[i] = tdmi_float_of_bf16(to[i]);
+    }
+}
+
+TDMI_MULTIVERSION
+static void widen(float *restrict to, const uint16_t *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = tdmi_float_of_bf16(from[i]);
+}
+
+TDMI_MULTIVERSION
+static void add_rounded(float *restrict to, const uint16_t *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += tdmi_float_of_bf16(from[i]);
+}
+
+TDMI_MULTIVERSION
+static void add(float *restrict to, const float *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+/* Blocks of a chunk in the plan's room: parts that are received; parts that are sent, and then
+ * sums. */
+enum block { RECEIVED, SENT };
+
+static uint16_t *block_of(const tdmi_comm *comm, int64_t c, enum block block, int rank)
+{
+    uint16_t *room = comm->plan.room;
+    return room + ((c % 2 * 2 + (int64_t)block) * comm->launch.world + rank) * chunk_values;
+}
+
+static int roots_of_rank(const tdmi_comm *comm, int rank)
+{
+    return comm->plan.roots_of[rank + 1] - comm->plan.roots_of[rank];
+}
+
+/* Values [first, first + n) of this rank's subtrees, added to total, which may be the first one. */
+static void add_roots(const tdmi_comm *comm, const struct tdmi_comm_job *job, float *total,
+                      int64_t first, int64_t n)
+{
+    if (total != job->roots[0] + first)
+        memcpy(total, job->roots[0] + first, sizeof *total * (size_t)n);
+    for (int i = 1; i < roots_of_rank(comm, comm->launch.rank); i++)
+        add(total, job->roots[i] + first, n);
+}
+
+static void round_part(const tdmi_comm *comm, const struct tdmi_comm_job *job, uint16_t *to,
+                       struct range range)
+{
+    enum { block_values = 2048 };
+    float sums[block_values];
+    const bool has_one = roots_of_rank(comm, comm->launch.rank) == 1;
+    for (int64_t at = 0; at < range.n; at += block_values) {
+        const int64_t left = range.n - at, n = left < block_values ? left : block_values;
+        const int64_t first = job->first + range.first + at;
+        if (!has_one)
+            add_roots(comm, job, sums, first, n);
+        round_values(to + at, has_one ? job->roots[0] + first : sums, n);
+    }
+}
+
+static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                                         int64_t c, struct set *set, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    set->n = 0;
+    for (int step = 1; step < world; step++) {
+        const int to = (rank + step) % world, from = (rank + world - step) % world;
+        const struct range theirs = chunk_of(job->n_values, world, to, c);
+        uint16_t *part = block_of(comm, c, SENT, to);
+        if (roots_of_rank(comm, rank) > 0) {
+            round_part(comm, job, part, theirs);
+            TDMI_TRY(start(comm, set, true, to, TDMI_TO_SUM, part, theirs.n, err));
+        }
+        if (roots_of_rank(comm, from) > 0)
+            TDMI_TRY(start(comm, set, false, from, TDMI_TO_SUM, block_of(comm, c, RECEIVED, from),
+                           mine.n, err));
+    }
+    return TDM_OK;
+}
+
+/* The own part first, then those of the others in their order. */
+static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    float *total = job->total + job->first + mine.first;
+    uint16_t *rounded = block_of(comm, c, SENT, rank);
+    bool has_any = roots_of_rank(comm, rank) > 0;
+    if (has_any)
+        add_roots(comm, job, total, job->first + mine.first, mine.n);
+    for (int r = 0; r < world; r++) {
+        if (r == rank || roots_of_rank(comm, r) == 0)
+            continue;
+        (has_any ? add_rounded : widen)(total, block_of(comm, c, RECEIVED, r), mine.n);
+        has_any = true;
+    }
+    round_both(rounded, total, mine.n);
+}
+
+static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
+                                        struct set *set, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    set->n = 0;
+    for (int step = 1; step < world; step++) {
+        const int to = (rank + step) % world, from = (rank + world - step) % world;
+        const struct range theirs = chunk_of(job->n_values, world, from, c);
+        TDMI_TRY(
+            start(comm, set, true, to, TDMI_SUMMED, block_of(comm, c, SENT, rank), mine.n, err));
+        TDMI_TRY(start(comm, set, false, from, TDMI_SUMMED, block_of(comm, c, SENT, from), theirs.n,
+                       err));
+    }
+    return TDM_OK;
+}
+
+static void widen_sums(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
+{
+    for (int r = 0; r < comm->launch.world; r++) {
+        const struct range theirs = chunk_of(job->n_values, comm->launch.world, r, c);
+        if (r != comm->launch.rank)
+            widen(job->total + job->first + theirs.first, block_of(comm, c, SENT, r), theirs.n);
+    }
+}
+
+tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const int64_t n = chunks_of(job->n_values, comm->launch.world);
+    struct set parts[2], sums[2];
+    clear_sets(&comm->plan, parts, sums, sizeof(uint16_t));
+    for (int64_t c = 0; c < n + 2; c++) {
+        if (c >= 2) { /* its blocks are free for chunk c then */
+            TDMI_TRY(wait_for(comm, &sums[c % 2], &(struct set){0}, err));
+            widen_sums(comm, job, c - 2);
+        }
+        if (c < n)
+            TDMI_TRY(exchange_rounded_parts(comm, job, c, &parts[c % 2], err));
+        if (c == 0 || c > n)
+            continue;
+        TDMI_TRY(wait_for(comm, &parts[(c + 1) % 2], &(struct set){0}, err));
+        if (comm->lane && c == 1)
+            tdmi_comm_trace_first(comm);
+        add_rounded_parts(comm, job, c - 1);
+        TDMI_TRY(exchange_rounded_sums(comm, job, c - 1, &sums[(c + 1) % 2], err));
+    }
+    return TDM_OK;
 }

@@ -72,8 +72,9 @@ const tdm_json_value *tdmi_run_recorded(const tdmi_run *run, const char *section
 /* ---- the record ------------------------------------------------------------------------- */
 
 /* Give a section its value: any JSON text, copied. Sections not set keep what was recorded before.
- * Known names: "command", "options", "machine", "data", "clock", "validation", "result". The run's
- * own members ("format_version", "tandem", "status", "started", "ended", "sittings") are TDM_E_BUG.
+ * Known names: "command", "options", "machine", "data", "exact", "clock", "validation", "result".
+ * The run's own members ("format_version", "tandem", "status", "started", "ended", "sittings") are
+ * TDM_E_BUG.
  */
 tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;

@@ -242,6 +242,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
+    TDMI_TRY(tdmi_ranks_level(session, err));
     TDMI_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
                                  tdmi_values_evaluated(&session->network), err));
     TDMI_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
@@ -440,9 +441,6 @@ static void report_beginning(struct tdmi_session *session)
                          "--precision %s: validation during training stores activations so, too; "
                          "evaluate and predict compute in f32",
                          config->options.precision);
-    if (config->options.fast)
-        tdmi_record_note(record, "--fast: the GPU's libraries may add in any order, and results "
-                                 "differ in bits from run to run");
     tdmi_network_report_unfreezing(session);
 }
 
@@ -530,6 +528,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         report_beginning(session);
     else
         report_resumed(session);
+    tdmi_compute_report_fast(session);
     TDMI_TRY(tdmi_ranks_report(session, err));
     TDMI_TRY(train_epochs(session, err));
     return finish(session, result, err);

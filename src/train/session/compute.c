@@ -7,18 +7,20 @@
 #include <string.h>
 
 static tdm_status check_precision(const struct tdmi_train_config *config,
-                                  const struct tdmi_backend *backend, tdm_error *err)
+                                  const struct tdmi_backend *backend, int n_ranks, tdm_error *err)
 {
     if (!tdmi_backend_stores(backend, config->storage))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --precision %s: on --device %s everything is computed and stored "
                         "as f32; auto and f32 are accepted",
                         config->options.precision, config->options.device);
-    if (config->options.fast && backend->device.is_host)
+    /* A run of several ranks may be resumed by one. */
+    if (config->options.fast && backend->device.is_host && n_ranks == 1 && !config->options.resume)
         return TDM_FAIL(
             err, TDM_E_USAGE,
             "option --fast lets libraries of a GPU add in any order; --device %s has one order at "
-            "full speed on any number of threads, so the option would change nothing; leave it out",
+            "full speed on any number of threads, so the option changes nothing without other "
+            "ranks; leave it out",
             config->options.device);
     return TDM_OK;
 }
@@ -86,7 +88,8 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
             err, "starting threads");
     tdmi_comm_may_spin(compute->comm, tdmi_pool_may_spin(compute->pool));
-    TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
+    TDM_TRY(check_precision(config, backend, tdmi_comm_world(compute->comm), err), err,
+            "choosing how to compute");
     TDM_TRY(open_trace(compute, options->trace, err), err, "option --trace");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
@@ -148,6 +151,22 @@ void tdmi_compute_report_threads(const struct tdmi_session *session)
     char text[160];
     tdmi_placement_describe(&session->compute.placement, text, sizeof text);
     tdmi_record_note(&session->record, "threads: %s", text);
+}
+
+void tdmi_compute_report_fast(const struct tdmi_session *session)
+{
+    const struct tdmi_run_record *record = &session->record;
+    if (!session->config.options.fast)
+        return;
+    if (!session->compute.backend->device.is_host)
+        tdmi_record_note(record, "--fast: the GPU's libraries may add in any order, and results "
+                                 "differ in bits from run to run");
+    else if (tdmi_ranks_world(session) > 1)
+        tdmi_record_note(record, "--fast: ranks send gradients as bf16; the result is not exact, "
+                                 "and differs with the number of ranks");
+    else
+        tdmi_record_note(record, "--fast changes nothing in this session, which has no other "
+                                 "ranks to send gradients to");
 }
 
 void tdmi_compute_report_decoder(const struct tdmi_session *session)

@@ -51,6 +51,8 @@ bool tdmi_compute_queues(const struct tdmi_compute *compute);
 const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute);
 /* Note how many threads compute and why. */
 void tdmi_compute_report_threads(const struct tdmi_session *session);
+/* Note what --fast does here. */
+void tdmi_compute_report_fast(const struct tdmi_session *session);
 void tdmi_compute_report_decoder(const struct tdmi_session *session);
 /* TDM_E_ABSENT: the run was started with another decoder, which may give other pixels. */
 tdm_status tdmi_compute_match_decoder(const struct tdmi_session *session,

@@ -161,6 +161,45 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
 /* ---- the same bits on all machines -------------------------------------------------------------
  */
 
+bool tdmi_ranks_is_exact(const struct tdmi_session *session)
+{
+    const bool is_alone =
+        tdmi_ranks_world(session) == 1 && session->compute.backend->device.is_host;
+    return !session->config.options.fast || is_alone;
+}
+
+/* On rank 0, once, and once there is a run to record it. */
+static void report_differences(struct tdmi_session *session)
+{
+    if (session->differences)
+        tdmi_record_note(&session->record,
+                         "--fast: ranks compute other bits than rank 0 (%s); all get its weights "
+                         "before each validation",
+                         session->differences);
+    session->differences = NULL;
+}
+
+/* With --fast rank 0 gathers how ranks differ, and all learn whether any does. mine: on this rank;
+ * NULL: it does not differ. */
+static tdm_status gather_differences(struct tdmi_session *session, const char *mine, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    bool differs = false;
+    if (mine)
+        tdmi_text_printf(&text, ", rank %d has %s", tdmi_comm_rank(session->compute.comm), mine);
+    TDMI_TRY(tdmi_text_status(&text, err));
+    TDMI_TRY(tdmi_ranks_gather_text(session, &text, err));
+    if (!tdmi_ranks_is_follower(session) && text.length_bytes > 0) {
+        session->differences =
+            tdmi_arena_copy(&session->arena, tdmi_text_string(&text) + strlen(", "));
+        TDMI_CHECK_MEMORY(session->differences, err);
+        differs = true;
+    }
+    TDMI_TRY(tdmi_ranks_share(session, &differs, sizeof differs, err));
+    session->agreed.differs = differs;
+    return TDM_OK;
+}
+
 tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *err)
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text decoders = {0};
@@ -174,7 +213,10 @@ tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *
     const char *first = mine;
     TDMI_CHECK_MEMORY(mine, err);
     TDMI_TRY(share_text(session, &first, err));
-    if (strcmp(first, mine) == 0)
+    const bool is_same = strcmp(first, mine) == 0;
+    if (session->config.options.fast)
+        return gather_differences(session, is_same ? NULL : mine, err);
+    if (is_same)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
                     "rank %d would compute other bits than rank 0: it has %s, and rank 0 has %s; "
@@ -189,6 +231,7 @@ tdm_status tdmi_ranks_compare_networks(struct tdmi_session *session, tdm_error *
     const int n_classes = session->network.host.n_classes;
     TDMI_AT_END(tdmi_free_at) uint8_t *pixels = NULL;
     TDMI_AT_END(tdmi_free_at) float *logits = NULL;
+    report_differences(session); /* of machines */
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
     TDMI_TRY(TDMI_NEW(pixels, n_bytes, err));
@@ -204,7 +247,11 @@ tdm_status tdmi_ranks_compare_networks(struct tdmi_session *session, tdm_error *
     const uint64_t mine = tdmi_xxh64_of(logits, sizeof *logits * (size_t)n_classes, 0);
     uint64_t first = mine;
     TDMI_TRY(tdmi_ranks_share(session, &first, sizeof first, err));
-    if (first == mine)
+    if (session->config.options.fast && !session->agreed.differs) {
+        TDMI_TRY(gather_differences(session, first == mine ? NULL : "other logits", err));
+        report_differences(session);
+    }
+    if (first == mine || session->config.options.fast)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
                     "rank %d computes other bits than rank 0: the network gives other values for "
@@ -529,6 +576,14 @@ tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *e
     if (!tdmi_ranks_share_steps(session))
         return TDM_OK;
     return share_values(session, session->network.mean_params != NULL, err);
+}
+
+tdm_status tdmi_ranks_level(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->agreed.differs || !tdmi_ranks_share_steps(session))
+        return TDM_OK;
+    TDMI_TRY(tdmi_checkpoint_write_best(session, err)); /* it is in the host's copy */
+    return tdmi_ranks_share_values(session, err);
 }
 
 tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err)

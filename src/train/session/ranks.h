@@ -23,6 +23,7 @@ struct tdmi_agreed {
     bool is_out_of_time; /* --minutes */
     bool is_over;        /* nothing is left to train after cached features */
     bool is_abandoned;   /* rank 0 could not keep the rows of a batch of features */
+    bool differs;        /* some rank computes other bits than rank 0, and --fast accepts it */
 };
 
 /* Joins the other ranks, before options are resolved. A resumed run has rank 0's options, which
@@ -35,8 +36,12 @@ bool tdmi_ranks_is_follower(const struct tdmi_session *session);
 /* Are the batches of this phase divided among ranks? */
 bool tdmi_ranks_share_steps(const struct tdmi_session *session);
 
+/* Has the run, in this session, the bits of one process on the CPU? Not with --fast. */
+bool tdmi_ranks_is_exact(const struct tdmi_session *session);
+
 /* TDM_E_ABSENT: machines of the ranks decode or compute with other bits, by instruction set and
- * versions; by what the network makes of one image. Stages of opening. */
+ * versions; by what the network makes of one image. With --fast they are accepted and
+ * named. Stages of opening. */
 tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ranks_compare_networks(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
@@ -95,6 +100,9 @@ tdm_status tdmi_ranks_gather_text(struct tdmi_session *session, tdmi_text *text,
  * keep their own. *skips may be replaced. */
 tdm_status tdmi_ranks_gather_skips(struct tdmi_session *session, struct tdmi_skip **skips,
                                    int64_t *n, tdm_error *err) TDM_MUST_USE;
+/* Before a validation, where machines differ: their optimizers drift apart by rounding, so all get
+ * rank 0's weights. */
+tdm_status tdmi_ranks_level(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The weights that are evaluated; all of them. Host copies are overwritten. */
 tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -128,6 +128,8 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_run_record *record = &session->record;
     TDM_TRY(record_options(session, err), err, "beginning the record");
     TDM_TRY(tdmi_record_machine(session, err), err, "beginning the record");
+    if (!tdmi_ranks_is_exact(session)) /* it stays, also where a later session is exact */
+        TDM_TRY(tdmi_run_set(record->run, "exact", "false", err), err, "beginning the record");
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", tdmi_source_path(data->source));

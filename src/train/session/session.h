@@ -23,6 +23,7 @@ struct tdmi_session {
     struct tdmi_trainer trainer;       /* step, optimizer and its state, loss scale */
     struct tdmi_evaluation evaluation; /* validation and test */
     struct tdmi_agreed agreed;         /* what all ranks have been told */
+    const char *differences;           /* of ranks' machines, on rank 0, not reported yet */
     tdm_sink listener;                 /* of rank 0's events, where there are several ranks */
     tdm_json_document *told;           /* options of rank 0, in a follower; or NULL */
     struct tdmi_progress progress;     /* epoch, step, best: what a checkpoint restores */

@@ -131,6 +131,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->device = device;
     made->pool = pool;
     made->comm = options->comm;
+    made->rounds = options->rounds;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
     made->lanes = plan->backend->device.is_host ? options->lanes : NULL;
@@ -479,6 +480,15 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
     return tdmi_step_wait_for(step, 0, err);
 }
 
+/* Gradients that go to the other ranks as bf16; statistics and counts, behind them, never do. */
+static int64_t rounded_values(const tdmi_step *step, const struct tdmi_segment *range)
+{
+    const int64_t n = step->plan->graph->param_values - range->first_value;
+    if (!step->rounds || n < 0)
+        return 0;
+    return n < range->n_values ? n : range->n_values;
+}
+
 /* Starts the sum of the segment's range over all ranks. The arrays of subtrees are known once all
  * groups have been taken. */
 static tdm_status add_ranks(tdmi_step *step, tdm_error *err)
@@ -492,8 +502,11 @@ static tdm_status add_ranks(tdmi_step *step, tdm_error *err)
     const int n = tdmi_tree_roots(groups->first, groups->first + groups->n, groups->n_all, firsts);
     for (int i = 0; i < n; i++)
         roots[i] = tdmi_sums_of(step->sums, firsts[i] - groups->first);
-    TDMI_TRY(tdmi_comm_sum(step->comm, roots, tdmi_step_sums(step), range->first_value,
-                           range->n_values, err));
+    const int64_t n_rounded = rounded_values(step, range);
+    TDMI_TRY(tdmi_comm_sum_rounded(step->comm, roots, tdmi_step_sums(step), range->first_value,
+                                   n_rounded, err));
+    TDMI_TRY(tdmi_comm_sum(step->comm, roots, tdmi_step_sums(step), range->first_value + n_rounded,
+                           range->n_values - n_rounded, err));
     return step->segment + 1 == step->plan->n_segments ? tdmi_comm_finish(step->comm, err) : TDM_OK;
 }
 

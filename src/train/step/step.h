@@ -38,6 +38,7 @@ struct tdmi_step_options {
     int max_batch;   /* images that are computed here */
     int whole_batch; /* of all ranks; 0: the same */
     tdmi_comm *comm; /* the ranks that compute the rest, lent; NULL: none */
+    bool rounds;     /* send gradients to other ranks as bf16 */
     bool can_mix;    /* reserve memory for mixing images */
     /* Batch norms take their statistics over the whole batch, not over each group. Then all groups
      * go from one batch norm to the next together, and each keeps its activations. */

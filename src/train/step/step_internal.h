@@ -20,6 +20,7 @@ struct tdmi_step {
     bool has_packed;         /* the weights of frozen nodes, which do not change */
     tdmi_recorder *recorder; /* NULL where memory is the host's */
     tdmi_comm *comm;         /* the other ranks; NULL: none */
+    bool rounds;             /* gradients, on their way to the others */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
     double *exchange; /* a batch norm's sums, a row for each group of all ranks; NULL: not shared */
