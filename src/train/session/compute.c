@@ -161,6 +161,9 @@ void tdmi_compute_report_fast(const struct tdmi_session *session)
     if (!session->compute.backend->device.is_host)
         tdmi_record_note(record, "--fast: the GPU's libraries may add in any order, and results "
                                  "differ in bits from run to run");
+    else if (tdmi_ranks_world(session) > 1 && !tdmi_ranks_share_steps(session))
+        tdmi_record_note(record, "--fast: rank 0 trains the head alone; the run counts as not "
+                                 "exact, because gradients of unfrozen layers travel as bf16");
     else if (tdmi_ranks_world(session) > 1)
         tdmi_record_note(record, "--fast: ranks send gradients as bf16; the result is not exact, "
                                  "and differs with the number of ranks");
