@@ -75,11 +75,6 @@ static tdm_status open_thread(const struct tdmi_launch *launch, tdmi_transport *
     return TDM_OK;
 }
 
-static void close_thread(tdmi_transport *transport)
-{
-    tdmi_free(transport);
-}
-
 /* With the lock held. */
 static void announce(struct tdmi_thread_hub *hub)
 {
@@ -146,6 +141,11 @@ static tdm_status receive_thread(tdmi_transport *transport, struct tdmi_message 
     return start(transport, message, false, err);
 }
 
+static bool is_mine(const struct thread_rank *own, const struct letter *letter)
+{
+    return (letter->is_sent ? letter->from : letter->to) == own->rank;
+}
+
 static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
 {
     struct thread_rank *own = transport;
@@ -154,8 +154,7 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
     pthread_mutex_lock(&hub->lock);
     for (struct letter **at = &hub->first; *at;) {
         struct letter *letter = *at;
-        const bool is_mine = (letter->is_sent ? letter->from : letter->to) == own->rank;
-        if (is_mine && letter->is_matched) {
+        if (is_mine(own, letter) && letter->is_matched) {
             letter->message->is_done = true;
             *at = letter->next;
             tdmi_free(letter);
@@ -167,6 +166,23 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
         status = tdmi_transport_ended(hub->aborted, "this machine", hub->words, err);
     pthread_mutex_unlock(&hub->lock);
     return status;
+}
+
+/* What a rank that failed has left open lies in its memory. */
+static void close_thread(tdmi_transport *transport)
+{
+    const struct thread_rank *own = transport;
+    pthread_mutex_lock(&own->hub->lock);
+    for (struct letter **at = &own->hub->first; *at;) {
+        struct letter *letter = *at;
+        if (is_mine(own, letter)) {
+            *at = letter->next;
+            tdmi_free(letter);
+        } else
+            at = &letter->next;
+    }
+    pthread_mutex_unlock(&own->hub->lock);
+    tdmi_free(transport);
 }
 
 static void sleep_thread(tdmi_transport *transport, int64_t ns)
