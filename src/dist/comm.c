@@ -131,10 +131,11 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
     for (;;) {
         char last[TDMI_BEAT_BYTES + 16];
         int silent;
-        TDM_TRY(comm->table->progress(comm->transport, err), err, "waiting for %s", what);
+        const tdm_status status = comm->table->progress(comm->transport, err);
         const int open = first_open(comm, sets, n_of, n_sets, began_ns, &silent);
-        if (open < 0)
+        if (open < 0) /* a rank that failed after these is found by the next look */
             return TDM_OK;
+        TDM_TRY(status, err, "waiting for %s", what);
         comm->open_peer = open;
         TDMI_TRY(beat(comm, err));
         if (silent >= 0)
