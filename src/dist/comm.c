@@ -93,14 +93,13 @@ static void look_at_ranks(tdmi_comm *comm)
  * the others get a second to say why. */
 static void report_hang(tdmi_comm *comm, const tdm_error *why)
 {
-    const struct timespec second = {.tv_sec = 1};
     char words[TDMI_ABORT_BYTES];
     tdmi_transport_abort_words(TDM_E_PEER, why, words);
     comm->table->abandon(comm->transport, words, true);
     if (!comm->launch.ends_process)
         return;
     tdm_log(TDM_LOG_ERROR, "%s", words + 1); /* behind the status */
-    (void)nanosleep(&second, NULL);
+    (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     _exit(tdm_status_exit(TDM_E_PEER));
 }
 

@@ -314,12 +314,11 @@ static void be_hung(int port)
                                        .deadline = 1.0,
                                        .patience = 1.5,
                                        .ends_process = true};
-    const struct timespec for_ever = {.tv_sec = 60};
     tdmi_comm *comm = NULL;
     if (tdmi_comm_open(&launch, &comm, NULL) != TDM_OK)
         _exit(1);
     tdmi_comm_note(comm, "training epoch 3", 17);
-    nanosleep(&for_ever, NULL);
+    nanosleep(&(struct timespec){.tv_sec = 60}, NULL);
     _exit(0);
 }
 
