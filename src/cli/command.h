@@ -16,7 +16,8 @@ struct tdmi_argument {
     const char *name; /* "SRC"; NULL ends a table */
     const char *help;
     bool is_optional;
-    bool is_many; /* only the last one: takes all that follows */
+    bool is_many;    /* only the last one: takes all that follows */
+    bool is_command; /* it has options of its own, so -- precedes it */
 };
 
 /* A data set, as one argument. */
@@ -63,6 +64,7 @@ struct tdmi_command {
     const struct tdmi_argument *arguments;
     const struct tdmi_option *options;
     const char *const *examples; /* "command line", "what it does", …, NULL */
+    bool has_ranks;              /* several processes run it together; rank 0 prints */
     size_t values_bytes;         /* at most TDMI_VALUES_BYTES */
     void (*defaults)(void *values);
     tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
@@ -79,7 +81,8 @@ struct tdmi_verb {
 tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *verbs,
                           const struct tdmi_verb **verb, tdm_error *err) TDM_MUST_USE;
 
-/* The command of a cmd_<name>.c, whose parts have these names; the description is last. */
+/* The command of a cmd_<name>.c, whose parts have these names; the description is last, and members
+ * that few commands set follow it. */
 #define TDMI_COMMAND(name_, summary_, ...)                               \
     _Static_assert(sizeof options / sizeof *options <= TDMI_OPTIONS_MAX, \
                    "a setting for each row");                            \

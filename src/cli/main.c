@@ -274,6 +274,13 @@ static bool is_reporting(void)
     return text && *text;
 }
 
+/* A rank that is not rank 0; also where its command line is wrong. */
+static bool is_follower(const struct frame *frame)
+{
+    const struct tdmi_command *command = frame->settings.command;
+    return command && command->has_ranks && tdm_train_rank() > 0;
+}
+
 int main(int argc, char **argv)
 {
     struct frame frame = {.out = {.stream = stdout}};
@@ -288,8 +295,9 @@ int main(int argc, char **argv)
                             ? run(&frame, argc, argv, &err)
                             : TDM_FAIL(&err, TDM_E_MEMORY, "starting the program: out of memory");
     /* Another rank has failed and says why; or all end alike. */
-    const bool is_said = frame.is_silent && (err.rank != tdm_train_rank() ||
-                                             status == TDM_E_USAGE || status == TDM_E_STOPPED);
+    const bool is_said = (frame.is_silent && (err.rank != tdm_train_rank() ||
+                                              status == TDM_E_USAGE || status == TDM_E_STOPPED)) ||
+                         (status == TDM_E_USAGE && is_follower(&frame));
     const bool is_json = !frame.is_silent && (frame.globals.json || is_json_asked(argc, argv));
     if (status != TDM_OK && !is_said)
         report_error(&frame, is_json, &err);

@@ -36,8 +36,15 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
                                  const char *name, tdm_error *err)
 {
+    const struct tdmi_argument *first = settings->command ? settings->command->arguments : NULL;
     tdmi_suggestion suggestion = {.typed = name};
     char words[80], command[64];
+    if (settings->n_arguments > 0 && first && first->is_command)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "tandem %s has no option '%.60s'; a command with options of its own follows "
+            "--: tandem %s … -- %.60s …",
+            settings->command->name, typed, settings->command->name, settings->arguments[0]);
     for (int t = TDMI_TABLES - 1; t >= 0; t--)
         for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);

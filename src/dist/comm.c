@@ -8,10 +8,13 @@
 #include "base/text/choice.h"
 #include "base/thread.h"
 #include "dist/comm_internal.h"
+#include "tandem/event.h"
+#include "tandem/log.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 /* spin_ns: after it, waiting is left to the scheduler. idle_ns: between looks at failed ranks. */
 enum { spin_ns = 200 * 1000, doze_ns = 50 * 1000, sleep_ns = 500 * 1000, idle_ns = 50 * 1000000 };
@@ -73,25 +76,61 @@ static int first_open(const tdmi_comm *comm, struct tdmi_message *const *sets, c
     return peer;
 }
 
-/* Four times within the deadline of the others. TDM_E_PEER: the caller hangs. */
+/* With the lock held, on the thread that calls the transport. */
+static void look_at_ranks(tdmi_comm *comm)
+{
+    for (int r = 0; r < comm->launch.world; r++) {
+        struct tdmi_comm_heard *heard = &comm->heard[r];
+        const bool is_own = r == comm->launch.rank;
+        heard->ns = is_own ? comm->noted_ns : comm->table->heard_ns(comm->transport, r);
+        snprintf(heard->at, sizeof heard->at, "%s",
+                 is_own ? comm->words : comm->table->said(comm->transport, r));
+    }
+    comm->n_looks++;
+}
+
+/* A caller that hangs can neither say so nor end. Launchers kill all ranks once one has gone, so
+ * the others get a second to say why. */
+static void report_hang(tdmi_comm *comm, const tdm_error *why)
+{
+    char words[TDMI_ABORT_BYTES];
+    tdmi_transport_abort_words(TDM_E_PEER, why, words);
+    comm->table->abandon(comm->transport, words, true);
+    if (!comm->launch.ends_process)
+        return;
+    tdm_log(TDM_LOG_ERROR, "%s", words + 1); /* behind the status */
+    (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    _exit(tdm_status_exit(TDM_E_PEER));
+}
+
+/* Four times within the deadline of the others, and once when this rank is asked to stop.
+ * TDM_E_PEER: the caller hangs. */
 static tdm_status beat(tdmi_comm *comm, tdm_error *err)
 {
     const struct tdmi_launch *launch = &comm->launch;
     const double patience = launch->patience > 0.0 ? launch->patience : 60.0 * launch->deadline;
+    const bool stops = launch->rank > 0 && tdm_stop_is_requested();
     char words[TDMI_BEAT_BYTES];
-    if (!is_over(comm->beat_ns, comm->launch.deadline / 4.0))
+    if (stops == comm->has_said_stop && !is_over(comm->beat_ns, comm->launch.deadline / 4.0))
         return TDM_OK;
     comm->beat_ns = tdmi_clock_ns();
+    comm->has_said_stop = stops;
     pthread_mutex_lock(&comm->lock);
-    memcpy(words, comm->words, sizeof words);
+    const char *stop = stops ? TDMI_BEAT_STOP : "";
+    snprintf(words, sizeof words, "%s%.*s", stop, (int)(sizeof words - strlen(stop) - 1),
+             comm->words);
+    look_at_ranks(comm);
     const bool hangs =
         !comm->is_waited_for && comm->noted_ns > 0 && is_over(comm->noted_ns, patience);
     pthread_mutex_unlock(&comm->lock);
     comm->table->beat(comm->transport, words);
     if (!hangs)
         return TDM_OK;
-    return TDM_FAIL(err, TDM_E_PEER, "rank %d has come no further for %g seconds: %s", launch->rank,
-                    patience, words);
+    const tdm_status status =
+        TDM_FAIL(err, TDM_E_PEER, "rank %d has come no further for %g seconds: %s", launch->rank,
+                 patience, words);
+    report_hang(comm, err);
+    return status;
 }
 
 /* "; it was at training epoch 3, step 17" */
@@ -188,22 +227,27 @@ static void end_job(tdmi_comm *comm, struct tdmi_comm_job *job, bool is_done)
     pthread_cond_broadcast(&comm->has_changed);
 }
 
-/* A caller that hangs cannot say so itself. */
-static void report_hang(tdmi_comm *comm, const tdm_error *why)
+/* Between jobs, on rank 0. */
+static void look_for_stops(tdmi_comm *comm)
 {
-    char words[TDMI_ABORT_BYTES];
-    tdmi_transport_abort_words(TDM_E_PEER, why, words);
-    comm->table->abandon(comm->transport, words, true);
+    bool is_asked = false;
+    for (int r = 1; r < comm->launch.world && comm->launch.rank == 0; r++)
+        is_asked = is_asked || strncmp(comm->table->said(comm->transport, r), TDMI_BEAT_STOP,
+                                       sizeof TDMI_BEAT_STOP - 1) == 0;
+    pthread_mutex_lock(&comm->lock);
+    comm->is_asked_to_stop = comm->is_asked_to_stop || is_asked;
+    pthread_mutex_unlock(&comm->lock);
 }
 
 /* The next job, or a look at the others. */
 static tdm_status take_turn(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const tdm_status status = beat(comm, err);
-    if (status != TDM_OK)
-        report_hang(comm, err);
-    TDMI_TRY(status);
-    return job ? job->run(comm, job, err) : comm->table->progress(comm->transport, err);
+    TDMI_TRY(beat(comm, err));
+    if (job)
+        return job->run(comm, job, err);
+    TDMI_TRY(comm->table->progress(comm->transport, err));
+    look_for_stops(comm);
+    return TDM_OK;
 }
 
 static void *work(void *self)
@@ -271,13 +315,14 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
 /* kind: of the wait, in a trace. */
 static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *err)
 {
-    const int64_t begin_ns = tdmi_lane_begin(comm->caller_lane);
+    const int64_t begin_ns = tdmi_lane_begin(comm->caller_lane), waits_ns = tdmi_clock_ns();
     pthread_mutex_lock(&comm->lock);
     comm->is_waited_for = true;
     while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
         pthread_cond_wait(&comm->has_changed, &comm->lock);
     comm->is_waited_for = false;
     comm->noted_ns = tdmi_clock_ns();
+    comm->waited_ns += comm->noted_ns - waits_ns;
     /* A rank that fails after jobs that are done everywhere concerns the next ones: all ranks know
      * the result of these, such as that they stop. */
     const tdm_status status = comm->is_cut_short ? report_failure(comm, err) : TDM_OK;
@@ -333,6 +378,7 @@ tdm_status tdmi_comm_open(const struct tdmi_launch *launch, tdmi_comm **comm, td
     make_locks(made);
     if (launch->world > 1) {
         TDMI_TRY(TDMI_NEW(made->messages, 2 * (size_t)launch->world, err));
+        TDMI_TRY(TDMI_NEW(made->heard, launch->world, err));
         TDMI_TRY(tdmi_transport_find(launch->transport, &made->table, err));
         if (made->table->load)
             TDM_TRY(made->table->load(launch, &made->table, err), err,
@@ -375,6 +421,7 @@ void tdmi_comm_close(tdmi_comm *comm)
     free_jobs(comm->jobs);
     free_jobs(comm->spare);
     tdmi_free(comm->messages);
+    tdmi_free(comm->heard);
     tdmi_sum_plan_release(&comm->plan);
     pthread_cond_destroy(&comm->has_changed);
     pthread_mutex_destroy(&comm->lock);
@@ -401,6 +448,41 @@ void tdmi_comm_note(tdmi_comm *comm, const char *phase, int64_t step)
     pthread_mutex_unlock(&comm->lock);
 }
 
+void tdmi_comm_heartbeat(tdmi_comm *comm, int rank, struct tdmi_heartbeat *heartbeat)
+{
+    pthread_mutex_lock(&comm->lock);
+    const struct tdmi_comm_heard *heard = &comm->heard[rank];
+    *heartbeat = (struct tdmi_heartbeat){
+        .host = comm->table->host_of(comm->transport, rank),
+        .silent_seconds = heard->ns > 0 ? tdmi_clock_seconds_since(heard->ns) : 0.0};
+    memcpy(heartbeat->at, heard->at, sizeof heartbeat->at);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+int64_t tdmi_comm_looks(tdmi_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    const int64_t n = comm->n_looks;
+    pthread_mutex_unlock(&comm->lock);
+    return n;
+}
+
+double tdmi_comm_waited_seconds(tdmi_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    const int64_t waited_ns = comm->waited_ns;
+    pthread_mutex_unlock(&comm->lock);
+    return (double)waited_ns / (double)ns_per_second;
+}
+
+bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    const bool is = comm->is_asked_to_stop;
+    pthread_mutex_unlock(&comm->lock);
+    return is;
+}
+
 int tdmi_comm_rank(const tdmi_comm *comm)
 {
     return comm->launch.rank;
@@ -417,6 +499,7 @@ void tdmi_comm_abort(tdmi_comm *comm, tdm_status status, const tdm_error *why)
     if (!comm || !comm->table || !comm->has_thread)
         return;
     stop_thread(comm); /* the calls are this thread's now */
+    look_at_ranks(comm);
     tdmi_transport_abort_words(status, why, words);
     comm->table->abandon(comm->transport, words, comm->failure.code == TDM_OK);
 }

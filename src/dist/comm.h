@@ -15,6 +15,7 @@
 
 #include "base/trace.h"
 #include "dist/launch.h"
+#include "dist/transport.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +39,23 @@ void tdmi_comm_may_spin(tdmi_comm *comm, bool may_spin);
 /* Notes what this rank is at, for the messages of others: "training epoch 3", step 17 (0: none). A
  * rank that computes and notes nothing for sixty deadlines hangs, and ends the job. */
 void tdmi_comm_note(tdmi_comm *comm, const char *phase, int64_t step);
+
+/* The last that is known of a rank. at: "training epoch 3, step 17"; "": it has not said. */
+struct tdmi_heartbeat {
+    const char *host; /* lives as long as the communicator */
+    char at[TDMI_BEAT_BYTES];
+    double silent_seconds;
+};
+/* As the communicator's thread looked last, four times within the deadline; as it is now, after
+ * abort. Only where there are several ranks. */
+void tdmi_comm_heartbeat(tdmi_comm *comm, int rank, struct tdmi_heartbeat *heartbeat);
+/* How often it has looked. */
+int64_t tdmi_comm_looks(tdmi_comm *comm);
+/* Seconds that the caller has waited for sums and messages. */
+double tdmi_comm_waited_seconds(tdmi_comm *comm);
+/* On rank 0: was another rank asked to stop? Its heartbeat says so at once, so that rank 0 learns
+ * it where it exchanges no messages. */
+bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm);
 
 /* Records sums and messages in its thread's lane, and the waits of the caller in the caller's;
  * NULL: not any more. Nothing may be on its way. */

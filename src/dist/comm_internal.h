@@ -42,6 +42,12 @@ struct tdmi_sum_plan {
     int most_messages;             /* of a set */
 };
 
+/* Time and words of the last message of a rank. */
+struct tdmi_comm_heard {
+    int64_t ns;
+    char at[TDMI_BEAT_BYTES];
+};
+
 struct tdmi_comm {
     struct tdmi_launch launch;
     const struct tdmi_transport_table *table; /* NULL: alone */
@@ -59,12 +65,17 @@ struct tdmi_comm {
     int n_open;        /* jobs that are not done */
     bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
     bool is_waited_for, is_closing;
+    struct tdmi_comm_heard *heard; /* by rank */
+    int64_t n_looks;
+    bool has_said_stop;            /* this rank, in a heartbeat */
+    bool is_asked_to_stop;         /* another one was, as rank 0 heard */
     tdmi_lane *lane, *caller_lane; /* of the trace; NULL: none */
     /* State of the running job, for the trace; on the communicator's thread: */
-    int open_peer;    /* of the message that was waited for last; -1: none was */
-    int late_peer;    /* whose first part of a sum came last; -1: all were there */
-    int64_t heard_ns; /* when it had come; 0: this rank adds nothing */
-    int64_t noted_ns; /* when the caller last noted or called something */
+    int open_peer;     /* of the message that was waited for last; -1: none was */
+    int late_peer;     /* whose first part of a sum came last; -1: all were there */
+    int64_t heard_ns;  /* when it had come; 0: this rank adds nothing */
+    int64_t noted_ns;  /* when the caller last noted or called something */
+    int64_t waited_ns; /* by the caller, in all */
     char phase[TDMI_BEAT_BYTES - 28], words[TDMI_BEAT_BYTES];
     tdm_error failure; /* code TDM_OK: none */
 };

@@ -182,5 +182,7 @@ tdm_status tdmi_launch_read(tdmi_launch_variable variable, struct tdmi_launch *l
 
 tdm_status tdmi_launch_here(struct tdmi_launch *launch, tdm_error *err)
 {
-    return tdmi_launch_read(tdmi_env, launch, err);
+    TDMI_TRY(tdmi_launch_read(tdmi_env, launch, err));
+    launch->ends_process = launch->world > 1;
+    return TDM_OK;
 }

@@ -29,6 +29,7 @@ struct tdmi_launch {
     char token[128];       /* "": none */
     double deadline;       /* seconds for ranks to come together, and for a message */
     double patience;       /* seconds without a step after which a rank hangs; 0: 60 deadlines */
+    bool ends_process;     /* a rank that hangs ends this process: nobody else would */
     struct tdmi_thread_hub *hub;
 };
 

@@ -2,6 +2,9 @@
  * Every connection begins with a greeting from the side that called. A connection that greets
  * wrongly, or not at all, is closed, and holds up no other: a port scanner ends no job. A rank of
  * another version does, because nobody else will come in its place.
+ *
+ * Rank 0 answers a greeting at once with the magic, and later with the list of all ranks. Without
+ * the magic somebody else listens there; where rank 0 may have another port, that is called next.
  */
 #include "dist/tcp_join.h"
 #include "base/clock.h"
@@ -236,18 +239,21 @@ static int call_once(const struct addrinfo *to, int port, int64_t until_ns, int 
 }
 
 /* A rank may come before the one that it calls, and where jobs follow each other a name may still
- * lead to the host of the last one: it is looked up again each time.
- * end_port: after the last one to try. */
-static tdm_status call(const struct join *join, int rank, const char *host, int port, int end_port,
-                       int *fd, tdm_error *err)
+ * lead to the host of the last one: it is looked up again each time. Ports [first, first + n) are
+ * tried in a circle. *port: the one to begin with, and then the one that took the call. */
+static tdm_status call(const struct join *join, int rank, const char *host, int first, int n,
+                       int *port, int *fd, tdm_error *err)
 {
+    const int begin = *port - first;
     int problem = 0;
     for (*fd = -1; *fd < 0;) {
         struct addrinfo *found;
-        TDMI_TRY(find_addresses(join, host, port, &found, err));
-        for (int at = port; at < end_port; at++)
+        TDMI_TRY(find_addresses(join, host, first, &found, err));
+        for (int i = 0; i < n && *fd < 0; i++) {
+            *port = first + (begin + i) % n;
             for (const struct addrinfo *it = found; it && *fd < 0; it = it->ai_next)
-                *fd = call_once(it, at, join->until_ns, &problem);
+                *fd = call_once(it, *port, join->until_ns, &problem);
+        }
         freeaddrinfo(found);
         if (*fd >= 0 || tdmi_clock_ns() > join->until_ns)
             break;
@@ -258,7 +264,7 @@ static tdm_status call(const struct join *join, int rank, const char *host, int 
         return TDM_OK;
     }
     return TDM_FAIL(err, TDM_E_PEER, "calling rank %d at %s, port %d, for %g seconds: %s", rank,
-                    host, port, join->launch->deadline, strerror(problem));
+                    host, first, join->launch->deadline, strerror(problem));
 }
 
 /* ---- greetings ------------------------------------------------------------------------------- */
@@ -326,6 +332,10 @@ static tdm_status admit(struct join *join, struct caller *caller, tdm_error *err
                         (int)sizeof greeting->version, greeting->version, why);
     if (why) {
         refuse(caller, why);
+        return TDM_OK;
+    }
+    if (join->launch->rank == 0 && !write_all(caller->fd, magic, sizeof magic, join->until_ns)) {
+        refuse(caller, "it took no answer");
         return TDM_OK;
     }
     end_texts(&greeting->host);
@@ -416,26 +426,63 @@ static tdm_status join_as_first(struct join *join, struct tdmi_tcp_host *mine, t
     return TDM_OK;
 }
 
-static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, tdm_error *err)
+/* Greets what took the call, and hears whether it is rank 0. */
+static tdm_status meet_first(struct join *join, struct tdmi_tcp_host *mine, int port,
+                             int64_t until_ns, tdm_error *err)
 {
-    const struct tdmi_launch *launch = join->launch;
-    const int world = launch->world, rank = launch->rank;
-    TDMI_TRY(
-        call(join, 0, launch->host, launch->port, end_of_ports(launch), &join->sockets[0], err));
+    const char *host = join->launch->host;
+    char answer[sizeof magic];
     TDMI_TRY(listen_as_other(join, mine, err));
     TDMI_TRY(greet(join, 0, join->sockets[0], mine, err));
-    if (!read_all(join->sockets[0], join->hosts, sizeof *join->hosts * (size_t)world,
-                  join->until_ns))
+    if (!read_all(join->sockets[0], answer, sizeof answer, until_ns))
         return TDM_FAIL(err, TDM_E_PEER,
                         "rank 0 at %s, port %d, did not answer the greeting: it ended, or refused "
                         "this rank, and says why",
-                        launch->host, launch->port);
+                        host, port);
+    if (memcmp(answer, magic, sizeof magic) != 0)
+        return TDM_FAIL(err, TDM_E_PEER,
+                        "another program than rank 0 of tandem listens at %s, port %d; "
+                        "TANDEM_ADDRESS names a free port on the host of rank 0",
+                        host, port);
+    return TDM_OK;
+}
+
+/* Rank 0 is on one of several ports at most; a stranger on another may say nothing at all. */
+static tdm_status find_first(struct join *join, struct tdmi_tcp_host *mine, tdm_error *err)
+{
+    const struct tdmi_launch *launch = join->launch;
+    const int first = launch->port, n = end_of_ports(launch) - first;
+    for (int port = first;;) {
+        TDMI_TRY(call(join, 0, launch->host, first, n, &port, &join->sockets[0], err));
+        const int64_t soon_ns = tdmi_clock_ns() + greet_ns;
+        const bool is_soon = n > 1 && soon_ns < join->until_ns;
+        const tdm_status status =
+            meet_first(join, mine, port, is_soon ? soon_ns : join->until_ns, err);
+        if (status != TDM_E_PEER || n == 1 || tdmi_clock_ns() >= join->until_ns)
+            return status;
+        close_socket(&join->sockets[0]);
+        close_socket(&join->listener);
+        port = first + (port + 1 - first) % n;
+        wait_a_little();
+    }
+}
+
+static tdm_status join_as_other(struct join *join, struct tdmi_tcp_host *mine, tdm_error *err)
+{
+    const int world = join->launch->world, rank = join->launch->rank;
+    TDMI_TRY(find_first(join, mine, err));
+    if (!read_all(join->sockets[0], join->hosts, sizeof *join->hosts * (size_t)world,
+                  join->until_ns))
+        return TDM_FAIL(err, TDM_E_PEER,
+                        "rank 0 at %s sent no list of ranks: it ended, or not all ranks came "
+                        "within %g seconds, and says why",
+                        join->launch->host, join->launch->deadline);
     for (int other = 0; other < world; other++)
         end_texts(&join->hosts[other]);
     for (int lower = 1; lower < rank; lower++) {
         const struct tdmi_tcp_host *host = &join->hosts[lower];
-        TDMI_TRY(call(join, lower, host->address, host->port, host->port + 1, &join->sockets[lower],
-                      err));
+        int port = host->port;
+        TDMI_TRY(call(join, lower, host->address, port, 1, &port, &join->sockets[lower], err));
         TDMI_TRY(greet(join, lower, join->sockets[lower], mine, err));
     }
     return admit_all(join, rank + 1, err);

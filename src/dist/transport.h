@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 enum { TDMI_CHANNELS = 4, TDMI_BEAT_BYTES = 64 };
+/* The words of a heartbeat begin with these where its rank was asked to stop. */
+#define TDMI_BEAT_STOP "asked to stop, "
 
 struct tdmi_message {
     int peer, channel;

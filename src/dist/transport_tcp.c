@@ -37,7 +37,9 @@ struct peer {
     bool is_gone;
     char problem[80]; /* how it went */
     struct queue to_send, to_receive[TDMI_CHANNELS];
-    size_t n_sent;        /* of the first message to send, header included */
+    size_t n_sent; /* of the first message to send, header included */
+    char rest[sizeof(struct header) + TDMI_BEAT_BYTES]; /* of a heartbeat: it goes first */
+    size_t n_rest;
     struct header header; /* that is being received */
     size_t n_header;      /* bytes of it */
     bool is_held;         /* nobody receives that frame yet */
@@ -168,8 +170,25 @@ static void part_with(struct peer *peer, const char *problem)
     snprintf(peer->problem, sizeof peer->problem, "%s", problem);
 }
 
+/* False: not all of it could be written. */
+static bool write_rest(struct peer *peer)
+{
+    while (peer->n_rest > 0) {
+        const ssize_t sent = send(peer->fd, peer->rest, peer->n_rest, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && !is_later(errno))
+            part_with(peer, strerror(errno));
+        if (sent <= 0)
+            return false;
+        peer->n_rest -= (size_t)sent;
+        memmove(peer->rest, peer->rest + sent, peer->n_rest);
+    }
+    return true;
+}
+
 static void write_some(struct peer *peer)
 {
+    if (!write_rest(peer))
+        return;
     while (peer->to_send.first && !peer->is_gone) {
         struct tdmi_message *message = peer->to_send.first;
         struct header header = {(uint32_t)message->channel, magic, message->n};
@@ -323,7 +342,7 @@ static void sleep_tcp(tdmi_transport *transport, int64_t ns)
         if (peer->fd < 0 || peer->is_gone)
             continue;
         short events = peer->is_held ? 0 : POLLIN;
-        events = (short)(events | (peer->to_send.first ? POLLOUT : 0));
+        events = (short)(events | (peer->to_send.first || peer->n_rest > 0 ? POLLOUT : 0));
         tcp->polls[n++] = (struct pollfd){.fd = peer->fd, .events = events};
     }
     (void)ppoll(tcp->polls, n, &most, NULL);
@@ -345,11 +364,13 @@ static void beat_tcp(tdmi_transport *transport, const char words[TDMI_BEAT_BYTES
     memcpy(frame + sizeof header, words, TDMI_BEAT_BYTES);
     for (int rank = 0; rank < tcp->world; rank++) {
         struct peer *peer = &tcp->peers[rank];
-        if (peer->fd < 0 || peer->is_gone || peer->to_send.first)
+        if (peer->fd < 0 || peer->is_gone || peer->to_send.first || peer->n_rest > 0)
             continue;
         const ssize_t sent = send(peer->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent > 0 && sent < (ssize_t)sizeof frame)
-            part_with(peer, "a heartbeat was cut in two");
+        if (sent <= 0 || sent == (ssize_t)sizeof frame)
+            continue;
+        peer->n_rest = sizeof frame - (size_t)sent;
+        memcpy(peer->rest, frame + sent, peer->n_rest);
     }
 }
 

@@ -227,12 +227,16 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                          .epoch = progress->epoch + 1,
                                                          .total = session->data.split.n_train,
                                                          .text = title});
+    struct tdmi_rank_time began;
+    tdmi_ranks_take_time(session, &began);
     const tdm_status status = train_batches(session, err);
     /* A prefetched batch may be unused: wait for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
     TDMI_TRY(status);
     TDMI_TRY(settled);
+    TDM_TRY(tdmi_ranks_report_slow(session, &began, err), err, "after epoch %d",
+            progress->epoch + 1);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     return TDM_OK;
 }
@@ -559,10 +563,12 @@ static tdm_status end_failed(struct tdmi_session *session, tdm_status status, td
         status = tdmi_run_check(run, err);
     }
     if (can_resume(session, status))
-        return TDM_WRAP(err, status,
-                        "training on %s ended early; %s keeps its newest checkpoint, and "
-                        "--resume continues from it",
-                        source, tdmi_run_path(run));
+        return TDM_WRAP(
+            err, status,
+            "training on %s ended early; %s keeps its newest checkpoint%s, and "
+            "--resume continues from it",
+            source, tdmi_run_path(run),
+            status == TDM_E_PEER ? " and what every rank was last at (" TDMI_RANKS_NAME ")" : "");
     return TDM_WRAP(err, status, "training on %s ended early", source);
 }
 
@@ -583,6 +589,7 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
         tdmi_session_write_trace(&session, status);
     if (status != TDM_OK)
         tdmi_ranks_abort(&session, status, err);
+    tdmi_ranks_end_heartbeats(&session, status, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
     status = tdmi_checkpoint_end_copies(&session, status, err);

@@ -4,6 +4,9 @@
 #include "dist/cut.h"
 #include "dist/ranks.h"
 #include "dist/tree.h"
+#include "tandem/event.h"
+
+#include <sys/wait.h>
 
 enum { most_groups = 13 };
 static const char *const transports[] = {"thread", "tcp"};
@@ -300,6 +303,144 @@ TEST(a_rank_that_comes_no_further_ends_the_job)
     }
 }
 
+/* In a process of its own, whose caller never comes back. */
+static void be_hung(int port)
+{
+    const struct tdmi_launch launch = {.transport = "tcp",
+                                       .rank = 1,
+                                       .world = 2,
+                                       .host = "127.0.0.1",
+                                       .port = port,
+                                       .deadline = 1.0,
+                                       .patience = 1.5,
+                                       .ends_process = true};
+    tdmi_comm *comm = NULL;
+    if (tdmi_comm_open(&launch, &comm, NULL) != TDM_OK)
+        _exit(1);
+    tdmi_comm_note(comm, "training epoch 3", 17);
+    nanosleep(&(struct timespec){.tv_sec = 60}, NULL);
+    _exit(0);
+}
+
+TEST(a_rank_that_hangs_for_ever_ends_its_process)
+{
+    const int port = free_port();
+    const struct tdmi_launch launch = {.transport = "tcp",
+                                       .world = 2,
+                                       .host = "127.0.0.1",
+                                       .port = port,
+                                       .deadline = 1.0,
+                                       .patience = 60.0};
+    const int64_t began = tdmi_clock_ns();
+    tdmi_comm *comm = NULL;
+    tdm_error err = {0};
+    char bytes[2] = {0};
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0)
+        be_hung(port);
+    assert_true(child > 0);
+    assert_int_equal(tdmi_comm_open(&launch, &comm, &err), TDM_OK);
+    assert_int_equal(tdmi_comm_complete(comm, bytes, (const size_t[]){0, 1, 2}, &err), TDM_E_PEER);
+    assert_says(&err, "rank 1 has come no further for 1.5 seconds: training epoch 3, step 17");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 5);
+    assert_true(tdmi_clock_seconds_since(began) < 10.0);
+    tdmi_comm_close(comm);
+}
+
+/* ---- heartbeats ------------------------------------------------------------------------------ */
+
+struct beat_case {
+    struct tdmi_heartbeat of[2];
+    bool is_asked_before, is_asked;
+};
+
+/* Rank 1 is asked to stop and sends nothing but heartbeats. */
+static void ask_to_stop(tdmi_comm *comm, void *self)
+{
+    struct beat_case *it = self;
+    const struct timespec moment = {.tv_nsec = 600000000};
+    char bytes[8] = {0};
+    const tdm_status met = tdmi_comm_broadcast(comm, bytes, sizeof bytes, NULL);
+    it->is_asked_before = tdmi_comm_is_asked_to_stop(comm);
+    if (met == TDM_OK && tdmi_comm_rank(comm) == 1) {
+        tdmi_comm_note(comm, "training epoch 3", 17);
+        tdm_stop_request();
+    }
+    nanosleep(&moment, NULL);
+    it->is_asked = tdmi_comm_is_asked_to_stop(comm);
+    nanosleep(&moment, NULL);
+    for (int r = 0; r < 2; r++)
+        tdmi_comm_heartbeat(comm, r, &it->of[r]);
+    tdm_stop_clear();
+}
+
+TEST(rank_0_hears_at_once_that_another_was_asked_to_stop)
+{
+    for (int t = 0; t < n_transports; t++) {
+        struct beat_case cases[2] = {0};
+        run_ranks((struct job){transports[t], 2, 4.0, false}, ask_to_stop, cases, sizeof cases[0]);
+        assert_false(cases[0].is_asked_before);
+        assert_true(cases[0].is_asked); /* the next heartbeat of all would come after a second */
+        assert_string_equal(cases[0].of[1].at, "asked to stop, training epoch 3, step 17");
+        assert_true(cases[0].of[1].silent_seconds < 2.0);
+        assert_true(strlen(cases[0].of[1].host) > 0);
+    }
+}
+
+struct open_case {
+    struct tdmi_launch launch;
+    const struct tdmi_transport_table *table;
+    tdmi_transport *transport;
+    tdm_status status;
+};
+
+static void *open_transport(void *self)
+{
+    struct open_case *it = self;
+    it->status = tdmi_transport_find("tcp", &it->table, NULL);
+    if (it->status == TDM_OK)
+        it->status = it->table->open(&it->launch, &it->transport, NULL);
+    return NULL;
+}
+
+/* Rank 1 reads nothing while rank 0 sends more heartbeats than the connection takes. */
+TEST(a_heartbeat_that_is_half_sent_is_finished)
+{
+    enum { most_beats = 300000 };
+    const int port = free_port();
+    struct open_case ranks[2] = {0};
+    pthread_t threads[2];
+    for (int r = 0; r < 2; r++) {
+        ranks[r].launch = (struct tdmi_launch){
+            .rank = r, .world = 2, .host = "127.0.0.1", .port = port, .deadline = 20.0};
+        assert_int_equal(pthread_create(&threads[r], NULL, open_transport, &ranks[r]), 0);
+    }
+    for (int r = 0; r < 2; r++)
+        pthread_join(threads[r], NULL);
+    assert_int_equal(ranks[0].status | ranks[1].status, TDM_OK);
+    const struct tdmi_transport_table *table = ranks[0].table;
+    const char words[TDMI_BEAT_BYTES] = "training epoch 3, step 17";
+    for (int i = 0; i < most_beats; i++)
+        table->beat(ranks[0].transport, words);
+    char sent[5] = "four", received[5] = "";
+    struct tdmi_message to = {.peer = 1, .bytes = sent, .n = sizeof sent};
+    struct tdmi_message from = {.peer = 0, .bytes = received, .n = sizeof received};
+    tdm_error err = {0};
+    assert_int_equal(table->send(ranks[0].transport, &to, &err), TDM_OK);
+    assert_int_equal(table->receive(ranks[1].transport, &from, &err), TDM_OK);
+    const int64_t began = tdmi_clock_ns();
+    while (!from.is_done && tdmi_clock_seconds_since(began) < 10.0)
+        for (int r = 0; r < 2; r++)
+            assert_int_equal(table->progress(ranks[r].transport, &err), TDM_OK);
+    assert_string_equal(received, "four");
+    assert_string_equal(table->said(ranks[1].transport, 0), words);
+    for (int r = 0; r < 2; r++)
+        table->close(ranks[r].transport);
+}
+
 /* ---- joining over TCP ------------------------------------------------------------------------ */
 
 struct join_case {
@@ -407,6 +548,80 @@ TEST(a_host_without_a_name_yet_is_waited_for)
     assert_int_equal(it.status, TDM_E_PEER);
     assert_says(&it.err, "the host of rank 0, 'rank-0.invalid'");
     assert_true(it.seconds >= 1.0);
+}
+
+/* Another program's server: takes a call and answers in its own words. */
+struct stranger {
+    int fd, port;
+    _Atomic int n_calls;
+    pthread_t thread;
+};
+
+static void *answer_calls(void *self)
+{
+    static const char words[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    struct stranger *it = self;
+    for (;;) {
+        const int fd = accept(it->fd, NULL, NULL);
+        if (fd < 0)
+            return NULL; /* it was shut down */
+        char greeting[1000];
+        it->n_calls++;
+        (void)recv(fd, greeting, sizeof greeting, 0); /* unread bytes would reset the connection */
+        (void)send(fd, words, sizeof words - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
+static void open_stranger(struct stranger *it)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    it->fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(it->fd, (struct sockaddr *)&any, length), 0);
+    assert_int_equal(getsockname(it->fd, (struct sockaddr *)&any, &length), 0);
+    assert_int_equal(listen(it->fd, 8), 0);
+    it->port = ntohs(any.sin_port);
+    assert_int_equal(pthread_create(&it->thread, NULL, answer_calls, it), 0);
+}
+
+static void close_stranger(struct stranger *it)
+{
+    shutdown(it->fd, SHUT_RDWR);
+    pthread_join(it->thread, NULL);
+    close(it->fd);
+}
+
+TEST(a_stranger_on_the_port_of_rank_0_is_named)
+{
+    struct stranger stranger = {0};
+    struct join_case it = {.launch = {.world = 2}};
+    open_stranger(&stranger);
+    begin_join(&it, "127.0.0.1", stranger.port, 1, 10.0);
+    pthread_join(it.thread, NULL);
+    assert_int_equal(it.status, TDM_E_PEER);
+    assert_says(&it.err, "another program than rank 0 of tandem listens at 127.0.0.1, port");
+    assert_true(it.seconds < 5.0);
+    close_stranger(&stranger);
+}
+
+/* Under torchrun's store rank 0 takes the first free one of several ports. */
+TEST(a_rank_looks_behind_a_stranger_for_rank_0)
+{
+    struct stranger stranger = {0};
+    struct join_case cases[2] = {{.launch = {.world = 2, .n_ports = 16}},
+                                 {.launch = {.world = 2, .n_ports = 16}}};
+    open_stranger(&stranger);
+    begin_join(&cases[1], "127.0.0.1", stranger.port, 1, 20.0);
+    while (stranger.n_calls < 2) /* once before rank 0 is there */
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    begin_join(&cases[0], "127.0.0.1", stranger.port, 0, 20.0);
+    for (int r = 0; r < 2; r++) {
+        pthread_join(cases[r].thread, NULL);
+        assert_int_equal(cases[r].status, TDM_OK);
+        assert_true(cases[r].seconds < 10.0);
+    }
+    close_stranger(&stranger);
 }
 
 TEST(a_rank_with_another_token_is_sent_away)

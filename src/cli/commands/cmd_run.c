@@ -62,7 +62,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "train", .help = "after --: the command that every rank runs, with its options"},
+    {.name = "train",
+     .help = "after --: the command that every rank runs, with its options",
+     .is_command = true},
     {.name = "…", .help = "its arguments", .is_optional = true, .is_many = true},
     {.name = NULL},
 };

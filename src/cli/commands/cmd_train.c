@@ -198,4 +198,5 @@ TDMI_COMMAND(
     train, "train a classifier from labelled images",
     "Splits the images by their content, trains, validates, keeps the best weights, and leaves "
     "a run folder that evaluate and predict read. The same source, options and seed give the "
-    "same bits at any number of threads and after any number of interruptions.");
+    "same bits at any number of threads and after any number of interruptions.",
+    .has_ranks = true);

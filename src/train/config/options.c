@@ -160,6 +160,33 @@ static const char *value_words(const struct tdmi_row *row, double value, char te
     return text;
 }
 
+tdm_status tdmi_options_same(const struct tdm_train_options *options, const tdm_json_value *theirs,
+                             tdm_error *err)
+{
+    const struct tdmi_row *row;
+    char words[2][32];
+    for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
+        const tdm_json_value *value = tdm_json_member(theirs, row->name);
+        const bool is_seed = row->type == TDMI_ROW_SEED;
+        if (tdmi_row_is_text(row)) {
+            const char *text = tdm_json_as_string(value, "");
+            if (strcmp(tdmi_row_text(row, options), text) != 0)
+                return TDM_FAIL(err, TDM_E_USAGE, "its --%s is '%s', and rank 0 has '%s'",
+                                row->name, tdmi_row_text(row, options), text);
+        } else if (is_seed && tdm_json_as_integer(value, 0) != (int64_t)options->seed) {
+            return TDM_FAIL(err, TDM_E_USAGE, "its --seed is %lld, and rank 0 has %lld",
+                            (long long)options->seed, (long long)tdm_json_as_integer(value, 0));
+        } else if (!is_seed) {
+            const double now = tdmi_row_number(row, options);
+            const double other = tdm_json_as_number(value, 0.0);
+            if (fabs(now - other) > 0.0)
+                return TDM_FAIL(err, TDM_E_USAGE, "its --%s is %s, and rank 0 has %s", row->name,
+                                value_words(row, now, words[0]), value_words(row, other, words[1]));
+        }
+    }
+    return TDM_OK;
+}
+
 /* The end of messages about options that may not change. */
 #define KEEP_IT "; leave it out, or give another -o"
 

@@ -24,6 +24,11 @@ const char *tdmi_options_words(const char *name, const tdm_json_value *value);
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err) TDM_MUST_USE;
 
+/* Are these the options that another rank wrote by tdmi_options_to_json? TDM_E_USAGE names the
+ * first that differs, with both values. */
+tdm_status tdmi_options_same(const struct tdm_train_options *options, const tdm_json_value *theirs,
+                             tdm_error *err) TDM_MUST_USE;
+
 /* Set options from an object: members named as options are, and source, run and resume, as
  * tdmi_options_to_json writes them. Strings live as long as the object's document. TDM_E_USAGE
  * names the member that is unknown or of the wrong kind. */

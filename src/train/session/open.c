@@ -251,6 +251,7 @@ static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
         TDMI_TRY(tdmi_run_cut(record->run, tdmi_checkpoint_lines_end(&session->progress), err));
     TDMI_TRY(tdmi_session_record(session, err));
     TDMI_TRY(tdmi_run_save(record->run, TDMI_RUN_RUNNING, err));
+    tdmi_ranks_begin_heartbeats(session);
     if (!session->compute.backend->device.is_host)
         tdmi_track_watch_gpus(record->track, NULL);
     return TDM_OK;
@@ -319,6 +320,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     session->resumed = NULL;
     if (status != TDM_OK)
         tdmi_ranks_abort(session, status, err);
+    if (status != TDM_OK)
+        tdmi_ranks_end_heartbeats(session, status, err);
     if (status == TDM_E_STOPPED && session->record.run)
         status = tdmi_record_stop(session, err);
     if (status != TDM_OK)

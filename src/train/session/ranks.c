@@ -102,25 +102,27 @@ static tdm_status compare_resuming(struct tdmi_session *session,
                     resumes ? "" : "out");
 }
 
-/* The number of threads may differ. */
+/* The number of threads may differ. A resumed run has the options of rank 0. */
 static tdm_status compare_options(struct tdmi_session *session, struct tdm_train_options *options,
                                   tdm_error *err)
 {
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *writer = tdm_json_writer_new(0);
-    const int threads = options->threads;
+    const int threads = options->threads, rank = tdmi_comm_rank(session->compute.comm);
     const char *text;
     TDMI_TRY(compare_resuming(session, options, err));
-    options->threads = 0;
-    tdmi_options_to_json(options, writer, NULL);
-    options->threads = threads;
+    struct tdm_train_options mine = *options;
+    mine.threads = 0;
+    tdmi_options_to_json(&mine, writer, NULL);
     TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
-    if (!options->resume)
-        return compare_text(session, text, "options", err);
     TDMI_TRY(share_text(session, &text, err));
-    if (tdmi_comm_rank(session->compute.comm) == 0)
+    if (rank == 0)
         return TDM_OK;
     TDMI_TRY(tdm_json_read(text, strlen(text), "rank 0's options", &session->told, err));
-    TDMI_TRY(tdmi_options_from_json(tdm_json_root(session->told), options, err));
+    const tdm_json_value *theirs = tdm_json_root(session->told);
+    if (!options->resume)
+        return TDM_WRAP(err, tdmi_options_same(&mine, theirs, err),
+                        "rank %d has other options than rank 0; all ranks need the same", rank);
+    TDMI_TRY(tdmi_options_from_json(theirs, options, err));
     options->threads = threads;
     return TDM_OK;
 }
@@ -128,10 +130,11 @@ static tdm_status compare_options(struct tdmi_session *session, struct tdm_train
 /* The others learn from events what this rank is at. */
 static void note_event(void *self, const tdm_event *event)
 {
-    const struct tdmi_session *session = self;
+    struct tdmi_session *session = self;
     const tdm_sink *listener = &session->listener;
     tdmi_comm_note(session->compute.comm, event->kind == TDM_EVENT_PHASE_BEGIN ? event->text : NULL,
                    event->step);
+    tdmi_ranks_keep_heartbeats(session);
     if (listener->event)
         listener->event(listener->self, event);
 }
@@ -517,7 +520,9 @@ int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int sh
 
 bool tdmi_ranks_is_stopping(const struct tdmi_session *session)
 {
-    return tdmi_ranks_share_steps(session) ? session->agreed.is_stopping : tdm_stop_is_requested();
+    if (tdmi_ranks_share_steps(session))
+        return session->agreed.is_stopping;
+    return tdm_stop_is_requested() || tdmi_comm_is_asked_to_stop(session->compute.comm);
 }
 
 static bool is_late(const struct tdmi_session *session)

@@ -108,3 +108,29 @@ tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *e
 tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Tells the other ranks that this one has failed, and notes in the error which did. */
 void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err);
+
+/* ---- rank_reports.c -------------------------------------------------------------------------- */
+
+/* Times and counts of this rank so far; the difference of two is that of an epoch. */
+struct tdmi_rank_time {
+    double seconds;
+    double for_ranks, for_images; /* of these it waited */
+    double images;                /* that it computed */
+    double loads_per_second;      /* images, if no thread of its loader ever waited */
+};
+void tdmi_ranks_take_time(const struct tdmi_session *session, struct tdmi_rank_time *time);
+/* After an epoch, where steps are shared: notes the rank that others with as much to do waited for,
+ * if they waited long. */
+tdm_status tdmi_ranks_report_slow(struct tdmi_session *session, const struct tdmi_rank_time *began,
+                                  tdm_error *err) TDM_MUST_USE;
+
+/* File of the run folder in which rank 0 keeps what every rank was last at. */
+#define TDMI_RANKS_NAME "ranks.json"
+
+/* When the run's record is saved; after that, where the communicator has looked at the ranks since.
+ */
+void tdmi_ranks_begin_heartbeats(struct tdmi_session *session);
+void tdmi_ranks_keep_heartbeats(struct tdmi_session *session);
+/* With the sentence of a failure; removes the file where there is none. */
+void tdmi_ranks_end_heartbeats(struct tdmi_session *session, tdm_status status,
+                               const tdm_error *err);

@@ -27,6 +27,7 @@ struct tdmi_run_record {
     int64_t saved_ns;           /* when it was written, or training began */
     bool is_fallen_back;        /* last.safetensors is damaged and was not replaced yet */
     bool is_best_unwritten;     /* the host's copy is the best epoch's, not written yet */
+    int64_t looks;              /* of the communicator at the ranks, which ranks.json holds */
 };
 
 /* Since the run was started, all sessions together. */

@@ -79,6 +79,10 @@ expect_stderr_matches 'names hosts with 1 slots; waiting for at least 2'
 expect_stderr_matches 'at least 2 are needed .waited for 10 seconds.'
 expect_exit 2 "$TANDEM" run -n 2 --restarts 1 -- train pictures
 expect_stderr_matches 'the run needs a name: train … -o RUN'
+expect_exit 2 "$TANDEM" run -n 2 -- train pictures --epoch 3
+expect_same 1 "$(grep -c 'has no option' "$err")" "one rank names the unknown option"
+expect_exit 2 "$TANDEM" run -n 2 train pictures --epochs 3
+expect_stderr_matches "tandem run has no option '--epochs'; .* tandem run … -- train …"
 expect_exit 4 "$TANDEM" run -n 2 -- train pictures --device cuda
 expect_stderr_matches 'several ranks train on the CPU only'
 
@@ -100,6 +104,7 @@ source=pictures
 by_hand 1 --batch 8 >/dev/null 2>&1 &
 expect_exit 2 by_hand 0
 expect_stderr_matches 'rank 1 on .*: .*rank 1 has other options than rank 0'
+expect_stderr_matches 'its --batch is 8, and rank 0 has 32'
 wait
 for first in "" --resume; do
     port=$((port + 1))
@@ -183,9 +188,91 @@ if command -v pgrep >/dev/null; then
     killed USR2 preempted
     expect_same 1 "$status" "a scheduler's signal to one rank stops all"
     expect_stderr_matches 'a checkpoint is in preempted'
+    # Rank 0 trains a head alone: no message of a step carries the request of rank 1.
+    before=$long
+    long="--weights base --batch 16 --epochs 1000000 --patience 0"
+    killed USR2 alone
+    expect_same 1 "$status" "a signal to the rank that waits while a head is trained stops all"
+    expect_stderr_matches 'training was stopped on request after step [0-9]+; a checkpoint is in alone'
+    killed TERM asked
+    expect_same 1 "$status" "and so does another one"
+    long=$before
 else
     skip "no pgrep to find ranks with"
 fi
+
+# ---- what every rank was last at -------------------------------------------------------------------
+
+# Ranks that another launcher started: its status says no more than that one was killed.
+last_at() { # file rank
+    python3 -c '
+import json, sys
+print(json.load(open(sys.argv[1]))["ranks"][int(sys.argv[2])]["at"])' "$1" "$2" 2>/dev/null
+}
+start_two() { # run deadline: two ranks that train for long; their ids in $rank0 and $rank1
+    port=$((port + 1))
+    for rank in 1 0; do
+        # shellcheck disable=SC2086
+        TANDEM_RANK=$rank TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$port TANDEM_DEADLINE=${2:-2} \
+            "$TANDEM" train pictures -o "$1" $long --quiet >"out$rank.txt" 2>"err$rank.txt" &
+        eval "rank$rank=$!"
+    done
+    tries=0
+    while ! last_at "$1/ranks.json" 1 | grep -q 'step [0-9]' && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+if command -v python3 >/dev/null; then
+    source=pictures
+    long="--model convnet7 --size 32 --batch 30 --epochs 100000 --schedule constant --patience 0"
+    start_two gone
+    kill -KILL "$rank1"
+    wait "$rank0"
+    expect_same 5 $? "rank 0 lost rank 1"
+    wait "$rank1" 2>/dev/null
+    expect_true "the message names the file" grep -q 'what every rank was last at (ranks.json)' err0.txt
+    expect_true "the file has the sentence" grep -q '"failure": ".*rank 1 on .* was lost: ' gone/ranks.json
+    expect_true "and what rank 1 was at" \
+        sh -c 'echo "$1" | grep -Eq "^(training epoch [0-9]+|validating)"' sh "$(last_at gone/ranks.json 1)"
+    start_two orphaned
+    kill -KILL "$rank0"
+    wait "$rank1"
+    expect_same 5 $? "rank 1 lost rank 0"
+    wait "$rank0" 2>/dev/null
+    expect_true "rank 0 left the file" grep -q '"failure": null' orphaned/ranks.json
+    expect_true "with what the others were at" test -n "$(last_at orphaned/ranks.json 1)"
+    "$TANDEM" train pictures -o orphaned --resume --quiet >/dev/null 2>&1 &
+    job=$!
+    tries=0
+    while [ -e orphaned/ranks.json ] && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    expect_true "one process that continues the run removes it" test ! -e orphaned/ranks.json
+    kill -TERM $job
+    wait $job
+    # A rank that is slow: it stands still while the other waits.
+    start_two slow 8
+    tries=0
+    while ! grep -q 'waited .* s for rank 1 on' slow/metrics.jsonl && [ $tries -lt 12 ]; do
+        kill -STOP "$rank1"
+        sleep 1.5
+        kill -CONT "$rank1"
+        sleep 1
+        tries=$((tries + 1))
+    done
+    expect_true "the record names the rank that the others waited for" \
+        grep -Eq 'epoch [0-9]+: the ranks waited 1.* s for rank 1 on .*, which computed [0-9]+ images/s' slow/metrics.jsonl
+    kill -TERM "$rank1"
+    wait "$rank0"
+    expect_same 1 $? "and both are stopped"
+    wait "$rank1"
+    expect_true "no file is left where a run was stopped" test ! -e slow/ranks.json
+else
+    skip "no python3 to read the JSON with"
+fi
+expect_true "a run that ended well has none" test ! -e moved/ranks.json
 
 # ---- a host whose name is known later, as that of a pod -------------------------------------------
 
