@@ -168,7 +168,7 @@ static tdm_status progress_thread(tdmi_transport *transport, tdm_error *err)
     return status;
 }
 
-/* What a rank that failed has left open lies in its memory. */
+/* Letters that a rank has left open, after a failure, lie in its memory. */
 static void close_thread(tdmi_transport *transport)
 {
     const struct thread_rank *own = transport;

@@ -74,8 +74,8 @@ struct job {
 };
 
 /* run(comm, self + rank * self_bytes) on every rank. */
-static void run_ranks(struct job job, void (*run)(tdmi_comm *comm, void *self), void *self,
-                      size_t self_bytes)
+static inline void run_ranks(struct job job, void (*run)(tdmi_comm *comm, void *self), void *self,
+                             size_t self_bytes)
 {
     const int world = job.world;
     struct rank ranks[most_ranks] = {0};
