@@ -12,8 +12,10 @@ same_as_whole() { # run
             cmp "whole/$file.safetensors" "$1/$file.safetensors"
     done
 }
+began_ns=$(date +%s%N)
 # shellcheck disable=SC2086
 "$TANDEM" train pictures -o whole $options --quiet >/dev/null
+whole_us=$((($(date +%s%N) - began_ns) / 1000))
 
 # ---- a machine that is lost ----------------------------------------------------------------
 
@@ -32,9 +34,10 @@ expect_exit 0 "$TANDEM" evaluate run pictures --part val
 
 # Killed at random moments, and nothing but the copies left.
 RANDOM_SEED=7
-moment() { # the next of a row of fractions of a second
+moment() { # seconds: the next of a row of parts of a whole training, up to two fifths
     RANDOM_SEED=$(((RANDOM_SEED * 1103 + 12345) % 65536))
-    echo "0.$(printf %03d $((RANDOM_SEED % 600)))"
+    us=$((whole_us * (RANDOM_SEED % 400) / 1000))
+    echo "$((us / 1000000)).$(printf %06d $((us % 1000000)))"
 }
 rm -rf place run
 n_killed=0
