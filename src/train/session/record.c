@@ -156,7 +156,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_string(writer, "bn", config->options.bn);
     tdm_json_number(writer, "learning_rate", config->rates.learning_rate);
     if (config->unfrozen_rate > 0.0)
-        tdm_json_number(writer, "thawed_rate", config->unfrozen_rate);
+        tdm_json_number(writer, "thawed_rate", config->unfrozen_rate); /* a key of old runs */
     tdmi_rates_to_json(&config->rates, writer, "rates");
     tdm_json_object_end(writer);
     return tdmi_record_set(record, "data", writer, err);
