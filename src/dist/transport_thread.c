@@ -31,7 +31,8 @@ struct tdmi_thread_hub {
 struct thread_rank {
     struct tdmi_thread_hub *hub;
     int rank;
-    int64_t seen; /* of n_changes */
+    int64_t seen;               /* of n_changes */
+    char said[TDMI_BEAT_BYTES]; /* what was asked for last */
 };
 
 tdm_status tdmi_thread_hub_new(int world, struct tdmi_thread_hub **hub, tdm_error *err)
@@ -214,11 +215,13 @@ static void beat_thread(tdmi_transport *transport, const char words[TDMI_BEAT_BY
     pthread_mutex_unlock(&own->hub->lock);
 }
 
-/* For a message only, so it does not matter if it is being replaced. */
 static const char *said_thread(const tdmi_transport *transport, int rank)
 {
-    const struct thread_rank *own = transport;
-    return own->hub->said[rank];
+    struct thread_rank *own = (struct thread_rank *)transport;
+    pthread_mutex_lock(&own->hub->lock);
+    memcpy(own->said, own->hub->said[rank], sizeof own->said);
+    pthread_mutex_unlock(&own->hub->lock);
+    return own->said;
 }
 
 static int64_t heard_ns_thread(const tdmi_transport *transport, int rank)
