@@ -1,11 +1,13 @@
 /*
  * CRC-32, eight bytes a step by tables, or 64 bytes a step where the CPU multiplies without
- * carries. The remainder is linear over the bits, so every table entry is the exclusive or of the
- * entries of its bits: only those of single bits are written down.
+ * carries, 256 where it does so in vectors of 512 bits. The remainder is linear over the bits, so
+ * every table entry is the exclusive or of the entries of its bits: only those of single bits are
+ * written down.
  */
 #include "base/hash/crc32.h"
 #include "base/bytes.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define BIT(i, b, entry) ((i) >> (b)&1 ? entry##u : 0u)
@@ -63,10 +65,12 @@ static uint32_t by_tables(uint32_t crc, const uint8_t *at, size_t n)
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-enum { LARGE_BYTES = 128 };
+enum { LARGE_BYTES = 128, HUGE_BYTES = 512 };
 
-/* x^544, x^480, x^160 and x^96 modulo the polynomial, bits reversed: what carries 64 bits over the
- * next 64 bytes, and over the next 16. */
+/* x^2080, x^2016, x^544, x^480, x^160 and x^96 modulo the polynomial, bits reversed: what carries
+ * 64 bits over the next 256 bytes, over the next 64, and over the next 16. */
+#define OVER_256_LOW 0x11542778a
+#define OVER_256_HIGH 0x1322d1430
 #define OVER_64_LOW 0x154442bd4
 #define OVER_64_HIGH 0x1c6e41596
 #define OVER_16_LOW 0x1751997d0
@@ -80,16 +84,51 @@ __attribute__((target("pclmul,sse4.1"))) static __m128i fold(__m128i sum, __m128
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
+__attribute__((target("avx512f,vpclmulqdq"))) static __m512i fold_four(__m512i sums, __m512i over,
+                                                                       __m512i next)
+{
+    __m512i low = _mm512_clmulepi64_epi128(sums, over, 0x00);
+    __m512i high = _mm512_clmulepi64_epi128(sums, over, 0x11);
+    return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* exclusive or of three */
+}
+
+/* Folds as many steps of 256 bytes as there are; returns their bytes. */
+__attribute__((target("avx512f,vpclmulqdq"))) static size_t
+begin_wide(uint32_t crc, const uint8_t *at, size_t n, __m128i sums[4])
+{
+    const __m512i over_256 = _mm512_broadcast_i32x4(_mm_set_epi64x(OVER_256_HIGH, OVER_256_LOW));
+    const __m512i over_64 = _mm512_broadcast_i32x4(_mm_set_epi64x(OVER_64_HIGH, OVER_64_LOW));
+    __m512i wide[4];
+    size_t done = 256;
+    for (int i = 0; i < 4; i++)
+        wide[i] = _mm512_loadu_si512(at + 64 * i);
+    wide[0] = _mm512_xor_si512(wide[0], _mm512_castsi128_si512(_mm_cvtsi32_si128((int)crc)));
+    for (; n - done >= 256; done += 256)
+        for (int i = 0; i < 4; i++)
+            wide[i] = fold_four(wide[i], over_256, _mm512_loadu_si512(at + done + 64 * i));
+    for (int i = 1; i < 4; i++)
+        wide[0] = fold_four(wide[0], over_64, wide[i]);
+    _mm512_storeu_si512(sums, wide[0]);
+    return done;
+}
+
+__attribute__((target("pclmul,sse4.1"))) static size_t begin(uint32_t crc, const uint8_t *at,
+                                                             __m128i sums[4])
+{
+    for (int i = 0; i < 4; i++)
+        sums[i] = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
+    sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128((int)crc));
+    return 64;
+}
+
 __attribute__((target("pclmul,sse4.1"))) static uint32_t by_folding(uint32_t crc, const uint8_t *at,
-                                                                    size_t n)
+                                                                    size_t n, bool is_wide)
 {
     const __m128i over_64 = _mm_set_epi64x(OVER_64_HIGH, OVER_64_LOW);
     const __m128i over_16 = _mm_set_epi64x(OVER_16_HIGH, OVER_16_LOW);
     __m128i sums[4];
-    for (int i = 0; i < 4; i++)
-        sums[i] = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
-    sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128((int)crc));
-    for (at += 64, n -= 64; n >= 64; at += 64, n -= 64)
+    const size_t done = is_wide ? begin_wide(crc, at, n, sums) : begin(crc, at, sums);
+    for (at += done, n -= done; n >= 64; at += 64, n -= 64)
         for (int i = 0; i < 4; i++)
             sums[i] = fold(sums[i], over_64,
                            _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i)));
@@ -103,11 +142,16 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t by_folding(uint32_t crc
     return by_tables(by_tables(0, last, sizeof last), at, n);
 }
 
+static bool has_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+}
+
 uint32_t tdmi_crc32(uint32_t crc, const void *bytes, size_t n_bytes)
 {
     if (n_bytes >= LARGE_BYTES && __builtin_cpu_supports("pclmul") &&
         __builtin_cpu_supports("sse4.1"))
-        return ~by_folding(~crc, bytes, n_bytes);
+        return ~by_folding(~crc, bytes, n_bytes, n_bytes >= HUGE_BYTES && has_wide());
     return ~by_tables(~crc, bytes, n_bytes);
 }
 
