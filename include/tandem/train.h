@@ -87,7 +87,7 @@ struct tdm_train_options {
     int checkpoint_every; /* steps */
     double checkpoint_minutes;
     bool resume;               /* resume the run; start it if there is none */
-    const char *cache_dir;     /* of the cache on disk; NULL: below TANDEM_HOME */
+    const char *cache_dir;     /* folder of the disk cache; NULL: below TANDEM_HOME */
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
 };

@@ -33,7 +33,8 @@ struct tdmi_trace_event {
 };
 
 enum {
-    TDMI_TRACE_EVENTS = 64 * 1024, /* of a lane: 2.5 MiB, about 150 groups of a large network */
+    TDMI_TRACE_EVENTS =
+        64 * 1024, /* events a lane keeps: 2.5 MiB, some 150 groups of a large network */
     TDMI_LANE_NAME_BYTES = 24
 };
 

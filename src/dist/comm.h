@@ -61,8 +61,8 @@ bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm);
  * NULL: not any more. Nothing may be on its way. */
 void tdmi_comm_trace(tdmi_comm *comm, tdmi_lane *lane, tdmi_lane *caller_lane);
 /* On rank 0: how far the clock of every rank (tdmi_clock_ns) is ahead of its own, from the shortest
- * of several round trips to each. What is less than that trip can tell is 0: on one machine all
- * clocks are the same. Elsewhere nothing is written. */
+ * of several round trips to each. A difference below half that trip is written as 0, as on one
+ * machine, whose ranks share a clock. Other ranks get nothing. */
 tdm_status tdmi_comm_compare_clocks(tdmi_comm *comm, int64_t *ahead_ns,
                                     tdm_error *err) TDM_MUST_USE;
 

@@ -37,7 +37,7 @@ struct tdmi_sum_plan {
     struct tdmi_tree_part *parts;
     struct tdmi_tree_addition *additions;
     int n_additions;
-    void *room;                    /* of messages: two chunks of f32 for every root and rank */
+    void *room; /* memory for messages: two chunks of f32 for every root and rank */
     struct tdmi_message *messages; /* four sets */
     int most_messages;             /* of a set */
 };
@@ -69,9 +69,9 @@ struct tdmi_comm {
     int64_t n_looks;
     bool has_said_stop;            /* this rank, in a heartbeat */
     bool is_asked_to_stop;         /* another one was, as rank 0 heard */
-    tdmi_lane *lane, *caller_lane; /* of the trace; NULL: none */
+    tdmi_lane *lane, *caller_lane; /* lanes of the trace; NULL: nothing is traced */
     /* State of the running job, for the trace; on the communicator's thread: */
-    int open_peer;     /* of the message that was waited for last; -1: none was */
+    int open_peer;     /* peer of the message that was waited for last; -1: none was */
     int late_peer;     /* whose first part of a sum came last; -1: all were there */
     int64_t heard_ns;  /* when it had come; 0: this rank adds nothing */
     int64_t noted_ns;  /* when the caller last noted or called something */

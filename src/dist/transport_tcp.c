@@ -37,8 +37,9 @@ struct peer {
     bool is_gone;
     char problem[80]; /* how it went */
     struct queue to_send, to_receive[TDMI_CHANNELS];
-    size_t n_sent; /* of the first message to send, header included */
-    char rest[sizeof(struct header) + TDMI_BEAT_BYTES]; /* of a heartbeat: it goes first */
+    size_t n_sent; /* bytes sent of the first message in the queue, header included */
+    char
+        rest[sizeof(struct header) + TDMI_BEAT_BYTES]; /* what is left of a heartbeat; sent first */
     size_t n_rest;
     struct header header; /* that is being received */
     size_t n_header;      /* bytes of it */

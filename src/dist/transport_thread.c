@@ -31,7 +31,7 @@ struct tdmi_thread_hub {
 struct thread_rank {
     struct tdmi_thread_hub *hub;
     int rank;
-    int64_t seen;               /* of n_changes */
+    int64_t seen;               /* the hub's n_changes when this rank last looked */
     char said[TDMI_BEAT_BYTES]; /* what was asked for last */
 };
 

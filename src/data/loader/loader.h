@@ -142,7 +142,7 @@ struct tdmi_loader_options {
      * every file is decoded here, as are files of sources that store images in their original size.
      */
     const struct tdmi_decoder *decoder;
-    tdmi_trace *trace; /* of the threads, lent for the loader's life; NULL: none */
+    tdmi_trace *trace; /* records what the loader's threads do; lent for its life; NULL: nothing */
 };
 
 typedef struct tdmi_loader tdmi_loader;
@@ -172,7 +172,7 @@ enum { TDMI_KEPT_SKIPS = 100 };
 
 /* An image that was skipped, and where for the first time. */
 struct tdmi_skip {
-    int64_t item; /* of the source */
+    int64_t item; /* index of the image in the source */
     uint32_t epoch;
     int64_t position;
     char text[TDMI_PROBLEM_BYTES]; /* why, its path first */

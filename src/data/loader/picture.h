@@ -72,7 +72,7 @@ struct tdmi_picture_scratch {
     tdmi_image shown; /* an image that is kept in its own size, in the size of its table */
     tdmi_decoder_thread *decoder;
     struct tdmi_stage_times times;
-    tdmi_lane *lane; /* of the thread; NULL: it is not traced */
+    tdmi_lane *lane; /* the thread's lane of the trace; NULL: it is not traced */
     bool is_changed; /* the last image differs from what was read before */
 };
 

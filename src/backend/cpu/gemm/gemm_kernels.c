@@ -275,8 +275,8 @@ static void half_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, in
     X(TALL_3, 3)      \
     X(TALL_4, 4)
 
-/* Blocks of full height below each other, by what happens to their values. A function each: inside
- * of more loops the compiler has too few registers. */
+/* Blocks of full height below each other, by what happens to their values. Each kind is a function
+ * of its own, because the compiler runs out of registers in the loops over panels and images. */
 typedef void blocks_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
                              const float *b, int64_t c, int first, int64_t piece, int64_t n);
 
