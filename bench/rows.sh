@@ -31,6 +31,15 @@ compute() { # model mode batch image peer required aim [classes]
     peer="\"\$PEER_PYTHON\" \"\$ROOT/bench/peers/$script\" $1 $2 $3 $4 $options --classes $classes --seconds 6"
 }
 
+# Libraries are opened by every command or by the first layer that needs them, so both are counted: the mean of 20
+# commands that do nothing else, and what a training does before its first step.
+compute_start() {
+    unit=ms better=lower figure='^([0-9.]+) ms'
+    ours='set -e; began=$EPOCHREALTIME; for i in {1..20}; do "$TANDEM" --version >/dev/null; done; ended=$EPOCHREALTIME
+        "$TANDEM" bench compute --model mobilenetv2 --mode train --batch 32 --threads 2 --seconds 0.5 --json |
+        awk -v a=$began -v b=$ended -F "[:,]" '"'"'/"start_milliseconds"/ { print $2 + (b - a) / 20 * 1000, "ms" }'"'"
+}
+
 compute_memory() { # model batch image required aim
     compute "$1" train "$2" "$3" torch "$4" "$5"
     title="$1, peak memory of training, batch $2, $3 px, against PyTorch as installed"
