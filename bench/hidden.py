@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""bench/hidden.py [--rate 1gbit] [--model resnet50] [--batch 32] [--runs 3] [--steps 6]: how much of the communication of
-two ranks is hidden behind the backward pass. Two network namespaces stand for hosts, joined by a link of that rate;
-each rank has one thread and one CPU. Interleaved, medians:
+"""bench/hidden.py [--rate 1gbit] [--model resnet50] [--batch 32] [--runs 3] [--steps 6] [--predict]: how much of the
+communication of two ranks is hidden behind the backward pass. Two network namespaces stand for hosts, joined by a link
+of that rate; each rank has one thread and one CPU. Interleaved, medians:
 
   together   a step of two ranks that share the batch
   alone      a step of each rank with half the batch at the same time, and nobody to talk to: the slower one
@@ -9,6 +9,10 @@ each rank has one thread and one CPU. Interleaved, medians:
 
 hidden = 1 - (together - alone) / sum. What fits is the same with `together` from a timetable: sums leave in the order
 of the trace, when backward has made them, one after another at the rate of `sum`. Needs root and iproute2.
+
+--predict: also the efficiency of more ranks with half the batch each, on links of 10 and 100 Gbit/s, by the same
+timetable: every rank sends and receives 2 (N - 1) / N times the bytes of a sum at the rate of its link, and each sum
+takes as long again as one of 4 bytes does here. Efficiency is alone / (alone + what the last sum ends after backward).
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 
@@ -51,26 +55,32 @@ class Hosts:
         return texts
 
 
-def part_that_fits(trace, sum_seconds):
-    """Of the communication, as the median over steps and ranks."""
+def timetables(trace):
+    """Of each step and rank: the end of backward, and when each sum could begin and how many bytes it has."""
     events = json.load(open(trace))
     events = events["traceEvents"] if isinstance(events, dict) else events
     spans = [e for e in events if e.get("ph") == "X"]
-    parts = []
+    tables = []
     for step in (e for e in spans if e["cat"] == "step"):
         begin, end = step["ts"], step["ts"] + step["dur"]
         mine = [e for e in spans if e["pid"] == step["pid"] and begin <= e["ts"] < end]
-        sums = [e for e in mine if e["cat"] == "sum"]
+        sums = [((e["ts"] - e["args"]["queued_ns"] / 1000) / 1e6, e["args"]["bytes"]) for e in mine
+                if e["cat"] == "sum"]
         backward = max((e["ts"] + e["dur"] for e in mine if e["cat"] == "backward"), default=None)
-        if not sums or backward is None:
-            continue
-        total = sum(e["args"]["bytes"] for e in sums)
+        if sums and backward is not None:
+            tables.append((backward / 1e6, sorted(sums)))
+    return tables
+
+
+def seconds_after_backward(tables, seconds_of):
+    """Median over steps and ranks."""
+    late = []
+    for backward, sums in tables:
         now = 0.0
-        for e in sorted(sums, key=lambda e: e["ts"]):
-            ready = e["ts"] - e["args"]["queued_ns"] / 1000
-            now = max(now, ready) + e["args"]["bytes"] / total * sum_seconds * 1e6
-        parts.append((1 - max(0.0, now - backward) / (sum_seconds * 1e6), len(sums)))
-    return statistics.median(p for p, _ in parts), parts[0][1], total
+        for ready, n_bytes in sums:
+            now = max(now, ready) + seconds_of(n_bytes)
+        late.append(max(0.0, now - backward))
+    return statistics.median(late)
 
 
 def main():
@@ -80,6 +90,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--predict", action="store_true")
     given = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parent.parent
     tandem = os.environ.get("TANDEM", str(root / "build" / "tandem"))
@@ -103,23 +114,36 @@ def measure(given, tandem, hosts):
     def seconds(batch, text):
         return batch / json.loads(text)["images_per_second"]
 
+    def sum_seconds(n_bytes):
+        text = hosts.run(lambda h: [tandem, "bench", "allreduce", "--bytes", str(n_bytes), "--seconds", "5", "--json"],
+                         True)[0]
+        return json.loads(text)["sums"][0]["milliseconds"] / 1000
+
     n = given.batch
     hosts.run(lambda h: train(h, n, "traced", "--trace", "trace.json"), True)
-    _, n_sums, n_bytes = part_that_fits("trace.json", 1.0)
+    tables = timetables("trace.json")
+    n_sums, n_bytes = len(tables[0][1]), sum(b for _, b in tables[0][1])
     together, alone, sums = [], [], []
     for r in range(given.runs):
         together.append(seconds(n, hosts.run(lambda h: train(h, n, f"together{r}"), True)[0]))
         alone.append(max(seconds(n // 2, t) for t in hosts.run(lambda h: train(h, n // 2, f"alone{r}"), False)))
-        text = hosts.run(lambda h: [tandem, "bench", "allreduce", "--bytes", str(n_bytes), "--seconds", "5", "--json"],
-                         True)[0]
-        sums.append(json.loads(text)["sums"][0]["milliseconds"] / 1000)
+        sums.append(sum_seconds(n_bytes))
     t, a, s = (statistics.median(x) for x in (together, alone, sums))
-    fits, _, _ = part_that_fits("trace.json", s)
+    fits = 1 - seconds_after_backward(tables, lambda b: b / n_bytes * s) / s
     for name, x in (("together", together), ("alone", alone), ("sum", sums)):
         print(f"{name:9} {statistics.median(x):.3f} s ({min(x):.3f} to {max(x):.3f})")
     hidden = 1 - (t - a) / s
     print(f"{n_bytes / 1e6:.1f} MB in {n_sums} sums over {given.rate}; hidden {hidden:.3f}, fits {fits:.3f}: "
           f"{100 * hidden / fits:.0f} % of what fits")
+    if given.predict:
+        least = sum_seconds(4)
+        print(f"a sum of 4 bytes takes {1000 * least:.3f} ms; {n // 2} images a rank, {a:.3f} s a step without sums")
+        for ranks in (4, 8, 64):
+            for gbit in (10, 100):
+                rate = gbit * 1e9 / 8 * ranks / (2 * (ranks - 1))
+                late = seconds_after_backward(tables, lambda b: least + b / rate)
+                print(f"{ranks:2} ranks, {gbit:3} Gbit/s: {1000 * late:.1f} ms after backward, "
+                      f"efficiency {100 * a / (a + late):.1f} %")
 
 
 main()

@@ -68,20 +68,21 @@ train_photos() { # model batch steps [options]
     echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded ${4:-}"
 }
 
-# Features of photos and changed copies of them by ranks of one thread: the time of a training that computes them, less
+# Features of photos and changed copies of them by ranks of one thread, each on a CPU of its own (one rank alone would
+# read and decode on the other CPU meanwhile): the time of a training that computes them, less
 # that of one that finds them. TANDEM_BENCH_DATA as in bench/ladder.
 rank_features() {
     local train='train "$TANDEM_BENCH_DATA/datasets/caltech101_10" -o run --model mobilenetv2 --epochs 4 --quiet'
     train+=' --weights "$TANDEM_BENCH_DATA/weights/mobilenetv2_1.0_224_imagenet.safetensors"'
     train+=' --augment flip,crop:8 --views 4 --threads 1 >/dev/null'
-    both_times() { # ranks
+    both_times() { # ranks [prefix]
         echo "set -e; rm -rf home run; export TANDEM_HOME=home; began=\$EPOCHREALTIME
-            \"\$TANDEM\" run -n $1 -- $train; middle=\$EPOCHREALTIME
-            rm -rf run; \"\$TANDEM\" run -n $1 -- $train
+            ${2:-} \"\$TANDEM\" run -n $1 -- $train; middle=\$EPOCHREALTIME
+            rm -rf run; ${2:-} \"\$TANDEM\" run -n $1 -- $train
             awk -v a=\$began -v b=\$middle -v c=\$EPOCHREALTIME 'BEGIN { print 3122 / (b - a - (c - b)), \"images/s\" }'"
     }
     unit="images/s" better=higher figure='^([0-9.]+) images'
-    ours=$(both_times 2) ours_name="two ranks" peer=$(both_times 1) peer_name="one rank"
+    ours=$(both_times 2) ours_name="two ranks" peer=$(both_times 1 "taskset -c 0") peer_name="one rank on one CPU"
 }
 
 # Two processes of Open MPI on one machine, nothing else computing.

@@ -24,8 +24,16 @@ struct sum_case {
     int n_groups;
     int64_t n;
     const float *wanted;
+    bool is_uneven; /* ranks begin sums at different moments */
     bool is_right;
 };
+
+static void nap(int rank, int64_t at)
+{
+    tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, (uint32_t)rank, (uint64_t)at);
+    const struct timespec time = {.tv_nsec = (long)tdmi_rng_below(&rng, 3) * 1500000};
+    nanosleep(&time, NULL);
+}
 
 /* As a step does: the groups of this rank first, then ranges of values, the last ones first. */
 static bool sum_on(tdmi_comm *comm, const struct sum_case *it)
@@ -54,6 +62,8 @@ static bool sum_on(tdmi_comm *comm, const struct sum_case *it)
     bool is_right = true;
     for (int64_t at = it->n; at > 0;) {
         const int64_t begin = at > 100000 ? at - 100000 : 0;
+        if (it->is_uneven)
+            nap(tdmi_comm_rank(comm), at);
         is_right =
             tdmi_comm_sum(comm, roots, arrays[0], begin, at - begin, NULL) == TDM_OK && is_right;
         at = begin;
@@ -71,9 +81,11 @@ static void sum_rank(tdmi_comm *comm, void *self)
     it->is_right = sum_on(comm, it) && sum_on(comm, it);
 }
 
-static void expect_sum(const char *transport, int world, int n_groups, int64_t n)
+static void expect_sum_of(const char *transport, int world, struct sum_case whole)
 {
-    struct sum_case whole = {.n_groups = n_groups, .n = n}, cases[most_ranks];
+    const int n_groups = whole.n_groups;
+    const int64_t n = whole.n;
+    struct sum_case cases[most_ranks];
     float *groups[most_groups];
     struct tdmi_tree_part parts[most_groups];
     struct tdmi_tree_addition additions[most_groups];
@@ -97,6 +109,11 @@ static void expect_sum(const char *transport, int world, int n_groups, int64_t n
         free(groups[g]);
 }
 
+static void expect_sum(const char *transport, int world, int n_groups, int64_t n)
+{
+    expect_sum_of(transport, world, (struct sum_case){.n_groups = n_groups, .n = n});
+}
+
 TEST(sums_have_the_bits_of_one_process)
 {
     static const int worlds[] = {1, 2, 3, 4, 5, 8};
@@ -112,6 +129,15 @@ TEST(long_sums_go_in_chunks)
         expect_sum(transports[t], 2, 2, 300001);
         expect_sum(transports[t], 3, 7, 450000);
     }
+}
+
+/* A rank may send parts of a sum that another one has not begun. */
+TEST(sums_follow_each_other_on_ranks_of_any_pace)
+{
+    for (int t = 0; t < n_transports; t++)
+        for (int world = 2; world <= 5; world++)
+            expect_sum_of(transports[t], world,
+                          (struct sum_case){.n_groups = 7, .n = 1000001, .is_uneven = true});
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * Reports about ranks: ranks.json, and the rank that the others waited for in an epoch.
+ * Reports about ranks: what each does in a step, ranks.json, and the rank that the others waited
+ * for in an epoch.
  *
  * ranks.json says what every rank was last at. Where another launcher started the ranks, its exit
  * status says no more than that one was killed; this file says which one, and where it was.
@@ -13,12 +14,87 @@
 #include "base/file/file.h"
 #include "base/scope.h"
 #include "base/text/json.h"
+#include "base/text/text.h"
+#include "dist/cut.h"
 #include "train/session/session.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { format_version = 1 };
+
+/* ---- at the beginning ----------------------------------------------------------------------- */
+
+/* Open MPI does so by default where there are one or two ranks. */
+static void report_binding(const struct tdmi_session *session)
+{
+    struct tdmi_launch launch;
+    const struct tdmi_placement *placement = &session->compute.placement;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (tdmi_launch_here(&launch, NULL) == TDM_OK && launch.transport &&
+        strcmp(launch.transport, "mpi") == 0 && tdmi_cpus_usable() == 1 &&
+        placement->local.size > 0 && online / placement->local.size > 1)
+        tdmi_record_note(&session->record,
+                         "%s bound each rank to one of %ld CPUs: --bind-to none lets ranks use "
+                         "all of them",
+                         launch.launcher, online);
+}
+
+/* Sums follow the segments of the backward pass. */
+static void report_sums(const struct tdmi_session *session)
+{
+    const tdmi_plan *plan = session->network.train_plan;
+    int64_t least = 0, most = 0, all = 0;
+    for (int s = 0; s < plan->n_segments; s++) {
+        const int64_t n = plan->segments[s].n_values;
+        least = s == 0 || n < least ? n : least;
+        most = n > most ? n : most;
+        all += n;
+    }
+    const double mb_of_value = session->config.options.fast ? 2e-6 : 4e-6;
+    tdmi_record_note(&session->record,
+                     "gradients, %.1f MB, leave in %d parts of %.2g to %.2g MB while the backward "
+                     "pass goes on",
+                     (double)all * mb_of_value, plan->n_segments, (double)least * mb_of_value,
+                     (double)most * mb_of_value);
+}
+
+tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
+{
+    const int world = tdmi_ranks_world(session), size = session->config.shard;
+    const int batch = session->data.max_batch, n_groups = (batch + size - 1) / size;
+    TDMI_AT_END(tdmi_free_at) int *firsts = NULL;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    int n_idle = 0;
+    if (world == 1)
+        return TDM_OK;
+    report_binding(session);
+    TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
+    TDMI_TRY(tdmi_cut_make(n_groups, world, firsts, err));
+    for (int r = 0; r < world; r++) {
+        const int first = firsts[r] * size, end = firsts[r + 1] * size;
+        tdmi_text_printf(&text, "%s%d", r > 0 ? ", " : "",
+                         (end < batch ? end : batch) - (first < batch ? first : batch));
+        n_idle += firsts[r + 1] == firsts[r];
+    }
+    if (n_idle > 0 && n_groups < world)
+        tdmi_text_printf(
+            &text,
+            "; a --batch of %d or more, or a smaller --shard, which gives other results, "
+            "would give all some",
+            world * size);
+    else if (n_idle > 0)
+        tdmi_text_printf(&text, "; %d would be as fast", world - n_idle);
+    TDMI_TRY(tdmi_text_status(&text, err));
+    tdmi_record_note(
+        &session->record, "%d ranks: of %d images a step, in groups of %d, they compute %s%s",
+        world, batch, size, tdmi_text_string(&text),
+        session->cache.is_used ? "; rank 0 alone trains the head on stored features" : "");
+    if (tdmi_ranks_share_steps(session) && session->network.train_plan->n_segments > 1)
+        report_sums(session);
+    return TDM_OK;
+}
 
 /* ---- ranks.json ------------------------------------------------------------------------------ */
 

@@ -459,55 +459,6 @@ tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *fir
     return TDM_OK;
 }
 
-/* Open MPI does so by default where there are one or two ranks. */
-static void report_binding(const struct tdmi_session *session)
-{
-    struct tdmi_launch launch;
-    const struct tdmi_placement *placement = &session->compute.placement;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (tdmi_launch_here(&launch, NULL) == TDM_OK && launch.transport &&
-        strcmp(launch.transport, "mpi") == 0 && tdmi_cpus_usable() == 1 &&
-        placement->local.size > 0 && online / placement->local.size > 1)
-        tdmi_record_note(&session->record,
-                         "%s bound each rank to one of %ld CPUs: --bind-to none lets ranks use "
-                         "all of them",
-                         launch.launcher, online);
-}
-
-tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
-{
-    const int world = tdmi_ranks_world(session), size = session->config.shard;
-    const int batch = session->data.max_batch, n_groups = (batch + size - 1) / size;
-    TDMI_AT_END(tdmi_free_at) int *firsts = NULL;
-    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
-    int n_idle = 0;
-    if (world == 1)
-        return TDM_OK;
-    report_binding(session);
-    TDMI_TRY(TDMI_NEW(firsts, world + 1, err));
-    TDMI_TRY(tdmi_cut_make(n_groups, world, firsts, err));
-    for (int r = 0; r < world; r++) {
-        const int first = firsts[r] * size, end = firsts[r + 1] * size;
-        tdmi_text_printf(&text, "%s%d", r > 0 ? ", " : "",
-                         (end < batch ? end : batch) - (first < batch ? first : batch));
-        n_idle += firsts[r + 1] == firsts[r];
-    }
-    if (n_idle > 0 && n_groups < world)
-        tdmi_text_printf(
-            &text,
-            "; a --batch of %d or more, or a smaller --shard, which gives other results, "
-            "would give all some",
-            world * size);
-    else if (n_idle > 0)
-        tdmi_text_printf(&text, "; %d would be as fast", world - n_idle);
-    TDMI_TRY(tdmi_text_status(&text, err));
-    tdmi_record_note(
-        &session->record, "%d ranks: of %d images a step, in groups of %d, they compute %s%s",
-        world, batch, size, tdmi_text_string(&text),
-        session->cache.is_used ? "; rank 0 alone trains the head on stored features" : "");
-    return TDM_OK;
-}
-
 int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int shard)
 {
     const int world = tdmi_ranks_share_steps(session) ? tdmi_ranks_world(session) : 1;

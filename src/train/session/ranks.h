@@ -67,8 +67,6 @@ tdm_status tdmi_ranks_divide(const struct tdmi_session *session, int n, int *fir
                              tdm_error *err) TDM_MUST_USE;
 /* At most, of batches of so many in groups of `shard`. */
 int tdmi_ranks_most_images(const struct tdmi_session *session, int batch, int shard);
-/* Notes how many ranks there are, what each computes of a batch, and who has nothing to do. */
-tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The images [first, end) of n, of a part of the split, are evaluated here. */
 void tdmi_ranks_part_of(const struct tdmi_session *session, int64_t n, int64_t *first,
                         int64_t *end);
@@ -119,6 +117,9 @@ struct tdmi_rank_time {
     double loads_per_second;      /* images, if no thread of its loader ever waited */
 };
 void tdmi_ranks_take_time(const struct tdmi_session *session, struct tdmi_rank_time *time);
+/* Notes how many ranks there are, what each computes of a batch, who has nothing to do, and in how
+ * many parts gradients leave. */
+tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* After an epoch, where steps are shared: notes the rank that others with as much to do waited for,
  * if they waited long. */
 tdm_status tdmi_ranks_report_slow(struct tdmi_session *session, const struct tdmi_rank_time *began,

@@ -54,6 +54,7 @@ options="--model convnet7 --size 32 --batch 30 --schedule constant --patience 0"
 # shellcheck disable=SC2086
 expect_exit 0 "$TANDEM" run -n 3 -- train pictures -o moved --epochs 1 $options
 expect_stderr_matches '^3 ranks: of 30 images a step, in groups of 8, they compute 16, 14, 0; 2 would be as fast$'
+expect_stderr_matches '^gradients, [0-9.]+ MB, leave in [0-9]+ parts of [0-9.]+ to [0-9.]+ MB'
 expect_exit 0 "$TANDEM" run -n 2 -- train pictures -o moved --epochs 2 --resume
 expect_exit 0 "$TANDEM" train pictures -o moved --epochs 3 --resume
 expect_same "$(bytes one3)" "$(bytes moved)" "3 ranks, then 2, then 1: the bytes of one process"
