@@ -68,9 +68,9 @@ train_photos() { # model batch steps [options]
     echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded ${4:-}"
 }
 
-# Features of photos and changed copies of them by ranks of one thread, each on a CPU of its own (one rank alone would
-# read and decode on the other CPU meanwhile): the time of a training that computes them, less
-# that of one that finds them. TANDEM_BENCH_DATA as in bench/ladder.
+# Features of photos and changed copies of them by ranks of one thread: the time of a training that computes them, less
+# that of one that finds them. Each rank has one CPU, because a rank of one thread reads and decodes on another one where
+# there is one. TANDEM_BENCH_DATA as in bench/ladder.
 rank_features() {
     local train='train "$TANDEM_BENCH_DATA/datasets/caltech101_10" -o run --model mobilenetv2 --epochs 4 --quiet'
     train+=' --weights "$TANDEM_BENCH_DATA/weights/mobilenetv2_1.0_224_imagenet.safetensors"'

@@ -34,7 +34,8 @@ struct tdm_trace_sums {
     int64_t n_events, n_dropped;        /* in the file; dropped before it was written */
     size_t n_ranks;                     /* in the file, with steps */
     const struct tdm_trace_rank *ranks; /* by number */
-    double communication, exposed;      /* of all ranks; exposed: the part that was waited for */
+    double communication;               /* seconds of all ranks */
+    double exposed;                     /* seconds of it for which computing had to wait */
     double hidden;                      /* 1 - exposed / communication; 0: no communication */
     int straggler;                      /* the rank that the others waited for most; -1: none */
     double straggler_seconds;           /* waited for it by all others together */

@@ -60,9 +60,9 @@ bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm);
 /* Records sums and messages in its thread's lane, and the waits of the caller in the caller's;
  * NULL: not any more. Nothing may be on its way. */
 void tdmi_comm_trace(tdmi_comm *comm, tdmi_lane *lane, tdmi_lane *caller_lane);
-/* On rank 0: how far the clock of every rank (tdmi_clock_ns) is ahead of its own, from the shortest
- * of several round trips to each. A difference below half that trip is written as 0, as on one
- * machine, whose ranks share a clock. Other ranks get nothing. */
+/* Measures on rank 0 how far the clock of every rank (tdmi_clock_ns) is ahead of rank 0's, by the
+ * shortest of several round trips to that rank. A difference of less than half the round trip
+ * cannot be measured and is stored as 0. The other ranks' arrays are not written. */
 tdm_status tdmi_comm_compare_clocks(tdmi_comm *comm, int64_t *ahead_ns,
                                     tdm_error *err) TDM_MUST_USE;
 

@@ -38,8 +38,8 @@ struct peer {
     char problem[80]; /* how it went */
     struct queue to_send, to_receive[TDMI_CHANNELS];
     size_t n_sent; /* bytes sent of the first message in the queue, header included */
-    char
-        rest[sizeof(struct header) + TDMI_BEAT_BYTES]; /* what is left of a heartbeat; sent first */
+    /* The bytes of a heartbeat that could not be written yet; they go before all messages. */
+    char rest[sizeof(struct header) + TDMI_BEAT_BYTES];
     size_t n_rest;
     struct header header; /* that is being received */
     size_t n_header;      /* bytes of it */

@@ -32,7 +32,7 @@ struct thread_rank {
     struct tdmi_thread_hub *hub;
     int rank;
     int64_t seen;               /* the hub's n_changes when this rank last looked */
-    char said[TDMI_BEAT_BYTES]; /* what was asked for last */
+    char said[TDMI_BEAT_BYTES]; /* copy of another rank's words */
 };
 
 tdm_status tdmi_thread_hub_new(int world, struct tdmi_thread_hub **hub, tdm_error *err)

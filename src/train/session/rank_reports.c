@@ -52,7 +52,7 @@ static void report_sums(const struct tdmi_session *session)
         most = n > most ? n : most;
         all += n;
     }
-    const double mb_of_value = session->config.options.fast ? 2e-6 : 4e-6;
+    const double mb_of_value = session->config.options.fast ? 2e-6 : 4e-6; /* as they are sent */
     tdmi_record_note(&session->record,
                      "gradients, %.1f MB, leave in %d parts of %.2g to %.2g MB while the backward "
                      "pass goes on",

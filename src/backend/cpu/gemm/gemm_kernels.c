@@ -275,8 +275,9 @@ static void half_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, in
     X(TALL_3, 3)      \
     X(TALL_4, 4)
 
-/* Blocks of full height below each other, by what happens to their values. Each kind is a function
- * of its own, because the compiler runs out of registers in the loops over panels and images. */
+/* Computes the blocks of full height of a panel, one below the other. There is one function for
+ * each treatment of the values, because a single function with all loops needs more registers than
+ * the CPU has. */
 typedef void blocks_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
                              const float *b, int64_t c, int first, int64_t piece, int64_t n);
 
