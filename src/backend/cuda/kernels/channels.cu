@@ -19,20 +19,34 @@ __global__ void __launch_bounds__(column_threads)
         factor[i] = scale ? scale[channel + i] : 1.0f;
         offset[i] = shift ? shift[channel + i] : 0.0f;
     }
+    /* y may be x or the residual: a thread asks for a few pixels before it writes the first. */
+    enum { asked = has_residual ? 2 : 4 };
     const int64_t begin = blockIdx.x * it.chunk;
     const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
-    for (int64_t pixel = begin + threadIdx.y; pixel < end; pixel += it.rows) {
-        const int64_t at = pixel * it.channels + channel;
-        float value[N], other[N] = {};
-        load<T, N>(x + at, value);
-        if (has_residual)
-            load<T, N>(residual + at, other);
+    for (int64_t first = begin + threadIdx.y; first < end; first += asked * it.rows) {
+        vector<T, N> of_x[asked], of_residual[asked];
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            const float sum = value[i] * factor[i] + offset[i];
-            value[i] = Act::of(has_residual ? sum + other[i] : sum);
+        for (int p = 0; p < asked; p++) {
+            const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
+            const bool is_there = pixel < end;
+            of_x[p] = fetch_if<T, N>(is_there, x + at);
+            of_residual[p] = fetch_if<T, N>(has_residual && is_there, residual + at);
         }
-        store<T, N>(y + at, value);
+#pragma unroll
+        for (int p = 0; p < asked; p++) {
+            const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
+            float value[N], other[N] = {};
+            give(of_x[p], value);
+            if (has_residual)
+                give(of_residual[p], other);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                const float sum = value[i] * factor[i] + offset[i];
+                value[i] = Act::of(has_residual ? sum + other[i] : sum);
+            }
+            if (pixel < end)
+                store<T, N>(y + at, value);
+        }
     }
 }
 
@@ -62,15 +76,20 @@ extern "C" int tdmi_cuda_scale_shift(struct CUstream_st *queue,
 /* A pixel adds dy to the first sum and nothing to the second. */
 template <class T, int N>
 struct gradient_alone {
+    typedef vector<T, N> pixel;
     const T *dy;
 
     __device__ __forceinline__ void prepare(int channel)
     {
         (void)channel;
     }
-    __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
+    __device__ __forceinline__ pixel fetch(int64_t at) const
     {
-        load<T, N>(dy + at, a);
+        return ::fetch<T, N>(dy + at);
+    }
+    __device__ __forceinline__ void terms(const pixel &of, float (&a)[N], float (&b)[N]) const
+    {
+        give(of, a);
 #pragma unroll
         for (int i = 0; i < N; i++)
             b[i] = 0.0f;
@@ -83,10 +102,10 @@ extern "C" int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype 
 {
     return by_type(type, [=](auto zero) {
         using T = decltype(zero);
-        const struct tdmi_cuda_columns it = tdmi_cuda_columns_of(
-            pixels, channels, full<T>::lanes, lies_on_16(dy), TDMI_CUDA_SUM_CHUNKS);
+        const struct tdmi_cuda_columns it =
+            tdmi_cuda_columns_of(pixels, channels, sum_lanes, lies_on_16(dy), TDMI_CUDA_SUM_CHUNKS);
         double *partial = static_cast<double *>(workspace);
-        const int code = by_lanes<T>(it, [=](auto lanes) {
+        const int code = by_sum_lanes(it, [=](auto lanes) {
             constexpr int N = decltype(lanes)::value;
             const gradient_alone<T, N> read = {static_cast<const T *>(dy)};
             return launch(sum_chunks<N, gradient_alone<T, N>>, grid_of(it), block_of(it), queue,
@@ -106,6 +125,7 @@ extern "C" int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype 
 
 template <class T, int N>
 struct from_centre {
+    typedef vector<T, N> pixel;
     const T *x;
     const float *centre;
     float off[N];
@@ -116,9 +136,13 @@ struct from_centre {
         for (int i = 0; i < N; i++)
             off[i] = centre[channel + i];
     }
-    __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
+    __device__ __forceinline__ pixel fetch(int64_t at) const
     {
-        load<T, N>(x + at, a);
+        return ::fetch<T, N>(x + at);
+    }
+    __device__ __forceinline__ void terms(const pixel &of, float (&a)[N], float (&b)[N]) const
+    {
+        give(of, a);
 #pragma unroll
         for (int i = 0; i < N; i++) {
             a[i] -= off[i];
@@ -130,6 +154,9 @@ struct from_centre {
 /* g, and g · (x - mean) */
 template <class T, class Act, int N>
 struct of_gradient {
+    struct pixel {
+        vector<T, N> x, y, dy;
+    };
     const T *x, *y, *dy;
     const float *mean, *scale, *shift;
     float off[N], factor[N], offset[N];
@@ -143,13 +170,17 @@ struct of_gradient {
             offset[i] = shift[channel + i];
         }
     }
-    __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
+    __device__ __forceinline__ pixel fetch(int64_t at) const
+    {
+        return {::fetch<T, N>(x + at), fetch_if<T, N>(y, y + at), ::fetch<T, N>(dy + at)};
+    }
+    __device__ __forceinline__ void terms(const pixel &of, float (&a)[N], float (&b)[N]) const
     {
         float of_y[N] = {};
-        load<T, N>(dy + at, a);
-        load<T, N>(x + at, b);
+        give(of.dy, a);
+        give(of.x, b);
         if (y)
-            load<T, N>(y + at, of_y);
+            give(of.y, of_y);
 #pragma unroll
         for (int i = 0; i < N; i++) {
             a[i] = Act::gradient(y ? of_y[i] : b[i] * factor[i] + offset[i], a[i]);
@@ -165,13 +196,12 @@ extern "C" size_t tdmi_cuda_norm_workspace_bytes(int64_t pixels, int channels)
     return sums > floats ? sums : floats;
 }
 
-template <class T>
-static struct tdmi_cuda_columns columns_of(const struct tdmi_cuda_norm &call, int64_t most_chunks)
+static struct tdmi_cuda_columns columns_of(const struct tdmi_cuda_norm &call, int lanes,
+                                           int64_t most_chunks)
 {
     const int is_aligned = lies_on_16(call.x) && lies_on_16(call.y) && lies_on_16(call.dy) &&
                            lies_on_16(call.dx) && lies_on_16(call.g);
-    return tdmi_cuda_columns_of(call.pixels, call.channels, full<T>::lanes, is_aligned,
-                                most_chunks);
+    return tdmi_cuda_columns_of(call.pixels, call.channels, lanes, is_aligned, most_chunks);
 }
 
 /* Both passes of the sums of what `read` returns. */
@@ -192,8 +222,8 @@ extern "C" int tdmi_cuda_norm_sums(struct CUstream_st *queue, const struct tdmi_
     const struct tdmi_cuda_norm given = *call;
     return by_type(given.type, [=](auto zero) {
         using T = decltype(zero);
-        const struct tdmi_cuda_columns it = columns_of<T>(given, TDMI_CUDA_SUM_CHUNKS);
-        return by_lanes<T>(it, [=](auto lanes) {
+        const struct tdmi_cuda_columns it = columns_of(given, sum_lanes, TDMI_CUDA_SUM_CHUNKS);
+        return by_sum_lanes(it, [=](auto lanes) {
             constexpr int N = decltype(lanes)::value;
             const from_centre<T, N> read = {static_cast<const T *>(given.x), given.norm.centre, {}};
             return add_up<N>(queue, given, it, read);
@@ -207,10 +237,10 @@ extern "C" int tdmi_cuda_norm_gradient_sums(struct CUstream_st *queue,
     const struct tdmi_cuda_norm given = *call;
     return by_type(given.type, [=](auto zero) {
         using T = decltype(zero);
-        const struct tdmi_cuda_columns it = columns_of<T>(given, TDMI_CUDA_SUM_CHUNKS);
+        const struct tdmi_cuda_columns it = columns_of(given, sum_lanes, TDMI_CUDA_SUM_CHUNKS);
         return by_act(given.act, [=](auto how) {
             using Act = decltype(how);
-            return by_lanes<T>(it, [=](auto lanes) {
+            return by_sum_lanes(it, [=](auto lanes) {
                 constexpr int N = decltype(lanes)::value;
                 const of_gradient<T, Act, N> read = {static_cast<const T *>(given.x),
                                                      static_cast<const T *>(given.y),
@@ -321,24 +351,39 @@ __global__ void __launch_bounds__(column_threads)
         of_x[i] = room[channel + i];
         one[i] = room[it.channels + channel + i];
     }
+    enum { asked = 4 }; /* pixels, before the first is written: dx may be dy */
     const int64_t begin = blockIdx.x * it.chunk;
     const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
-    for (int64_t pixel = begin + threadIdx.y; pixel < end; pixel += it.rows) {
-        const int64_t at = pixel * it.channels + channel;
-        float of_y[N] = {}, g[N], value[N];
-        load<T, N>(dy + at, g);
-        load<T, N>(x + at, value);
-        if (y)
-            load<T, N>(y + at, of_y);
+    for (int64_t first = begin + threadIdx.y; first < end; first += asked * it.rows) {
+        vector<T, N> of_dy[asked], of_x_value[asked], of_y[asked];
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            g[i] = Act::gradient(y ? of_y[i] : scale[i] * value[i] + shift[i], g[i]);
-            value[i] = scale[i] * g[i] + of_x[i] * (value[i] - mean[i]) + one[i];
+        for (int p = 0; p < asked; p++) {
+            const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
+            const bool is_there = pixel < end;
+            of_dy[p] = fetch_if<T, N>(is_there, dy + at);
+            of_x_value[p] = fetch_if<T, N>(is_there, x + at);
+            of_y[p] = fetch_if<T, N>(y && is_there, y + at);
         }
-        if (masked)
-            store<T, N>(masked + at, g);
-        if (dx)
-            store<T, N>(dx + at, value);
+#pragma unroll
+        for (int p = 0; p < asked; p++) {
+            const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
+            float out[N] = {}, g[N], value[N];
+            if (pixel >= end)
+                continue;
+            give(of_dy[p], g);
+            give(of_x_value[p], value);
+            if (y)
+                give(of_y[p], out);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                g[i] = Act::gradient(y ? out[i] : scale[i] * value[i] + shift[i], g[i]);
+                value[i] = scale[i] * g[i] + of_x[i] * (value[i] - mean[i]) + one[i];
+            }
+            if (masked)
+                store<T, N>(masked + at, g);
+            if (dx)
+                store<T, N>(dx + at, value);
+        }
     }
 }
 
@@ -354,10 +399,10 @@ extern "C" int tdmi_cuda_norm_backward(struct CUstream_st *queue, const struct t
         return code;
     return by_type(given.type, [=](auto zero) {
         using T = decltype(zero);
-        const struct tdmi_cuda_columns it = columns_of<T>(given, 0);
+        const struct tdmi_cuda_columns it = columns_of(given, sum_lanes, 0);
         return by_act(given.act, [=](auto how) {
             using Act = decltype(how);
-            return by_lanes<T>(it, [=](auto lanes) {
+            return by_sum_lanes(it, [=](auto lanes) {
                 constexpr int N = decltype(lanes)::value;
                 return launch(norm_gradient<T, Act, N>, grid_of(it), block_of(it), queue,
                               static_cast<const T *>(given.x), static_cast<const T *>(given.y),

@@ -52,6 +52,16 @@ __device__ __forceinline__ f16 of_float<f16>(float value)
     return __float2half_rn(value);
 }
 
+static __device__ __forceinline__ float float_of_bits(uint32_t bits)
+{
+    return __uint_as_float(bits);
+}
+static __device__ __forceinline__ uint32_t word_of(float low, float high)
+{
+    const __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const uint32_t *>(&two);
+}
+
 /* Returns 0 or CUDA's code; a failure while running shows when the queue is waited for. <<<>>>
  * would leave its code to cudaGetLastError, which also reports earlier failures of the thread. */
 template <class... P, class... A>
@@ -79,6 +89,15 @@ template <class T, int N>
 struct alignas(sizeof(T) * N) vector {
     T at[N];
 };
+/* bf16 lie two to a word: a compiler moves halves one by one. */
+template <int N>
+struct alignas(2 * N) vector<bf16, N> {
+    uint32_t words[N / 2];
+};
+template <>
+struct vector<bf16, 1> {
+    bf16 at[1];
+};
 
 /* Number of values of a type in 16 bytes. */
 template <class T>
@@ -87,22 +106,76 @@ struct full {
 };
 
 template <class T, int N>
-static __device__ __forceinline__ void load(const T *from, float (&to)[N])
+static __device__ __forceinline__ vector<T, N> fetch(const T *from)
 {
-    const vector<T, N> values = *reinterpret_cast<const vector<T, N> *>(from);
+    return *reinterpret_cast<const vector<T, N> *>(from);
+}
+
+/* Zeros where it is not there. */
+template <class T, int N>
+static __device__ __forceinline__ vector<T, N> fetch_if(bool is_there, const T *from)
+{
+    vector<T, N> values = {};
+    if (is_there)
+        values = fetch<T, N>(from);
+    return values;
+}
+
+template <class T, int N>
+static __device__ __forceinline__ void give(const vector<T, N> &values, float (&to)[N])
+{
 #pragma unroll
     for (int i = 0; i < N; i++)
         to[i] = to_float(values.at[i]);
 }
+/* bf16 is the upper half of a float. */
+template <int N>
+static __device__ __forceinline__ void give(const vector<bf16, N> &values, float (&to)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const uint32_t word = values.words[i / 2];
+        to[i] = float_of_bits(i % 2 ? word & 0xffff0000u : word << 16);
+    }
+}
+static __device__ __forceinline__ void give(const vector<bf16, 1> &value, float (&to)[1])
+{
+    to[0] = to_float(value.at[0]);
+}
 
 template <class T, int N>
-static __device__ __forceinline__ void store(T *to, const float (&from)[N])
+static __device__ __forceinline__ void load(const T *from, float (&to)[N])
+{
+    give(fetch<T, N>(from), to);
+}
+
+template <class T, int N>
+static __device__ __forceinline__ vector<T, N> taken(const float (&from)[N], const T *)
 {
     vector<T, N> values;
 #pragma unroll
     for (int i = 0; i < N; i++)
         values.at[i] = of_float<T>(from[i]);
-    *reinterpret_cast<vector<T, N> *>(to) = values;
+    return values;
+}
+template <int N>
+static __device__ __forceinline__ vector<bf16, N> taken(const float (&from)[N], const bf16 *)
+{
+    vector<bf16, N> values;
+#pragma unroll
+    for (int i = 0; i < N; i += 2)
+        values.words[i / 2] = word_of(from[i], from[i + 1]);
+    return values;
+}
+static __device__ __forceinline__ vector<bf16, 1> taken(const float (&from)[1], const bf16 *)
+{
+    return {{of_float<bf16>(from[0])}};
+}
+
+template <class T, int N>
+static __device__ __forceinline__ void store(T *to, const float (&from)[N])
+{
+    *reinterpret_cast<vector<T, N> *>(to) = taken(from, to);
 }
 
 /* ---- on the host ------------------------------------------------------------------------ */

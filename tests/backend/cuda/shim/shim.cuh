@@ -71,6 +71,14 @@ inline bf16 of_float<bf16>(float value)
         return bf16{0x7fff};
     return bf16{(uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
 }
+static inline float float_of_bits(uint32_t bits)
+{
+    return tdmi_float_of_bits(bits);
+}
+static inline uint32_t word_of(float low, float high)
+{
+    return of_float<bf16>(low).bits | (uint32_t)of_float<bf16>(high).bits << 16;
+}
 template <>
 inline f16 of_float<f16>(float value)
 {

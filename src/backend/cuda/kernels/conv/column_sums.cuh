@@ -8,10 +8,30 @@
 #include "backend/cuda/kernels/conv/geometry.h"
 #include "backend/cuda/kernels/reduce.cuh"
 
-enum { column_threads = 256, single_pixels = 16 /* that are added in f32 */ };
+enum {
+    column_threads = 256,
+    single_pixels = 16, /* that are added in f32 */
+    asked_pixels = 4    /* that are loaded before the first is added */
+};
 
-/* partial[chunk][sum][channel]. Read::terms(first channel, offset, a, b) gives what a pixel adds.
- */
+/* Values of a vector for sums: two doubles of each in registers leave no room for more. */
+enum { sum_lanes = 4 };
+
+template <int N, class Read>
+static __device__ __forceinline__ void
+add_pixel(const Read &read, const typename Read::pixel &pixel, float (&few)[2][N])
+{
+    float a[N], b[N];
+    read.terms(pixel, a, b);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        few[0][i] += a[i];
+        few[1][i] += b[i];
+    }
+}
+
+/* partial[chunk][sum][channel]. Read::fetch(offset) loads a pixel; Read::terms(pixel, a, b)
+ * computes the two terms of the sums. */
 template <int N, class Read>
 __global__ void __launch_bounds__(column_threads)
     sum_chunks(Read read, struct tdmi_cuda_columns it, double *partial)
@@ -22,18 +42,29 @@ __global__ void __launch_bounds__(column_threads)
     const int channel = is_inside ? vector_at * N : 0;
     const int64_t begin = blockIdx.x * it.chunk;
     const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
+    const int64_t down = (int64_t)it.rows * it.channels;
+    int64_t left = is_inside ? (end - begin - threadIdx.y + it.rows - 1) / it.rows : 0;
+    int64_t at = (begin + threadIdx.y) * it.channels + channel;
     double sum[2][N] = {};
     read.prepare(channel);
-    for (int64_t pixel = begin + threadIdx.y; pixel < end && is_inside;) {
+    while (left > 0) {
         float few[2][N] = {};
-        for (int k = 0; k < single_pixels && pixel < end; k++, pixel += it.rows) {
-            float a[N], b[N];
-            read.terms(pixel * it.channels + channel, a, b);
+        int k = 0;
+        for (; k < single_pixels && left >= asked_pixels; k += asked_pixels) {
+            typename Read::pixel asked[asked_pixels];
 #pragma unroll
-            for (int i = 0; i < N; i++) {
-                few[0][i] += a[i];
-                few[1][i] += b[i];
-            }
+            for (int p = 0; p < asked_pixels; p++)
+                asked[p] = read.fetch(at + p * down);
+#pragma unroll
+            for (int p = 0; p < asked_pixels; p++)
+                add_pixel<N>(read, asked[p], few);
+            at += asked_pixels * down;
+            left -= asked_pixels;
+        }
+        for (; k < single_pixels && left > 0; k++) {
+            add_pixel<N>(read, read.fetch(at), few);
+            at += down;
+            left--;
         }
 #pragma unroll
         for (int i = 0; i < N; i++) {
@@ -109,4 +140,9 @@ template <class T, class Body>
 static inline int by_lanes(const struct tdmi_cuda_columns &it, Body body)
 {
     return it.lanes == 1 ? body(number<1>()) : body(number<full<T>::lanes>());
+}
+template <class Body>
+static inline int by_sum_lanes(const struct tdmi_cuda_columns &it, Body body)
+{
+    return it.lanes == 1 ? body(number<1>()) : body(number<sum_lanes>());
 }

@@ -9,7 +9,7 @@
 #include "backend/cuda/kernels/conv/depthwise_walk.cuh"
 
 /* Row p of step t is row K - 1 of outputs t - J where p is 0, which are complete then. */
-template <class T, int K, int S, int N, int W>
+template <class T, int K, int S, int N, int W, bool is_plain>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS, K == 3 ? 4 : 3)
     walk_down(struct walk<T> it)
 {
@@ -23,16 +23,16 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS, K == 3 ? 4 : 3)
         it.from.values + cell.picture * it.from.h * it.from.w * channels + cell.channel;
     float weight[K * K][N], sum[J + 1][W][N] = {};
     load_weights<K * K, N>(it.weights + cell.channel, channels, it.is_mirrored, weight);
-    int row = cell.first * S - it.top;
+    int64_t line = ((cell.picture * it.h + cell.first) * it.w + cell.column) * channels;
     raw_row<T, N, C> raw;
-    raw.fetch(it.from, picture, row, left);
+    raw.begin_at(it.from, picture, cell.first * S - it.top, left);
+    raw.fetch(it.from, true);
     for (int t = cell.first; t < cell.last + J; t++) {
 #pragma unroll
         for (int p = 0; p < S; p++) {
             float x[C][N];
             raw.give(x);
-            if (p < S - 1 || t < cell.last + J - 1)
-                raw.fetch(it.from, picture, ++row, left);
+            raw.fetch(it.from, p < S - 1 || t < cell.last + J - 1);
             activate<C, N>(it.act, x);
 #pragma unroll
             for (int j = J; j >= 0; j--) {
@@ -53,12 +53,12 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS, K == 3 ? 4 : 3)
             }
             if (p > 0 || t - J < cell.first)
                 continue;
-            const int64_t line = (cell.picture * it.h + t - J) * it.w;
 #pragma unroll
             for (int q = 0; q < W; q++)
                 if (cell.column + q < it.w)
-                    it.end.template store_at<N>((line + cell.column + q) * channels + cell.channel,
-                                                cell.channel, sum[J][q]);
+                    it.end.template store_at<N, is_plain>(
+                        line + (int64_t)q * channels + cell.channel, cell.channel, sum[J][q]);
+            line += (int64_t)it.w * channels;
         }
     }
 }
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
             sum[i] += value[0][i] * weight[i];
     }
     const int64_t at = (cell.picture * it.h + cell.first) * it.w + cell.column;
-    it.end.template store_at<N>(at * channels + cell.channel, cell.channel, sum);
+    it.end.template store_at<N, false>(at * channels + cell.channel, cell.channel, sum);
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -119,7 +119,9 @@ static int start_walk(struct CUstream_st *queue, struct walk<T> it, int64_t n)
 {
     constexpr int N = lanes_of<K>::value, W = S == 1 ? 4 : 2;
     it.tiles = tdmi_cuda_tiles_of(n, it.h, it.w, it.from.channels / N, W, most_rows);
-    return start(queue, it, walk_down<T, K, S, N, W>);
+    return start(queue, it,
+                 it.end.is_plain() ? walk_down<T, K, S, N, W, true>
+                                   : walk_down<T, K, S, N, W, false>);
 }
 
 template <class T>

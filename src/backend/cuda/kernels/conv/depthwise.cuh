@@ -12,37 +12,43 @@ struct pictures {
     int h, w, channels;
 };
 
-/* A row as it lies in memory: asked for early, made numbers when it is worked on. Of what lies
- * outside the image, zeros. */
+/* Rows below each other, as they lie in memory: asked for early, made numbers when they are worked
+ * on. Of what lies outside the image, zeros. */
 template <class T, int N, int columns>
 struct raw_row {
+    const T *begin;  /* of the next row; it may lie outside the image */
+    int row;         /* the next */
+    unsigned inside; /* a bit for each column that the image has */
     vector<T, N> at[columns];
 
     /* image: its first pixel. */
-    __device__ __forceinline__ void fetch(const pictures<T> &of, const T *picture, int row,
-                                          int left)
+    __device__ __forceinline__ void begin_at(const pictures<T> &of, const T *picture, int first,
+                                             int left)
     {
-        const bool is_row = row >= 0 && row < of.h;
-        const T *const begin = picture + ((int64_t)row * of.w + left) * of.channels;
+        begin = picture + ((int64_t)first * of.w + left) * of.channels;
+        row = first;
+        inside = 0;
 #pragma unroll
-        for (int c = 0; c < columns; c++) {
-            if (is_row && left + c >= 0 && left + c < of.w) {
-                at[c] = *reinterpret_cast<const vector<T, N> *>(begin + (int64_t)c * of.channels);
-            } else {
+        for (int c = 0; c < columns; c++)
+            inside |= (unsigned)(left + c >= 0 && left + c < of.w) << c;
+    }
+
+    /* The next row; where it is not wanted, zeros. */
+    __device__ __forceinline__ void fetch(const pictures<T> &of, bool is_wanted)
+    {
+        const unsigned columns_there = is_wanted && row >= 0 && row < of.h ? inside : 0;
 #pragma unroll
-                for (int i = 0; i < N; i++)
-                    at[c].at[i] = of_float<T>(0.0f);
-            }
-        }
+        for (int c = 0; c < columns; c++)
+            at[c] = fetch_if<T, N>(columns_there >> c & 1, begin + (int64_t)c * of.channels);
+        begin += (int64_t)of.w * of.channels;
+        row++;
     }
 
     __device__ __forceinline__ void give(float (&to)[columns][N]) const
     {
 #pragma unroll
         for (int c = 0; c < columns; c++)
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                to[c][i] = to_float(at[c].at[i]);
+            ::give(at[c], to[c]);
     }
 };
 

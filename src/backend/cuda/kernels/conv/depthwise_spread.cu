@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
     load_weights<K * K, N>(it.weights + cell.channel, channels, false, weight);
     const int last = first_row + cell.last;
     raw_row<T, N, C> raw;
-    raw.fetch(it.from, picture, first_row + cell.first - J, column - J);
+    raw.begin_at(it.from, picture, first_row + cell.first - J, column - J);
+    raw.fetch(it.from, true);
     for (int t = first_row + cell.first - J; t < last; t++) {
 #pragma unroll
         for (int j = J; j > 0; j--)
@@ -31,8 +32,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                 for (int i = 0; i < N; i++)
                     dy[j][c][i] = dy[j - 1][c][i];
         raw.give(dy[0]);
-        if (t + 1 < last)
-            raw.fetch(it.from, picture, t + 1, column - J);
+        raw.fetch(it.from, t + 1 < last);
         if (t < first_row + cell.first)
             continue;
 #pragma unroll
@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                             dy[j][q - k + J][i] * weight[ky < K && kx < K ? ky * K + kx : 0][i];
             }
             if (y >= 0 && y < it.h && x >= 0 && x < it.w)
-                it.end.template store_at<N>(((cell.picture * it.h + y) * it.w + x) * channels +
-                                                cell.channel,
-                                            cell.channel, sum);
+                it.end.template store_at<N, false>(
+                    ((cell.picture * it.h + y) * it.w + x) * channels + cell.channel, cell.channel,
+                    sum);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 enum { most_rows = 16 /* of a thread: two of 18 are read twice */ };
 
-/* The last change of a vector before it is stored. */
+/* The last change of a vector before it is stored; is_plain: none is asked for. */
 template <class T>
 struct ending {
     const float *bias; /* NULL: none */
@@ -17,10 +17,19 @@ struct ending {
     const T *add; /* NULL: nothing */
     T *to;
 
-    template <int N>
+    bool is_plain() const
+    {
+        return !bias && act == TDMI_ACT_NONE && !masked && !add;
+    }
+
+    template <int N, bool is_plain>
     __device__ __forceinline__ void store_at(int64_t at, int channel, float (&value)[N]) const
     {
         float other[N];
+        if (is_plain) {
+            store<T, N>(to + at, value);
+            return;
+        }
         if (bias) {
             load<float, N>(bias + channel, other);
 #pragma unroll

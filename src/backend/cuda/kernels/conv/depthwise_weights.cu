@@ -41,9 +41,10 @@ static __device__ __forceinline__ void add_cell(const struct weight_sums<T> &it,
     float g[J + 1][W][N] = {};
     raw_row<T, N, W> raw_dy;
     raw_row<T, N, C> raw_x;
-    int row = first * S - it.top;
-    raw_dy.fetch(it.dy, dy, first, column);
-    raw_x.fetch(it.x, x, row, left);
+    raw_dy.begin_at(it.dy, dy, first, column);
+    raw_dy.fetch(it.dy, true);
+    raw_x.begin_at(it.x, x, first * S - it.top, left);
+    raw_x.fetch(it.x, true);
     for (int t = first; t < last + J; t++) {
 #pragma unroll
         for (int j = J; j > 0; j--)
@@ -54,13 +55,12 @@ static __device__ __forceinline__ void add_cell(const struct weight_sums<T> &it,
                     g[j][q][i] = g[j - 1][q][i];
         raw_dy.give(g[0]);
         /* rows of the cell below are its own: zeros stand for them */
-        raw_dy.fetch(it.dy, dy, t + 1 < last ? t + 1 : -1, column);
+        raw_dy.fetch(it.dy, t + 1 < last);
 #pragma unroll
         for (int p = 0; p < S; p++) {
             float v[C][N];
             raw_x.give(v);
-            if (p < S - 1 || t < last + J - 1)
-                raw_x.fetch(it.x, x, ++row, left);
+            raw_x.fetch(it.x, p < S - 1 || t < last + J - 1);
             activate<C, N>(it.act, v);
 #pragma unroll
             for (int tap = 0; tap < (J + 1) * K; tap++) {

@@ -32,7 +32,7 @@ struct tdmi_cuda_columns {
     int64_t chunks;  /* blocks below each other */
 };
 
-enum { TDMI_CUDA_SUM_CHUNKS = 1024 }; /* at most, where a second pass adds chunks up */
+enum { TDMI_CUDA_SUM_CHUNKS = 2048 }; /* at most, where a second pass adds chunks up */
 
 /* lanes is taken where it divides channels and is_aligned says that vectors begin on 16 bytes; else
  * it is 1. At most most_chunks chunks; 0: as many as there are. */

@@ -1,13 +1,16 @@
 /*
- * A pixel a thread, an image after the other. Normalising divides, as on the host: the same
- * numbers come out. Changes of pixels are augment/colour.c's and augment/warp.c's, bit by bit but
- * for hue, whose f32 arithmetic a compiler may fuse.
+ * Images that are changed: a pixel a thread, an image after the other. Normalising divides, as on
+ * the host: the same numbers come out. Changes of pixels are augment/colour.c's and
+ * augment/warp.c's, bit by bit but for hue, whose f32 arithmetic a compiler may fuse.
  */
 #include "backend/cuda/kernels/image/image.h"
 #include "backend/cuda/kernels/reduce.cuh"
 #include "image/augment/augment.h"
 
-enum { input_threads = 256 };
+enum {
+    input_threads = 256,
+    block_values = 1 << 13 /* bytes that a block of number_bytes converts */
+};
 
 /* This thread's pixel, where it has one. */
 struct pixel {
@@ -35,17 +38,27 @@ static __device__ __forceinline__ float number_of(const struct tdmi_cuda_input &
     return ((float)byte / normal.divisor - normal.mean) / normal.deviation;
 }
 
+/* A block first converts each of the 256 bytes: dividing takes longer than reading a table. */
 template <class T>
 __global__ void __launch_bounds__(input_threads)
     number_bytes(struct tdmi_cuda_input it, unsigned blocks, const uint8_t *const *pixels, T *y)
 {
-    struct pixel own;
-    if (!find_pixel(it, blocks, own))
-        return;
-    const uint8_t *bytes = pixels[own.picture] + (int64_t)own.at * it.channels;
-    T *to = y + (own.picture * it.h * it.w + own.at) * it.channels;
-    for (int c = 0; c < it.channels; c++)
-        to[c] = of_float<T>(number_of(it, c % 3, bytes[c]));
+    enum { bytes = 256 };
+    TDM_SHARED(float, numbers, 3 * bytes);
+    for (int k = (int)threadIdx.x; k < 3 * bytes; k += input_threads)
+        numbers[k] = number_of(it, k / bytes, k % bytes);
+    __syncthreads();
+    const unsigned picture = blockIdx.x / blocks;
+    const int64_t values = (int64_t)it.h * it.w * it.channels;
+    const int64_t begin = (int64_t)(blockIdx.x - picture * blocks) * block_values;
+    const int64_t end = begin + block_values < values ? begin + block_values : values;
+    const uint8_t *const from = pixels[picture];
+    T *const to = y + picture * values;
+    int c = (int)((begin + threadIdx.x) % it.channels);
+    for (int64_t at = begin + threadIdx.x; at < end; at += input_threads) {
+        to[at] = of_float<T>(numbers[c % 3 * bytes + from[at]]);
+        c = (c + input_threads) % it.channels;
+    }
 }
 
 /* ---- changes ---------------------------------------------------------------------------- */
@@ -220,17 +233,22 @@ __global__ void __launch_bounds__(input_threads)
 
 /* ---- launchers -------------------------------------------------------------------------- */
 
-/* Blocks of an image, or 0 where all of them are more than a grid has. */
-static unsigned blocks_of(const struct tdmi_cuda_input &it)
+/* Blocks of an image that take `part` of its `whole`; 0 where all are more than a grid has. */
+static unsigned blocks_of(const struct tdmi_cuda_input &it, int64_t whole, int part)
 {
-    const int64_t blocks = ((int64_t)it.h * it.w + input_threads - 1) / input_threads;
+    const int64_t blocks = (whole + part - 1) / part;
     return (int64_t)it.h * it.w > INT32_MAX || blocks * it.n > INT32_MAX ? 0 : (unsigned)blocks;
+}
+
+static unsigned blocks_of_pixels(const struct tdmi_cuda_input &it)
+{
+    return blocks_of(it, (int64_t)it.h * it.w, input_threads);
 }
 
 extern "C" int tdmi_cuda_input_forward(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
                                        const uint8_t *const *pixels, void *y)
 {
-    const unsigned blocks = blocks_of(*it);
+    const unsigned blocks = blocks_of(*it, (int64_t)it->h * it->w * it->channels, block_values);
     if (blocks == 0)
         return TDMI_CUDA_INVALID_VALUE;
     return by_type(it->type, [=](auto zero) {
@@ -255,7 +273,7 @@ extern "C" int tdmi_cuda_input_changed(struct CUstream_st *queue, const struct t
                                        const struct tdmi_cuda_change *changes, const int32_t *means,
                                        void *y)
 {
-    const unsigned blocks = blocks_of(*it);
+    const unsigned blocks = blocks_of_pixels(*it);
     if (blocks == 0 || (it->channels != 1 && it->channels != 3))
         return TDMI_CUDA_INVALID_VALUE;
     return by_type(it->type, [=](auto zero) {
