@@ -98,8 +98,10 @@ static struct tdmi_cuda_algorithm choose(const struct tdmi_op_desc *desc,
     return tdmi_cuda_conv_algorithm(desc->device, &conv, is_product(desc) ? &product : NULL);
 }
 
-/* Everything, where a library takes it; else the convolution alone, and another pass behind it.
- * cuBLASLt adds a bias of the result's type, so beside bf16 and f16 it would be rounded first. */
+/* In f32 everything, where a library takes it; else the convolution alone, and another pass behind
+ * it. In bf16 and f16 cuDNN compiles a kernel for what is behind a convolution, a second for each
+ * shape (28 s for MobileNetV2, more than the pass costs on a million images), and cuBLASLt rounds
+ * the bias first. */
 static void choose_forward_conv(const struct tdmi_op_desc *desc, struct tdmi_cuda_plans *plans)
 {
     struct tdmi_cuda_algorithm *forward = &plans->of[TDMI_CUDNN_FORWARD];
@@ -109,9 +111,9 @@ static void choose_forward_conv(const struct tdmi_op_desc *desc, struct tdmi_cud
     whole.has_bias = product.has_bias = desc->attrs.has_bias || desc->fusion.folds_norm;
     whole.act = product.act = act;
     whole.adds = desc->fusion.adds_residual;
-    const bool is_whole_product = is_product(desc) && desc->storage == TDMI_DTYPE_F32 &&
-                                  !whole.adds && (act == TDMI_ACT_NONE || act == TDMI_ACT_RELU);
-    if (whole.has_bias || whole.adds || act != TDMI_ACT_NONE)
+    const bool is_whole_product =
+        is_product(desc) && !whole.adds && (act == TDMI_ACT_NONE || act == TDMI_ACT_RELU);
+    if (desc->storage == TDMI_DTYPE_F32 && (whole.has_bias || whole.adds || act != TDMI_ACT_NONE))
         *forward =
             tdmi_cuda_conv_algorithm(desc->device, &whole, is_whole_product ? &product : NULL);
     plans->is_whole = tdmi_cuda_algorithm_exists(forward);
