@@ -16,8 +16,10 @@
 
 enum { classes = 3, batch = 11, shard = 4, steps = 30, recorded_steps = 6, seed = 20 };
 
+/* Slow enough that what rounding does stays small: a change of LeNet-5's first weights by their
+ * last bit in bf16 moves the third loss by 2 %; with a rate of 0.02 it was a fifth. */
 static const struct tdmi_update_rates rates = {
-    .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f};
+    .learning_rate = 0.005f, .momentum = 0.9f, .weight_decay = 1e-4f};
 
 /* A small training in memory: network, values, one batch of images. */
 struct fixture {
