@@ -1,12 +1,14 @@
 /*
  * Every different shape is run by all threads at once, each on memory of its own, over and over;
- * the best time of each thread counts, since what disturbs a run only makes it longer.
+ * the best time of each thread counts, since what disturbs a run only makes it longer. A GPU is
+ * given one thread, which queues several runs between two waits.
  */
 #include "tune/bench_ceiling.h"
 #include "base/clock.h"
 #include "base/hash/rng.h"
 #include "base/scope.h"
 #include "tandem/event.h"
+#include "tensor/floats.h"
 
 #include <float.h>
 #include <string.h>
@@ -22,7 +24,8 @@ struct ceiling {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_pool *pool;
-    int images;
+    int threads, images, in_a_row;
+    enum tdmi_dtype storage; /* type of the stored activations */
 
     /* of the current shape */
     struct tdmi_op_desc desc;
@@ -36,6 +39,7 @@ struct ceiling {
     int n_memory;
 };
 
+enum { queued_in_a_row = 8 };
 enum { most_blocks = 8 }; /* of a thread, and as many that are shared */
 
 static bool is_counted(enum tdmi_op_kind kind)
@@ -73,17 +77,27 @@ static tdm_status floats(struct ceiling *it, int64_t n, float **values, tdm_erro
     return TDM_OK;
 }
 
-/* Values around 0 without pattern: denormals and zeros would time something else. */
-static tdm_status noise(struct ceiling *it, tdmi_stream *stream, int64_t n, float **values,
-                        tdm_error *err)
+/* Values around 0, which repeat after a million: denormals and zeros would time something else. */
+static tdm_status noise(struct ceiling *it, tdmi_stream *stream, enum tdmi_dtype type, int64_t n,
+                        void **values, tdm_error *err)
 {
+    enum { period = 1 << 20 };
     TDMI_AT_END(tdmi_free_at) float *host = NULL;
+    TDMI_AT_END(tdmi_free_at) float *stored = NULL;
+    const int64_t once = n < period ? n : period;
+    const size_t value = tdmi_dtype_bytes(type);
     tdmi_rng rng = tdmi_rng_at(1, TDMI_RNG_INIT, 0, (uint64_t)n);
-    TDMI_TRY(TDMI_NEW(host, n, err));
-    TDMI_TRY(floats(it, n, values, err));
-    for (int64_t i = 0; i < n; i++)
+    TDMI_TRY(TDMI_NEW(host, once, err));
+    TDMI_TRY(TDMI_NEW(stored, once, err));
+    TDMI_TRY(block(it, value * (size_t)n, values, err));
+    for (int64_t i = 0; i < once; i++)
         host[i] = tdmi_rng_uniform(&rng, -0.5f, 0.5f);
-    TDMI_TRY(it->backend->memory.upload(stream, *values, host, sizeof(float) * (size_t)n, err));
+    tdmi_floats_store(type, stored, host, once);
+    for (int64_t i = 0; i < n; i += once) {
+        char *const to = (char *)*values + (size_t)i * value;
+        const int64_t left = n - i < once ? n - i : once;
+        TDMI_TRY(it->backend->memory.upload(stream, to, stored, value * (size_t)left, err));
+    }
     return it->backend->stream.wait(stream, err);
 }
 
@@ -94,15 +108,15 @@ static tdm_status reserve_thread(struct ceiling *it, struct thread_state *state,
     struct tdmi_op_call *call = &state->call;
     const int64_t in = it->images * tdmi_shape_values(it->desc.in[0]);
     const int64_t out = it->images * tdmi_shape_values(it->desc.out);
-    float *x, *y, *dy = NULL, *dx = NULL;
-    TDMI_TRY(noise(it, state->stream, in, &x, err));
-    TDMI_TRY(floats(it, out, &y, err));
+    void *x, *y, *dy = NULL, *dx = NULL;
+    TDMI_TRY(noise(it, state->stream, it->storage, in, &x, err));
+    TDMI_TRY(block(it, tdmi_dtype_bytes(it->storage) * (size_t)out, &y, err));
     TDMI_TRY(block(it, needs.saved_bytes, &call->saved, err));
     TDMI_TRY(block(it, needs.workspace_bytes, &call->workspace, err));
     if (it->has_backward)
-        TDMI_TRY(noise(it, state->stream, out, &dy, err));
+        TDMI_TRY(noise(it, state->stream, it->storage, out, &dy, err));
     if (it->has_backward && it->desc.wants_dx)
-        TDMI_TRY(floats(it, in, &dx, err));
+        TDMI_TRY(block(it, tdmi_dtype_bytes(it->storage) * (size_t)in, &dx, err));
     for (int i = 0; i < TDMI_OP_PARAMS && n_params[i]; i++) {
         call->params[i] = it->params[i];
         TDMI_TRY(floats(it, n_params[i], &call->dparams[i], err));
@@ -124,9 +138,9 @@ static tdm_status reserve(struct ceiling *it, const tdmi_graph *graph, const str
     int64_t n_params[TDMI_OP_PARAMS] = {0};
     tdmi_stream *stream = it->thread_states[0].stream;
     for (int i = 0; i < node->n_params; i++) {
-        float *values;
+        void *values;
         n_params[i] = graph->params[node->first_param + i].n;
-        TDMI_TRY(noise(it, stream, n_params[i], &values, err));
+        TDMI_TRY(noise(it, stream, TDMI_DTYPE_F32, n_params[i], &values, err));
         it->params[i] = pack.params[i] = values;
     }
     it->packed = NULL;
@@ -135,7 +149,7 @@ static tdm_status reserve(struct ceiling *it, const tdmi_graph *graph, const str
         pack.packed = it->packed;
         it->kernel->pack(stream, &it->desc, &pack);
     }
-    for (int i = 0; i < tdmi_pool_threads(it->pool); i++)
+    for (int i = 0; i < it->threads; i++)
         TDMI_TRY(reserve_thread(it, &it->thread_states[i], needs, n_params, err));
     return TDM_OK;
 }
@@ -146,9 +160,10 @@ static tdm_status run_once(struct ceiling *it, struct thread_state *state, tdmi_
                            double *best, tdm_error *err)
 {
     int64_t begin = tdmi_clock_ns();
-    run(state->stream, &it->desc, &state->call);
+    for (int i = 0; i < it->in_a_row; i++)
+        run(state->stream, &it->desc, &state->call);
     tdm_status status = it->backend->stream.wait(state->stream, err);
-    double took = tdmi_clock_seconds_since(begin);
+    double took = tdmi_clock_seconds_since(begin) / it->in_a_row;
     if (took < *best)
         *best = took;
     return status;
@@ -178,7 +193,6 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
 {
     const struct tdmi_node *node = &plan->graph->nodes[index];
     const struct tdmi_node_plan *of = &plan->nodes[index];
-    int threads = tdmi_pool_threads(it->pool);
     it->desc = of->desc;
     it->desc.fusion = (struct tdmi_op_fusion){0};
     if (of->desc.fusion.pool) { /* by far fewer products go backward then */
@@ -193,12 +207,12 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
         TDM_TRY(it->kernel->prepare(&it->desc, &it->desc.prepared, err), err, "preparing %s",
                 node->name);
     tdm_status status = TDM_WRAP(err, reserve(it, plan->graph, node, err),
-                                 "measuring %s alone on %d threads", node->name, threads);
+                                 "measuring %s alone on %d threads", node->name, it->threads);
     if (status == TDM_OK)
-        status = tdmi_pool_run(it->pool, threads, run_thread, it, err);
+        status = tdmi_pool_run(it->pool, it->threads, run_thread, it, err);
     *took = 0.0;
-    for (int i = 0; i < threads; i++) {
-        *took += (it->thread_states[i].forward_s + it->thread_states[i].backward_s) / threads;
+    for (int i = 0; i < it->threads; i++) {
+        *took += (it->thread_states[i].forward_s + it->thread_states[i].backward_s) / it->threads;
         it->thread_states[i].call = (struct tdmi_op_call){0};
     }
     while (it->n_memory > 0)
@@ -243,23 +257,32 @@ static tdm_status measure(struct ceiling *it, const tdmi_plan *plan, double seco
 
 static void release(struct ceiling *it)
 {
-    for (int i = 0; it->thread_states && i < tdmi_pool_threads(it->pool); i++)
+    for (int i = 0; it->thread_states && i < it->threads; i++)
         it->backend->stream.close(it->thread_states[i].stream);
     tdmi_free(it->thread_states);
     tdmi_free(it->memory);
 }
 
 tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                                int images, double seconds, double *group_seconds, tdm_error *err)
+                                int images, double seconds, double *images_per_s, tdm_error *err)
 {
-    const int threads = tdmi_pool_threads(pool);
+    const bool is_host = plan->backend->device.is_host;
+    double group_seconds = 0.0;
     TDMI_AT_END(release)
-    struct ceiling it = {
-        .backend = plan->backend, .device = device, .pool = pool, .images = images};
-    *group_seconds = 0.0;
-    TDMI_TRY(TDMI_NEW(it.thread_states, threads, err));
-    TDMI_TRY(TDMI_NEW(it.memory, most_blocks * (threads + 1), err));
-    for (int i = 0; i < threads; i++)
+    struct ceiling it = {.backend = plan->backend,
+                         .device = device,
+                         .pool = pool,
+                         .threads = is_host ? tdmi_pool_threads(pool) : 1,
+                         .in_a_row = is_host ? 1 : queued_in_a_row,
+                         .images = images,
+                         .storage = plan->storage};
+    *images_per_s = 0.0;
+    TDMI_TRY(TDMI_NEW(it.thread_states, it.threads, err));
+    TDMI_TRY(TDMI_NEW(it.memory, most_blocks * (it.threads + 1), err));
+    for (int i = 0; i < it.threads; i++)
         TDMI_TRY(it.backend->stream.open(device, &it.thread_states[i].stream, err));
-    return measure(&it, plan, seconds, group_seconds, err);
+    TDMI_TRY(measure(&it, plan, seconds, &group_seconds, err));
+    if (group_seconds > 0.0)
+        *images_per_s = (double)it.threads * images / group_seconds;
+    return TDM_OK;
 }

@@ -119,14 +119,12 @@ static void describe(const struct tdmi_bench_network *it, struct tdm_bench_compu
 static tdm_status measure(struct tdmi_bench_network *it, struct tdm_bench_compute *result,
                           tdm_error *err)
 {
-    double seconds = it->options->seconds, group_seconds;
+    const double seconds = it->options->seconds;
     TDM_TRY(measure_steps(it, seconds * 2 / 3, result, err), err, "measuring");
     describe(it, result);
     TDM_TRY(tdmi_ceiling_measure(it->plan, it->device, it->pool, it->shard, seconds / 3,
-                                 &group_seconds, err),
+                                 &result->ceiling, err),
             err, "measuring");
-    if (group_seconds > 0.0)
-        result->ceiling = result->threads * it->shard / group_seconds;
     if (!it->options->has_profile)
         return TDM_OK;
     if (it->is_training && !it->options->has_frozen_base)
