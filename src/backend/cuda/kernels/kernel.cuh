@@ -150,7 +150,7 @@ static __device__ __forceinline__ void load(const T *from, float (&to)[N])
 }
 
 template <class T, int N>
-static __device__ __forceinline__ vector<T, N> taken(const float (&from)[N], const T *)
+static __device__ __forceinline__ vector<T, N> vector_of(const float (&from)[N], const T *)
 {
     vector<T, N> values;
 #pragma unroll
@@ -159,7 +159,7 @@ static __device__ __forceinline__ vector<T, N> taken(const float (&from)[N], con
     return values;
 }
 template <int N>
-static __device__ __forceinline__ vector<bf16, N> taken(const float (&from)[N], const bf16 *)
+static __device__ __forceinline__ vector<bf16, N> vector_of(const float (&from)[N], const bf16 *)
 {
     vector<bf16, N> values;
 #pragma unroll
@@ -167,7 +167,7 @@ static __device__ __forceinline__ vector<bf16, N> taken(const float (&from)[N], 
         values.words[i / 2] = word_of(from[i], from[i + 1]);
     return values;
 }
-static __device__ __forceinline__ vector<bf16, 1> taken(const float (&from)[1], const bf16 *)
+static __device__ __forceinline__ vector<bf16, 1> vector_of(const float (&from)[1], const bf16 *)
 {
     return {{of_float<bf16>(from[0])}};
 }
@@ -175,7 +175,7 @@ static __device__ __forceinline__ vector<bf16, 1> taken(const float (&from)[1], 
 template <class T, int N>
 static __device__ __forceinline__ void store(T *to, const float (&from)[N])
 {
-    *reinterpret_cast<vector<T, N> *>(to) = taken(from, to);
+    *reinterpret_cast<vector<T, N> *>(to) = vector_of(from, to);
 }
 
 /* ---- on the host ------------------------------------------------------------------------ */
