@@ -1,7 +1,7 @@
 /*
  * Every different shape is run by all threads at once, each on memory of its own, over and over;
  * the best time of each thread counts, since what disturbs a run only makes it longer. A GPU is
- * given one thread, which queues several runs between two waits.
+ * given one thread, which queues several runs and then waits, so that they share the wait's cost.
  */
 #include "tune/bench_ceiling.h"
 #include "base/clock.h"
@@ -206,8 +206,8 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     if (it->kernel->prepare)
         TDM_TRY(it->kernel->prepare(&it->desc, &it->desc.prepared, err), err, "preparing %s",
                 node->name);
-    tdm_status status = TDM_WRAP(err, reserve(it, plan->graph, node, err),
-                                 "measuring %s alone on %d threads", node->name, it->threads);
+    tdm_status status =
+        TDM_WRAP(err, reserve(it, plan->graph, node, err), "measuring %s alone", node->name);
     if (status == TDM_OK)
         status = tdmi_pool_run(it->pool, it->threads, run_thread, it, err);
     *took = 0.0;

@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(column_threads)
         factor[i] = scale ? scale[channel + i] : 1.0f;
         offset[i] = shift ? shift[channel + i] : 0.0f;
     }
-    /* y may be x or the residual: a thread asks for a few pixels before it writes the first. */
+    /* y may be x or the residual: a thread reads its pixels before it writes them, and no other
+     * thread touches them. */
     enum { asked = has_residual ? 2 : 4 };
     const int64_t begin = blockIdx.x * it.chunk;
     const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
@@ -29,8 +30,8 @@ __global__ void __launch_bounds__(column_threads)
         for (int p = 0; p < asked; p++) {
             const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
             const bool is_there = pixel < end;
-            of_x[p] = fetch_if<T, N>(is_there, x + at);
-            of_residual[p] = fetch_if<T, N>(has_residual && is_there, residual + at);
+            of_x[p] = fetch_if<T, N>(is_there, x, at);
+            of_residual[p] = fetch_if<T, N>(has_residual && is_there, residual, at);
         }
 #pragma unroll
         for (int p = 0; p < asked; p++) {
@@ -172,7 +173,7 @@ struct of_gradient {
     }
     __device__ __forceinline__ pixel fetch(int64_t at) const
     {
-        return {::fetch<T, N>(x + at), fetch_if<T, N>(y, y + at), ::fetch<T, N>(dy + at)};
+        return {::fetch<T, N>(x + at), fetch_if<T, N>(y, y, at), ::fetch<T, N>(dy + at)};
     }
     __device__ __forceinline__ void terms(const pixel &of, float (&a)[N], float (&b)[N]) const
     {
@@ -351,7 +352,7 @@ __global__ void __launch_bounds__(column_threads)
         of_x[i] = room[channel + i];
         one[i] = room[it.channels + channel + i];
     }
-    enum { asked = 4 }; /* pixels, before the first is written: dx may be dy */
+    enum { asked = 4 }; /* pixels; dx may be dy, and no other thread touches them */
     const int64_t begin = blockIdx.x * it.chunk;
     const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
     for (int64_t first = begin + threadIdx.y; first < end; first += asked * it.rows) {
@@ -360,9 +361,9 @@ __global__ void __launch_bounds__(column_threads)
         for (int p = 0; p < asked; p++) {
             const int64_t pixel = first + p * it.rows, at = pixel * it.channels + channel;
             const bool is_there = pixel < end;
-            of_dy[p] = fetch_if<T, N>(is_there, dy + at);
-            of_x_value[p] = fetch_if<T, N>(is_there, x + at);
-            of_y[p] = fetch_if<T, N>(y && is_there, y + at);
+            of_dy[p] = fetch_if<T, N>(is_there, dy, at);
+            of_x_value[p] = fetch_if<T, N>(is_there, x, at);
+            of_y[p] = fetch_if<T, N>(y && is_there, y, at);
         }
 #pragma unroll
         for (int p = 0; p < asked; p++) {

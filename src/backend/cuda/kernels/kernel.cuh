@@ -89,7 +89,7 @@ template <class T, int N>
 struct alignas(sizeof(T) * N) vector {
     T at[N];
 };
-/* bf16 lie two to a word: a compiler moves halves one by one. */
+/* Two bf16 to a word: as an array of halves the compiler would move each alone. */
 template <int N>
 struct alignas(2 * N) vector<bf16, N> {
     uint32_t words[N / 2];
@@ -111,13 +111,13 @@ static __device__ __forceinline__ vector<T, N> fetch(const T *from)
     return *reinterpret_cast<const vector<T, N> *>(from);
 }
 
-/* Zeros where it is not there. */
+/* Zeros where it is not there; `from` may then be NULL. */
 template <class T, int N>
-static __device__ __forceinline__ vector<T, N> fetch_if(bool is_there, const T *from)
+static __device__ __forceinline__ vector<T, N> fetch_if(bool is_there, const T *from, int64_t at)
 {
     vector<T, N> values = {};
     if (is_there)
-        values = fetch<T, N>(from);
+        values = fetch<T, N>(from + at);
     return values;
 }
 

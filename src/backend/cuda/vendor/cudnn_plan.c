@@ -194,7 +194,7 @@ struct choice {
     struct tdmi_cudnn_plan best;
 };
 
-/* With an activation, a residual or a bias behind a product, cuDNN compiles a kernel. */
+/* With an activation, a residual or a bias behind a product, cuDNN may compile a kernel. */
 static bool is_compiled(const struct tdmi_cudnn_conv *it)
 {
     return it->has_bias || it->adds || it->act != TDMI_ACT_NONE;

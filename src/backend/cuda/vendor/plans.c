@@ -98,10 +98,10 @@ static struct tdmi_cuda_algorithm choose(const struct tdmi_op_desc *desc,
     return tdmi_cuda_conv_algorithm(desc->device, &conv, is_product(desc) ? &product : NULL);
 }
 
-/* In f32 everything, where a library takes it; else the convolution alone, and another pass behind
- * it. In bf16 and f16 cuDNN compiles a kernel for what is behind a convolution, a second for each
- * shape (28 s for MobileNetV2, more than the pass costs on a million images), and cuBLASLt rounds
- * the bias first. */
+/* In f32 a library computes everything, if it can. In bf16 and f16 it computes the convolution
+ * alone, and another pass does the rest: cuDNN would compile a kernel, which takes almost a second
+ * for each shape (27 s for MobileNetV2; 17 million images would repay it), and cuBLASLt rounds the
+ * bias. */
 static void choose_forward_conv(const struct tdmi_op_desc *desc, struct tdmi_cuda_plans *plans)
 {
     struct tdmi_cuda_algorithm *forward = &plans->of[TDMI_CUDNN_FORWARD];

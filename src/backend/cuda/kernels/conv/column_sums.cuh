@@ -14,7 +14,7 @@ enum {
     asked_pixels = 4    /* that are loaded before the first is added */
 };
 
-/* Values of a vector for sums: two doubles of each in registers leave no room for more. */
+/* Values of a vector for sums: two doubles of each leave no registers for more. */
 enum { sum_lanes = 4 };
 
 template <int N, class Read>

@@ -39,7 +39,7 @@ struct raw_row {
         const unsigned columns_there = is_wanted && row >= 0 && row < of.h ? inside : 0;
 #pragma unroll
         for (int c = 0; c < columns; c++)
-            at[c] = fetch_if<T, N>(columns_there >> c & 1, begin + (int64_t)c * of.channels);
+            at[c] = fetch_if<T, N>(columns_there >> c & 1, begin, (int64_t)c * of.channels);
         begin += (int64_t)of.w * of.channels;
         row++;
     }

@@ -6,8 +6,8 @@
 enum {
     block_threads = 256,
     usual_depth = 8, /* pixels of a thread */
-    sum_depth = 32,  /* where a block writes sums, which others read again */
-    sum_blocks = 512 /* fewer pixels of a thread where there would be fewer blocks */
+    sum_depth = 32,  /* the most where a block writes sums, which others read again */
+    sum_blocks = 512 /* a thread of sums takes fewer pixels where there would be fewer blocks */
 };
 
 static int64_t over(int64_t n, int64_t by)
@@ -26,8 +26,8 @@ struct tdmi_cuda_columns tdmi_cuda_columns_of(int64_t pixels, int channels, int 
     it.rows = block_threads / it.width;
     int64_t depth = usual_depth;
     if (most_chunks > 0) {
-        const int64_t shared = pixels * it.parts / ((int64_t)it.rows * sum_blocks);
-        depth = shared < usual_depth ? usual_depth : shared > sum_depth ? sum_depth : shared;
+        const int64_t wanted = pixels * it.parts / ((int64_t)it.rows * sum_blocks);
+        depth = wanted < usual_depth ? usual_depth : wanted > sum_depth ? sum_depth : wanted;
         if (over(pixels, it.rows * depth) > most_chunks)
             depth = over(pixels, it.rows * most_chunks);
     }
@@ -49,7 +49,7 @@ size_t tdmi_cuda_columns_sum_bytes(int64_t pixels, int channels)
 
 enum {
     fewest_rows = 4, /* rows of a part: shorter parts read more rows twice than they gain */
-    enough_threads = 1 << 17, /* twice what a large GPU holds of them */
+    enough_threads = 1 << 17, /* twice what a large GPU runs at once of depthwise kernels */
     sum_threads = 256,
     widest = 32,      /* vectors of a block of sums: more lines share one set of sums */
     enough_sums = 512 /* blocks of sums: each writes a set */

@@ -38,14 +38,16 @@ static __device__ __forceinline__ float number_of(const struct tdmi_cuda_input &
     return ((float)byte / normal.divisor - normal.mean) / normal.deviation;
 }
 
-/* A block first converts each of the 256 bytes: dividing takes longer than reading a table. */
+/* A block first converts each of the 256 bytes for each channel: dividing takes longer than reading
+ * a table. */
 template <class T>
 __global__ void __launch_bounds__(input_threads)
     number_bytes(struct tdmi_cuda_input it, unsigned blocks, const uint8_t *const *pixels, T *y)
 {
     enum { bytes = 256 };
     TDM_SHARED(float, numbers, 3 * bytes);
-    for (int k = (int)threadIdx.x; k < 3 * bytes; k += input_threads)
+    const int tables = it.channels < 3 ? it.channels : 3;
+    for (int k = (int)threadIdx.x; k < tables * bytes; k += input_threads)
         numbers[k] = number_of(it, k / bytes, k % bytes);
     __syncthreads();
     const unsigned picture = blockIdx.x / blocks;
