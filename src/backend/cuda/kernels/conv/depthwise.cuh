@@ -16,7 +16,7 @@ struct pictures {
  * on. Of what lies outside the image, zeros. */
 template <class T, int N, int columns>
 struct raw_row {
-    const T *begin;  /* of the next row; it may lie outside the image */
+    const T *begin;  /* the next row's first column, which may lie outside the image */
     int row;         /* the next */
     unsigned inside; /* a bit for each column that the image has */
     vector<T, N> at[columns];
