@@ -1,9 +1,10 @@
 /*
  * Every convolution of our networks that is not depthwise, asked of cuDNN itself, where that is
- * installed: no GPU is needed to plan for one that is only described. For each, forward with all
- * that may be behind it, both gradients, in every type: the graph is taken; and for a product alone
- * there is an engine of the right kind, whose plan can be written down and taken again. (Engines
- * for what is behind a product are compiled when they are planned, which needs a driver.)
+ * installed: no GPU is needed to plan for one that is only described. For each, forward (in f32
+ * with all that may be behind it) and both gradients, in every type: the graph is taken; and for a
+ * product alone there is an engine of the right kind, whose plan can be written down and taken
+ * again. (Engines for what is behind a product are compiled when they are planned, which needs a
+ * driver.)
  */
 #include "backend/cuda/vendor/cudnn_plan.h"
 #include "base/clock.h"
@@ -112,6 +113,8 @@ static void ask(tdmi_cudnn *cudnn, const struct tdmi_node *node, enum tdmi_dtype
         expect_plan(cudnn, &it, node->name, count);
         expect_limited(cudnn, it, count);
     }
+    if (type != TDMI_DTYPE_F32) /* what follows a convolution is another pass (vendor/plans.c) */
+        return;
     it.direction = TDMI_CUDNN_FORWARD;
     it.has_bias = true;
     expect_graph(cudnn, &it, node->name, count);
@@ -148,7 +151,7 @@ static void ask_network(tdmi_cudnn *cudnn, const char *name, int size)
         for (int t = 0; t < n_types; t++)
             ask(cudnn, node, types[t], &count);
     }
-    assert_true(n > 1 && count.graphs == n * 18 && count.plans == n * 9);
+    assert_true(n > 1 && count.graphs == n * 12 && count.plans == n * 9);
     assert_true(count.limited > 0);
     print_message("%s: %d shapes, %d graphs, %d plans of a product, %d of them with a MiB of "
                   "workspace, %.1f s\n",
