@@ -1,7 +1,7 @@
 /*
  * Every different shape is run by all threads at once, each on memory of its own, over and over;
  * the best time of each thread counts, since what disturbs a run only makes it longer. A GPU is
- * given one thread, which queues several runs and then waits, so that they share the wait's cost.
+ * given one thread.
  */
 #include "tune/bench_ceiling.h"
 #include "base/clock.h"
@@ -9,6 +9,7 @@
 #include "base/scope.h"
 #include "tandem/event.h"
 #include "tensor/floats.h"
+#include "tune/bench_rate.h"
 
 #include <float.h>
 #include <string.h>
@@ -39,7 +40,6 @@ struct ceiling {
     int n_memory;
 };
 
-enum { queued_in_a_row = 8 };
 enum { most_blocks = 8 }; /* of a thread, and as many that are shared */
 
 static bool is_counted(enum tdmi_op_kind kind)
@@ -273,7 +273,7 @@ tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi
                          .device = device,
                          .pool = pool,
                          .threads = is_host ? tdmi_pool_threads(pool) : 1,
-                         .in_a_row = is_host ? 1 : queued_in_a_row,
+                         .in_a_row = is_host ? 1 : TDMI_BENCH_IN_A_ROW,
                          .images = images,
                          .storage = plan->storage};
     *images_per_s = 0.0;

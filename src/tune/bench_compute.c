@@ -61,7 +61,7 @@ static tdm_status measure_steps(struct tdmi_bench_network *it, double seconds,
 static tdm_status measure_update(struct tdmi_bench_network *it, struct tdm_bench_compute *result,
                                  tdm_error *err)
 {
-    enum { rounds = 5, in_a_row = 8 };
+    enum { rounds = 5, in_a_row = TDMI_BENCH_IN_A_ROW };
     for (int r = 0; r < rounds; r++) {
         const int64_t begin = tdmi_clock_ns();
         TDM_TRY(tdmi_bench_network_update(it, in_a_row, err), err,

@@ -5,10 +5,11 @@
 #include "tune/bench_profile.h"
 #include "base/scope.h"
 #include "graph/packed.h"
+#include "tune/bench_rate.h"
 
 #include <stdio.h>
 
-enum { profile_runs = 5, queued_in_a_row = 8 };
+enum { profile_runs = 5 };
 
 /* An executor and its clock for each thread. */
 struct profiler {
@@ -48,8 +49,9 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
                                .judgements = it->plan->is_training ? it->judgements + first : NULL};
     (void)worker;
     tdmi_executor_profile(
-        executor, &(struct tdmi_profile){seconds, seconds + n_nodes,
-                                         it->plan->backend->device.is_host ? 1 : queued_in_a_row});
+        executor,
+        &(struct tdmi_profile){seconds, seconds + n_nodes,
+                               it->plan->backend->device.is_host ? 1 : TDMI_BENCH_IN_A_ROW});
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
         tdmi_executor_forward(executor, it->values, &group, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
