@@ -113,7 +113,7 @@ static void ask(tdmi_cudnn *cudnn, const struct tdmi_node *node, enum tdmi_dtype
         expect_plan(cudnn, &it, node->name, count);
         expect_limited(cudnn, it, count);
     }
-    if (type != TDMI_DTYPE_F32) /* what follows a convolution is another pass (vendor/plans.c) */
+    if (type != TDMI_DTYPE_F32) /* only f32 has fused graphs (vendor/plans.c) */
         return;
     it.direction = TDMI_CUDNN_FORWARD;
     it.has_bias = true;
