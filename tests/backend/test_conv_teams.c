@@ -104,9 +104,10 @@ static void check_team(const struct tdmi_op_desc *desc, int n, bool adds, int si
 static const struct shape {
     int n, h, w, in, out, kernel, stride, dilation, pad;
 } shapes[] = {
-    /* 1 × 1 */
+    /* 1 × 1: shared chunks, also of members' own, more of those than have room at once */
     {3, 7, 9, 24, 40, 1, 1, 1, 0},
     {2, 40, 41, 16, 48, 1, 1, 1, 0},
+    {1, 130, 130, 64, 64, 1, 1, 1, 0},
     /* tiles: fewer than members, odd sides, several chunks and stretches, many channels */
     {1, 4, 4, 32, 32, 3, 1, 1, 1},
     {2, 7, 5, 32, 64, 3, 1, 1, 1},

@@ -36,3 +36,8 @@ static inline struct tdmi_share tdmi_pieces_share(const struct tdmi_member *memb
 /* sum and square of columns first to end - 1 += the pieces of n blocks. */
 void tdmi_pieces_add(const float *pieces, int64_t n, int64_t columns, struct tdmi_share of,
                      double *sum, double *square);
+
+/* to = or += n arrays of size floats, `step` apart, added one after the other: the member's share
+ * of each. */
+void tdmi_pieces_add_arrays(const float *arrays, int64_t n, int64_t step, int64_t size, bool adds,
+                            const struct tdmi_member *member, float *to);
