@@ -85,7 +85,7 @@ class Work:
         processor = sum(after[2:4]) - sum(before[2:4])
         return done.stdout, round(seconds, 2), round(processor, 2)
 
-    def train(self, name, options, home=None):
+    def train(self, name, options, home=None, ranks=1):
         """Our run, whole process. home: TANDEM_HOME; None: a new, empty one, so nothing is known before."""
         run = self.folder / "runs" / name
         shutil.rmtree(run, ignore_errors=True)
@@ -93,8 +93,8 @@ class Work:
         own = self.folder / "cold"
         if home is None:
             shutil.rmtree(own, ignore_errors=True)
-        command = [self.tandem, "train", *words_of({"threads": self.threads, **options, "run": str(run)}), "--json",
-                   "--quiet"]
+        command = [*([self.tandem, "run", "-n", str(ranks), "--"] if ranks > 1 else [self.tandem]), "train",
+                   *words_of({"threads": self.threads, **options, "run": str(run)}), "--json", "--quiet"]
         text, seconds, processor = self.run(command, {"TANDEM_HOME": str(home or own)})
         result = json.loads(text)
         self.say(f"{name}: {seconds} s, {result['val']['correct']} of {result['val']['n']}")
