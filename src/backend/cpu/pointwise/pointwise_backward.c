@@ -278,9 +278,9 @@ static int64_t backward_own(const struct tdmi_gemm_kernels *kernels,
     mine.dy += call->member->index * chunk * tdmi_gemm_scratch_row(desc->out_c);
     for (int64_t at = 0; at < chunks; at += most) {
         const int64_t n = chunks - at < most ? chunks - at : most;
-        const struct tdmi_share part = tdmi_member_share(call->member, n);
         if (at > 0)
             tdmi_member_wait(call->member);
+        const struct tdmi_share part = tdmi_member_share(call->member, n);
         for (int64_t i = part.first; i < part.end; i++) {
             struct stretch stretch = {.begin = (at + i) * chunk,
                                       .pixels = (at + part.end) * chunk,
