@@ -587,12 +587,14 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
     status = train(&session, result, err);
     if (status == TDM_OK || status == TDM_E_STOPPED)
         tdmi_session_write_trace(&session, status);
-    if (status != TDM_OK)
+    if (status != TDM_OK && status != TDM_E_STOPPED)
         tdmi_ranks_abort(&session, status, err);
     tdmi_ranks_end_heartbeats(&session, status, err);
     if (status != TDM_OK)
         status = end_failed(&session, status, err);
     status = tdmi_checkpoint_end_copies(&session, status, err);
+    if (status == TDM_E_STOPPED)
+        status = tdmi_ranks_end_stopped(&session, err);
     tdmi_session_release(&session);
     return status;
 }

@@ -57,6 +57,21 @@ void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error
         err->rank = tdmi_comm_failed_rank(session->compute.comm);
 }
 
+tdm_status tdmi_ranks_end_stopped(struct tdmi_session *session, tdm_error *err)
+{
+    bool is_saved = true;
+    tdm_error why = {0};
+    tdm_status status = TDM_OK;
+    if (session->agreed.is_stopping)
+        status = tdmi_ranks_share(session, &is_saved, sizeof is_saved, &why);
+    if (status == TDM_OK || !tdmi_ranks_is_follower(session))
+        status = TDM_E_STOPPED;
+    else if (err)
+        *err = why;
+    tdmi_ranks_abort(session, status, err);
+    return status;
+}
+
 /* ---- joining --------------------------------------------------------------------------------- */
 
 /* A text of rank 0, in the session's arena; NULL stays NULL. */

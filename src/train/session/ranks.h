@@ -106,6 +106,9 @@ tdm_status tdmi_ranks_share_evaluated(struct tdmi_session *session, tdm_error *e
 tdm_status tdmi_ranks_share_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Tells the other ranks that this one has failed, and notes in the error which did. */
 void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error *err);
+/* After a stop: the others stay until rank 0 has saved and copied the run, because launchers kill
+ * the ranks that are left when one has ended. Returns TDM_E_STOPPED, or why rank 0 did not. */
+tdm_status tdmi_ranks_end_stopped(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* ---- rank_reports.c -------------------------------------------------------------------------- */
 

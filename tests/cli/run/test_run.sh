@@ -202,6 +202,53 @@ else
     skip "no pgrep to find ranks with"
 fi
 
+# ---- a slow disk ------------------------------------------------------------------------------
+
+# A stand-in for a slow disk: the first fsync of a file below the folder $SLOW takes eight seconds, once there is a
+# file `slow`. tandem run kills a rank six seconds after another has ended here.
+cat >slow.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fsync(int fd)
+{
+    char link[40], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, getenv("SLOW")) && unlink("slow") == 0)
+        sleep(8);
+    return (int)syscall(SYS_fsync, fd);
+}
+C
+slow_stop() { # name folder options…: a job is asked to stop, and its last save takes longer than it may be silent
+    name=$1 folder=$2
+    shift 2
+    # shellcheck disable=SC2086
+    SLOW=/$folder/ LD_PRELOAD=$PWD/slow.so "$TANDEM" run -n 3 --deadline 1 -- train pictures -o "$name" --quiet \
+        --patience 0 --checkpoint-to "copies-$name" "$@" >"$out" 2>"$err" &
+    job=$!
+    tries=0
+    while [ ! -s "$name/last.safetensors" ] && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    : >slow
+    kill -TERM $job
+    wait $job
+    expect_same 1 $? "$name: a stop is no loss, however slow the disk is" || show_output
+    expect_true "$name: the disk was slow" test ! -e slow
+    expect_true "$name: the run has its last step" grep -q '"status": "stopped"' "$name/run.json"
+    expect_true "$name: its copy as well" grep -q '"status": "stopped"' "copies-$name"/*-run.json
+    rm -f slow
+}
+if ! is_sanitized && cc -shared -fPIC -o slow.so slow.c 2>/dev/null; then
+    slow_stop slow-run slow-run --model convnet7 --size 32 --batch 30 --epochs 100000 --schedule constant
+    slow_stop slow-head copies-slow-head --weights base --batch 16 --epochs 1000000
+else
+    skip "no compiler to make a disk slow with"
+fi
+
 # ---- what every rank was last at -------------------------------------------------------------------
 
 # Ranks that another launcher started: its status says no more than that one was killed.
