@@ -74,6 +74,8 @@ static tdm_status read_address(tdmi_launch_variable variable, struct tdmi_launch
                         "joining the other ranks: %s is %s%s%s; host:port of rank 0 is accepted",
                         name, text ? "'" : "", text ? text : "not set", text ? "'" : "");
     launch->port = (int)port;
+    if (variable("TANDEM_LISTENER"))
+        TDMI_TRY(read_number(variable, "TANDEM_LISTENER", 3, 1 << 20, &launch->listener, err));
     const bool has_brackets = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
     return take_host(name, text + has_brackets, (size_t)(colon - text) - 2 * has_brackets, launch,
                      err);

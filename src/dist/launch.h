@@ -26,6 +26,7 @@ struct tdmi_launch {
     char host[256];        /* of rank 0 */
     int port;              /* that rank 0 listens on: the first that is free of… */
     int n_ports;           /* …so many; 0: one */
+    int listener;          /* socket that rank 0 inherited and listens on; 0: none */
     char token[128];       /* "": none */
     double deadline;       /* seconds for ranks to come together, and for a message */
     double patience;       /* seconds without a step after which a rank hangs; 0: 60 deadlines */

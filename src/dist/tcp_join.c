@@ -12,6 +12,7 @@
 #include "tandem/api.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -170,12 +171,30 @@ static int listen_on(const struct sockaddr *of, socklen_t length, int port)
     return -1;
 }
 
+/* The socket of `tandem run`. */
+static tdm_status take_listener(struct join *join, tdm_error *err)
+{
+    const int fd = join->launch->listener;
+    int listens = 0;
+    socklen_t length = sizeof listens;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || !listens)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "joining the other ranks: TANDEM_LISTENER is '%d', no socket that listens; "
+                        "tandem run sets it for rank 0",
+                        fd);
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    join->listener = fd;
+    return TDM_OK;
+}
+
 /* On the address that the others were given, which is one of this host. */
 static tdm_status listen_as_first(struct join *join, tdm_error *err)
 {
     const struct tdmi_launch *launch = join->launch;
     struct addrinfo *found;
     int problem = 0;
+    if (launch->listener > 0)
+        return take_listener(join, err);
     TDMI_TRY(find_addresses(join, launch->host, launch->port, &found, err));
     for (int port = launch->port; port < end_of_ports(launch); port++)
         for (const struct addrinfo *it = found; it && join->listener < 0; it = it->ai_next) {

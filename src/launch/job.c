@@ -53,20 +53,22 @@ struct job {
     int64_t left_ns;       /* when the last process ended */
     bool is_stopping;
     bool was_asked; /* the launcher, to end */
+    int listener;   /* that rank 0 inherits; -1: closed */
     char address[64], token[40];
 };
 
 /* ---- what all ranks are given ---------------------------------------------------------------- */
 
-/* A port of this machine that is free now. */
-static tdm_status choose_address(struct job *job, tdm_error *err)
+/* Rank 0 inherits the socket: a port that is only known to be free may be taken before it binds. */
+static tdm_status open_listener(struct job *job, tdm_error *err)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof any;
-    TDMI_AT_END(tdmi_close_at) const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof any) != 0 ||
-        getsockname(fd, (struct sockaddr *)&any, &length) != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "looking for a free port of this machine: %s",
+    job->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (job->listener < 0 || bind(job->listener, (struct sockaddr *)&any, sizeof any) != 0 ||
+        getsockname(job->listener, (struct sockaddr *)&any, &length) != 0 ||
+        listen(job->listener, SOMAXCONN) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "listening on this machine for its ranks: %s",
                         strerror(errno));
     snprintf(job->address, sizeof job->address, "127.0.0.1:%d", ntohs(any.sin_port));
     return TDM_OK;
@@ -107,6 +109,10 @@ static void set_variables(const struct job *job, int rank)
     set_number("TANDEM_LOCAL_SIZE", job->options->ranks);
     (void)setenv("TANDEM_ADDRESS", job->address, 1);
     (void)setenv("TANDEM_TOKEN", job->token, 1);
+    if (rank == 0) {
+        (void)fcntl(job->listener, F_SETFD, 0);
+        set_number("TANDEM_LISTENER", job->listener);
+    }
 }
 
 /* Its own process group: a terminal's ctrl-C reaches this process only, which passes it on once. */
@@ -176,6 +182,8 @@ static tdm_status start_all(struct job *job, tdm_error *err)
     const int n = options->is_launcher ? 1 : options->ranks;
     for (int i = 0; i < n; i++)
         TDMI_TRY(start(job, i, argv, err));
+    tdmi_close_at(&job->listener); /* calls fail once rank 0 has ended */
+    job->listener = -1;
     return TDM_OK;
 }
 
@@ -407,6 +415,7 @@ static void release(struct job *job)
             tdmi_text_release(&rank->streams[i].line);
         }
     }
+    tdmi_close_at(&job->listener);
     tdmi_free(job->ranks);
     tdmi_ends_release(&job->ends);
 }
@@ -425,12 +434,14 @@ static void conclude(struct job *job)
 tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_end *end,
                         tdm_error *err)
 {
-    TDMI_AT_END(release) struct job job = {.options = options, .end = {.lost_rank = -1}};
+    TDMI_AT_END(release)
+    struct job job = {.options = options, .end = {.lost_rank = -1}, .listener = -1};
     TDMI_TRY(TDMI_NEW(job.ranks, options->ranks, err));
     TDMI_TRY(tdmi_ends_begin(&job.ends, options->ranks, err));
     for (int r = 0; r < options->ranks; r++)
         job.ranks[r].streams[0].fd = job.ranks[r].streams[1].fd = -1;
-    TDMI_TRY(choose_address(&job, err));
+    if (!options->is_launcher)
+        TDMI_TRY(open_listener(&job, err));
     TDMI_TRY(choose_token(&job, err));
     TDMI_TRY(start_all(&job, err));
     TDMI_TRY(watch(&job, err));

@@ -45,6 +45,11 @@ TEST(our_own_variables)
     assert_string_equal(launch.token, "secret");
     assert_string_equal(launch.transport, "tcp");
     assert_true(launch.deadline == 7.5);
+    assert_int_equal(launch.listener, 0);
+    assert_int_equal(READ(&launch, NULL, "TANDEM_RANK", "0", "TANDEM_WORLD", "2", "TANDEM_ADDRESS",
+                          "127.0.0.1:29500", "TANDEM_LISTENER", "7"),
+                     TDM_OK);
+    assert_int_equal(launch.listener, 7);
 }
 
 /* Its agent's store listens on the port that it names. */

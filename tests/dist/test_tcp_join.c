@@ -183,6 +183,29 @@ TEST(a_rank_looks_behind_a_stranger_for_rank_0)
     close_stranger(&stranger);
 }
 
+/* Rank 0 of tandem run binds no port, which another program might have taken meanwhile. */
+TEST(rank_0_listens_on_a_socket_that_it_inherits)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct join_case cases[2] = {{.launch = {.world = 2, .listener = fd}},
+                                 {.launch = {.world = 2}}};
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &length), 0);
+    begin_join(&cases[0], "127.0.0.1", ntohs(any.sin_port), 0, 10.0);
+    pthread_join(cases[0].thread, NULL);
+    assert_int_equal(cases[0].status, TDM_E_USAGE);
+    assert_says(&cases[0].err, "no socket that listens");
+    assert_int_equal(listen(fd, 8), 0);
+    for (int r = 0; r < 2; r++)
+        begin_join(&cases[r], "127.0.0.1", ntohs(any.sin_port), r, 10.0);
+    for (int r = 0; r < 2; r++) {
+        pthread_join(cases[r].thread, NULL);
+        assert_int_equal(cases[r].status, TDM_OK);
+    }
+}
+
 TEST(a_rank_with_another_token_is_sent_away)
 {
     struct join_case cases[2] = {{.launch = {.world = 2, .token = "right"}},

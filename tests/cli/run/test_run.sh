@@ -345,6 +345,34 @@ fi
 
 # ---- a port that is taken --------------------------------------------------------------------
 
+# Another process takes any port that a rank of tandem run would bind.
+cat >taken.c <<'C'
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+    if (!getenv("TANDEM_RANK") || ((const struct sockaddr_in *)(const void *)address)->sin_port == 0)
+        return (int)syscall(SYS_bind, fd, address, length);
+    errno = EADDRINUSE;
+    return -1;
+}
+C
+if ! is_sanitized && cc -shared -fPIC -o taken.so taken.c 2>/dev/null; then
+    expect_exit 0 env LD_PRELOAD="$PWD/taken.so" "$TANDEM" run -n 3 --deadline 5 -- bench allreduce --bytes 1M --seconds 0.5
+    # Jobs at once do not meet.
+    for job in 1 2 3 4 5 6; do
+        "$TANDEM" run -n 2 --json -- bench allreduce --bytes 1M --seconds 0.5 >"job$job.txt" 2>&1 &
+    done
+    wait
+    expect_same 6 "$(cat job?.txt | grep -c '"world": *2')" "six jobs at once have two ranks each"
+else
+    skip "no compiler to take ports with"
+fi
+
 # torchrun's store has MASTER_PORT, and the end of somebody's connection may have the next one.
 if command -v python3 >/dev/null; then
     cat >taken.py <<'PYTHON'
