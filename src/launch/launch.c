@@ -2,9 +2,10 @@
 #include "tandem/launch.h"
 #include "base/clock.h"
 #include "base/sized.h"
-#include "base/text/json.h"
 #include "base/system/env.h"
+#include "base/text/json.h"
 #include "base/text/rank_line.h"
+#include "base/thread.h"
 #include "dist/launch.h"
 #include "launch/emit.h"
 #include "launch/engine.h"
@@ -16,6 +17,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { most_ranks = 4096, emitted_restarts = 100, look_ms = 100 };
@@ -169,6 +171,26 @@ static tdm_status find_line(const struct tdm_launch_options *options, const char
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
+/* Each pair of ranks has a connection, so 256 ranks on two CPUs have not met after a minute. run
+ * has two pipes for each rank. */
+static tdm_status check_machine(int ranks, tdm_error *err)
+{
+    enum { least = 64, of_a_cpu = 4, files_of_a_rank = 4 };
+    const int n_cpus = tdmi_cpus_usable();
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    int most = of_a_cpu * n_cpus > least ? of_a_cpu * n_cpus : least;
+    if (files.rlim_cur / files_of_a_rank < (rlim_t)most)
+        most = (int)(files.rlim_cur / files_of_a_rank);
+    if (ranks == 1 || ranks <= most)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "starting %d ranks on this machine, which has %d CPUs and lets a process open "
+                    "%llu files (ulimit -n): up to %d are accepted, and more with several machines "
+                    "(-H)",
+                    ranks, n_cpus, (unsigned long long)files.rlim_cur, most);
+}
+
 static tdm_status run_once(const struct tdm_launch_options *options, const char *const *arguments,
                            int n_arguments, tdmi_text *output, struct tdmi_job_end *end,
                            tdm_error *err)
@@ -182,6 +204,8 @@ static tdm_status run_once(const struct tdm_launch_options *options, const char 
                                    .output = options->keeps_output ? output : NULL};
     if (has_launcher(options))
         TDMI_TRY(find_line(options, arguments, n_arguments, &arena, &job, err));
+    else
+        TDMI_TRY(check_machine(options->ranks, err));
     return tdmi_job_run(&job, end, err);
 }
 

@@ -71,6 +71,10 @@ expect_exit 2 "$TANDEM" run -n 2 -- evaluate json pictures
 expect_stderr_matches 'train and bench allreduce run as several ranks'
 expect_exit 2 "$TANDEM" run -n 2 --min-ranks 3 -- train pictures
 expect_stderr_matches 'at least 3 of 2 ranks: from 1 to 2 are accepted'
+expect_exit 2 timeout 20 "$TANDEM" run -n 4096 -- train pictures
+expect_stderr_matches 'starting 4096 ranks on this machine, which has [0-9]+ CPUs .*: up to [0-9]+ are accepted'
+expect_exit 2 sh -c 'ulimit -n 64 && exec "$@"' sh "$TANDEM" run -n 17 -- train pictures
+expect_stderr_matches 'lets a process open 64 files .ulimit -n.: up to 16 are accepted'
 expect_exit 2 "$TANDEM" run -n 2 --hosts-from hosts -H a:2 -- train pictures
 expect_stderr_matches 'one of them names the hosts'
 expect_exit 3 "$TANDEM" run -n 2 --hosts-from 'echo a b' -- train pictures
