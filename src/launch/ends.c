@@ -51,8 +51,8 @@ void tdmi_ends_conclude(const struct tdmi_ends *ends, bool was_stopped, struct t
 {
     const int lost = tdm_status_exit(TDM_E_PEER), stopped = tdm_status_exit(TDM_E_STOPPED);
     const int n_missing = ends->n_begun - ends->n_ended;
-    *end = (struct tdmi_job_end){.lost_rank = -1};
-    if (ends->n_begun == 0)
+    *end = (struct tdmi_job_end){.lost_rank = -1, .is_unbegun = ends->n_begun == 0};
+    if (end->is_unbegun)
         end->exit_status = tdm_status_exit(TDM_E_ABSENT);
     else if (!ends->has_result && ends->status > 0 &&
              (ends->status != stopped || was_stopped || n_missing == 0))

@@ -425,7 +425,7 @@ static void conclude(struct job *job)
 {
     const int status = job->ranks[0].status;
     tdmi_ends_conclude(&job->ends, job->is_stopping, &job->end);
-    if (job->ends.n_begun == 0)
+    if (job->end.is_unbegun)
         tdm_log(TDM_LOG_WARNING, "%s ended with status %d before a rank began",
                 job->options->program,
                 WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));

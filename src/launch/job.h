@@ -24,6 +24,7 @@ struct tdmi_job_end {
     int exit_status; /* of the rank that failed first; 0: none did */
     int lost_rank;   /* that was killed, or silent until it had to be; -1: none */
     int lost_signal; /* that killed it; 0: none, or one that only another launcher saw */
+    bool is_unbegun; /* another launcher started no rank */
 };
 
 /* Starts all ranks and waits until all have ended. */

@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { most_ranks = 4096, emitted_restarts = 100, look_ms = 100 };
+enum { most_ranks = 4096, emitted_restarts = 100, look_ms = 100, looks_a_deadline = 4 };
 static const double usual_deadline = 60.0, pods_deadline = 300.0; /* pods fetch their image first */
 
 void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
@@ -102,6 +102,8 @@ static void report_loss(const struct tdmi_job_end *end, int ranks, bool by_launc
     if (end->lost_signal > 0)
         snprintf(how, sizeof how, "it was killed by signal %d (%s)", end->lost_signal,
                  strsignal(end->lost_signal));
+    else if (end->is_unbegun)
+        snprintf(how, sizeof how, "none began");
     else if (by_launcher)
         snprintf(how, sizeof how, "%s did not report an end", end->lost_rank >= 0 ? "it" : "they");
     tdm_log(TDM_LOG_WARNING, "%s lost: %s%s", who, how,
@@ -211,11 +213,24 @@ static tdm_status run_once(const struct tdm_launch_options *options, const char 
 
 /* ---- as many ranks as there are hosts for ---------------------------------------------------- */
 
+/* Between two looks at the hosts. */
+static tdm_status pause_for_hosts(const struct tdm_launch_options *options, tdm_error *err)
+{
+    const int64_t began = tdmi_clock_ns();
+    while (tdmi_clock_seconds_since(began) <
+           deadline_of(options, usual_deadline) / looks_a_deadline) {
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
+        (void)poll(NULL, 0, look_ms);
+    }
+    return TDM_OK;
+}
+
 /* Asks until there are enough; gives up after ten deadlines. */
 static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int least,
                                  tdmi_arena *arena, struct tdmi_hosts *hosts, tdm_error *err)
 {
-    enum { looks_a_deadline = 4, deadlines = 10 };
+    enum { deadlines = 10 };
     const double deadline = deadline_of(options, usual_deadline);
     for (int look = 0;; look++) {
         TDMI_TRY(tdmi_hosts_ask(options->hosts_from, arena, hosts, err));
@@ -229,12 +244,7 @@ static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int l
         if (look == 0)
             tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
                     options->hosts_from, hosts->slots, least);
-        const int64_t began = tdmi_clock_ns();
-        while (tdmi_clock_seconds_since(began) < deadline / looks_a_deadline) {
-            if (tdm_stop_is_requested())
-                return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
-            (void)poll(NULL, 0, look_ms);
-        }
+        TDMI_TRY(pause_for_hosts(options, err));
     }
 }
 
@@ -271,7 +281,8 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
         TDMI_TRY(choose_ranks(options, was_lost, &hosts, &now, err));
         result->world = now.ranks;
         TDMI_TRY(run_once(&now, arguments, n, output, &end, err));
-        was_lost = is_lost(&end);
+        const bool is_gone = end.is_unbegun && result->restarts > 0 && options->hosts_from;
+        was_lost = is_lost(&end) || is_gone;
         result->exit_status = was_lost ? tdm_status_exit(TDM_E_PEER) : end.exit_status;
         const bool is_again =
             was_lost && result->restarts < options->restarts && !tdm_stop_is_requested();
@@ -279,6 +290,8 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
             report_loss(&end, now.ranks, has_launcher(&now), is_again);
         if (!is_again)
             return TDM_OK;
+        if (is_gone) /* the script may not have noticed yet that a host is gone */
+            TDMI_TRY(pause_for_hosts(options, err));
         result->restarts++;
         if (!has_argument(options, "--resume", NULL) && n == options->n_arguments)
             arguments[n++] = "--resume";
