@@ -141,4 +141,31 @@ wait $job
 status=$?
 end "the link of host 2 goes down" 5 'rank 2'
 check "tandem run ends prterun" [ -z "$(pgrep -f 'mpirun.* -o down')" ]
+ip link set "${name}v2" up
+
+# Three hosts, two after a loss, and three again at the next start.
+started() { # ranks run: is it trained by so many, with a checkpoint of theirs?
+    for _ in $(seq 1 1200); do
+        grep -q "\"world\": $1" "$2/run.json" && [ "$2/last.safetensors" -nt hosts.txt ] && return
+        sleep 0.05
+    done
+    return 1
+}
+printf '10.78.0.%d\n' 1 2 3 >hosts.txt
+# shellcheck disable=SC2086
+ip netns exec "${name}0" env TMPDIR="$work/tmp0" "$tandem" run -n 3 --min-ranks 2 --restarts 3 \
+    --hosts-from "cat $work/hosts.txt" --iface eth0 --deadline 4 -- train photos -o grown $options >"$out" 2>&1 &
+job=$!
+wait_for_checkpoint grown
+begin
+printf '10.78.0.%d\n' 1 2 >hosts.txt
+ip link set "${name}v2" down
+check "host 2 is lost: 2 ranks" started 2 grown
+ip link set "${name}v2" up
+printf '10.78.0.%d\n' 1 2 3 >hosts.txt
+kill -KILL "$(rank_process OMPI_COMM_WORLD_RANK=1 grown)"
+wait $job
+status=$?
+end "it returns, and rank 1 is killed: 3 ranks" 0 '3 of 3 ranks are started'
+expect_bytes grown
 finish

@@ -6,7 +6,7 @@
 #include "base/scope.h"
 #include "dist/mpi/mpi_internal.h"
 
-enum { second_ns = 1000000000, nap_ns = 100000 };
+enum { let_go_ns = 500000000, nap_ns = 100000 };
 static const size_t piece_bytes = (size_t)1 << 30;
 
 static tdm_status start_piece(tdmi_transport *transport, const struct tdmi_mpi_pieces *pieces,
@@ -147,11 +147,12 @@ static void forget_finished(tdmi_transport *transport)
 }
 
 /* A receive that nobody has sent for is cancelled; one that is half received, and a send, can only
- * be finished with the help of the peer. */
+ * be finished with the help of the peer. That peer may have failed as well, and ends a second after
+ * it did (linger in plugin.c); its launcher then kills this rank, which is to report its end. */
 void tdmi_mpi_let_go(tdmi_transport *transport)
 {
     struct tdmi_mpi *mpi = transport;
-    const int64_t until_ns = tdmi_clock_ns() + second_ns;
+    const int64_t until_ns = tdmi_clock_ns() + let_go_ns;
     for (struct tdmi_mpi_pieces *pieces = mpi->open; pieces; pieces = pieces->next)
         for (int i = 0; i < pieces->n && pieces->is_received; i++)
             if (pieces->requests[i] != MPI_REQUEST_NULL)
