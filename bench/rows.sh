@@ -70,10 +70,10 @@ train_photos() { # model batch steps [options]
 
 # Features of photos and changed copies of them by ranks of one thread: the time of a training that computes them, less
 # that of one that finds them. Each rank has one CPU, because a rank of one thread reads and decodes on another one where
-# there is one. TANDEM_BENCH_DATA as in bench/ladder.
+# there is one. TANDEM_TEST_DATA as in bench/ladder.
 rank_features() {
-    local train='train "$TANDEM_BENCH_DATA/datasets/caltech101_10" -o run --model mobilenetv2 --epochs 4 --quiet'
-    train+=' --weights "$TANDEM_BENCH_DATA/weights/mobilenetv2_1.0_224_imagenet.safetensors"'
+    local train='train "$TANDEM_TEST_DATA/datasets/caltech101_10" -o run --model mobilenetv2 --epochs 4 --quiet'
+    train+=' --weights "$TANDEM_TEST_DATA/weights/mobilenetv2_1.0_224_imagenet.safetensors"'
     train+=' --augment flip,crop:8 --views 4 --threads 1 >/dev/null'
     both_times() { # ranks [prefix]
         echo "set -e; rm -rf home run; export TANDEM_HOME=home; began=\$EPOCHREALTIME

@@ -46,7 +46,7 @@ class Work:
         """A file or folder below --data."""
         path = self.data / name
         if not path.exists():
-            raise Missing(f"{path} is not there; --data (or TANDEM_BENCH_DATA) must name a folder that has {name} "
+            raise Missing(f"{path} is not there; --data (or TANDEM_TEST_DATA) must name a folder that has {name} "
                           "(bench/README.md describes each)")
         return str(path)
 

@@ -1,10 +1,11 @@
-/* In place of cuda_load.c where the build found no CUDA toolkit. */
+/* In place of cuda_load.c in a build without the CUDA toolkit. */
 #include "backend/backend.h"
+#include "tandem_features.h"
 
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err)
 {
     *backend = NULL;
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "this build has no cuda backend, since no CUDA toolkit was found when it was "
-                    "made ('make cuda' says what is missing); --device cpu and ref are there");
+                    "this build has no cuda backend: " TDM_CUDA_ABSENT
+                    "; --device cpu and ref are there");
 }

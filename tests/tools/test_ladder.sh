@@ -1,10 +1,10 @@
 # bench/ladder says in a sentence what it lacks, and what it measures can be seen to be ours.
 . "$SOURCE/tests/cli/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not there"
-unset TANDEM_BENCH_DATA
+unset TANDEM_TEST_DATA
 
 expect_exit 2 python3 "$SOURCE/bench/ladder" --tandem "$BUILD/tandem" fashion
-expect_stderr_matches "error: --data DIR .or TANDEM_BENCH_DATA. is required"
+expect_stderr_matches "error: --data DIR .or TANDEM_TEST_DATA. is required"
 expect_exit 2 python3 "$SOURCE/bench/ladder" --data . --tandem ./none fashion
 expect_stderr_matches "./none is not built"
 mkdir empty

@@ -5,10 +5,23 @@
 configure() { # options
     cmake -S "$SOURCE" --preset cuda -B "$temp/made" "$@"
 }
+expect_reason() { # words options…: that a build with them has for having no backend cuda
+    words=$1
+    shift
+    rm -rf "$temp/made"
+    expect_exit 0 cmake -S "$SOURCE" -B "$temp/made" "$@"
+    expect_match "$temp/made/generated/tandem_features.h" tandem_features.h "TDM_CUDA_ABSENT .*$words"
+}
 cd "$SOURCE" || exit 1 # where presets are looked for
 
 expect_exit 1 configure -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
 expect_stderr_matches 'TANDEM_CUDA=ON needs the CUDA toolkit'
+rm -rf "$temp/made"
+
+expect_reason 'was left out when .*make cuda. builds' --preset minimal
+expect_reason 'was left out when .*make cuda. builds' --preset minimal -DTANDEM_LIBRARIES=ON -DTANDEM_CUDA=OFF
+expect_reason 'no CUDA toolkit was found' --preset minimal -DTANDEM_LIBRARIES=ON \
+    -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
 rm -rf "$temp/made"
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
