@@ -1,15 +1,19 @@
 /* One question, one answer: the script runs anew before each start. */
 #include "launch/hosts.h"
+#include "base/clock.h"
 #include "base/scope.h"
 #include "base/text/text.h"
+#include "tandem/event.h"
+#include "tandem/log.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-enum { longest_line = 512, most_slots = 4096 };
+enum { longest_line = 512, most_slots = 4096, looks_a_deadline = 4 };
 
 /* "host:slots" without blanks around it; an address of IPv6 is no name of a host for mpirun. */
 static bool add_host(tdmi_text *list, char *line, int *slots)
@@ -67,4 +71,36 @@ tdm_status tdmi_hosts_ask(const char *script, tdmi_arena *arena, struct tdmi_hos
     hosts->list = tdmi_arena_printf(arena, "%s", tdmi_text_string(&list));
     TDMI_CHECK_MEMORY(hosts->list, err);
     return TDM_OK;
+}
+
+tdm_status tdmi_hosts_pause(double deadline, tdm_error *err)
+{
+    enum { look_ms = 100 };
+    const int64_t began = tdmi_clock_ns();
+    while (tdmi_clock_seconds_since(began) < deadline / looks_a_deadline) {
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
+        (void)poll(NULL, 0, look_ms);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_hosts_wait(const char *script, int least, double deadline, tdmi_arena *arena,
+                           struct tdmi_hosts *hosts, tdm_error *err)
+{
+    enum { deadlines = 10 };
+    for (int look = 0;; look++) {
+        TDMI_TRY(tdmi_hosts_ask(script, arena, hosts, err));
+        if (hosts->slots >= least)
+            return TDM_OK;
+        if (look == looks_a_deadline * deadlines)
+            return TDM_FAIL(err, TDM_E_PEER,
+                            "'%s' names hosts with %d slots; at least %d are needed "
+                            "(waited for %g seconds)",
+                            script, hosts->slots, least, deadlines * deadline);
+        if (look == 0)
+            tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
+                    script, hosts->slots, least);
+        TDMI_TRY(tdmi_hosts_pause(deadline, err));
+    }
 }

@@ -16,3 +16,8 @@ struct tdmi_hosts {
  * fails. No host is no error. */
 tdm_status tdmi_hosts_ask(const char *script, tdmi_arena *arena, struct tdmi_hosts *hosts,
                           tdm_error *err) TDM_MUST_USE;
+/* Asks every quarter of a deadline until there are enough slots. TDM_E_PEER: not within ten. */
+tdm_status tdmi_hosts_wait(const char *script, int least, double deadline, tdmi_arena *arena,
+                           struct tdmi_hosts *hosts, tdm_error *err) TDM_MUST_USE;
+/* That quarter. TDM_E_STOPPED: a stop was requested. */
+tdm_status tdmi_hosts_pause(double deadline, tdm_error *err) TDM_MUST_USE;

@@ -1,6 +1,5 @@
 /* Jobs one after another: the first, and again with --resume as long as a rank was lost. */
 #include "tandem/launch.h"
-#include "base/clock.h"
 #include "base/sized.h"
 #include "base/system/env.h"
 #include "base/text/json.h"
@@ -14,13 +13,12 @@
 #include "tandem/event.h"
 #include "tandem/log.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { most_ranks = 4096, emitted_restarts = 100, look_ms = 100, looks_a_deadline = 4 };
+enum { most_ranks = 4096, emitted_restarts = 100 };
 static const double usual_deadline = 60.0, pods_deadline = 300.0; /* pods fetch their image first */
 
 void tdm_launch_options_init(struct tdm_launch_options *options, size_t struct_bytes)
@@ -213,41 +211,6 @@ static tdm_status run_once(const struct tdm_launch_options *options, const char 
 
 /* ---- as many ranks as there are hosts for ---------------------------------------------------- */
 
-/* Between two looks at the hosts. */
-static tdm_status pause_for_hosts(const struct tdm_launch_options *options, tdm_error *err)
-{
-    const int64_t began = tdmi_clock_ns();
-    while (tdmi_clock_seconds_since(began) <
-           deadline_of(options, usual_deadline) / looks_a_deadline) {
-        if (tdm_stop_is_requested())
-            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while waiting for hosts");
-        (void)poll(NULL, 0, look_ms);
-    }
-    return TDM_OK;
-}
-
-/* Asks until there are enough; gives up after ten deadlines. */
-static tdm_status wait_for_hosts(const struct tdm_launch_options *options, int least,
-                                 tdmi_arena *arena, struct tdmi_hosts *hosts, tdm_error *err)
-{
-    enum { deadlines = 10 };
-    const double deadline = deadline_of(options, usual_deadline);
-    for (int look = 0;; look++) {
-        TDMI_TRY(tdmi_hosts_ask(options->hosts_from, arena, hosts, err));
-        if (hosts->slots >= least)
-            return TDM_OK;
-        if (look == looks_a_deadline * deadlines)
-            return TDM_FAIL(err, TDM_E_PEER,
-                            "'%s' names hosts with %d slots; at least %d are needed "
-                            "(waited for %g seconds)",
-                            options->hosts_from, hosts->slots, least, deadlines * deadline);
-        if (look == 0)
-            tdm_log(TDM_LOG_WARNING, "'%s' names hosts with %d slots; waiting for at least %d",
-                    options->hosts_from, hosts->slots, least);
-        TDMI_TRY(pause_for_hosts(options, err));
-    }
-}
-
 /* Ranks and hosts of the next start. */
 static tdm_status choose_ranks(const struct tdm_launch_options *options, bool was_lost,
                                tdmi_arena *arena, struct tdm_launch_options *now, tdm_error *err)
@@ -256,7 +219,8 @@ static tdm_status choose_ranks(const struct tdm_launch_options *options, bool wa
     const int before = now->ranks;
     if (options->hosts_from) {
         struct tdmi_hosts hosts;
-        TDMI_TRY(wait_for_hosts(options, least, arena, &hosts, err));
+        TDMI_TRY(tdmi_hosts_wait(options->hosts_from, least, deadline_of(options, usual_deadline),
+                                 arena, &hosts, err));
         now->hosts = hosts.list;
         now->ranks = hosts.slots < options->ranks ? hosts.slots : options->ranks;
     } else if (was_lost && now->ranks > least)
@@ -291,7 +255,7 @@ static tdm_status run_jobs(const struct tdm_launch_options *options,
         if (!is_again)
             return TDM_OK;
         if (is_gone) /* the script may not have noticed yet that a host is gone */
-            TDMI_TRY(pause_for_hosts(options, err));
+            TDMI_TRY(tdmi_hosts_pause(deadline_of(options, usual_deadline), err));
         result->restarts++;
         if (!has_argument(options, "--resume", NULL) && n == options->n_arguments)
             arguments[n++] = "--resume";

@@ -88,6 +88,8 @@ TEST(a_stop_on_request_loses_nobody)
 TEST(a_launcher_without_ranks)
 {
     expect(conclude(false, (const char *const[]){NULL}), 4, -1);
+    assert_true(conclude(false, (const char *const[]){NULL}).is_unbegun);
+    assert_false(conclude(false, LINES(BEGIN)).is_unbegun);
 }
 
 TEST_MAIN(NULL, NULL)
