@@ -100,8 +100,8 @@ for i in $(seq "$starts"); do
     # MPI's own files, where it was killed before it could remove them, are no leak of ours.
     case $launcher,$kind in
     openmpi,kill | mpich,kill | openmpi,rank | mpich,rank)
-        its=$(grep -E '^(/dev/shm/(mpich_|vader_)|tmp/ompi\.)' <<<"$found")
-        found=$(grep -vE '^(/dev/shm/(mpich_|vader_)|tmp/ompi\.)' <<<"$found")
+        its=$(grep -E '^(/dev/shm/(mpich_|ucx_shm_|vader_)|tmp/ompi\.)' <<<"$found")
+        found=$(grep -vE '^(/dev/shm/(mpich_|ucx_shm_|vader_)|tmp/ompi\.)' <<<"$found")
         [ -z "$its" ] || theirs_of[$launcher,$kind]=$((${theirs_of[$launcher,$kind]:-0} + 1))
         ;;
     esac
