@@ -9,6 +9,7 @@
 #pragma once
 
 #include "backend/op.h"
+#include "backend/peers.h"
 #include "backend/update.h"
 #include "tandem/error.h"
 
@@ -26,6 +27,8 @@ struct tdmi_backend_library {
     char problem[240];   /* why it is not found, else "" */
     const char *without; /* "convolutions are computed by …" */
 };
+
+enum { TDMI_DEVICE_NAME_BYTES = 40 };
 
 struct tdmi_device_table {
     int (*count)(void);
@@ -45,6 +48,12 @@ struct tdmi_device_table {
     /* Optional; NULL: it computes with none. Describe the library of this number, counted from 0;
      * works without a device too. False past the last. */
     bool (*library)(int index, struct tdmi_backend_library *library);
+    /* Optional, all three or none. A name that no other device in the world has. The algorithms
+     * that kernels of this device have chosen, as a text (tdmi_free; NULL: no memory); kernels of
+     * another device of the same kind, which takes the text, then choose these. */
+    void (*identify)(const tdmi_device *device, char name[TDMI_DEVICE_NAME_BYTES]);
+    char *(*write_choices)(tdmi_device *device);
+    void (*read_choices)(tdmi_device *device, const char *text);
 };
 
 struct tdmi_memory_table {
@@ -257,6 +266,7 @@ struct tdmi_backend {
     const struct tdmi_update_table *update;
     const struct tdmi_change_table *changes;   /* NULL: it changes no images */
     const struct tdmi_picture_table *pictures; /* NULL: it decodes none */
+    const struct tdmi_peer_table *peers;       /* NULL: devices exchange nothing by themselves */
 };
 
 #define X(backend) extern const struct tdmi_backend backend;
@@ -273,6 +283,15 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
                              tdm_error *err) TDM_MUST_USE;
 /* Would tdmi_backend_find accept the name? Whether the device exists is found by opening it. */
 bool tdmi_backend_knows(const char *name);
+/* The same for names that list GPUs for ranks: "cuda:0,2", "cuda:all". */
+bool tdmi_backend_is_list(const char *name);
+/* Processes that a name asks for: one for each GPU of a list; 1 for any other name. */
+tdm_status tdmi_backend_ranks_for(const char *name, int *n, tdm_error *err) TDM_MUST_USE;
+/* The name of the device of a rank, counted among those of its machine: rank i takes GPU i of the
+ * list, or of all, and counts from the first again where there are fewer. Names that say nothing
+ * about ranks stay. TDM_E_USAGE: a list, in a world of one. */
+tdm_status tdmi_backend_of_rank(const char *name, int world, int local_rank,
+                                char device[TDMI_DEVICE_NAME_BYTES], tdm_error *err) TDM_MUST_USE;
 /* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);
 /* In a kernel that needs neither workspace nor saved memory: */

@@ -159,7 +159,7 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
     if (!read_index(name + name_bytes, index))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "choosing the device '%s': '%s' is no device number; give NAME, "
-                        "NAME:0, NAME:1, …",
+                        "NAME:0, NAME:1, …; for training also cuda:0,1 and cuda:all",
                         name, name + name_bytes);
     return is_cuda ? find_plugin(name, *index, backend, err)
                    : check_number(name, found, *index, backend, err);
