@@ -467,6 +467,14 @@ int64_t tdmi_comm_looks(tdmi_comm *comm)
     return n;
 }
 
+tdm_status tdmi_comm_check(tdmi_comm *comm, tdm_error *err)
+{
+    pthread_mutex_lock(&comm->lock);
+    const tdm_status status = report_failure(comm, err);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
 double tdmi_comm_waited_seconds(tdmi_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);

@@ -57,6 +57,9 @@ double tdmi_comm_waited_seconds(tdmi_comm *comm);
  * it where it exchanges no messages. */
 bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm);
 
+/* The failure of a rank that is known so far, while the caller waits for other things. */
+tdm_status tdmi_comm_check(tdmi_comm *comm, tdm_error *err) TDM_MUST_USE;
+
 /* Records sums and messages in its thread's lane, and the waits of the caller in the caller's;
  * NULL: not any more. Nothing may be on its way. */
 void tdmi_comm_trace(tdmi_comm *comm, tdmi_lane *lane, tdmi_lane *caller_lane);
