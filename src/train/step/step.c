@@ -117,6 +117,7 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
                                     &step->recorder, err));
     }
     TDMI_TRY(tdmi_sums_open(plan->backend, step->device, &sums, &step->sums, err));
+    TDMI_TRY(tdmi_step_reserve_ranks(step, options, err));
     return options->can_mix || plan->backend->changes ? reserve_mixers(step, err) : TDM_OK;
 }
 
@@ -153,6 +154,7 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_executor_close(step->executors[i]);
     tdmi_packed_close(step->packed);
     tdmi_sums_close(step->sums);
+    tdmi_device_sum_close(step->device_sum);
     for (int i = 0; step->mixers && i < step->n_executors; i++)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
@@ -441,12 +443,23 @@ static tdm_status run_whole_groups(tdmi_step *step, tdm_error *err)
     return tdmi_pool_run_all(step->pool, tdmi_step_team_threads(step), run_by_teams, step, err);
 }
 
-/* On a device: with the only executor. */
+/* On a device: with the only executor, all groups but the last. */
 static tdm_status run_on_device(tdmi_step *step, tdm_error *err)
 {
-    for (int i = 0; i < step->n_groups; i++)
+    for (int i = 0; i + 1 < step->n_groups; i++)
         TDM_TRY(run_alone(step, i, 0, err), err, "group %d of %d", i + 1, step->n_groups);
     return TDM_OK;
+}
+
+static void queue_last_on_device(tdmi_step *step)
+{
+    if (step->n_groups == 0)
+        return;
+    if (step->segment == 0) {
+        step->wave[0] = tdmi_sums_take(step->sums, step->n_groups - 1);
+        forward(step, 0, step->wave[0], 0, NULL);
+    }
+    backward(step, 0, step->wave[0], step->segment, NULL);
 }
 
 enum { slice_values = 16 * 1024 };
@@ -477,43 +490,17 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
         return status;
     }
     tdmi_sums_add(step->sums, range->first_value, range->n_values);
-    return tdmi_step_wait_for(step, 0, err);
-}
-
-/* Gradients that go to the other ranks as bf16; statistics and counts, behind them, never do. */
-static int64_t rounded_values(const tdmi_step *step, const struct tdmi_segment *range)
-{
-    const int64_t n = step->plan->graph->param_values - range->first_value;
-    if (!step->rounds || n < 0)
-        return 0;
-    return n < range->n_values ? n : range->n_values;
-}
-
-/* Starts the sum of the segment's range over all ranks. The arrays of subtrees are known once all
- * groups have been taken. */
-static tdm_status add_ranks(tdmi_step *step, tdm_error *err)
-{
-    const struct tdmi_segment *range = &step->plan->segments[step->segment];
-    const struct tdmi_sums_groups *groups = &step->groups;
-    int firsts[TDMI_TREE_ROOTS];
-    float *roots[TDMI_TREE_ROOTS];
-    if (!step->comm)
-        return TDM_OK;
-    const int n = tdmi_tree_roots(groups->first, groups->first + groups->n, groups->n_all, firsts);
-    for (int i = 0; i < n; i++)
-        roots[i] = tdmi_sums_of(step->sums, firsts[i] - groups->first);
-    const int64_t n_rounded = rounded_values(step, range);
-    TDMI_TRY(tdmi_comm_sum_rounded(step->comm, roots, tdmi_step_sums(step), range->first_value,
-                                   n_rounded, err));
-    TDMI_TRY(tdmi_comm_sum(step->comm, roots, tdmi_step_sums(step), range->first_value + n_rounded,
-                           range->n_values - n_rounded, err));
-    return step->segment + 1 == step->plan->n_segments ? tdmi_comm_finish(step->comm, err) : TDM_OK;
+    return step->device_sum ? TDM_OK : tdmi_step_wait_for(step, 0, err);
 }
 
 /* ---- a step -------------------------------------------------------------------------------- */
 
 static tdm_status run_groups(tdmi_step *step, tdm_error *err)
 {
+    if (!step->teams) {
+        queue_last_on_device(step);
+        return TDM_OK;
+    }
     if (!step->exchange)
         return step->division.n_last == 0
                    ? TDM_OK
@@ -542,7 +529,7 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         if (step->segment == 0)
             tdmi_sums_settle(step->sums);
         TDM_TRY(add_up(step, err), err, "adding gradients");
-        TDM_TRY(add_ranks(step, err), err, "adding gradients of all ranks");
+        TDM_TRY(tdmi_step_add_ranks(step, err), err, "adding gradients of all ranks");
     }
     return TDM_OK;
 }

@@ -16,9 +16,9 @@
  *
  * Small networks have one segment, and no last wave.
  *
- * On a device with memory of its own one executor runs the groups one after another, and sums are
- * added there in the same tree; the caller downloads them. Best is one group a batch. There a step
- * can be queued as a whole (queued.c).
+ * On a device with memory of its own one executor runs the groups one after another, the last one
+ * segment by segment, and sums are added there in the same tree; the caller downloads them. Best is
+ * one group a batch. There a step can be queued as a whole (queued.c), unless it has other ranks.
  *
  * run(first, last) executes a range of segments. With several ranks the gradients of a segment are
  * on their way to the others while the next segment is computed, and all have arrived when the last
@@ -35,11 +35,12 @@
 typedef struct tdmi_step tdmi_step;
 
 struct tdmi_step_options {
-    int max_batch;   /* images that are computed here */
-    int whole_batch; /* of all ranks; 0: the same */
-    tdmi_comm *comm; /* the ranks that compute the rest, lent; NULL: none */
-    bool rounds;     /* send gradients to other ranks as bf16 */
-    bool can_mix;    /* reserve memory for mixing images */
+    int max_batch;     /* images that are computed here */
+    int whole_batch;   /* of all ranks; 0: the same */
+    tdmi_comm *comm;   /* the ranks that compute the rest, lent; NULL: none */
+    tdmi_peers *peers; /* with comm, on a device: sends to theirs, lent; NULL: through the host */
+    bool rounds;       /* send gradients to other ranks as bf16; between peers, add in any order */
+    bool can_mix;      /* reserve memory for mixing images */
     /* Batch norms take their statistics over the whole batch, not over each group. Then all groups
      * go from one batch norm to the next together, and each keeps its activations. */
     bool shares_statistics;

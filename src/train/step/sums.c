@@ -58,8 +58,10 @@ int tdmi_sums_arrays(const struct tdmi_sums_options *options)
         n += 1 + options->is_part;
     while (options->max_groups >> n_queued > 0) /* the most bits set in a group's number, and 1 */
         n_queued++;
+    if (options->is_queued && options->is_part)
+        return 2 * n_queued < options->max_groups ? 2 * n_queued : options->max_groups;
     if (options->is_queued)
-        return options->is_part ? 2 * n_queued : n_queued;
+        return n_queued;
     return n > options->max_groups || options->runs_together || bytes <= small_bytes
                ? options->max_groups
                : n;
@@ -251,10 +253,12 @@ static void give_queued(tdmi_sums *sums)
     }
 }
 
-/* Adds the blocks that are left when all groups have been taken, from right to left. */
+/* Adds the blocks that are left when all groups have been taken, from right to left, as far as they
+ * are a subtree together. */
 static void add_queued(const tdmi_sums *sums, int64_t first, int64_t n)
 {
-    for (int at = sums->n_blocks - 1; at > 0; at--)
+    for (int at = sums->n_blocks - 1;
+         at > 0 && is_subtree(sums, sums->blocks[at - 1].first, sums->n_taken); at--)
         sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32,
                                           sums->arrays[at - 1] + first, sums->arrays[at] + first,
                                           n);
