@@ -30,6 +30,11 @@ struct way {
     enum tdmi_dtype storage;
     float loss_scale; /* to begin with; 0: none */
     int first_trained;
+    /* One of several ranks. */
+    int gpu;
+    tdmi_comm *comm;
+    tdmi_peers *peers;
+    bool is_fast;
 };
 
 /* And it is there when this returns. */
@@ -61,6 +66,9 @@ static inline void open_freeze_point(struct training *it, struct way way)
     const struct tdmi_optimizer *optimizer;
     const struct tdmi_step_options options = {.max_batch = most_batch,
                                               .can_mix = true,
+                                              .comm = way.comm,
+                                              .peers = way.peers,
+                                              .rounds = way.is_fast,
                                               .class_weights = way.has_weights ? weights : NULL,
                                               .loss_scale = it->loss_scale};
     struct tdmi_plan_options request = {.max_images = way.shard,
@@ -104,7 +112,7 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     const struct tdmi_loss_scale scale = {.scale = way.loss_scale};
     const int64_t n = of->graph->param_values;
     assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
-    assert_int_equal(backend->device.open(0, &it.device, NULL), TDM_OK);
+    assert_int_equal(backend->device.open(way.gpu, &it.device, NULL), TDM_OK);
     assert_int_equal(backend->stream.open(it.device, &it.stream, NULL), TDM_OK);
     it.params = placed_floats(&it, of->params, n);
     it.states = placed_floats(&it, of->states, of->graph->state_values);

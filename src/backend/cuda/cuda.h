@@ -58,6 +58,7 @@ extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cud
 extern const struct tdmi_update_table tdmi_cuda_update_table; /* ops/update.c */
 extern const struct tdmi_change_table tdmi_cuda_changes;      /* ops/input.c */
 extern const struct tdmi_picture_table tdmi_cuda_pictures;    /* runtime/pictures.c */
+extern const struct tdmi_peer_table tdmi_cuda_peers;          /* vendor/nccl.c */
 
 /* runtime/backend.c and stream.c: entries of the backend's tables (backend/backend.h) */
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes);
@@ -69,6 +70,8 @@ void tdmi_cuda_clear(tdmi_stream *stream, void *memory, size_t bytes);
 tdm_status tdmi_cuda_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_cuda_stream_close(tdmi_stream *stream);
 tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err);
+/* Is queued work not done? A failure is done, and kept for the next wait. */
+bool tdmi_cuda_stream_is_busy(tdmi_stream *stream);
 tdm_status tdmi_cuda_event_open(tdmi_device *device, tdmi_event **event, tdm_error *err);
 void tdmi_cuda_event_close(tdmi_event *event);
 tdm_status tdmi_cuda_event_record(tdmi_stream *stream, tdmi_event *event, tdm_error *err);

@@ -96,8 +96,9 @@ TEST_WITH(a_gpu_describes_itself, NULL, nothing_is_left)
     fake_runtime_gpus(fake_runtime_first_gpus());
     assert_true(cuda->device.library(0, &library) && library.is_found);
     assert_string_equal(library.version, "13.0");
-    assert_true(cuda->device.library(3, &library));
-    assert_false(cuda->device.library(4, &library));
+    assert_true(cuda->device.library(4, &library));
+    assert_string_equal(library.name, "NCCL");
+    assert_false(cuda->device.library(5, &library));
     cuda->device.close(device);
     cuda->device.close(NULL);
 }

@@ -1,10 +1,12 @@
 /*
  * Our copies of NVIDIA's constants equal those of its headers, where these are
- * installed: cuDNN's, cuBLASLt's, nvJPEG's, and those of the runtime that tests stand in for.
+ * installed: cuDNN's, cuBLASLt's, nvJPEG's, NCCL's, and those of the runtime that tests stand in
+ * for.
  */
 #include "backend/cuda/fakes/include/numbers.h"
 #include "backend/cuda/vendor/cublaslt_api.h"
 #include "backend/cuda/vendor/cudnn_api.h"
+#include "backend/cuda/vendor/nccl_api.h"
 #include "backend/cuda/vendor/nvjpeg_api.h"
 
 #include <setjmp.h>
@@ -34,6 +36,35 @@
 #define HAS_NVJPEG 1
 #else
 #define HAS_NVJPEG 0
+#endif
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define HAS_NCCL 1
+#else
+#define HAS_NCCL 0
+#endif
+
+#if HAS_NCCL
+/* The sizes of parameters: handles are pointers, enums are ints. */
+static void numbers_of_nccl_match_its_header(void **state)
+{
+    (void)state;
+#define X(ours, theirs, number) assert_int_equal(theirs, number);
+    TDMI_NCCL_NUMBERS(X)
+#undef X
+    const ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    assert_true(config.magic == TDMI_NCCL_CONFIG_MAGIC);
+    assert_int_equal(offsetof(ncclConfig_t, version), offsetof(struct tdmi_nccl_config, version));
+    assert_int_equal(offsetof(ncclConfig_t, blocking), offsetof(struct tdmi_nccl_config, blocking));
+    assert_true(sizeof(struct tdmi_nccl_config) <= sizeof config);
+    assert_int_equal(NCCL_VERSION(2, 14, 0), TDMI_NCCL_CONFIG_VERSION);
+    assert_int_equal(sizeof(ncclUniqueId), sizeof(struct tdmi_peers_id));
+    assert_int_equal(sizeof(ncclResult_t), sizeof(int));
+    assert_int_equal(sizeof(ncclDataType_t), sizeof(int));
+    assert_int_equal(sizeof(ncclRedOp_t), sizeof(int));
+    assert_int_equal(sizeof(ncclComm_t), sizeof(void *));
+}
 #endif
 
 #if HAS_NVJPEG
@@ -101,6 +132,9 @@ int main(void)
         cmocka_unit_test(numbers_of_the_runtime_match_its_header),
 #if HAS_NVJPEG /* no part of every toolkit */
         cmocka_unit_test(numbers_of_nvjpeg_match_its_header),
+#endif
+#if HAS_NCCL
+        cmocka_unit_test(numbers_of_nccl_match_its_header),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

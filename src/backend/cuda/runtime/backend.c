@@ -140,6 +140,21 @@ static void keep(tdmi_device *device, const char *folder)
     tdmi_cuda_libraries_keep(device->libraries, folder);
 }
 
+static void identify(const tdmi_device *device, char name[TDMI_DEVICE_NAME_BYTES])
+{
+    snprintf(name, TDMI_DEVICE_NAME_BYTES, "%s", device->uuid);
+}
+
+static char *write_choices(tdmi_device *device)
+{
+    return tdmi_cuda_libraries_write_choices(device->libraries);
+}
+
+static void read_choices(tdmi_device *device, const char *text)
+{
+    tdmi_cuda_libraries_read_choices(device->libraries, text);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
@@ -235,7 +250,8 @@ static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
 static const struct tdmi_backend backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs: kernels of our own, cuDNN and cuBLASLt where they are",
-    .device = {count, open_device, close_device, describe, false, memory_of, keep, library_at},
+    .device = {count, open_device, close_device, describe, false, memory_of, keep, library_at,
+               identify, write_choices, read_choices},
     .memory = {tdmi_cuda_alloc, tdmi_cuda_free, tdmi_cuda_upload, download, tdmi_cuda_clear,
                alloc_pinned, free_pinned, gather},
     .stream = {tdmi_cuda_stream_open, tdmi_cuda_stream_close, tdmi_cuda_stream_wait,
@@ -247,6 +263,7 @@ static const struct tdmi_backend backend = {
     .update = &tdmi_cuda_update_table,
     .changes = &tdmi_cuda_changes,
     .pictures = &tdmi_cuda_pictures,
+    .peers = &tdmi_cuda_peers,
 };
 
 const void *tdmi_plugin_table(size_t *table_bytes);

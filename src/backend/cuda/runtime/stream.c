@@ -88,6 +88,16 @@ tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err)
     return settle(stream, cudaStreamSynchronize(tdmi_cuda_queue(stream)), "running kernels", err);
 }
 
+bool tdmi_cuda_stream_is_busy(tdmi_stream *stream)
+{
+    const cudaError_t code = cudaStreamQuery(tdmi_cuda_queue(stream));
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    if (code != cudaErrorNotReady)
+        tdmi_cuda_note(stream, (int)code, "running kernels");
+    return code == cudaErrorNotReady;
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 tdm_status tdmi_cuda_event_open(tdmi_device *device, tdmi_event **event, tdm_error *err)

@@ -1,5 +1,6 @@
 /*
- * An entry comes from memory, from the run's file, from the GPU's file, or is timed now.
+ * An entry comes from memory, from the run's file, from another rank, from the GPU's file, or is
+ * timed now.
  *
  * In a run's folder a limit on workspace is no part of the problem's name: a run that was planned
  * with little memory resumes with the same algorithms, whatever memory is free then. An entry that
@@ -16,6 +17,7 @@
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/scope.h"
+#include "base/text/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +35,14 @@ struct search {
     const struct tdmi_cuda_problem *problem;
     bool is_of_both, lacked_room;
 };
+
+static char *copy_of(const char *text)
+{
+    char *copy = tdmi_alloc(strlen(text) + 1, 1);
+    if (copy)
+        memcpy(copy, text, strlen(text));
+    return copy;
+}
 
 static void release(struct tdmi_cuda_algorithm_cache *it, struct tdmi_cuda_cached_algorithm *entry)
 {
@@ -53,6 +63,8 @@ void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it)
         release(it, entry);
         tdmi_free(entry);
     }
+    tdmi_free(it->given);
+    it->given = NULL;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -215,11 +227,10 @@ static bool take_text(const struct search *it, const char *text,
                                                             words, &entry->product, &err) == TDM_OK;
 }
 
-/* False: there is no usable file. */
-static bool take(const struct search *it, const char *folder, const char *problem,
-                 struct tdmi_cuda_cached_algorithm *entry)
+/* Take a choice, which becomes the entry's; NULL: there is none. False: it is not usable. */
+static bool take(const struct search *it, char *choice, struct tdmi_cuda_cached_algorithm *entry)
 {
-    entry->text = read_choice(folder, problem);
+    entry->text = choice;
     if (!entry->text)
         return false;
     if (strcmp(entry->text, nothing) == 0)
@@ -229,14 +240,6 @@ static bool take(const struct search *it, const char *folder, const char *proble
         return true;
     release(it->of, entry);
     return false;
-}
-
-static char *copy_of(const char *text)
-{
-    char *copy = tdmi_alloc(strlen(text) + 1, 1);
-    if (copy)
-        memcpy(copy, text, strlen(text));
-    return copy;
 }
 
 /* The text of an entry for a file. */
@@ -252,6 +255,45 @@ static char *text_of(const struct search *it, const struct tdmi_cuda_cached_algo
         return hex_of(entry->product.algorithm);
     (void)!tdmi_cudnn_plan_write(it->of->cudnn, &entry->conv, &text, &err);
     return text;
+}
+
+/* ---- from one GPU to another ----------------------------------------------------------------- */
+
+/* Lines "problem US choice RS", of the control characters that no text of JSON holds. */
+enum { unit_separator = '\x1f', record_separator = '\x1e' };
+
+/* The choice for a problem, freed by the caller; NULL: none. */
+static char *find_given(const char *given, const char *problem)
+{
+    const size_t n = strlen(problem);
+    while (given && *given) {
+        const char *end = strchr(given, record_separator);
+        if (end && strncmp(given, problem, n) == 0 && given[n] == unit_separator) {
+            const size_t length = (size_t)(end - given) - n - 1;
+            char *choice = tdmi_alloc(length + 1, 1);
+            if (choice)
+                memcpy(choice, given + n + 1, length);
+            return choice;
+        }
+        given = end ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+char *tdmi_cuda_algorithm_cache_write(const struct tdmi_cuda_algorithm_cache *it)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    for (const struct tdmi_cuda_cached_algorithm *entry = it->first; entry; entry = entry->next)
+        if (entry->is_kept && entry->text)
+            tdmi_text_printf(&text, "%s%c%s%c", entry->problem, unit_separator, entry->text,
+                             record_separator);
+    return tdmi_text_status(&text, NULL) == TDM_OK ? copy_of(tdmi_text_string(&text)) : NULL;
+}
+
+void tdmi_cuda_algorithm_cache_read(struct tdmi_cuda_algorithm_cache *it, const char *text)
+{
+    tdmi_free(it->given);
+    it->given = copy_of(text);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -291,9 +333,10 @@ static void find(struct search *it, struct tdmi_cuda_cached_algorithm *entry)
     char limited[text_room + 32];
     snprintf(limited, sizeof limited, "%s within %zu", entry->problem, entry->most_workspace);
     const char *name = is_limited ? limited : entry->problem;
-    entry->is_kept = !is_apart && take(it, of->kept, entry->problem, entry);
-    if (entry->is_kept || (!is_apart && take(it, of->folder, entry->problem, entry)) ||
-        (is_limited && take(it, of->folder, name, entry)))
+    entry->is_kept = !is_apart && take(it, read_choice(of->kept, entry->problem), entry);
+    if (entry->is_kept || take(it, find_given(of->given, entry->problem), entry) ||
+        (!is_apart && take(it, read_choice(of->folder, entry->problem), entry)) ||
+        (is_limited && take(it, read_choice(of->folder, name), entry)))
         return;
     make(it, entry);
     entry->text = text_of(it, entry);

@@ -1,6 +1,7 @@
 /* A GPU's libraries, and asking them. */
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/algorithm_cache.h"
+#include "backend/cuda/vendor/nccl.h"
 #include "backend/cuda/vendor/nvjpeg.h"
 #include "base/scope.h"
 #include "base/system/env.h"
@@ -118,6 +119,26 @@ const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it)
     return it->places.nvjpeg;
 }
 
+const char *tdmi_cuda_libraries_nccl(const struct tdmi_cuda_libraries *it)
+{
+    return it->places.nccl;
+}
+
+char *tdmi_cuda_libraries_write_choices(struct tdmi_cuda_libraries *it)
+{
+    pthread_mutex_lock(&it->lock);
+    char *text = tdmi_cuda_algorithm_cache_write(&it->cache);
+    pthread_mutex_unlock(&it->lock);
+    return text;
+}
+
+void tdmi_cuda_libraries_read_choices(struct tdmi_cuda_libraries *it, const char *text)
+{
+    pthread_mutex_lock(&it->lock);
+    tdmi_cuda_algorithm_cache_read(&it->cache, text);
+    pthread_mutex_unlock(&it->lock);
+}
+
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
                           struct tdmi_backend_library *library)
 {
@@ -128,7 +149,8 @@ bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
         const char *file;
     } known[] = {{&tdmi_cudnn_library, in->cudnn},
                  {&tdmi_cublaslt_library, in->cublaslt},
-                 {&tdmi_nvjpeg_library, in->nvjpeg}};
+                 {&tdmi_nvjpeg_library, in->nvjpeg},
+                 {&tdmi_nccl_library, in->nccl}};
     const int n = sizeof known / sizeof known[0];
     if (index < n)
         tdmi_cuda_library_look(known[index].library, known[index].file, library);

@@ -11,7 +11,7 @@
 /* Files of the libraries and the cache's folder. All NULL, except in tests: search for the
  * libraries, and use TANDEM_HOME. */
 struct tdmi_cuda_places {
-    const char *cudnn, *cublaslt, *nvjpeg, *home;
+    const char *cudnn, *cublaslt, *nvjpeg, *nccl, *home;
 };
 
 /* The places are lent. */
@@ -25,8 +25,13 @@ void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder
 /* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
 void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
 
-/* The file of nvJPEG; NULL: it is looked for. */
+/* Files of these; NULL: they are looked for. */
 const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it);
+const char *tdmi_cuda_libraries_nccl(const struct tdmi_cuda_libraries *it);
+
+/* Choices for another GPU of the same kind (backend/backend.h). */
+char *tdmi_cuda_libraries_write_choices(struct tdmi_cuda_libraries *it);
+void tdmi_cuda_libraries_read_choices(struct tdmi_cuda_libraries *it, const char *text);
 
 /* Describe library number index; false past the last. places NULL: as above. */
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,

@@ -30,7 +30,7 @@ void fake_runtime_guard(bool is_on);
 /* Refuse allocations of this many bytes and more; 0: none. */
 void fake_runtime_limit(size_t bytes);
 
-enum { fake_most_gpus = 2 };
+enum { fake_most_gpus = 4 };
 
 struct fake_gpus {
     int n;           /* at first 1 */

@@ -270,6 +270,21 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return fake_end(code);
 }
 
+/* Work that was not done is done by the next time. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    cudaError_t code = fake_begin();
+    stream = fake_stream(stream);
+    if (code == cudaSuccess && !stream)
+        code = cudaErrorInvalidResourceHandle;
+    if (code == cudaSuccess && stream->first) {
+        fake_catch_up(stream);
+        code = cudaErrorNotReady;
+    } else if (code == cudaSuccess)
+        code = fake_runtime.of[stream->device].lost;
+    return fake_end(code);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaError_t code = fake_begin();

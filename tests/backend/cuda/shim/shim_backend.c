@@ -3,7 +3,9 @@
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/fakes/fake_cublaslt.h"
 #include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/fakes/fake_nccl.h"
 #include "backend/cuda/fakes/fake_nvjpeg.h"
+#include "backend/cuda/fakes/include/cuda_runtime_api.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/shim/shim_run.h"
@@ -12,7 +14,8 @@
 #include <string.h>
 
 static const struct tdmi_cuda_places nowhere = {
-    "/nowhere/libcudnn.so.9", "/nowhere/libcublasLt.so.13", "/nowhere/libnvjpeg.so.13", "/nowhere"};
+    "/nowhere/libcudnn.so.9", "/nowhere/libcublasLt.so.13", "/nowhere/libnvjpeg.so.13",
+    "/nowhere/libnccl.so.2", "/nowhere"};
 static struct tdmi_cuda_places places;
 
 static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self, size_t self_bytes)
@@ -50,6 +53,21 @@ void tdmi_shim_nvjpeg(const char *file)
 
 static const struct tdmi_backend *real; /* the table that the plugin exports */
 struct tdmi_backend tdmi_backend_shim;
+
+static int synchronize(struct CUstream_st *queue)
+{
+    return (int)cudaStreamSynchronize(queue);
+}
+
+void tdmi_shim_nccl(const char *file)
+{
+    struct fake_nccl *peers = tdmi_shim_fake(file, "fake_nccl");
+    if (peers) {
+        peers->launch = launch;
+        peers->synchronize = synchronize;
+    }
+    places.nccl = file ? file : nowhere.nccl;
+}
 
 /* No library has been looked for yet. */
 static tdm_status open_gpu(int index, tdmi_device **device, tdm_error *err)

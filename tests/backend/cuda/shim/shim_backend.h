@@ -19,5 +19,8 @@ void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *ho
  * NULL: none, as at first. */
 void tdmi_shim_nvjpeg(const char *file);
 
+/* The same of NCCL. */
+void tdmi_shim_nccl(const char *file);
+
 /* The control object of a stand-in library, which stays open; NULL: it cannot be opened. */
 void *tdmi_shim_fake(const char *file, const char *name);

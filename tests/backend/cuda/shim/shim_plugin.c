@@ -77,8 +77,8 @@ static const char *use_nvjpeg(void)
     return file;
 }
 
-/* TANDEM_FAKE_CUDNN, TANDEM_FAKE_CUBLASLT: files of the stand-ins; TANDEM_FAKE_WORKSPACE: workspace
- * of cuDNN's fastest engine, which is the fastest by far then. */
+/* TANDEM_FAKE_NCCL, TANDEM_FAKE_CUDNN, TANDEM_FAKE_CUBLASLT: files of the stand-ins;
+ * TANDEM_FAKE_WORKSPACE: workspace of cuDNN's fastest engine, which is the fastest by far then. */
 static void use_libraries(void)
 {
     const char *cudnn = getenv("TANDEM_FAKE_CUDNN"), *cublaslt = getenv("TANDEM_FAKE_CUBLASLT");
@@ -90,6 +90,7 @@ static void use_libraries(void)
         fake->slow_ns = 20000000;
     }
     tdmi_shim_nvjpeg(use_nvjpeg());
+    tdmi_shim_nccl(getenv("TANDEM_FAKE_NCCL"));
     if (cudnn || cublaslt)
         tdmi_shim_libraries(cudnn ? cudnn : "/nowhere/libcudnn.so.9",
                             cublaslt ? cublaslt : "/nowhere/libcublasLt.so.13",
@@ -108,14 +109,15 @@ static void pace(void)
         fake_runtime_pace(FAKE_BY_CHANCE);
 }
 
-/* TANDEM_FAKE_BYTES: memory of the GPU. */
-static void shrink(void)
+/* TANDEM_FAKE_GPUS: number of GPUs; TANDEM_FAKE_BYTES: memory of each. */
+static void shape(void)
 {
-    const char *bytes = getenv("TANDEM_FAKE_BYTES");
+    const char *bytes = getenv("TANDEM_FAKE_BYTES"), *n = getenv("TANDEM_FAKE_GPUS");
     struct fake_gpus gpus = fake_runtime_first_gpus();
-    if (!bytes)
-        return;
-    gpus.bytes = (size_t)strtoll(bytes, NULL, 10);
+    if (bytes)
+        gpus.bytes = (size_t)strtoll(bytes, NULL, 10);
+    if (n)
+        gpus.n = (int)strtol(n, NULL, 10);
     fake_runtime_gpus(gpus);
 }
 
@@ -144,7 +146,7 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
     fake_runtime_guard(true);
     use_libraries();
     pace();
-    shrink();
+    shape();
     if (getenv("TANDEM_FAKE_PLAIN")) {
         gpu.changes = NULL;
         gpu.memory.gather = NULL;

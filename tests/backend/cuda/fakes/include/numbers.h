@@ -15,6 +15,7 @@
     X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                              \
     X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                     \
     X(cudaErrorIllegalState, 401, "not permitted in the state of the object")             \
+    X(cudaErrorNotReady, 600, "work is not done")                                         \
     X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                          \
     X(cudaErrorStreamCaptureUnsupported, 900, "not permitted while a stream is captured") \
     X(cudaErrorStreamCaptureInvalidated, 901, "an earlier failure ended the capture")     \
