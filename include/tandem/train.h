@@ -80,7 +80,7 @@ struct tdm_train_options {
     const char *monitor;   /* "accuracy" or "loss" */
     double min_delta;      /* smallest improvement: a fraction of the images, or loss */
     int threads;           /* 0: one per core */
-    const char *device;    /* "cpu", "cuda", "cuda:1" or "ref" */
+    const char *device;    /* "cpu", "cuda", "cuda:1", "cuda:0,1", "cuda:all" or "ref" */
     const char *decode;    /* device that decodes JPEG files: "cpu" or "card" */
     uint64_t seed;
     /* Checkpoints besides those at epoch ends; 0: none. */
@@ -151,6 +151,11 @@ struct tdm_train_result {
 /* The rank of this process among those that train one run together, by the variables of its
  * launcher (docs/reference/ranks.md); 0: the first, or alone. */
 TDM_API int tdm_train_rank(void);
+/* Number of processes that train with these options: one for each GPU that options->device lists
+ * ("cuda:0,1", "cuda:all"); 1 for any other device, and in a process that a launcher has started.
+ * Several are started by tdm_launch (tandem/launch.h). TDM_E_ABSENT: GPUs cannot be counted. */
+TDM_API tdm_status tdm_train_processes(const struct tdm_train_options *options, int *n,
+                                       tdm_error *err) TDM_MUST_USE;
 
 /* Write the defaults of this library into *options, a struct of that size. */
 TDM_API void tdm_train_options_init(struct tdm_train_options *options, size_t struct_bytes);

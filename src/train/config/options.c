@@ -187,6 +187,15 @@ tdm_status tdmi_options_same(const struct tdm_train_options *options, const tdm_
     return TDM_OK;
 }
 
+/* A run continues on other GPUs of the same machine, and on more or fewer: its groups stay. */
+static bool is_same_text(const struct tdmi_row *row, const char *before, const char *now)
+{
+    const size_t n = strcspn(before, ":");
+    if (strcmp(row->name, "device") != 0)
+        return strcmp(before, now) == 0;
+    return n == strcspn(now, ":") && strncmp(before, now, n) == 0;
+}
+
 /* The end of messages about options that may not change. */
 #define KEEP_IT "; leave it out, or give another -o"
 
@@ -204,7 +213,7 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
             /* A record that lacks the option is older: it was started with the default. */
             const char *before =
                 value ? tdm_json_as_string(value, "") : tdmi_row_text(row, &defaults);
-            if (strcmp(before, tdmi_row_text(row, options)) == 0)
+            if (is_same_text(row, before, tdmi_row_text(row, options)))
                 continue;
             if (*before == '\0')
                 return TDM_FAIL(err, TDM_E_USAGE,

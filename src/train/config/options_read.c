@@ -35,7 +35,7 @@ static bool is_known(const struct tdmi_row *row, const char *word)
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK;
     if (strcmp(option, "device") == 0)
-        return tdmi_backend_knows(word);
+        return tdmi_backend_knows(word) || tdmi_backend_is_list(word);
     return true;
 }
 

@@ -99,8 +99,9 @@ tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error 
     struct tdmi_feature_cache *features = &session->cache;
     const int64_t n_train =
         session->data.split.n_train * (int64_t)tdmi_features_views(&session->config);
-    if (!features->is_used || session->compute.backend->device.is_host ||
-        !session->compute.backend->memory.gather || tdmi_limits_is_over(session))
+    if (!features->is_used || tdmi_ranks_is_follower(session) || /* which trains no head */
+        session->compute.backend->device.is_host || !session->compute.backend->memory.gather ||
+        tdmi_limits_is_over(session))
         return TDM_OK;
     struct room room = room_now(session);
     TDM_TRY(keep(session, n_train, session->data.train_feed, &room, &features->train_there, err),

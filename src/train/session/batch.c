@@ -19,12 +19,13 @@ static const int64_t times_recorded = 2;
 
 /* ---- the batch size -------------------------------------------------------------------------- */
 
+/* By default one group a GPU, which is fastest. */
 int tdmi_batch_shard(const struct tdmi_session *session, int batch)
 {
-    const int asked = session->config.options.shard;
+    const int asked = session->config.options.shard, world = tdmi_ranks_world(session);
     const int shard = asked                                      ? asked
                       : session->compute.backend->device.is_host ? session->network.definition.shard
-                                                                 : batch; /* fastest on a GPU */
+                                                                 : (batch + world - 1) / world;
     return shard < batch ? shard : batch;
 }
 

@@ -3,6 +3,7 @@
 #include "base/scope.h"
 #include "base/touch.h"
 #include "base/file/file.h"
+#include "base/system/env.h"
 
 #include <string.h>
 
@@ -76,13 +77,18 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
                              tdm_error *err)
 {
     const struct tdm_train_options *options = &config->options;
+    char device[TDMI_DEVICE_NAME_BYTES];
+    struct tdmi_local local;
     int index;
-    TDMI_TRY(tdmi_backend_find(options->device, &compute->backend, &index, err));
+    TDMI_TRY(tdmi_env_local(&local, err));
+    TDMI_TRY(tdmi_backend_of_rank(options->device, tdmi_comm_world(compute->comm), local.rank,
+                                  device, err));
+    TDMI_TRY(tdmi_backend_find(device, &compute->backend, &index, err));
     const struct tdmi_backend *backend = compute->backend;
     TDM_TRY(backend->device.open(index, &compute->device, err), err, "opening the device %s",
-            options->device);
+            device);
     TDM_TRY(backend->stream.open(compute->device, &compute->stream, err), err,
-            "opening the device %s", options->device);
+            "opening the device %s", device);
     TDM_TRY(tdmi_placement_here(options->threads, &compute->placement, err), err,
             "choosing threads");
     TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
@@ -97,6 +103,8 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
 void tdmi_compute_close(struct tdmi_compute *compute)
 {
     const struct tdmi_backend *backend = compute->backend;
+    if (compute->peers)
+        backend->peers->close(compute->peers);
     tdmi_pool_free(compute->pool);
     tdmi_placement_release(&compute->placement);
     if (compute->stream)

@@ -18,6 +18,8 @@ struct tdmi_compute {
     struct tdmi_placement placement;
     tdmi_pool *pool;
     tdmi_comm *comm;                    /* the ranks of the run */
+    tdmi_peers *peers;                  /* their devices, connected; NULL: they are not */
+    const char *ranks_meet;             /* how gradients go between devices; NULL: there is one */
     tdmi_trace *trace;                  /* --trace; NULL: none */
     tdmi_lane **lanes;                  /* of the pool's threads, [0] also the caller's; NULL */
     const struct tdmi_decoder *decoder; /* of image files, on the device; NULL: the CPU decodes */
@@ -44,7 +46,8 @@ void tdmi_compute_keep_choices(struct tdmi_session *session);
 /* The lane of the thread that trains; NULL: nothing is traced. */
 tdmi_lane *tdmi_compute_lane(const struct tdmi_compute *compute);
 
-/* Is a step queued as a whole, its update included? One process, on a device that queues work. */
+/* Is a step queued as a whole, its update included? One process, on a device that queues work:
+ * with several the number of images of a step is known only once sums have come. */
 bool tdmi_compute_queues(const struct tdmi_compute *compute);
 
 /* The decoder's name; "cpu" without one. */

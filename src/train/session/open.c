@@ -206,7 +206,7 @@ static void recall_shard(struct tdmi_session *session, int stored)
     const int64_t recorded =
         stored > 0 ? stored : tdmi_record_integer(&session->record, "shard", 0);
     if (session->config.options.shard == 0 && !session->compute.backend->device.is_host &&
-        recorded > 0 && recorded < session->config.shard)
+        recorded > 0 && recorded <= session->config.batch)
         session->config.shard = (int)recorded;
 }
 
@@ -252,7 +252,7 @@ static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(tdmi_session_record(session, err));
     TDMI_TRY(tdmi_run_save(record->run, TDMI_RUN_RUNNING, err));
     tdmi_ranks_begin_heartbeats(session);
-    if (!session->compute.backend->device.is_host)
+    if (!session->compute.backend->device.is_host && !tdmi_ranks_is_follower(session))
         tdmi_track_watch_gpus(record->track, NULL);
     return TDM_OK;
 }
@@ -266,6 +266,7 @@ static const struct {
 } stages[] = {
     {open_compute, false}, /* weights by name, device, threads, precision, decoder */
     {tdmi_ranks_compare_machines, false},
+    {tdmi_ranks_connect, false}, /* GPUs of several ranks */
     {tdmi_data_open, false},     /* class names, not yet the images */
     {read_weights, false},       /* refused here where the file does not fit */
     {open_run, false},           /* folder and events; compares the options of a resumed run */
@@ -280,7 +281,7 @@ static const struct {
     {tdmi_features_open, false}, /* … and these on the group size */
     {choose_batch_again, false}, /* where the cache turned out to be unavailable */
     {tdmi_session_weigh_classes, false},
-    {tdmi_session_plan_memory, true},   /* refused here where memory is short */
+    {tdmi_ranks_plan_memory, true},     /* refused here where memory is short */
     {tdmi_session_restore_norms, true}, /* statistics of folded batch norms */
     {tdmi_session_open_trainer, true},  /* step, evaluators, optimizer */
     {tdmi_ranks_compare_networks, true},

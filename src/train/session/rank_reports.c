@@ -91,6 +91,8 @@ tdm_status tdmi_ranks_report(const struct tdmi_session *session, tdm_error *err)
         &session->record, "%d ranks: of %d images a step, in groups of %d, they compute %s%s",
         world, batch, size, tdmi_text_string(&text),
         session->cache.is_used ? "; rank 0 alone trains the head on stored features" : "");
+    if (session->compute.ranks_meet)
+        tdmi_record_note(&session->record, "gradients go %s", session->compute.ranks_meet);
     if (tdmi_ranks_share_steps(session) && session->network.train_plan->n_segments > 1)
         report_sums(session);
     return TDM_OK;

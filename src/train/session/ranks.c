@@ -53,6 +53,7 @@ void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error
     if (!session->compute.comm || is_agreed)
         return;
     tdmi_comm_abort(session->compute.comm, status, err);
+    tdmi_ranks_disconnect(session); /* after the others know why */
     if (err)
         err->rank = tdmi_comm_failed_rank(session->compute.comm);
 }
@@ -159,12 +160,6 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
 {
     struct tdmi_launch launch;
     TDMI_TRY(tdmi_launch_here(&launch, err));
-    const char *device = options->device ? options->device : "cpu";
-    if (launch.world > 1 && strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "--device %s with %d ranks: several ranks train on the CPU only; --device "
-                        "cpu is accepted",
-                        device, launch.world);
     TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
     if (launch.world > 1) {
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
@@ -224,10 +219,14 @@ tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *
     struct tdmi_cpu cpu;
     if (tdmi_ranks_world(session) == 1)
         return TDM_OK;
+    char device[1000] = "";
+    if (!session->compute.backend->device.is_host)
+        session->compute.backend->device.describe(session->compute.device, device, sizeof device);
     tdmi_cpu_describe(&cpu);
     tdmi_image_write_decoders(&decoders);
-    const char *mine = tdmi_arena_printf(&session->arena, "tandem %s, %s, %s", tdm_version(),
-                                         cpu.isa, tdmi_text_string(&decoders));
+    const char *mine =
+        tdmi_arena_printf(&session->arena, "tandem %s, %s, %s%s%s", tdm_version(), cpu.isa,
+                          tdmi_text_string(&decoders), *device ? ", " : "", device);
     const char *first = mine;
     TDMI_CHECK_MEMORY(mine, err);
     TDMI_TRY(share_text(session, &first, err));

@@ -110,6 +110,17 @@ void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error
  * the ranks that are left when one has ended. Returns TDM_E_STOPPED, or why rank 0 did not. */
 tdm_status tdmi_ranks_end_stopped(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
+/* ---- rank_devices.c -------------------------------------------------------------------------- */
+
+/* Ranks on devices with memory of their own: connects the devices where all of them can be. A
+ * stage of opening. TDM_E_ABSENT: two ranks have the same device. */
+tdm_status tdmi_ranks_connect(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Also ends work of the devices that waits for other ranks. */
+void tdmi_ranks_disconnect(struct tdmi_session *session);
+/* tdmi_session_plan_memory on rank 0 and then, with the algorithms and the group size that it has
+ * chosen, on the others. */
+tdm_status tdmi_ranks_plan_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
 /* ---- rank_reports.c -------------------------------------------------------------------------- */
 
 /* Times and counts of this rank so far; the difference of two is that of an epoch. */

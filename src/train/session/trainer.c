@@ -123,6 +123,7 @@ struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_session *se
             tdmi_ranks_most_images(session, session->data.max_batch, session->config.shard),
         .whole_batch = session->data.max_batch,
         .comm = tdmi_ranks_share_steps(session) ? session->compute.comm : NULL,
+        .peers = tdmi_ranks_share_steps(session) ? session->compute.peers : NULL,
         .rounds = session->config.options.fast,
         .class_weights = session->trainer.class_weights,
         .can_mix = tdmi_augment_has_mix(&session->config.augment),
