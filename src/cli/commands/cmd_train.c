@@ -6,6 +6,7 @@
 #include "base/text/json.h"
 #include "cli/scores.h"
 #include "cli/settings.h"
+#include "tandem/launch.h"
 #include "tandem/train.h"
 #include "cli/watch.h"
 
@@ -142,9 +143,33 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
     return status;
 }
 
+/* The same command line for each rank, where the command comes first (tandem/launch.h). */
+static tdm_status start_ranks(struct tdmi_call *call, int n, tdm_error *err)
+{
+    struct tdm_launch_options launch = tdm_launch_options_default();
+    struct tdm_launch_result result = {.struct_bytes = sizeof result};
+    TDMI_AT_END(tdmi_free_at) const char **words = NULL;
+    bool has_command = false;
+    TDMI_TRY(TDMI_NEW(words, call->n_words + 1, err));
+    words[launch.n_arguments++] = "train";
+    for (int i = 0; i < call->n_words; i++) {
+        const bool is_command = !has_command && strcmp(call->words[i], "train") == 0;
+        has_command = has_command || is_command;
+        if (!is_command)
+            words[launch.n_arguments++] = call->words[i];
+    }
+    launch.ranks = n;
+    launch.arguments = words;
+    TDMI_TRY(tdm_launch(&launch, &result, err));
+    call->is_silent = true; /* rank 0 has printed the result */
+    call->exit_status = result.exit_status;
+    return TDM_OK;
+}
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     struct values values;
+    int n_ranks;
     call->is_silent = tdm_train_rank() > 0;
     /* Strings of values that were read from the record. */
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
@@ -154,6 +179,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdmi_split_take(&values.split, "is not used", &options.train_fraction,
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
+    TDMI_TRY(tdm_train_processes(&options, &n_ranks, err));
+    if (n_ranks > 1)
+        return start_ranks(call, n_ranks, err);
     TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->is_silent)
         return TDM_OK;

@@ -88,8 +88,8 @@ expect_exit 2 "$TANDEM" run -n 2 -- train pictures --epoch 3
 expect_same 1 "$(grep -c 'has no option' "$err")" "one rank names the unknown option"
 expect_exit 2 "$TANDEM" run -n 2 train pictures --epochs 3
 expect_stderr_matches "tandem run has no option '--epochs'; .* tandem run … -- train …"
-expect_exit 4 "$TANDEM" run -n 2 -- train pictures --device cuda
-expect_stderr_matches 'several ranks train on the CPU only'
+expect_exit 2 "$TANDEM" run -n 2 -- train pictures --device gpu
+expect_stderr_matches "choosing the device 'gpu': there is no such backend"
 
 expect_exit 0 "$TANDEM" run -n 3 --json -- bench allreduce --bytes 1M --seconds 0.5
 expect_json world transport sums
