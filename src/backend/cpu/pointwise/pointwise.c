@@ -250,7 +250,7 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
         const int64_t n = pixels - at < chunk ? pixels - at : chunk;
         if (!tdmi_share_within(mine, at, n, &part))
             continue;
-        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in_c);
+        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, mine.end, desc->in_c);
         if (at + chunk >= pixels)
             job.ahead[1] = (struct tdmi_gemm_ahead){call->next, call->next_floats};
         job.c = call->y + at * desc->out_c;
