@@ -28,11 +28,11 @@ struct tdmi_device_sum {
     tdmi_event *is_made;
     struct tdmi_peer_message *messages;
     int n_messages;
-    float *zeros; /* of the host: of each rank, and their sum */
+    float *zeros; /* host memory: zeros of each rank, and their sum */
     bool is_watched;
     /* host */
-    float *total;  /* of the device */
-    int64_t first; /* of the values that have to go back to it; n_values: none */
+    float *total;  /* device memory */
+    int64_t first; /* first value to be uploaded there; n_values: none */
 };
 
 /* The most subtrees of so many neighbouring groups. */

@@ -23,7 +23,7 @@ struct tdmi_device_sum_options {
     tdmi_stream *stream; /* makes the values */
     tdmi_comm *comm;
     tdmi_peers *peers; /* NULL: through the host */
-    int64_t n_values;  /* of an array */
+    int64_t n_values;  /* length of an array of gradients */
     int max_groups;    /* that a rank computes */
     bool is_fast;      /* peers may add in any order */
 };

@@ -37,7 +37,7 @@ static inline struct tdmi_share tdmi_pieces_share(const struct tdmi_member *memb
 void tdmi_pieces_add(const float *pieces, int64_t n, int64_t columns, struct tdmi_share of,
                      double *sum, double *square);
 
-/* to = or += n arrays of size floats, `step` apart, added one after the other: the member's share
- * of each. */
+/* Add n arrays of size floats, `step` apart, one after the other. adds: to what is there; else the
+ * sum replaces it. A member of a team adds its share of the elements. */
 void tdmi_pieces_add_arrays(const float *arrays, int64_t n, int64_t step, int64_t size, bool adds,
                             const struct tdmi_member *member, float *to);

@@ -53,7 +53,7 @@ if is_sanitized; then
 fi
 # Of two ranks, number 1 gets fewer and fewer addresses.
 pair() { # KiB for rank 1
-    export TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$((20000 + $$ % 20000 + n_pairs)) TANDEM_TOKEN=secret
+    export TANDEM_WORLD=2 TANDEM_ADDRESS=127.0.0.1:$((20000 + $$ % 10000 + n_pairs)) TANDEM_TOKEN=secret
     export TANDEM_DEADLINE=20
     n_pairs=$((n_pairs + 1))
     set -- "$1" train others --model convnet7 --size 96 --epochs 1 --batch 32 --quiet --threads 1

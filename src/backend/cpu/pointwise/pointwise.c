@@ -11,11 +11,11 @@
 #include "backend/cpu/pointwise/pointwise_chunks.h"
 
 enum {
-    MOST_PIXELS = 72 * STEP,       /* of a chunk */
+    MOST_PIXELS = 72 * STEP,       /* in a chunk */
     LEAST_PIXELS = 4 * STEP,       /* the weights are read again for each chunk */
     LEAST_PIXELS_LARGE = 8 * STEP, /* … which come from far away where they are so many: */
     LARGE_WEIGHTS = 1 << 20,
-    CHUNK_BYTES = 192 << 10, /* of its scratch */
+    CHUNK_BYTES = 192 << 10, /* scratch memory of a chunk */
     PIECES_BYTES = 1 << 20,
     STEPS_A_MEMBER = 8
 };

@@ -12,10 +12,10 @@
 #include "backend/cpu/pointwise/pointwise_chunks.h"
 
 enum {
-    MOST_PIXELS = 36 * STEP, /* of a chunk */
+    MOST_PIXELS = 36 * STEP, /* in a chunk */
     LEAST_PIXELS = 8 * STEP, /* the gradient of the weights is read and written again for each */
-    CHUNK_BYTES = 320 << 10, /* of its scratch */
-    OWN_BYTES = 1 << 20      /* of pieces of members' own chunks between two waits */
+    CHUNK_BYTES = 320 << 10, /* scratch memory of a chunk */
+    OWN_BYTES = 1 << 20      /* pieces of the chunks that members compute alone between two waits */
 };
 
 static int64_t backward_chunk(const struct tdmi_conv_gemm *desc)
@@ -91,7 +91,7 @@ int64_t tdmi_pointwise_backward_floats(const struct tdmi_conv_gemm *desc)
 
 /* x or dy of the stretch as products read it: where the tensor has it, or a copy. */
 struct operand {
-    const float *at; /* of the stretch's first pixel */
+    const float *at; /* the first pixel of the stretch */
     int64_t row;
 };
 
@@ -159,8 +159,9 @@ static struct tdmi_gemm_ahead next_part(const float *tensor, int64_t at, struct 
 
 /* A stretch at work. */
 struct stretch {
-    int64_t begin, pixels; /* of all */
-    int64_t most, chunk, n;
+    int64_t begin, n; /* its first pixel and their number */
+    int64_t pixels;   /* number of pixels of the call */
+    int64_t most, chunk;
     bool adds; /* to the gradient of the weights */
     struct operand x, dy;
 };
