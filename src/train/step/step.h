@@ -36,7 +36,7 @@ typedef struct tdmi_step tdmi_step;
 
 struct tdmi_step_options {
     int max_batch;     /* images that are computed here */
-    int whole_batch;   /* of all ranks; 0: the same */
+    int whole_batch;   /* images of all ranks; 0: the same */
     tdmi_comm *comm;   /* the ranks that compute the rest, lent; NULL: none */
     tdmi_peers *peers; /* with comm, on a device: sends to theirs, lent; NULL: through the host */
     bool rounds;       /* send gradients to other ranks as bf16; between peers, add in any order */

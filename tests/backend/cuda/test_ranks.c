@@ -69,7 +69,7 @@ struct course {
     int shard;
     bool is_fast, has_peers;
     float *sums[n_steps];   /* gradients, statistics, tail */
-    tdm_status status;      /* of the first step that failed */
+    tdm_status status;      /* result of the first step that failed */
     int failing, failed_at; /* this rank fails before this step, with words or without; -1: none */
     bool is_silent;
     tdm_error err;
