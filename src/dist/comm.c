@@ -287,7 +287,7 @@ static tdm_status report_failure(const tdmi_comm *comm, tdm_error *err)
     return comm->failure.code;
 }
 
-static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
     struct tdmi_comm_job *mine = NULL;
     pthread_mutex_lock(&comm->lock);
@@ -306,21 +306,25 @@ static tdm_status begin_job(tdmi_comm *comm, const struct tdmi_comm_job *job, td
         mine->next = NULL;
         *end = mine;
         comm->n_open++;
+        comm->has_sums = comm->has_sums || job->total;
         pthread_cond_broadcast(&comm->has_changed);
     }
     pthread_mutex_unlock(&comm->lock);
     return status;
 }
 
-/* kind: of the wait, in a trace. */
-static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *err)
+tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
 {
+    if (!comm->table)
+        return TDM_OK;
     const int64_t begin_ns = tdmi_lane_begin(comm->caller_lane), waits_ns = tdmi_clock_ns();
+    const enum tdmi_trace_kind kind =
+        comm->has_sums ? TDMI_TRACE_WAIT_SUMS : TDMI_TRACE_WAIT_MESSAGES;
     pthread_mutex_lock(&comm->lock);
     comm->is_waited_for = true;
     while (comm->n_open > 0) /* buffers are lent until then, also after a failure */
         pthread_cond_wait(&comm->has_changed, &comm->lock);
-    comm->is_waited_for = false;
+    comm->is_waited_for = comm->has_sums = false;
     comm->noted_ns = tdmi_clock_ns();
     comm->waited_ns += comm->noted_ns - waits_ns;
     /* A rank that fails after jobs that are done everywhere concerns the next ones: all ranks know
@@ -332,15 +336,10 @@ static tdm_status finish(tdmi_comm *comm, enum tdmi_trace_kind kind, tdm_error *
     return status;
 }
 
-tdm_status tdmi_comm_finish(tdmi_comm *comm, tdm_error *err)
-{
-    return comm->table ? finish(comm, TDMI_TRACE_WAIT_SUMS, err) : TDM_OK;
-}
-
 tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    TDMI_TRY(begin_job(comm, job, err));
-    return finish(comm, TDMI_TRACE_WAIT_MESSAGES, err);
+    TDMI_TRY(tdmi_comm_begin(comm, job, err));
+    return tdmi_comm_finish(comm, err);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -536,7 +535,7 @@ static tdm_status begin_sum(tdmi_comm *comm, struct tdmi_comm_job *job, float *c
     const int *roots_of = comm->plan.roots_of + comm->launch.rank;
     for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
         job->roots[i] = roots[i];
-    return begin_job(comm, job, err);
+    return tdmi_comm_begin(comm, job, err);
 }
 
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,

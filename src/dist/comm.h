@@ -101,6 +101,12 @@ tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts,
 tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
                             tdm_error *err) TDM_MUST_USE;
 
+/* Both return at once: everything is lent until tdmi_comm_finish. */
+tdm_status tdmi_comm_begin_broadcast(tdmi_comm *comm, void *bytes, size_t n,
+                                     tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_comm_begin_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
+                                  tdm_error *err) TDM_MUST_USE;
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Tells the other ranks that this one has failed, and why; afterwards only close may be called. */

@@ -72,12 +72,18 @@ static tdm_status gather(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_e
     return tdmi_comm_wait(comm, &messages, &n, 1, "what all ranks send to rank 0", err);
 }
 
-tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error *err)
+tdm_status tdmi_comm_begin_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error *err)
 {
     if (!comm->table)
         return TDM_OK;
-    return tdmi_comm_run(
+    return tdmi_comm_begin(
         comm, &(struct tdmi_comm_job){.run = broadcast, .bytes = bytes, .n_bytes = n}, err);
+}
+
+tdm_status tdmi_comm_broadcast(tdmi_comm *comm, void *bytes, size_t n, tdm_error *err)
+{
+    TDMI_TRY(tdmi_comm_begin_broadcast(comm, bytes, n, err));
+    return tdmi_comm_finish(comm, err);
 }
 
 tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error *err)
@@ -102,15 +108,22 @@ tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts, 
         comm, &(struct tdmi_comm_job){.run = complete, .bytes = all, .sizes = firsts}, err);
 }
 
-tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
-                            tdm_error *err)
+tdm_status tdmi_comm_begin_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
+                                  tdm_error *err)
 {
     if (!comm->table) {
         if (all != mine)
             memcpy(all, mine, sizes[0]);
         return TDM_OK;
     }
-    return tdmi_comm_run(
+    return tdmi_comm_begin(
         comm, &(struct tdmi_comm_job){.run = gather, .mine = mine, .sizes = sizes, .bytes = all},
         err);
+}
+
+tdm_status tdmi_comm_gather(tdmi_comm *comm, const void *mine, const size_t *sizes, void *all,
+                            tdm_error *err)
+{
+    TDMI_TRY(tdmi_comm_begin_gather(comm, mine, sizes, all, err));
+    return tdmi_comm_finish(comm, err);
 }

@@ -64,6 +64,7 @@ struct tdmi_comm {
     struct tdmi_comm_job *jobs, *spare;
     int n_open;        /* jobs that are not done */
     bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
+    bool has_sums;     /* a sum was begun since then */
     bool is_waited_for, is_closing;
     struct tdmi_comm_heard *heard; /* by rank */
     int64_t n_looks;
@@ -80,7 +81,9 @@ struct tdmi_comm {
     tdm_error failure; /* code TDM_OK: none */
 };
 
-/* Runs a job and returns when all are done. */
+/* Gives a job to the communicator's thread; run: and returns when all are done. */
+tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                           tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
                          tdm_error *err) TDM_MUST_USE;
 /* On the communicator's thread: until all are done. what: "the sum of gradients". */
@@ -100,7 +103,13 @@ void tdmi_clock_take_trip(struct tdmi_clock_trip *best, int64_t began_ns, int64_
                           int64_t ended_ns);
 /* How far its clock is ahead; 0 where half the trip is more. */
 int64_t tdmi_clock_ahead(const struct tdmi_clock_trip *best);
-/* sum.c */
+/* sum.c. Of n values every rank owns a slice, whole vectors, which is cut into chunks of so many
+ * values: chunk c of a rank's, and the number of chunks of the longest slice. */
+struct tdmi_range {
+    int64_t first, n;
+};
+struct tdmi_range tdmi_sum_chunk(int64_t n, int world, int rank, int64_t chunk_values, int64_t c);
+int64_t tdmi_sum_chunks(int64_t n, int world, int64_t chunk_values);
 tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_groups,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_sum_plan_release(struct tdmi_sum_plan *plan);

@@ -173,12 +173,45 @@ static void move_bytes(tdmi_comm *comm, void *self)
             it->is_right = it->is_right && all[at + i] == '0' + r;
 }
 
+/* Two messages to rank 0 and one from it, none waited for before all are begun. */
+static void move_bytes_at_once(tdmi_comm *comm, void *self)
+{
+    struct bytes_case *it = self;
+    const int rank = tdmi_comm_rank(comm), world = tdmi_comm_world(comm);
+    char first[most_ranks] = {0}, second[most_ranks] = {0}, word[8] = "";
+    size_t sizes[most_ranks];
+    for (int r = 0; r < world; r++)
+        sizes[r] = 1;
+    first[0] = (char)('a' + rank); /* on rank 0 it is there already */
+    second[0] = (char)('A' + rank);
+    if (rank == 0)
+        memcpy(word, "decided", sizeof word);
+    nap(rank, 1);
+    it->is_right = tdmi_comm_begin_gather(comm, first, sizes, first, NULL) == TDM_OK &&
+                   tdmi_comm_begin_gather(comm, second, sizes, second, NULL) == TDM_OK &&
+                   tdmi_comm_begin_broadcast(comm, word, sizeof word, NULL) == TDM_OK;
+    nap(rank, 2);
+    it->is_right = tdmi_comm_finish(comm, NULL) == TDM_OK && it->is_right;
+    it->is_right = it->is_right && memcmp(word, "decided", sizeof word) == 0;
+    for (int r = 0; r < world && rank == 0; r++)
+        it->is_right = it->is_right && first[r] == 'a' + r && second[r] == 'A' + r;
+}
+
+static void move_all_bytes(tdmi_comm *comm, void *self)
+{
+    struct bytes_case *it = self;
+    move_bytes(comm, it);
+    const bool is_right = it->is_right;
+    move_bytes_at_once(comm, it);
+    it->is_right = it->is_right && is_right;
+}
+
 TEST(bytes_reach_all_and_come_from_all)
 {
     for (int t = 0; t < n_transports; t++)
         for (int world = 1; world <= 9; world++) {
             struct bytes_case cases[most_ranks] = {0};
-            run_ranks((struct job){transports[t], world, 20.0, false}, move_bytes, cases,
+            run_ranks((struct job){transports[t], world, 20.0, false}, move_all_bytes, cases,
                       sizeof cases[0]);
             for (int r = 0; r < world; r++)
                 if (!cases[r].is_right)

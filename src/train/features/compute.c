@@ -5,10 +5,11 @@
  * epochs.
  *
  * With several ranks, rank 0 has the stores and lists what is missing. Batches are divided among
- * all, and their rows go to rank 0:
+ * all, and the rows of one travel to rank 0 while the next one is computed:
  *
- *     rank 0      list ► rows of its part ► gather ► keep ► agree ► …
- *     followers          rows of theirs   ► gather        ► agree ► …
+ *     rank 0      list ► rows of its part 0 ► its part 1 ► keep 0 ► its part 2 ► keep 1 ► …
+ *     followers          rows of theirs   0 ► theirs   1          ► theirs   2          ► …
+ *     on the way                             └─ 0 ─┘               └─── 1 ───┘
  */
 #include "base/file/file.h"
 #include "base/scope.h"
@@ -20,12 +21,27 @@
 #include <math.h>
 #include <string.h>
 
+/* One batch of all ranks: this rank's part of it, on rank 0 all of it. */
+struct parcel {
+    int64_t first; /* of its entries */
+    int n;
+    float *rows;
+    int32_t *labels;
+    bool *stops;               /* which ranks were asked to stop */
+    size_t *sizes;             /* three for each rank, in bytes: of rows, labels, stops */
+    struct tdmi_agreed agreed; /* rank 0's decision after the batch before it */
+};
+
 struct extractor {
     struct tdmi_session *session;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
-    float *rows;     /* of one batch, on rank 0 of all ranks, and one more */
-    int32_t *labels; /* of one batch of all ranks */
+    float *stored_row;
+    struct parcel parcels[2]; /* one is filled while the other is on its way */
+    int filled;
+    bool is_on_its_way;
+    struct tdmi_agreed next; /* on rank 0: its decision after the batch that came last */
+    tdm_error failure;       /* why rank 0 could not keep a batch */
     struct tdmi_missing_rows missing;
     /* Items and views of all entries, for loaders. */
     int64_t *items;
@@ -53,8 +69,7 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
     const int width = session->cache.width;
     const tdmi_store *store = tdmi_features_store(&session->cache, entry.is_val);
     const bool is_half = !entry.is_val && session->config.features == TDMI_FEATURES_F16;
-    float *stored =
-        it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)tdmi_ranks_world(session) * (size_t)width;
+    float *stored = it->stored_row;
     double worst = 0.0;
     bool is_same = true;
     const int64_t at =
@@ -78,18 +93,15 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
         tdmi_source_item(session->data.source, entry.item).path, worst, tdmi_store_folder(store));
 }
 
-static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row *entries,
-                             const struct tdmi_batch *batch, tdm_error *err)
+static tdm_status keep_rows(struct extractor *it, const struct parcel *parcel,
+                            const struct tdmi_missing_row *entries, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     const size_t width = (size_t)session->cache.width;
-    for (int p = 0; p < batch->n; p++) {
-        const struct tdmi_missing_row entry = entries[batch->first + p];
-        const float *row = it->rows + (size_t)p * width;
-        if (batch->labels[p] < 0 && session->config.options.strict)
-            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
-                            batch->problems[p]);
-        if (batch->labels[p] < 0) {
+    for (int p = 0; p < parcel->n; p++) {
+        const struct tdmi_missing_row entry = entries[parcel->first + p];
+        const float *row = parcel->rows + (size_t)p * width;
+        if (parcel->labels[p] < 0) {
             session->cache.is_broken[entry.item] = true;
             continue;
         }
@@ -125,53 +137,77 @@ static tdm_status stop(struct extractor *it, tdm_error *err)
                     (long long)it->n_computed, (long long)it->missing.n);
 }
 
-/* Rank 0 gets labels and rows of all parts of the batch, which it then has as if it were whole. */
-static tdm_status gather_rows(struct extractor *it, struct tdmi_batch *batch, tdm_error *err)
+/* This rank's part of a batch. */
+static tdm_status fill_parcel(struct extractor *it, tdmi_feed *feed, const struct tdmi_batch *batch,
+                              tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const int world = tdmi_ranks_world(session);
-    const size_t row_bytes = sizeof *it->rows * (size_t)session->cache.width;
-    TDMI_AT_END(tdmi_free_at) size_t *labels = NULL;
-    TDMI_AT_END(tdmi_free_at) size_t *rows = NULL;
-    if (world == 1)
-        return TDM_OK;
-    TDMI_TRY(TDMI_NEW(labels, world, err));
-    TDMI_TRY(TDMI_NEW(rows, world, err));
-    for (int r = 0; r < world; r++) {
-        int first, end;
-        tdmi_ranks_part_of_batch(batch->whole.n, r, world, &first, &end);
-        labels[r] = sizeof *it->labels * (size_t)(end - first);
-        rows[r] = row_bytes * (size_t)(end - first);
-    }
-    TDMI_TRY(tdmi_comm_gather(session->compute.comm, batch->labels, labels, it->labels, err));
-    TDMI_TRY(tdmi_comm_gather(session->compute.comm, it->rows, rows, it->rows, err));
-    *batch = (struct tdmi_batch){
-        .n = batch->whole.n, .first = batch->first - batch->whole.first, .labels = it->labels};
+    struct parcel *parcel = &it->parcels[it->filled];
+    const bool has_others = tdmi_ranks_world(session) > 1;
+    parcel->first = has_others ? batch->first - batch->whole.first : batch->first;
+    parcel->n = has_others ? batch->whole.n : batch->n;
+    TDMI_TRY(tdmi_data_check_batch(&session->config, batch, err));
+    if (batch->n > 0)
+        TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, batch, NULL, parcel->rows, err), err,
+                "running the frozen layers");
+    if (has_others)
+        TDM_TRY(tdmi_evaluator_settle(it->evaluator, err), err, "running the frozen layers");
+    memcpy(parcel->labels, batch->labels, sizeof *parcel->labels * (size_t)batch->n);
     return TDM_OK;
 }
 
-/* Rows of one batch are computed and kept. */
-static tdm_status compute_batch(struct extractor *it, tdmi_feed *feed,
-                                const struct tdmi_batch *given,
-                                const struct tdmi_missing_row *entries, tdm_error *err)
+/* Rank 0 gets all parts of the batch, the others its decision after the batch before. */
+static tdm_status send_parcel(struct extractor *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    tdmi_comm *comm = session->compute.comm;
+    const int world = tdmi_comm_world(comm);
+    const size_t row_bytes = sizeof(float) * (size_t)session->cache.width;
+    struct parcel *parcel = &it->parcels[it->filled];
+    size_t *rows = parcel->sizes, *labels = rows + world, *stops = labels + world;
+    for (int r = 0; r < world; r++) {
+        int first, end;
+        tdmi_ranks_part_of_batch(parcel->n, r, world, &first, &end);
+        rows[r] = row_bytes * (size_t)(end - first);
+        labels[r] = sizeof *parcel->labels * (size_t)(end - first);
+        stops[r] = sizeof *parcel->stops;
+    }
+    parcel->stops[0] = tdm_stop_is_requested(); /* this rank's own */
+    parcel->agreed = it->next;
+    it->is_on_its_way = true;
+    it->filled = 1 - it->filled;
+    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->stops, stops, parcel->stops, err));
+    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->labels, labels, parcel->labels, err));
+    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->rows, rows, parcel->rows, err));
+    return tdmi_comm_begin_broadcast(comm, &parcel->agreed, sizeof parcel->agreed, err);
+}
+
+/* What rank 0 cannot keep becomes its failure when the others know it, one batch later. */
+static tdm_status receive_parcel(struct extractor *it, const struct tdmi_missing_row *entries,
+                                 tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    struct tdmi_batch batch = *given;
-    const bool has_others = tdmi_ranks_world(session) > 1;
-    if (batch.n > 0)
-        TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, given, NULL, it->rows, err), err,
-                "running the frozen layers");
-    if (has_others) {
-        TDMI_TRY(tdmi_data_check_batch(&session->config, given, err));
-        TDM_TRY(tdmi_evaluator_settle(it->evaluator, err), err, "running the frozen layers");
-    }
-    TDMI_TRY(gather_rows(it, &batch, err));
-    const tdm_status kept =
-        tdmi_ranks_is_follower(session) ? TDM_OK : keep_batch(it, entries, &batch, err);
-    session->agreed.is_abandoned = kept != TDM_OK;
-    if (has_others)
-        TDMI_TRY(tdmi_ranks_agree_now(session, kept == TDM_OK ? err : NULL));
-    return kept;
+    const struct parcel *parcel = &it->parcels[1 - it->filled];
+    if (!it->is_on_its_way)
+        return TDM_OK;
+    it->is_on_its_way = false;
+    TDMI_TRY(tdmi_comm_finish(session->compute.comm, err));
+    session->agreed = parcel->agreed;
+    if (tdmi_ranks_is_follower(session) || session->agreed.is_abandoned)
+        return TDM_OK;
+    const tdm_status kept = keep_rows(it, parcel, entries, &it->failure);
+    it->next = session->agreed;
+    it->next.is_abandoned = kept != TDM_OK;
+    tdmi_ranks_decide(session, parcel->stops, &it->next);
+    return TDM_OK;
+}
+
+/* TDM_OK on followers. */
+static tdm_status report_failure(const struct extractor *it, tdm_error *err)
+{
+    if (it->failure.code != TDM_OK && err)
+        *err = it->failure;
+    return it->failure.code;
 }
 
 static bool is_stopping(const struct tdmi_session *session)
@@ -183,17 +219,19 @@ static bool is_stopping(const struct tdmi_session *session)
 static tdm_status end_range(struct extractor *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    const tdm_status status = commit(it, err);
-    session->agreed.is_abandoned = status != TDM_OK;
-    TDMI_TRY(tdmi_ranks_share(session, &session->agreed, sizeof session->agreed,
-                              status == TDM_OK ? err : NULL));
-    return status;
+    if (it->failure.code == TDM_OK)
+        it->next.is_abandoned = commit(it, &it->failure) != TDM_OK;
+    session->agreed = it->next;
+    TDMI_TRY(tdmi_ranks_share(session, &session->agreed, sizeof session->agreed, err));
+    return report_failure(it, err);
 }
 
 static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
                                const struct tdmi_missing_row *entries, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
+    const bool has_others = tdmi_ranks_world(session) > 1;
+    it->next = session->agreed;
     TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading images");
     for (;;) {
         const struct tdmi_batch *batch;
@@ -201,11 +239,17 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
         if (status == TDM_E_STOPPED || (status == TDM_OK && is_stopping(session)))
             return stop(it, err);
         TDM_TRY(status, err, "reading images");
+        if (batch)
+            TDMI_TRY(fill_parcel(it, feed, batch, err));
+        TDMI_TRY(receive_parcel(it, entries, err));
+        if (session->agreed.is_abandoned)
+            return report_failure(it, err);
+        if (has_others && session->agreed.is_stopping)
+            return stop(it, err);
         if (!batch)
             return end_range(it, err);
-        TDMI_TRY(compute_batch(it, feed, batch, entries, err));
-        if (session->agreed.is_abandoned)
-            return TDM_OK; /* a follower: rank 0 knows why */
+        TDMI_TRY(has_others ? send_parcel(it, err)
+                            : keep_rows(it, &it->parcels[it->filled], entries, err));
         tdmi_track_event(session->record.track,
                          &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                       .done = it->n_computed + it->n_checked,
@@ -262,6 +306,9 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
     tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
     const bool is_done = status == TDM_OK && settled == TDM_OK;
+    if (it->is_on_its_way) /* it uses memory that is freed now; what stopped this rank is known */
+        (void)tdmi_comm_finish(session->compute.comm, NULL);
+    it->is_on_its_way = false;
     const bool is_shared = world > 1 && is_done && !session->agreed.is_abandoned;
     const tdm_status reported =
         tdmi_data_report_skipped(session, feed, 0, is_shared, is_done ? err : NULL);
@@ -284,9 +331,16 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
     /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
             "preparing the frozen layers");
-    const size_t batch = TDMI_FEATURES_BATCH * (size_t)tdmi_ranks_world(session);
-    TDMI_TRY(TDMI_NEW(it->rows, (batch + 1) * (size_t)features->width, err));
-    TDMI_TRY(TDMI_NEW(it->labels, batch, err));
+    const size_t world = (size_t)tdmi_ranks_world(session);
+    for (int i = 0; i < (world > 1 ? 2 : 1); i++) {
+        struct parcel *parcel = &it->parcels[i];
+        const size_t n = TDMI_FEATURES_BATCH * world;
+        TDMI_TRY(TDMI_NEW(parcel->rows, n * (size_t)features->width, err));
+        TDMI_TRY(TDMI_NEW(parcel->labels, n, err));
+        TDMI_TRY(TDMI_NEW(parcel->stops, world, err));
+        TDMI_TRY(TDMI_NEW(parcel->sizes, 3 * world, err));
+    }
+    TDMI_TRY(TDMI_NEW(it->stored_row, features->width, err));
     TDMI_TRY(TDMI_NEW(it->items, it->missing.n + 1, err));
     TDMI_TRY(TDMI_NEW(it->views, it->missing.n + 1, err));
     for (int64_t i = 0; i < it->missing.n; i++) {
@@ -301,8 +355,13 @@ static void close_extractor(struct extractor *it)
     tdmi_missing_rows_release(&it->missing);
     tdmi_free(it->views);
     tdmi_free(it->items);
-    tdmi_free(it->rows);
-    tdmi_free(it->labels);
+    tdmi_free(it->stored_row);
+    for (int i = 0; i < 2; i++) {
+        tdmi_free(it->parcels[i].rows);
+        tdmi_free(it->parcels[i].labels);
+        tdmi_free(it->parcels[i].stops);
+        tdmi_free(it->parcels[i].sizes);
+    }
     tdmi_evaluator_close(it->evaluator);
     tdmi_plan_free(it->plan);
 }
@@ -425,9 +484,11 @@ static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 enum { most_repaired = 20 };
 
 /* A damaged row, or a store folder that was removed while it was filled. */
-static bool can_repair(const struct tdmi_feature_cache *features, tdm_status status)
+static bool can_repair(const struct tdmi_session *session, tdm_status status)
 {
-    if (status == TDM_OK || features->n_repaired >= most_repaired)
+    const struct tdmi_feature_cache *features = &session->cache;
+    if (status == TDM_OK || status == TDM_E_STOPPED || features->n_repaired >= most_repaired ||
+        session->agreed.is_stopping)
         return false;
     return features->damaged ||
            (status == TDM_E_SYSTEM &&
@@ -457,7 +518,7 @@ compute_and_repair(struct tdmi_session *session,
     for (;;) {
         tdm_error why = {0};
         const tdm_status status = make(session, &why);
-        if (!can_repair(&session->cache, status)) {
+        if (!can_repair(session, status)) {
             if (status != TDM_OK && err)
                 *err = why;
             return status;
@@ -471,7 +532,7 @@ tdm_status tdmi_features_repair_row(void *self, const tdmi_store *store, int64_t
 {
     struct tdmi_session *session = self;
     note_damage(&session->cache, store, place, why->code);
-    if (!can_repair(&session->cache, why->code)) {
+    if (!can_repair(session, why->code)) {
         if (err)
             *err = *why;
         return why->code;

@@ -503,27 +503,29 @@ bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session)
                : is_late(session);
 }
 
-tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err)
+void tdmi_ranks_decide(const struct tdmi_session *session, const bool *stops,
+                       struct tdmi_agreed *agreed)
 {
-    return tdmi_ranks_share_steps(session) ? tdmi_ranks_agree_now(session, err) : TDM_OK;
+    for (int r = 0; r < tdmi_ranks_world(session); r++)
+        agreed->is_stopping = agreed->is_stopping || stops[r];
+    agreed->is_out_of_time = is_late(session);
 }
 
-tdm_status tdmi_ranks_agree_now(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_agreed *agreed = &session->agreed;
     const int world = tdmi_ranks_world(session);
     const bool mine = tdm_stop_is_requested();
     TDMI_AT_END(tdmi_free_at) bool *stops = NULL;
     TDMI_AT_END(tdmi_free_at) size_t *sizes = NULL;
+    if (!tdmi_ranks_share_steps(session))
+        return TDM_OK;
     TDMI_TRY(TDMI_NEW(stops, world, err));
     TDMI_TRY(TDMI_NEW(sizes, world, err));
     for (int r = 0; r < world; r++)
         sizes[r] = sizeof mine;
     TDMI_TRY(tdmi_comm_gather(session->compute.comm, &mine, sizes, stops, err));
-    for (int r = 0; r < world; r++)
-        agreed->is_stopping = agreed->is_stopping || stops[r];
-    agreed->is_out_of_time = is_late(session);
-    return tdmi_ranks_share(session, agreed, sizeof *agreed, err);
+    tdmi_ranks_decide(session, stops, &session->agreed);
+    return tdmi_ranks_share(session, &session->agreed, sizeof session->agreed, err);
 }
 
 static tdm_status share_values(struct tdmi_session *session, bool is_averaged, tdm_error *err)

@@ -83,8 +83,9 @@ bool tdmi_ranks_is_out_of_time(const struct tdmi_session *session);
 /* Sets session->agreed on all ranks; after every step and every validation. Nothing to agree on
  * where rank 0 trains alone. */
 tdm_status tdmi_ranks_agree(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* The same where all ranks work but share no steps. */
-tdm_status tdmi_ranks_agree_now(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Rank 0's decision, once it knows who was asked to stop. */
+void tdmi_ranks_decide(const struct tdmi_session *session, const bool *stops,
+                       struct tdmi_agreed *agreed);
 /* Rank 0's bytes replace those of the others. */
 tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
                             tdm_error *err) TDM_MUST_USE;
