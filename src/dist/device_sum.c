@@ -44,12 +44,6 @@ static int most_roots(int n_groups)
     return n_groups <= 2 ? n_groups : 2 * levels;
 }
 
-static int64_t longest_slice(int64_t n, int world)
-{
-    const int64_t vectors = (n + vector_values - 1) / vector_values;
-    return (vectors + world - 1) / world * vector_values;
-}
-
 static tdm_status reserve_blocks(tdmi_device_sum *sum, int64_t n_values, tdm_error *err)
 {
     const struct tdmi_memory_table *memory = &sum->of.backend->memory;
@@ -70,7 +64,7 @@ static tdm_status reserve(tdmi_device_sum *sum, tdm_error *err)
 {
     const struct tdmi_device_sum_options *of = &sum->of;
     const int roots = most_roots(of->max_groups), world = sum->world;
-    const int64_t slice = longest_slice(of->n_values, world);
+    const int64_t slice = of->n_values / world + 2 * vector_values; /* or less */
     sum->first = of->n_values;
     sum->n_blocks = of->peers ? (world - 1) * roots : roots;
     if (!of->peers)
@@ -128,19 +122,12 @@ static int roots_of(const tdmi_device_sum *sum, int rank)
 
 /* ---- exact, by peers ------------------------------------------------------------------------- */
 
-struct range {
-    int64_t first, n;
-};
-
 /* Chunk c of rank r's slice. */
-static struct range chunk_of(const tdmi_device_sum *sum, struct range whole, int r, int64_t c)
+static struct tdmi_range chunk_of(const tdmi_device_sum *sum, struct tdmi_range whole, int r,
+                                  int64_t c)
 {
-    const int64_t vectors = (whole.n + vector_values - 1) / vector_values;
-    int64_t end = vectors * (r + 1) / sum->world * vector_values;
-    const int64_t from = vectors * r / sum->world * vector_values + c * chunk_values;
-    end = end < whole.n ? end : whole.n;
-    end = end < from + chunk_values ? end : from + chunk_values;
-    return (struct range){whole.first + from, end > from ? end - from : 0};
+    const struct tdmi_range chunk = tdmi_sum_chunk(whole.n, sum->world, r, chunk_values, c);
+    return (struct tdmi_range){whole.first + chunk.first, chunk.n};
 }
 
 static void add_message(tdmi_device_sum *sum, int rank, bool is_sent, float *values, int64_t n)
@@ -159,13 +146,13 @@ static tdm_status exchange(tdmi_device_sum *sum, tdm_error *err)
 }
 
 /* Parts of this rank's chunk, of all ranks' subtrees in their order; the others' are received. */
-static tdm_status exchange_parts(tdmi_device_sum *sum, float *const *roots, struct range whole,
+static tdm_status exchange_parts(tdmi_device_sum *sum, float *const *roots, struct tdmi_range whole,
                                  int64_t c, float **parts, tdm_error *err)
 {
-    const struct range mine = chunk_of(sum, whole, sum->rank, c);
+    const struct tdmi_range mine = chunk_of(sum, whole, sum->rank, c);
     float **block = sum->blocks;
     for (int r = 0; r < sum->world; r++) {
-        const struct range theirs = chunk_of(sum, whole, r, c);
+        const struct tdmi_range theirs = chunk_of(sum, whole, r, c);
         for (int i = 0; i < roots_of(sum, sum->rank) && r != sum->rank; i++)
             add_message(sum, r, true, roots[i] + theirs.first, theirs.n);
         for (int i = 0; i < roots_of(sum, r); i++) {
@@ -178,32 +165,28 @@ static tdm_status exchange_parts(tdmi_device_sum *sum, float *const *roots, stru
     return exchange(sum, err);
 }
 
-/* The sum of all parts goes to the first: the last two are added as soon as they are a subtree
- * together (tdmi_tree_plan). */
+/* The plan's additions, each into its left side: the sum of all parts goes to the first. */
 static void add_parts(const tdmi_device_sum *sum, float *const *parts, int64_t n)
 {
     const struct tdmi_sum_plan *plan = &sum->of.comm->plan;
-    int waiting[TDMI_TREE_ROOTS], n_waiting = 0;
-    for (int i = 0; i < plan->n_roots; i++) {
-        const int until = i + 1 < plan->n_roots ? plan->root_firsts[i + 1] : plan->n_groups;
-        waiting[n_waiting++] = i;
-        while (n_waiting > 1 && tdmi_tree_is_subtree(plan->root_firsts[waiting[n_waiting - 2]],
-                                                     until, plan->n_groups)) {
-            n_waiting--;
-            sum->of.backend->update->accumulate(sum->sums, TDMI_DTYPE_F32,
-                                                parts[waiting[n_waiting - 1]],
-                                                parts[waiting[n_waiting]], n);
-        }
+    float *kept[TDMI_TREE_ROOTS + 1]; /* sums that the plan names by numbers below 0 */
+    for (int i = 0; i < plan->n_additions; i++) {
+        const struct tdmi_tree_addition *it = &plan->additions[i];
+        float *left = it->left < 0 ? kept[-it->left] : parts[it->left];
+        const float *right = it->right < 0 ? kept[-it->right] : parts[it->right];
+        sum->of.backend->update->accumulate(sum->sums, TDMI_DTYPE_F32, left, right, n);
+        if (it->to < 0)
+            kept[-it->to] = left;
     }
 }
 
 /* To all ranks; also to this one, where the sum is in another array. */
-static tdm_status exchange_sums(tdmi_device_sum *sum, float *from, float *total, struct range whole,
-                                int64_t c, tdm_error *err)
+static tdm_status exchange_sums(tdmi_device_sum *sum, float *from, float *total,
+                                struct tdmi_range whole, int64_t c, tdm_error *err)
 {
-    const struct range mine = chunk_of(sum, whole, sum->rank, c);
+    const struct tdmi_range mine = chunk_of(sum, whole, sum->rank, c);
     for (int r = 0; r < sum->world; r++) {
-        const struct range theirs = chunk_of(sum, whole, r, c);
+        const struct tdmi_range theirs = chunk_of(sum, whole, r, c);
         if (r == sum->rank && from == total + mine.first)
             continue;
         add_message(sum, r, true, from, mine.n);
@@ -213,11 +196,11 @@ static tdm_status exchange_sums(tdmi_device_sum *sum, float *from, float *total,
 }
 
 static tdm_status sum_exactly(tdmi_device_sum *sum, float *const *roots, float *total,
-                              struct range whole, tdm_error *err)
+                              struct tdmi_range whole, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) float **parts = NULL;
     TDMI_TRY(TDMI_NEW(parts, sum->of.comm->plan.n_roots, err));
-    for (int64_t c = 0; c * chunk_values < longest_slice(whole.n, sum->world); c++) {
+    for (int64_t c = 0; c < tdmi_sum_chunks(whole.n, sum->world, chunk_values); c++) {
         const int64_t n = chunk_of(sum, whole, sum->rank, c).n;
         TDMI_TRY(exchange_parts(sum, roots, whole, c, parts, err));
         if (n > 0)
@@ -231,7 +214,7 @@ static tdm_status sum_exactly(tdmi_device_sum *sum, float *const *roots, float *
 
 /* A rank without a group adds zeros. */
 static tdm_status sum_fast(tdmi_device_sum *sum, float *const *roots, float *total,
-                           struct range whole, tdm_error *err)
+                           struct tdmi_range whole, tdm_error *err)
 {
     const struct tdmi_backend *backend = sum->of.backend;
     const int n = roots_of(sum, sum->rank);
@@ -257,7 +240,7 @@ static tdm_status watch(tdmi_device_sum *sum, tdm_error *err)
 /* ---- through the host ------------------------------------------------------------------------ */
 
 static tdm_status sum_on_host(tdmi_device_sum *sum, float *const *roots, float *total,
-                              struct range range, int64_t n_rounded, tdm_error *err)
+                              struct tdmi_range range, int64_t n_rounded, tdm_error *err)
 {
     const struct tdmi_backend *backend = sum->of.backend;
     float **host = sum->blocks;
@@ -290,7 +273,7 @@ tdm_status tdmi_device_sum_start(tdmi_device_sum *sum, float *const *roots, floa
                                  int64_t first, int64_t n, int64_t n_rounded, tdm_error *err)
 {
     const struct tdmi_stream_table *streams = &sum->of.backend->stream;
-    const struct range range = {first, n};
+    const struct tdmi_range range = {first, n};
     if (!sum->of.peers)
         return sum_on_host(sum, roots, total, range, n_rounded, err);
     if (!sum->is_watched)

@@ -92,26 +92,26 @@ tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_group
 
 /* ---- a sum ----------------------------------------------------------------------------------- */
 
-struct range {
-    int64_t first, n;
-};
-
-/* Chunk c of rank r's slice of n values. */
-static struct range chunk_of(int64_t n, int world, int r, int64_t c)
+struct tdmi_range tdmi_sum_chunk(int64_t n, int world, int rank, int64_t size, int64_t c)
 {
-    const int64_t all = (n + vector_values - 1) / vector_values, first = all * r / world,
-                  end = all * (r + 1) / world;
-    const int64_t from = first * vector_values + c * chunk_values;
+    const int64_t all = (n + vector_values - 1) / vector_values, first = all * rank / world,
+                  end = all * (rank + 1) / world;
+    const int64_t from = first * vector_values + c * size;
     int64_t until = end * vector_values < n ? end * vector_values : n;
-    until = from + chunk_values < until ? from + chunk_values : until;
-    return (struct range){from, until > from ? until - from : 0};
+    until = from + size < until ? from + size : until;
+    return (struct tdmi_range){from, until > from ? until - from : 0};
 }
 
-static int64_t chunks_of(int64_t n, int world)
+int64_t tdmi_sum_chunks(int64_t n, int world, int64_t size)
 {
     const int64_t all = (n + vector_values - 1) / vector_values,
                   longest = (all + world - 1) / world * vector_values;
-    return (longest + chunk_values - 1) / chunk_values;
+    return (longest + size - 1) / size;
+}
+
+static struct tdmi_range chunk_of(int64_t n, int world, int rank, int64_t c)
+{
+    return tdmi_sum_chunk(n, world, rank, chunk_values, c);
 }
 
 /* Messages that were started together. */
@@ -145,11 +145,11 @@ static tdm_status exchange_parts(tdmi_comm *comm, const struct tdmi_comm_job *jo
     const struct tdmi_sum_plan *plan = &comm->plan;
     const int rank = comm->launch.rank, world = comm->launch.world;
     const int n_own = plan->roots_of[rank + 1] - plan->roots_of[rank];
-    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) { /* not all to rank 0 first */
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct range theirs = chunk_of(job->n_values, world, to, c);
+        const struct tdmi_range theirs = chunk_of(job->n_values, world, to, c);
         for (int i = 0; i < n_own; i++)
             TDMI_TRY(start(comm, set, true, to, TDMI_TO_SUM,
                            job->roots[i] + job->first + theirs.first, theirs.n, err));
@@ -163,7 +163,7 @@ static void add_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, in
 {
     const struct tdmi_sum_plan *plan = &comm->plan;
     const int rank = comm->launch.rank;
-    const struct range mine = chunk_of(job->n_values, comm->launch.world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, comm->launch.world, rank, c);
     float *total = job->total + job->first + mine.first;
     for (int i = 0; i < plan->n_roots; i++) {
         const int own = i - plan->roots_of[rank];
@@ -182,11 +182,11 @@ static tdm_status exchange_sums(tdmi_comm *comm, const struct tdmi_comm_job *job
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
     float *total = job->total + job->first;
-    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct range theirs = chunk_of(job->n_values, world, from, c);
+        const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
         TDMI_TRY(start(comm, set, true, to, TDMI_SUMMED, total + mine.first, mine.n, err));
         TDMI_TRY(start(comm, set, false, from, TDMI_SUMMED, total + theirs.first, theirs.n, err));
     }
@@ -212,7 +212,7 @@ static void clear_sets(const struct tdmi_sum_plan *plan, struct set parts[2], st
 
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const int64_t n = chunks_of(job->n_values, comm->launch.world);
+    const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
     struct set parts[2], sums[2];
     clear_sets(&comm->plan, parts, sums, sizeof(float));
     for (int64_t c = 0; c <= n; c++) {
@@ -297,7 +297,7 @@ static void add_roots(const tdmi_comm *comm, const struct tdmi_comm_job *job, fl
 }
 
 static void round_part(const tdmi_comm *comm, const struct tdmi_comm_job *job, uint16_t *to,
-                       struct range range)
+                       struct tdmi_range range)
 {
     enum { block_values = 2048 };
     float sums[block_values];
@@ -315,11 +315,11 @@ static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm
                                          int64_t c, struct set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct range theirs = chunk_of(job->n_values, world, to, c);
+        const struct tdmi_range theirs = chunk_of(job->n_values, world, to, c);
         uint16_t *part = block_of(comm, c, SENT, to);
         if (roots_of_rank(comm, rank) > 0) {
             round_part(comm, job, part, theirs);
@@ -336,7 +336,7 @@ static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm
 static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
     float *total = job->total + job->first + mine.first;
     uint16_t *rounded = block_of(comm, c, SENT, rank);
     bool has_any = roots_of_rank(comm, rank) > 0;
@@ -355,11 +355,11 @@ static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_
                                         struct set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct range theirs = chunk_of(job->n_values, world, from, c);
+        const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
         TDMI_TRY(
             start(comm, set, true, to, TDMI_SUMMED, block_of(comm, c, SENT, rank), mine.n, err));
         TDMI_TRY(start(comm, set, false, from, TDMI_SUMMED, block_of(comm, c, SENT, from), theirs.n,
@@ -371,7 +371,7 @@ static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_
 static void widen_sums(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
 {
     for (int r = 0; r < comm->launch.world; r++) {
-        const struct range theirs = chunk_of(job->n_values, comm->launch.world, r, c);
+        const struct tdmi_range theirs = chunk_of(job->n_values, comm->launch.world, r, c);
         if (r != comm->launch.rank)
             widen(job->total + job->first + theirs.first, block_of(comm, c, SENT, r), theirs.n);
     }
@@ -379,7 +379,7 @@ static void widen_sums(const tdmi_comm *comm, const struct tdmi_comm_job *job, i
 
 tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const int64_t n = chunks_of(job->n_values, comm->launch.world);
+    const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
     struct set parts[2], sums[2];
     clear_sets(&comm->plan, parts, sums, sizeof(uint16_t));
     for (int64_t c = 0; c < n + 2; c++) {
