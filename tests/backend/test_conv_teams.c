@@ -132,6 +132,10 @@ static const struct shape {
     {2, 60, 60, 66, 16, 3, 1, 1, 1},
     {2, 64, 63, 16, 70, 3, 2, 1, 1},
     {3, 14, 14, 130, 128, 3, 2, 1, 1},
+    /* 1 × 1 without training: in seven products, and fewer pixels than columns */
+    {2, 14, 14, 256, 544, 1, 1, 1, 0},
+    {2, 7, 7, 160, 544, 1, 1, 1, 0},
+    {3, 7, 7, 64, 1072, 1, 1, 1, 0},
 };
 
 enum { n_shapes = sizeof shapes / sizeof *shapes };

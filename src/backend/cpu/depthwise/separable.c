@@ -135,6 +135,7 @@ void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
     float *room = (float *)calls[1].workspace +
                   (member ? member->index : 0) * member_floats(&work.shape, conv.in_c);
     const int blocks = tdmi_strassen_blocks((int64_t)conv.out_h * conv.out_w);
+    const int panels = tdmi_strassen_panels(conv.out_c);
     const struct tdmi_share mine = tdmi_member_share(member, (int64_t)calls[1].n * blocks);
     struct tdmi_share part;
     const struct tdmi_strassen_feed feed = {&work, pixels, ahead};
@@ -160,7 +161,7 @@ void tdmi_separable_forward(const struct tdmi_op_desc *const links[2],
                                     .act = product.act,
                                     .c = product.y + at,
                                     .scratch = room + 2 * window,
-                                    .from = (int)part.first,
-                                    .to = (int)part.end});
+                                    .from = (int)part.first * panels,
+                                    .to = (int)part.end * panels});
     }
 }

@@ -150,12 +150,13 @@ static void split(const struct tdmi_gemm_split *job)
 {
     const float *b = job->packed;
     int left = job->left / LANES, first = 0;
-    struct ahead ahead =
-        ahead_of(job->to.ahead, (int64_t)(left / 2) * ((job->n_upper / TALL_2)) * TDMI_GEMM_SPLIT *
-                                    ((job->depth + DEPTH_STEP - 1) / DEPTH_STEP));
-    while (left > 0) {
+    struct ahead ahead = ahead_of(job->to.ahead, (int64_t)(job->to_panel - job->from_panel) *
+                                                     (job->n_upper / TALL_2) * TDMI_GEMM_SPLIT *
+                                                     ((job->depth + DEPTH_STEP - 1) / DEPTH_STEP));
+    for (int panel = 0; left > 0; panel++) {
         int wide = tdmi_gemm_panel(left, 2);
-        for (int row = 0; row < job->n_upper; row += TALL_2) {
+        const bool is_wanted = panel >= job->from_panel && panel < job->to_panel;
+        for (int row = 0; is_wanted && row < job->n_upper; row += TALL_2) {
             if (wide == 2) {
                 split_block(job, &ahead, row, b, first, TALL_2, 2);
             } else {

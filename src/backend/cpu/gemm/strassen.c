@@ -102,6 +102,11 @@ int tdmi_strassen_blocks(int64_t pixels)
     return (int)blocks_of(pixels);
 }
 
+int tdmi_strassen_panels(int out)
+{
+    return left_columns(out) / (WIDE * TDMI_GEMM_ROUND);
+}
+
 int tdmi_strassen_most_pixels(void)
 {
     return MOST_BLOCKS * BLOCK;
@@ -140,8 +145,10 @@ static struct tdmi_gemm_ahead ahead_of(const struct tdmi_strassen *job, const st
     return (struct tdmi_gemm_ahead){a ? a + (int64_t)at * job->in : NULL, (int64_t)n * job->in};
 }
 
+/* Some panels of the outputs of some pairs. */
 static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job,
-                      const struct pairs *pairs, const struct tdmi_gemm_ahead ahead[2])
+                      const struct pairs *pairs, int from_panel, int to_panel,
+                      const struct tdmi_gemm_ahead ahead[2])
 {
     const int half = job->in / 2, left = left_columns(job->out);
     const int half_pixels = (int)blocks_of(job->n) * BLOCK;
@@ -172,6 +179,8 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
         .packed_product = quarter_floats(job->in, job->out),
         .depth = half,
         .left = left,
+        .from_panel = from_panel,
+        .to_panel = to_panel,
         .n_upper = pairs->n,
         .n_lower = pairs->n_lower,
         .lower = (int64_t)half_pixels * job->out,
@@ -192,22 +201,38 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
     kernels->split(&split);
 }
 
+/* What is computed from `at` on at once: a few blocks, or some panels of one. */
+static int parts_at_once(const struct tdmi_strassen *job, int at)
+{
+    const int panels = tdmi_strassen_panels(job->out), left = job->to - at;
+    const int blocks = left / panels, behind = panels - at % panels;
+    if (behind < panels || blocks == 0)
+        return left < behind ? left : behind;
+    return blocks / ((blocks + MOST_BLOCKS - 1) / MOST_BLOCKS) * panels;
+}
+
+/* The pairs of the blocks that such parts are of. */
+static struct pairs pairs_of_parts(const struct tdmi_strassen *job, int at, int n)
+{
+    const int panels = tdmi_strassen_panels(job->out), first = at / panels;
+    return pairs_of(job, first * BLOCK, ((at + n + panels - 1) / panels - first) * BLOCK);
+}
+
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
 {
-    const int blocks = job->to - job->from;
-    const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS;
-    const bool ends_picture = job->to == blocks_of(job->n);
-    for (int i = 0; i < n_jobs; i++) {
-        const int first = (job->from + blocks * i / n_jobs) * BLOCK;
-        const int end = (job->from + blocks * (i + 1) / n_jobs) * BLOCK;
-        const bool is_last = i + 1 == n_jobs;
-        const int behind = is_last ? end : (job->from + blocks * (i + 2) / n_jobs) * BLOCK;
-        const struct pairs pairs = pairs_of(job, first, end - first);
-        const struct pairs next = is_last && ends_picture
-                                      ? pairs_of(job, 0, blocks / n_jobs * BLOCK)
-                                      : pairs_of(job, end, behind - end);
-        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last && ends_picture),
-                                                 ahead_of(job, &next, 1, is_last && ends_picture)};
-        run_pairs(kernels, job, &pairs, ahead);
+    const int panels = tdmi_strassen_panels(job->out);
+    const bool ends_picture = job->to == blocks_of(job->n) * panels;
+    for (int at = job->from, n; at < job->to; at += n) {
+        n = parts_at_once(job, at);
+        const int behind = at + n;
+        const bool is_last = behind == job->to, asks = !is_last || ends_picture;
+        const struct pairs pairs = pairs_of_parts(job, at, n);
+        const struct pairs next = !asks ? (struct pairs){0}
+                                  : is_last
+                                      ? pairs_of_parts(job, 0, n)
+                                      : pairs_of_parts(job, behind, parts_at_once(job, behind));
+        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last),
+                                                 ahead_of(job, &next, 1, is_last)};
+        run_pairs(kernels, job, &pairs, at % panels, n < panels ? at % panels + n : panels, ahead);
     }
 }

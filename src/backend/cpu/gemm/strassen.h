@@ -26,8 +26,10 @@ void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out
 
 int64_t tdmi_strassen_scratch_floats(int in);
 
-/* Blocks of pairs of pixels in a picture of so many, which do not depend on each other. */
+/* A picture is blocks of pairs of pixels, and each block's outputs are panels: none of these parts
+ * depends on another one. */
 int tdmi_strassen_blocks(int64_t pixels);
+int tdmi_strassen_panels(int out);
 
 /* Largest number of pixels of a half that one request covers. */
 int tdmi_strassen_most_pixels(void);
@@ -52,6 +54,6 @@ struct tdmi_strassen {
     float *c;                     /* (n, out) */
     float *scratch;
     const float *next; /* the next picture, or NULL */
-    int from, to;      /* blocks to compute */
+    int from, to;      /* parts to compute: panels of the first block, of the next one, … */
 };
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);

@@ -197,7 +197,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
 }
 
 /* The same by strassen.h, picture by picture: rounding reaches from one pixel of a job to another,
- * and must not from one picture to another. A team shares the blocks of pairs. */
+ * and must not from one picture to another. A team shares panels of blocks of pairs. */
 static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
@@ -210,12 +210,12 @@ static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_con
                                 .scratch = (float *)call->workspace +
                                            (call->member ? call->member->index : 0) *
                                                tdmi_strassen_scratch_floats(desc->in_c)};
-    const int blocks = tdmi_strassen_blocks(pixels_of(desc));
-    const struct tdmi_share mine = tdmi_member_share(call->member, (int64_t)call->n * blocks);
+    const int parts = tdmi_strassen_blocks(pixels_of(desc)) * tdmi_strassen_panels(desc->out_c);
+    const struct tdmi_share mine = tdmi_member_share(call->member, (int64_t)call->n * parts);
     struct tdmi_share part;
     for (int i = 0; i < call->n; i++) {
         const int64_t at = i * pixels_of(desc);
-        if (!tdmi_share_within(mine, (int64_t)i * blocks, blocks, &part))
+        if (!tdmi_share_within(mine, (int64_t)i * parts, parts, &part))
             continue;
         job.a = call->x + at * desc->in_c;
         job.residual = call->residual ? call->residual + at * desc->out_c : NULL;
@@ -225,6 +225,23 @@ static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_con
         job.to = (int)part.end;
         tdmi_strassen(kernels, &job);
     }
+}
+
+/* Few pixels are divided by columns where that is more even, so that none of a team reads all
+ * weights: the member's columns, or end 0. */
+static struct tdmi_share share_columns(const struct tdmi_conv_gemm *desc,
+                                       const struct tdmi_member *member, int64_t pixels)
+{
+    const int64_t width = WIDE * tdmi_gemm_kernels_of(desc->isa)->lanes;
+    const int64_t size = tdmi_member_size(member), panels = desc->out_c / width;
+    const int64_t steps = (pixels + STEP - 1) / STEP;
+    const int64_t most_panels = (panels + size - 1) / size;
+    int64_t most_pixels = (steps + size - 1) / size * STEP;
+    most_pixels = most_pixels < pixels ? most_pixels : pixels;
+    if (pixels > desc->out_c || panels < size || most_panels * pixels >= most_pixels * panels)
+        return (struct tdmi_share){0, 0};
+    const struct tdmi_share mine = tdmi_member_share(member, panels);
+    return (struct tdmi_share){mine.first * width, mine.end * width};
 }
 
 static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
@@ -237,11 +254,15 @@ static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infe
     const struct scratch scratch = forward_scratch(desc, call->workspace, call->member);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * pixels_of(desc);
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    const struct tdmi_share mine = share_pixels(call->member, pixels);
+    const struct tdmi_share columns = share_columns(desc, call->member, pixels);
+    const struct tdmi_share mine =
+        columns.end > 0 ? (struct tdmi_share){0, pixels} : share_pixels(call->member, pixels);
     struct tdmi_share part;
     struct tdmi_gemm_rows job = {.packed = call->packed,
                                  .depth = desc->in_c,
                                  .columns = desc->out_c,
+                                 .from_column = (int)columns.first,
+                                 .to_column = (int)columns.end,
                                  .is_streamed = is_streamed(desc, desc->out_c, call->y),
                                  .end = TDMI_GEMM_ACTIVATED,
                                  .bias = call->bias,
