@@ -42,9 +42,9 @@ counted
 expect_exit 0 without prepare photos --size 32 --codec png -o again --json
 expect_same 5 "$(json_value quarantined)" "prepare leaves them out by name"
 expect_exit 0 without doctor --no-measure
-expect_stdout_matches '^  tiff +off libtiff is not on this'
-expect_stdout_matches '^  heif +off libheif is not on this'
-expect_stdout_matches '^  jxl +off libjxl is not on this'
+expect_stdout_matches '^  tiff +off +(libtiff is not on this|reads TIFF)'
+expect_stdout_matches '^  heif +off +(libheif is not on this|reads HEIC)'
+expect_stdout_matches '^  jxl +off +(libjxl is not on this|reads JPEG XL)'
 
 if "$TANDEM" doctor --no-measure | grep -cE '^  (tiff|heif|jxl) +on ' | grep -qx 3; then
     expect_exit 0 "$TANDEM" audit photos --json
