@@ -56,6 +56,24 @@ tandem_feature(JPEG libjpeg 2.1 src/image/formats/jpeg.c)
 tandem_feature(PNG spng 0.7 src/image/formats/png.c)
 tandem_feature(GIF libgif 5.2 src/image/formats/gif.c)
 tandem_feature(WEBP libwebp 1.2 src/image/formats/webp.c)
+
+# tandem_opened(NAME what "files that need it"): a library that is opened where it is installed when
+# an image needs it, so that nothing of it is needed to build.
+macro(tandem_opened name package sources)
+  option(TANDEM_${name} "open ${package} at run time" ON)
+  set(TDM_HAVE_${name} 0)
+  if(TANDEM_LIBRARIES AND TANDEM_${name})
+    set(TDM_HAVE_${name} 1)
+    message(STATUS "${name}: ${package}, opened at run time")
+  else()
+    list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/${sources})
+    message(STATUS "${name}: off")
+  endif()
+endmacro()
+
+tandem_opened(TIFF libtiff src/image/formats/tiff.c)
+tandem_opened(HEIF libheif src/image/formats/heif.c)
+tandem_opened(JXL libjxl src/image/formats/jxl.c)
 tandem_feature(ZLIB zlib 1.2.11 src/io/compress/inflate_zlib.c)
 tandem_feature(HWLOC hwloc 2.0 src/base/system/affinity_hwloc.c)
 

@@ -39,10 +39,23 @@ enum tdmi_image_format tdmi_image_format_of_name(const char *path);
 /* Does the file name end like an image's? */
 bool tdmi_image_has_extension(const char *path);
 bool tdmi_image_can_decode(enum tdmi_image_format format);
+/* The same with the reason: TDM_E_ABSENT names what this build or this machine lacks, and the
+ * package that brings it. */
+tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err) TDM_MUST_USE;
 bool tdmi_image_can_encode(enum tdmi_image_format format);
 /* Appends which libraries decode what, with their versions: "JPEG: libjpeg-turbo 2.1.5 …; PNG: …".
  * Other decoders may make other pixels of the same bytes. */
 void tdmi_image_write_decoders(tdmi_text *text);
+
+/* Kinds of image files that no build reads, by a file name's ending. */
+enum tdmi_image_unread {
+#define X(name, words, extensions) TDMI_UNREAD_##name,
+#include "image/formats/unread.def"
+#undef X
+    TDMI_UNREAD_KINDS /* none of them */
+};
+enum tdmi_image_unread tdmi_image_unread_of_name(const char *path);
+const char *tdmi_image_unread_words(enum tdmi_image_unread kind); /* "camera raw files" */
 
 /* ---- decode, encode ------------------------------------------------------------------------ */
 

@@ -9,6 +9,7 @@
 #include "base/system/plugin.h"
 #include "base/sized.h"
 #include "backend/backend.h"
+#include "image/image.h"
 #include "io/arrow/bridge.h"
 #include "dist/library_probe.h"
 #include "tandem/event.h"
@@ -110,14 +111,27 @@ static bool can_open(const char *name, tdm_error *why)
     return true;
 }
 
+/* The format whose decoder is opened at run time where it is installed. */
+static enum tdmi_image_format opened_format(const char *name)
+{
+    return strcmp(name, "tiff") == 0   ? TDMI_IMAGE_TIFF
+           : strcmp(name, "heif") == 0 ? TDMI_IMAGE_HEIC
+           : strcmp(name, "jxl") == 0  ? TDMI_IMAGE_JXL
+                                       : TDMI_IMAGE_UNKNOWN;
+}
+
 static void open_feature(struct tdm_machine_feature *feature)
 {
     tdm_error why = {0};
-    if (!feature->is_on || can_open(feature->name, &why))
+    const enum tdmi_image_format format = opened_format(feature->name);
+    const bool is_decoder = format != TDMI_IMAGE_UNKNOWN;
+    if (!feature->is_on || (is_decoder ? tdmi_image_find_decoder(format, &why) == TDM_OK
+                                       : can_open(feature->name, &why)))
         return;
     feature->is_on = false;
     feature->version = "";
-    feature->remedy = "make install";
+    if (!is_decoder)
+        feature->remedy = "make install";
     snprintf(feature->problem, sizeof feature->problem, "%s", tdm_error_sentence(&why, 0));
 }
 

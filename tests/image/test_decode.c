@@ -3,6 +3,8 @@
  * values by make_images.py), and whatever is not a whole picture is refused.
  */
 #include "image/pictures.h"
+#include "image/formats/codec.h"
+#include "image/formats/library.h"
 #include "base/clock.h"
 #include "unit.h"
 
@@ -98,6 +100,14 @@ TEST(stored_files_without_their_end_are_refused)
         {"rle8.bmp", 5},   /* padding and two end marks */
         {"deep.ppm", 0},
         {"text.ppm", 2}, /* the last number's last digits */
+        {"strips.tif", 0},
+        {"tiles-deflate.tif", 0},
+        {"jpeg.tif", 0},
+        {"rgb8-bigtiff.tif", 0},
+        {"rgb.heic", 0},
+        {"rgba.avif", 0},
+        {"rgb.jxl", 0},
+        {"boxes.jxl", 0},
     };
     TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -206,12 +216,12 @@ TEST(refusals_say_what_was_found)
         const char *words;
     } cases[] = {
         {"", 0, "no bytes"},
-        {"II*\0....", 8, "bytes 49 49 2a 00 2e 2e 2e 2e, as a TIFF image does; JPEG"},
-        {"\0\0\0\x18"
-         "ftypheic",
-         12, "as a HEIC image does"},
+        {"\0\0\0\x0cjP  \r\n\x87\n", 12,
+         "bytes 00 00 00 0c 6a 50 20 20, as a JPEG 2000 image does; JPEG"},
         {"<html>", 6, "as text in a markup language, such as a web page, does"},
-        {"hello", 5, "bytes 68 65 6c 6c 6f; JPEG, PNG, GIF, WebP, BMP and PPM images are read"},
+        {"hello", 5,
+         "bytes 68 65 6c 6c 6f; JPEG, PNG, GIF, WebP, BMP, PPM, TIFF, "
+         "HEIC, AVIF and JPEG XL images are read"},
         {"B", 1, "begins with the bytes 42"},
         {"P6 0 5 255\n", 11, "0 x 5 pixels"},
         {"P6 99999 99999 255\n", 19, "99999 x 99999 pixels"},
@@ -309,6 +319,107 @@ TEST(a_giant_header_is_refused_at_once)
     assert_null(image.pixels);
 }
 
+/* The same of sizes in a directory and in a property. */
+TEST(a_giant_size_elsewhere_is_refused_at_once)
+{
+    static const struct {
+        const char *name;
+        const char *before; /* the first bytes of it stand before the width … */
+        size_t before_bytes, width_at, height_at, n_bytes; /* … so far behind their beginning */
+        const char *size;
+    } cases[] = {
+        {"rgb8.tif", "\0\1\3\0\1\0\0\0", 8, 8, 20, 2, "\x30\x75"},
+        {"rgb8-big-endian.tif", "\1\0\0\3\0\0\0\1", 8, 8, 20, 2, "\x75\x30"},
+        {"rgb.avif", "ispe\0\0\0\0", 8, 8, 12, 4, "\0\0\x75\x30"},
+    };
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes file = read_corpus(cases[i].name);
+        uint8_t *at = memmem(file.bytes, file.length, cases[i].before, cases[i].before_bytes);
+        tdm_error err = {0};
+        assert_non_null(at);
+        memcpy(at + cases[i].width_at, cases[i].size, cases[i].n_bytes);
+        memcpy(at + cases[i].height_at, cases[i].size, cases[i].n_bytes);
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
+            assert_int_equal(decode(file.bytes, file.length, &image, &err), TDM_E_INPUT);
+            if (strstr(tdm_error_sentence(&err, 0), "30000 x 30000 pixels; at most") == NULL)
+                fail_msg("%s: \"%s\"", cases[i].name, tdm_error_sentence(&err, 0));
+        }
+        assert_null(image.pixels);
+        tdmi_free(file.bytes);
+    }
+}
+
+/* Phones write the rotation twice, into the file's own properties and into EXIF data. */
+TEST(a_picture_rotated_by_its_file_is_not_rotated_again_by_its_exif_data)
+{
+    static const struct {
+        const char *name, *upright;
+    } cases[] = {{"orientation6.heic", "rgb.heic"},
+                 {"orientation3.heic", "rgb.heic"},
+                 {"orientation5.heic", "rgb.heic"},
+                 {"orientation6.jxl", "rgb.jxl"}};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0}, wanted = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes file = read_corpus(cases[i].name), upright = read_corpus(cases[i].upright);
+        const uint8_t *exif = memmem(file.bytes, file.length, "MM\0*", 4);
+        assert_non_null(exif);
+        const size_t exif_bytes = file.length - (size_t)(exif - (const uint8_t *)file.bytes);
+        const int orientation = cases[i].name[strlen("orientation")] - '0';
+        assert_int_equal(tdmi_exif_orientation_in(exif, exif_bytes), orientation);
+        assert_int_equal(tdmi_exif_orientation(file.bytes, file.length), 1);
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
+            char found[65], expected[65];
+            assert_int_equal(decode(upright.bytes, upright.length, &wanted, NULL), TDM_OK);
+            assert_int_equal(tdmi_image_orient(&wanted, orientation, NULL), TDM_OK);
+            assert_int_equal(decode(file.bytes, file.length, &image, NULL), TDM_OK);
+            digest_image(&image, found);
+            digest_image(&wanted, expected);
+            assert_int_equal(image.width, wanted.width);
+            assert_string_equal(found, expected);
+        }
+        tdmi_free(file.bytes);
+        tdmi_free(upright.bytes);
+    }
+}
+
+TEST(a_camera_raw_file_is_refused_and_not_taken_for_its_thumbnail)
+{
+    struct bytes file = read_corpus("rgb8.tif");
+    uint8_t *bytes = file.bytes;
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    tdm_error err = {0};
+    memcpy(bytes + 10, "\x12\xc6\1\0", 4); /* its first tag becomes the version of DNG */
+    uint8_t *samples = memmem(bytes, file.length, "\x15\1\3\0\1\0\0\0", 8);
+    assert_non_null(samples);
+    memcpy(samples, "\0\1", 2); /* … and the number of samples the width */
+    if (tdmi_image_can_decode(TDMI_IMAGE_TIFF)) {
+        assert_int_equal(decode(bytes, file.length, &image, &err), TDM_E_INPUT);
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "camera's raw file"));
+    }
+    tdmi_free(bytes);
+}
+
+TEST(a_missing_library_is_named_with_its_package)
+{
+    static const char *const missing[] = {"libtandem-has-no-such.so.9", NULL};
+    static const char *const other[] = {"libtandem-has-no-such.so.9", "libm.so.6", NULL};
+    static const struct tdmi_image_library_symbol symbols[] = {
+        {"cos", 0}, {"cosine", 0}, {NULL, 0}};
+    struct tdmi_image_library library = {"libpicture", missing, "libpicture7", symbols};
+    double (*function)(double) = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_image_library_open(&library, &function, &err), TDM_E_ABSENT);
+    assert_string_equal(tdm_error_sentence(&err, 0),
+                        "libpicture is not on this machine (libtandem-has-no-such.so.9; Debian 12: "
+                        "sudo apt-get install libpicture7)");
+    library.files = other;
+    err = (tdm_error){0};
+    assert_int_equal(tdmi_image_library_open(&library, &function, &err), TDM_E_ABSENT);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "lacks the function cosine"));
+    assert_true(function(0) == 1);
+}
+
 TEST(a_name_decides_nothing)
 {
     struct bytes gif = read_corpus("plain.gif"), bmp = read_corpus("rgb24.bmp");
@@ -379,10 +490,13 @@ TEST(a_used_image_takes_no_new_memory)
 
 TEST(each_failed_allocation_is_reported)
 {
-    static const char *const names[] = {
-        "rgb8.png",   "rgba16-interlaced.png", "turned-left.png", "rgb24.bmp",
-        "rgb.ppm",    "turned-right.jpg",      "placed.gif",      "animated-placed.webp",
-        "lossy.webp", "lossless-alpha.webp"};
+    static const char *const names[] = {"rgb8.png",        "rgba16-interlaced.png",
+                                        "turned-left.png", "rgb24.bmp",
+                                        "rgb.ppm",         "turned-right.jpg",
+                                        "placed.gif",      "animated-placed.webp",
+                                        "lossy.webp",      "lossless-alpha.webp",
+                                        "strips.tif",      "tiles-deflate.tif",
+                                        "rgb.heic",        "rgba.jxl"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         bool is_done = !tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length));
@@ -417,6 +531,23 @@ TEST(formats_are_told_by_content_and_names_by_ending)
     assert_int_equal(tdmi_image_sniff("P5\n", 3), TDMI_IMAGE_PPM);
     assert_int_equal(tdmi_image_sniff("P7\n", 3), TDMI_IMAGE_UNKNOWN);
     assert_int_equal(tdmi_image_sniff("P5x", 3), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("II*\0", 4), TDMI_IMAGE_TIFF);
+    assert_int_equal(tdmi_image_sniff("MM\0+", 4), TDMI_IMAGE_TIFF);
+    assert_int_equal(tdmi_image_sniff("II*\1", 4), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("\0\0\0\x10"
+                                      "ftypheic\0\0\0\0",
+                                      16),
+                     TDMI_IMAGE_HEIC);
+    assert_int_equal(tdmi_image_sniff("\0\0\0\x14"
+                                      "ftypmif1\0\0\0\0avif",
+                                      20),
+                     TDMI_IMAGE_AVIF);
+    assert_int_equal(tdmi_image_sniff("\0\0\0\x14"
+                                      "ftypmp42\0\0\0\0isom",
+                                      20),
+                     TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("\xff\x0a", 2), TDMI_IMAGE_JXL);
+    assert_int_equal(tdmi_image_sniff("\0\0\0\x0cJXL \r\n\x87\n", 12), TDMI_IMAGE_JXL);
     assert_int_equal(tdmi_image_sniff("", 0), TDMI_IMAGE_UNKNOWN);
     assert_string_equal(tdmi_image_format_name(TDMI_IMAGE_JPEG), "JPEG");
     assert_string_equal(tdmi_image_format_name(TDMI_IMAGE_FORMATS), "unknown");
@@ -424,7 +555,8 @@ TEST(formats_are_told_by_content_and_names_by_ending)
     assert_true(tdmi_image_can_decode(TDMI_IMAGE_PPM));
 
     static const char *const yes[] = {"a.jpg",  "a/b.JPEG", ".x/y.z.png", "a.Gif",
-                                      "a.webp", "a.JpE",    "a.dib",      "a.ppm"};
+                                      "a.webp", "a.JpE",    "a.dib",      "a.ppm",
+                                      "a.TIF",  "a.heic",   "a.avif",     "a.jxl"};
     static const char *const no[] = {"a.txt", "jpg", ".jpg", "a.", "a.jp", "a.jpgx", "a.jpg/b", ""};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (!tdmi_image_has_extension(yes[i]))

@@ -251,7 +251,8 @@ static void report_features(const struct report *to, const struct tdm_machine *m
         write_text(to->json, "problem", feature->problem);
         tdm_json_object_end(to->json);
         if (feature->is_on)
-            snprintf(line, sizeof line, "on    %s: %s", feature->version, feature->gives);
+            snprintf(line, sizeof line, "on    %s%s%s", feature->version,
+                     *feature->version ? ": " : "", feature->gives);
         else if (*feature->problem) /* which says what to do, too */
             snprintf(line, sizeof line, "off   %s", feature->problem);
         else

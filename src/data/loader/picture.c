@@ -262,9 +262,26 @@ static tdm_status decode_freely(struct tdmi_picture_scratch *scratch, struct tdm
     return fit(scratch, &images->decoded, key, pixels, err);
 }
 
-/* Bytes that decoding will hold: the file, a JPEG's coded bytes once more, the pixels, and those
- * once more where they are transposed. A size that the decoder refuses before it takes memory
- * counts as none. */
+/* Bytes a pixel that the library of a format holds beside our pixels: a strip as libtiff unpacks it
+ * and its RGBA; libheif's planes and their RGB; libjxl's floats of an image that is not coded in
+ * blocks. The others hold rows. */
+static int64_t library_bytes(enum tdmi_image_format format)
+{
+    switch (format) {
+    case TDMI_IMAGE_TIFF:
+    case TDMI_IMAGE_HEIC:
+    case TDMI_IMAGE_AVIF:
+        return 8;
+    case TDMI_IMAGE_JXL:
+        return 32;
+    default:
+        return 0;
+    }
+}
+
+/* Bytes that decoding will hold: the file, a JPEG's coded bytes once more, the pixels, those once
+ * more where they are transposed, and what a library holds. A size that the decoder refuses before
+ * it takes memory counts as none. */
 static int64_t decoding_bytes(const struct encoded *file)
 {
     struct tdmi_image_facts facts = {0};
@@ -274,7 +291,8 @@ static int64_t decoding_bytes(const struct encoded *file)
         return length_bytes; /* and the decoder reports why it is none */
     int64_t pixels = facts.width * facts.height * (facts.orientation > 4 ? 2 : 1);
     const int copies = facts.format == TDMI_IMAGE_JPEG ? 2 : 1;
-    return copies * length_bytes + 3 * pixels;
+    return copies * length_bytes + 3 * pixels +
+           library_bytes(facts.format) * facts.width * facts.height;
 }
 
 /* Under a memory limit images beyond a thread's share are decoded one at a time. */

@@ -159,6 +159,28 @@ static bool is_image(const struct tdmi_tree *tree, const struct tdmi_tree_entry 
     return length > 0 && tdmi_image_sniff(bytes, length) != TDMI_IMAGE_UNKNOWN;
 }
 
+/* Count the files of kinds that no build reads, and say so. */
+static void warn_of_unread(const struct tdmi_tree *tree)
+{
+    int64_t counts[TDMI_UNREAD_KINDS + 1] = {0}, n = 0;
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    for (int64_t i = 0; i < tree->n_entries; i++)
+        if (tree->entries[i].kind == TDMI_FILE_REGULAR)
+            counts[tdmi_image_unread_of_name(tree->entries[i].path)]++;
+    for (int kind = 0; kind < TDMI_UNREAD_KINDS; kind++) {
+        if (counts[kind] > 0)
+            tdmi_text_printf(&text, "%s%s (%lld)", n > 0 ? ", " : "",
+                             tdmi_image_unread_words((enum tdmi_image_unread)kind),
+                             (long long)counts[kind]);
+        n += counts[kind];
+    }
+    if (n > 0)
+        tdm_log(TDM_LOG_WARNING,
+                "left out of '%s': %s, which tandem does not read; convert them to TIFF, PNG or "
+                "JPEG",
+                tree->root, tdmi_text_string(&text));
+}
+
 /* ---- the rules --------------------------------------------------------------------------------
  */
 
@@ -401,6 +423,7 @@ tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listin
 {
     struct sorting sorting = {.tree = tree, .listing = listing};
     sort_entries(tree);
+    warn_of_unread(tree);
     sorting.top = (struct container){.path = "", .end = tree->n_entries};
     if (tree->skips_top)
         descend(tree, &sorting.top);
@@ -411,6 +434,7 @@ tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listin
 tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
 {
     sort_entries(tree);
+    warn_of_unread(tree);
     listing->n_ignored += tree->n_left_out;
     for (int64_t i = 0; i < tree->n_entries; i++) {
         const struct tdmi_item item = {.path = tree->entries[i].path, .label = -1};

@@ -6,6 +6,7 @@
 #include "data/source/listing.h"
 #include "io/storage/storage.h"
 #include "image/image.h"
+#include "tandem/log.h"
 #include <assert.h>
 
 #define X(table) extern const struct tdmi_source_table table;
@@ -77,6 +78,25 @@ tdm_status tdmi_source_new(const struct tdmi_source_table *table, const char *pa
     return TDM_OK;
 }
 
+/* Count the images, by name, of formats for which this build or this machine has no decoder. They
+ * stay items: each is skipped and counted like any bad image. */
+static void warn_of_missing_decoders(const tdmi_source *source)
+{
+    int64_t counts[TDMI_IMAGE_FORMATS] = {0};
+    const int64_t n = tdmi_source_is_table(source) ? 0 : tdmi_source_items(source);
+    for (int64_t i = 0; i < n; i++)
+        counts[tdmi_image_format_of_name(tdmi_source_item(source, i).path)]++;
+    for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
+        tdm_error why = {0};
+        if (counts[format] > 0 &&
+            tdmi_image_find_decoder((enum tdmi_image_format)format, &why) != TDM_OK)
+            tdm_log(TDM_LOG_WARNING, "%lld %s image%s of '%s' cannot be read: %s",
+                    (long long)counts[format],
+                    tdmi_image_format_name((enum tdmi_image_format)format),
+                    counts[format] == 1 ? "" : "s", source->path, tdm_error_sentence(&why, 0));
+    }
+}
+
 static tdm_status open_plain(const char *path, const struct tdmi_place *place,
                              const struct tdm_source_options *options, tdmi_source **source,
                              tdm_error *err)
@@ -109,6 +129,7 @@ static tdm_status open_plain(const char *path, const struct tdmi_place *place,
                         (long long)tdmi_source_ignored(opened), table->summary);
     if (options->quarantine != NULL)
         TDMI_TRY(leave_out(opened, options->quarantine, err));
+    warn_of_missing_decoders(opened);
     *source = tdmi_take(&opened);
     return TDM_OK;
 }

@@ -50,6 +50,8 @@ typedef const uint8_t *tdmi_codec_find_exif(const uint8_t *bytes, size_t length_
                                             size_t *exif_bytes);
 /* Appends the decoder's name and version: "libwebp 1.2.4". */
 typedef void tdmi_codec_write_decoder(tdmi_text *text);
+/* Opens the decoder's library on this machine. TDM_E_ABSENT: it is not installed. */
+typedef tdm_status tdmi_codec_open(tdm_error *err);
 
 struct tdmi_codec {
     const char *name;
@@ -58,6 +60,7 @@ struct tdmi_codec {
     tdmi_codec_describe *describe;           /* never NULL but for the unknown format */
     tdmi_codec_find_exif *find_exif;         /* NULL for formats without */
     tdmi_codec_write_decoder *write_decoder; /* NULL: ours, which tandem's version identifies */
+    tdmi_codec_open *open;                   /* NULL: nothing has to be opened */
 };
 
 const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
@@ -92,15 +95,17 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
 tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err) TDM_MUST_USE;
 
 tdmi_codec_decode tdmi_jpeg_decode, tdmi_png_decode, tdmi_bmp_decode, tdmi_ppm_decode,
-    tdmi_gif_decode, tdmi_webp_decode;
+    tdmi_gif_decode, tdmi_webp_decode, tdmi_tiff_decode, tdmi_heif_decode, tdmi_jxl_decode;
 tdmi_codec_encode tdmi_jpeg_encode, tdmi_png_encode, tdmi_bmp_encode, tdmi_ppm_encode;
 tdmi_codec_describe tdmi_jpeg_describe, tdmi_png_describe, tdmi_gif_describe, tdmi_webp_describe,
-    tdmi_bmp_describe, tdmi_ppm_describe;
+    tdmi_bmp_describe, tdmi_ppm_describe, tdmi_tiff_describe, tdmi_heif_describe, tdmi_jxl_describe;
 /* The version linked at run time, not the one of the build. */
 tdmi_codec_write_decoder tdmi_jpeg_write_decoder, tdmi_png_write_decoder, tdmi_gif_write_decoder,
-    tdmi_webp_write_decoder;
+    tdmi_webp_write_decoder, tdmi_tiff_write_decoder, tdmi_heif_write_decoder,
+    tdmi_jxl_write_decoder;
+tdmi_codec_open tdmi_tiff_open, tdmi_heif_open, tdmi_jxl_open;
 /* Always built: these only walk bytes. */
-tdmi_codec_find_exif tdmi_exif_in_webp, tdmi_exif_in_jpeg, tdmi_exif_in_png;
+tdmi_codec_find_exif tdmi_exif_in_webp, tdmi_exif_in_jpeg, tdmi_exif_in_png, tdmi_exif_in_tiff;
 
 /* How many passes over the image the JPEG file announces; it walks the whole file. */
 int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes);

@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "image/formats/codec.h"
+#include "image/formats/heif_layout.h"
 #include "image/image.h"
 #include "tandem_features.h"
 #include <string.h>
@@ -33,6 +34,18 @@ static const struct tdmi_codec codecs[TDMI_IMAGE_FORMATS] = {
                          tdmi_exif_in_webp, CALL(TDM_HAVE_WEBP, tdmi_webp_write_decoder)},
     [TDMI_IMAGE_BMP] = {"BMP", tdmi_bmp_decode, tdmi_bmp_encode, tdmi_bmp_describe, NULL, NULL},
     [TDMI_IMAGE_PPM] = {"PPM", tdmi_ppm_decode, tdmi_ppm_encode, tdmi_ppm_describe, NULL, NULL},
+    [TDMI_IMAGE_TIFF] = {"TIFF", CALL(TDM_HAVE_TIFF, tdmi_tiff_decode), NULL, tdmi_tiff_describe,
+                         tdmi_exif_in_tiff, CALL(TDM_HAVE_TIFF, tdmi_tiff_write_decoder),
+                         CALL(TDM_HAVE_TIFF, tdmi_tiff_open)},
+    [TDMI_IMAGE_HEIC] = {"HEIC", CALL(TDM_HAVE_HEIF, tdmi_heif_decode), NULL, tdmi_heif_describe,
+                         NULL, CALL(TDM_HAVE_HEIF, tdmi_heif_write_decoder),
+                         CALL(TDM_HAVE_HEIF, tdmi_heif_open)},
+    [TDMI_IMAGE_AVIF] = {"AVIF", CALL(TDM_HAVE_HEIF, tdmi_heif_decode), NULL, tdmi_heif_describe,
+                         NULL, CALL(TDM_HAVE_HEIF, tdmi_heif_write_decoder),
+                         CALL(TDM_HAVE_HEIF, tdmi_heif_open)},
+    [TDMI_IMAGE_JXL] = {"JPEG XL", CALL(TDM_HAVE_JXL, tdmi_jxl_decode), NULL, tdmi_jxl_describe,
+                        NULL, CALL(TDM_HAVE_JXL, tdmi_jxl_write_decoder),
+                        CALL(TDM_HAVE_JXL, tdmi_jxl_open)},
 };
 
 static const struct {
@@ -71,6 +84,20 @@ static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
            strchr(" \t\r\n#", bytes[2]) != NULL;
 }
 
+/* Both are HEIF files; the brands in their first box tell the codec. */
+static enum tdmi_image_format sniff_heif(const uint8_t *bytes, size_t length_bytes)
+{
+    static const char *const heic[] = {"heic", "heix", "heim", "heis",
+                                       "hevc", "hevx", "mif1", "msf1"};
+    if (tdmi_heif_has_brand(bytes, length_bytes, "avif") ||
+        tdmi_heif_has_brand(bytes, length_bytes, "avis"))
+        return TDMI_IMAGE_AVIF;
+    for (size_t i = 0; i < sizeof heic / sizeof heic[0]; i++)
+        if (tdmi_heif_has_brand(bytes, length_bytes, heic[i]))
+            return TDMI_IMAGE_HEIC;
+    return TDMI_IMAGE_UNKNOWN;
+}
+
 enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes)
 {
     static const struct {
@@ -83,12 +110,18 @@ enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes)
         {TDMI_IMAGE_GIF, {"GIF89a", 0, 6}, {"", 0, 0}},
         {TDMI_IMAGE_WEBP, {"RIFF", 0, 4}, {"WEBP", 8, 4}},
         {TDMI_IMAGE_BMP, {"BM", 0, 2}, {"", 0, 0}},
+        {TDMI_IMAGE_TIFF, {"II*\0", 0, 4}, {"", 0, 0}},
+        {TDMI_IMAGE_TIFF, {"MM\0*", 0, 4}, {"", 0, 0}},
+        {TDMI_IMAGE_TIFF, {"II+\0", 0, 4}, {"", 0, 0}},
+        {TDMI_IMAGE_TIFF, {"MM\0+", 0, 4}, {"", 0, 0}},
+        {TDMI_IMAGE_JXL, {"\xff\x0a", 0, 2}, {"", 0, 0}},
+        {TDMI_IMAGE_JXL, {"\0\0\0\x0cJXL \r\n\x87\n", 0, 12}, {"", 0, 0}},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (has_mark(known[i].first, bytes, length_bytes) &&
             has_mark(known[i].second, bytes, length_bytes))
             return known[i].format;
-    return is_ppm(bytes, length_bytes) ? TDMI_IMAGE_PPM : TDMI_IMAGE_UNKNOWN;
+    return is_ppm(bytes, length_bytes) ? TDMI_IMAGE_PPM : sniff_heif(bytes, length_bytes);
 }
 
 const char *tdmi_image_format_name(enum tdmi_image_format format)
@@ -96,9 +129,19 @@ const char *tdmi_image_format_name(enum tdmi_image_format format)
     return tdmi_codec_of(format)->name;
 }
 
+tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err)
+{
+    const struct tdmi_codec *codec = tdmi_codec_of(format);
+    if (codec->decode == NULL)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "this build has no decoder for %s; install %s and build again", codec->name,
+                        builds[format].package);
+    return codec->open != NULL ? codec->open(err) : TDM_OK;
+}
+
 bool tdmi_image_can_decode(enum tdmi_image_format format)
 {
-    return tdmi_codec_of(format)->decode != NULL;
+    return tdmi_image_find_decoder(format, NULL) == TDM_OK;
 }
 
 bool tdmi_image_can_encode(enum tdmi_image_format format)
@@ -109,27 +152,62 @@ bool tdmi_image_can_encode(enum tdmi_image_format format)
 void tdmi_image_write_decoders(tdmi_text *text)
 {
     for (int i = TDMI_IMAGE_UNKNOWN + 1, n = 0; i < TDMI_IMAGE_FORMATS; i++) {
-        if (codecs[i].write_decoder == NULL)
+        if (codecs[i].write_decoder == NULL || !tdmi_image_can_decode((enum tdmi_image_format)i))
             continue;
         tdmi_text_printf(text, "%s%s: ", n++ > 0 ? "; " : "", codecs[i].name);
         codecs[i].write_decoder(text);
     }
 }
 
-enum tdmi_image_format tdmi_image_format_of_name(const char *path)
+/* The ending of a file name with its dot, NULL without one. */
+static const char *ending_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
-    if (dot == NULL || dot == name || dot[1] == '\0')
-        return TDMI_IMAGE_UNKNOWN;
-    size_t length = strlen(dot);
-    for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++)
-        for (const char *at = strchr(builds[i].extensions, '.'); at != NULL;
-             at = strchr(at + 1, '.'))
-            if (strncasecmp(at, dot, length) == 0 && (at[length] == '.' || at[length] == '\0'))
-                return (enum tdmi_image_format)i;
+    return dot == NULL || dot == name || dot[1] == '\0' ? NULL : dot;
+}
+
+/* Is it among endings such as ".jpg.jpeg", in any case? */
+static bool is_among(const char *ending, const char *endings)
+{
+    const size_t length = strlen(ending);
+    for (const char *at = strchr(endings, '.'); at != NULL; at = strchr(at + 1, '.'))
+        if (strncasecmp(at, ending, length) == 0 && (at[length] == '.' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+enum tdmi_image_format tdmi_image_format_of_name(const char *path)
+{
+    const char *ending = ending_of(path);
+    for (int i = TDMI_IMAGE_UNKNOWN + 1; ending != NULL && i < TDMI_IMAGE_FORMATS; i++)
+        if (is_among(ending, builds[i].extensions))
+            return (enum tdmi_image_format)i;
     return TDMI_IMAGE_UNKNOWN;
+}
+
+static const struct {
+    const char *words, *extensions;
+} unread[TDMI_UNREAD_KINDS] = {
+#define X(name, words, extensions) [TDMI_UNREAD_##name] = {words, extensions},
+#include "image/formats/unread.def"
+#undef X
+};
+
+enum tdmi_image_unread tdmi_image_unread_of_name(const char *path)
+{
+    const char *ending = ending_of(path);
+    int kind = 0;
+    while (kind < TDMI_UNREAD_KINDS &&
+           (ending == NULL || !is_among(ending, unread[kind].extensions)))
+        kind++;
+    return (enum tdmi_image_unread)kind;
+}
+
+const char *tdmi_image_unread_words(enum tdmi_image_unread kind)
+{
+    return unread[kind].words;
 }
 
 bool tdmi_image_has_extension(const char *path)
@@ -146,13 +224,6 @@ static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
         const char *name;
         struct mark mark;
     } strangers[] = {
-        {"a TIFF image", {"II*\0", 0, 4}},
-        {"a TIFF image", {"MM\0*", 0, 4}},
-        {"a HEIC image", {"ftyphei", 4, 7}},
-        {"a HEIC image", {"ftypmif1", 4, 8}},
-        {"an AVIF image", {"ftypavi", 4, 7}},
-        {"a JPEG XL image", {"\xff\x0a", 0, 2}},
-        {"a JPEG XL image", {"\0\0\0\x0cJXL ", 0, 8}},
         {"a JPEG 2000 image", {"\0\0\0\x0cjP  ", 0, 8}},
         {"a Photoshop image", {"8BPS", 0, 4}},
         {"an icon", {"\0\0\1\0", 0, 4}},
@@ -181,8 +252,8 @@ tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, 
     shown[n - 1] = '\0';
     const char *stranger = stranger_of(bytes, length_bytes);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP and PPM images "
-                    "are read",
+                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP, PPM, TIFF, "
+                    "HEIC, AVIF and JPEG XL images are read",
                     shown, stranger != NULL ? ", as " : "", stranger != NULL ? stranger : "",
                     stranger != NULL ? " does" : "");
 }
@@ -202,11 +273,8 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
     if (format == TDMI_IMAGE_UNKNOWN)
         return TDM_WRAP(err, tdmi_codec_refuse_unknown(bytes, length_bytes, err),
                         "cannot read image \"%s\"", name);
-    if (codec->decode == NULL)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "cannot read image \"%s\": it is a %s file and this build has no decoder "
-                        "for it; install %s and build again",
-                        name, codec->name, builds[format].package);
+    TDM_TRY(tdmi_image_find_decoder(format, err), err, "cannot read %s image \"%s\"", codec->name,
+            name);
     const int64_t max_bytes = limits.max_bytes > 0 ? limits.max_bytes : DEFAULT_MAX_BYTES;
     if (length_bytes > (uint64_t)max_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
