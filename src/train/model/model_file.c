@@ -12,6 +12,20 @@
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
+/* Without copies the same bytes as before there were distinct counts. */
+static void score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_json_integer(writer, "n", score->n);
+    tdm_json_integer(writer, "correct", score->correct);
+    if (score->n_distinct < score->n) {
+        tdm_json_integer(writer, "n_distinct", score->n_distinct);
+        tdm_json_integer(writer, "correct_distinct", score->correct_distinct);
+    }
+    tdm_json_number(writer, "loss", score->loss);
+    tdm_json_object_end(writer);
+}
+
 static void plateau_to_json(const struct tdmi_plateau *plateau, tdm_json_writer *writer)
 {
     tdm_json_object_begin(writer, "plateau");
@@ -42,8 +56,8 @@ static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writ
         plateau_to_json(&progress->plateau, writer);
     if (progress->loss_scale.scale > 0.0f)
         loss_scale_to_json(&progress->loss_scale, writer);
-    tdm_score_to_json(&progress->best_train, writer, "best_train");
-    tdm_score_to_json(&progress->best_val, writer, "best_val");
+    score_to_json(&progress->best_train, writer, "best_train");
+    score_to_json(&progress->best_val, writer, "best_val");
     tdm_json_object_end(writer);
 }
 
