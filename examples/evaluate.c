@@ -35,12 +35,14 @@ int main(int argc, char **argv)
     }
     for (int c = 0; c < evaluation.metrics.n_classes; c++) {
         const struct tdm_class_score *score = &evaluation.metrics.per_class[c];
-        tdm_interval interval = tdm_wilson(score->correct, score->n);
+        tdm_interval interval = tdm_wilson(score->correct_distinct, score->n_distinct);
         printf("%-24s %lld of %lld right (95 %% interval %.1f to %.1f %%)\n", score->label,
                (long long)score->correct, (long long)score->n, 100.0 * interval.low,
                100.0 * interval.high);
     }
     printf("%lld of these pictures were trained on\n", (long long)evaluation.trained_on);
+    if (evaluation.unseen)
+        printf("%.1f %% of the unseen ones are right\n", 100.0 * evaluation.unseen->score.accuracy);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
     return 0;

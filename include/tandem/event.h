@@ -15,14 +15,18 @@
 extern "C" {
 #endif
 
-/* Counts of n evaluated images. accuracy, low and high follow from the counts (Wilson, 95 %). */
+/* Counts of n evaluated images. low and high are the 95 % Wilson interval of the distinct ones:
+ * copies, images of equal content, say no more than one of them. */
 typedef struct tdm_score {
     int64_t n, correct;
-    double accuracy, low, high;
+    int64_t n_distinct, correct_distinct;
+    double accuracy; /* correct / n */
+    double low, high;
     double loss; /* mean over the n images */
 } tdm_score;
 
-/* {"n", "correct", "accuracy", "low", "high", "loss"} as an object under key. */
+/* {"n", "n_distinct", "correct", "correct_distinct", "accuracy", "low", "high", "loss"} as an
+ * object under key. */
 TDM_API void tdm_score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key);
 /* The same as members of the object that is open. */
 TDM_API void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *writer);

@@ -3,7 +3,8 @@
  * probabilities are calibrated. All of it follows from whole numbers and three sums that are added
  * in the order of the images, so it is the same at any number of threads. Every accuracy that
  * tandem reports carries n and a Wilson interval; every "better" rests on a paired test on the same
- * images.
+ * images. Counts are of images; intervals and tests rest on distinct ones: of images with equal
+ * content one counts, a wrong one where they differ.
  */
 #ifndef TANDEM_METRICS_H
 #define TANDEM_METRICS_H
@@ -50,6 +51,7 @@ struct tdm_class_score {
     const char *label;  /* lives as long as the model */
     int64_t n, correct; /* images of this class, and those predicted as it */
     int64_t predicted;  /* images of any class predicted as it */
+    int64_t n_distinct, correct_distinct, predicted_distinct;
 };
 
 /* Images by the probability of their predicted class. */
@@ -57,6 +59,7 @@ enum { TDM_CALIBRATION_BINS = 15 };
 struct tdm_calibration_bin { /* of [k / 15, (k + 1) / 15), the last with 1 */
     int64_t n, correct;
     double confidence; /* mean probability; 0 where n is 0 */
+    int64_t n_distinct, correct_distinct;
 };
 
 struct tdm_confusion {
@@ -66,7 +69,8 @@ struct tdm_confusion {
 
 struct tdm_metrics {
     tdm_score score;
-    int64_t top5_correct; /* the label is among the five likeliest; -1 with at most five classes */
+    int64_t top5_correct;  /* the label is among the five likeliest; -1 with at most five classes */
+    int64_t top5_distinct; /* likewise, of the distinct images */
     /* Mean of the classes' recalls, those without images left out, and its 95 % interval: the
      * classes' Wilson intervals put together by their squared distances (Zou and Donner 2008). */
     double balanced_accuracy;

@@ -51,10 +51,14 @@ TDM_API int64_t tdm_model_parameters(const tdm_model *model);
 /* ---- evaluate --------------------------------------------------------------------------- */
 
 struct tdm_evaluation {
-    size_t struct_bytes;        /* see tandem/api.h */
-    int64_t trained_on;         /* images that the model was trained on, of those evaluated */
-    int64_t skipped;            /* images that could not be read, or whose label the model lacks */
-    struct tdm_metrics metrics; /* last, since it may grow; labels live as long as the model */
+    size_t struct_bytes; /* see tandem/api.h */
+    int64_t trained_on;  /* images that the model was trained on, of those evaluated; -1: it
+                            does not record them, and the next two are NULL */
+    int64_t skipped;     /* images that could not be read, or whose label the model lacks */
+    /* Images that neither trained the model nor chose its epoch, and those that chose it; NULL:
+     * there are none. They live until the release. */
+    struct tdm_metrics *unseen, *validation;
+    struct tdm_metrics metrics; /* all; last, since it may grow; labels live as long as the model */
 };
 
 struct tdm_evaluate_options { /* strings are lent for the call */

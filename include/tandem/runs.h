@@ -44,23 +44,26 @@ TDM_API const struct tdm_run *tdm_runs_at(const tdm_runs *runs, size_t index);
 
 /* ---- is B better than A? ------------------------------------------------------------------ */
 
-/* "No loss" excludes a loss of more than this, and below so many images there is no verdict. */
+/* "No loss" excludes a loss of more than this. */
 #define TDM_COMPARE_MARGIN 0.01
-enum { TDM_COMPARE_LEAST = 1000 };
 
 struct tdm_comparison {
     size_t struct_bytes; /* see tandem/api.h */
     bool is_comparable;  /* validated on the same images; else there is only a reason */
-    char reason[200];    /* why there is no comparison or no verdict; "" otherwise */
-    int64_t n, both, only_a, only_b, neither; /* images predicted correctly */
-    double p;                                 /* McNemar, exact, two-sided */
-    double difference;                        /* B's accuracy minus A's */
-    tdm_interval interval;                    /* of it: tdm_paired_interval */
-    bool is_better, is_worse;                 /* p below 0.05, in this direction */
-    bool is_no_loss; /* the interval excludes a loss of more than the margin */
-    /* The first of these that holds: "not comparable", "cannot tell" (below TDM_COMPARE_LEAST),
-     * "better", "worse", "no loss", "cannot tell". Static storage. */
+    char reason[200];    /* why there is no comparison or no decision; "" otherwise */
+    int64_t n;           /* images */
+    /* Distinct images by who predicted them correctly; everything below rests on these. */
+    int64_t both, only_a, only_b, neither;
+    double p;                 /* McNemar, exact, two-sided */
+    double difference;        /* B's accuracy minus A's */
+    tdm_interval interval;    /* of it: tdm_paired_interval */
+    bool is_better, is_worse; /* p below 0.05, in this direction */
+    bool is_no_loss;          /* the interval excludes a loss of more than the margin */
+    /* The first of these that holds: "not comparable", "better", "worse", "no loss", "perhaps
+     * worse" (the interval lies below 0, and p is not below 0.05), "cannot tell" (the interval
+     * contains both signs). Static storage. */
     const char *verdict;
+    int64_t n_distinct; /* the sum of both, only_a, only_b and neither */
 };
 
 /* B against A, both from tdm_runs_read. Pictures are matched by content and class name. */

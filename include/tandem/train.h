@@ -103,10 +103,11 @@ struct tdm_features {
 struct tdm_after_best {
     int epochs;
     double seconds;
-    /* Validation images; right only with the best weights, and only with the last. n is 0 where the
-     * counts are lost, or no epoch came after. */
+    /* Validation images, and the distinct ones that are right only with the best weights, and only
+     * with the last. n is 0 where the counts are lost, or no epoch came after. */
     int64_t n, only_best, only_last;
     double p; /* McNemar's exact test of the two */
+    int64_t n_distinct;
 };
 
 /* The next step that helps most, by the run's measurements. */

@@ -9,12 +9,13 @@ enum { widest_name = 40 };
 
 static void print_class(struct tdmi_output *out, const struct tdm_class_score *class, int widest)
 {
-    const tdm_interval interval = tdm_wilson(class->correct, class->n);
-    tdmi_print(out, "  %-*s  %7lld  %7lld  %8.4f  %.4f to %.4f", widest, class->label,
+    const tdm_interval interval = tdm_wilson(class->correct_distinct, class->n_distinct);
+    tdmi_print(out, "  %-*s  %7lld  %7lld  %6.1f %%  %5.1f to %5.1f %%", widest, class->label,
                (long long)class->n, (long long)class->correct,
-               (double)class->correct / (double)class->n, interval.low, interval.high);
+               100.0 * (double)class->correct / (double)class->n, 100.0 * interval.low,
+               100.0 * interval.high);
     if (class->predicted > 0)
-        tdmi_print(out, "  %9.4f\n", (double)class->correct / (double)class->predicted);
+        tdmi_print(out, "  %7.1f %%\n", 100.0 * (double)class->correct / (double)class->predicted);
     else
         tdmi_print(out, "  %9s\n", "-");
 }
@@ -52,20 +53,21 @@ static void print_confusions(struct tdmi_output *out, const struct tdm_metrics *
     }
 }
 
-static void print_whole(struct tdmi_output *out, const struct tdm_metrics *metrics)
+static void print_whole(struct tdmi_output *out, const char *title,
+                        const struct tdm_metrics *metrics)
 {
     char text[160];
-    const int64_t n = metrics->score.n;
-    tdmi_print(out, "\n%s; loss %.4f\n", tdmi_format_score(&metrics->score, text, sizeof text),
-               metrics->score.loss);
-    if (metrics->top5_correct >= 0 && n > 0) {
-        const tdm_interval interval = tdm_wilson(metrics->top5_correct, n);
-        tdmi_print(out, "among the five likeliest: %.2f %% (95 %%: %.2f to %.2f), %lld of %lld\n",
-                   100.0 * (double)metrics->top5_correct / (double)n, 100.0 * interval.low,
-                   100.0 * interval.high, (long long)metrics->top5_correct, (long long)n);
+    const tdm_score *score = &metrics->score;
+    tdmi_print(out, "\n%s%s%s; loss %.4f\n", title, *title ? ": " : "",
+               tdmi_format_score(score, text, sizeof text), score->loss);
+    if (metrics->top5_correct >= 0 && score->n > 0) {
+        const tdm_interval interval = tdm_wilson(metrics->top5_distinct, score->n_distinct);
+        tdmi_print(out, "among the five likeliest: %.1f %% (95 %%: %.1f to %.1f), %lld of %lld\n",
+                   100.0 * (double)metrics->top5_correct / (double)score->n, 100.0 * interval.low,
+                   100.0 * interval.high, (long long)metrics->top5_correct, (long long)score->n);
     }
     tdmi_print(out,
-               "balanced accuracy %.2f %% (95 %%: %.2f to %.2f); probabilities are off by %.2f "
+               "balanced accuracy %.1f %% (95 %%: %.1f to %.1f); probabilities are off by %.1f "
                "points on average\n",
                100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
                100.0 * metrics->balanced.high, 100.0 * metrics->calibration_error);
@@ -78,9 +80,10 @@ void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score
         tdmi_print(out, "  %-10s  %s\n", name, tdmi_format_score(score, text, sizeof text));
 }
 
-void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)
+void tdmi_print_metrics(struct tdmi_output *out, const char *title,
+                        const struct tdm_metrics *metrics, int most)
 {
     print_classes(out, metrics, most);
     print_confusions(out, metrics, most / 2);
-    print_whole(out, metrics);
+    print_whole(out, title, metrics);
 }

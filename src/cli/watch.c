@@ -28,12 +28,12 @@ static void print_epoch(struct tdmi_watch *watch, const tdm_event *event)
         fprintf(stderr, "%5s %8s %10s %10s %9s %10s %9s  %-16s %8s\n", "epoch", "step", "rate",
                 "train loss", "accuracy", "val loss", "accuracy", "95 % interval", "seconds");
     watch->has_header = true;
-    fprintf(stderr, "%5d %8lld %10.4g %10.4f %9.4f ", event->epoch, (long long)event->step,
-            event->learning_rate, event->train.loss, event->train.accuracy);
+    fprintf(stderr, "%5d %8lld %10.4g %10.4f %7.1f %% ", event->epoch, (long long)event->step,
+            event->learning_rate, event->train.loss, 100.0 * event->train.accuracy);
     if (event->val.n > 0)
-        fprintf(stderr, "%10.4f %9.4f  %.4f to %.4f %8.1f%s\n", event->val.loss,
-                event->val.accuracy, event->val.low, event->val.high, event->seconds,
-                event->is_best ? "  best" : "");
+        fprintf(stderr, "%10.4f %7.1f %%  %5.1f to %5.1f %% %8.1f%s\n", event->val.loss,
+                100.0 * event->val.accuracy, 100.0 * event->val.low, 100.0 * event->val.high,
+                event->seconds, event->is_best ? "  best" : "");
     else
         fprintf(stderr, "%10s %9s  %-16s %8.1f\n", "-", "-", "not validated", event->seconds);
 }
@@ -86,8 +86,16 @@ void tdmi_watch_stop(struct tdmi_watch *watch)
 
 const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_bytes)
 {
-    if (score->n > 0)
-        snprintf(text, text_bytes, "%.2f %% right (95 %%: %.2f to %.2f), %lld of %lld",
+    if (score->n > 0 && score->n_distinct < score->n)
+        snprintf(text, text_bytes,
+                 "%.1f %% right, %lld of %lld; without copies %.1f %% (95 %%: %.1f to %.1f), %lld "
+                 "of %lld",
+                 100 * score->accuracy, (long long)score->correct, (long long)score->n,
+                 100 * (double)score->correct_distinct / (double)score->n_distinct,
+                 100 * score->low, 100 * score->high, (long long)score->correct_distinct,
+                 (long long)score->n_distinct);
+    else if (score->n > 0)
+        snprintf(text, text_bytes, "%.1f %% right (95 %%: %.1f to %.1f), %lld of %lld",
                  100 * score->accuracy, 100 * score->low, 100 * score->high,
                  (long long)score->correct, (long long)score->n);
     else

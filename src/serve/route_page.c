@@ -53,7 +53,7 @@ static const char page[] =
     "    const table = add(side, 'table');\n"
     "    for (const guess of answer.predictions[0].top) {\n"
     "      const row = add(table, 'tr');\n"
-    "      add(row, 'td', (100 * guess.probability).toFixed(2) + ' %');\n"
+    "      add(row, 'td', (100 * guess.probability).toFixed(1) + ' %');\n"
     "      add(add(row, 'td'), 'meter').value = guess.probability;\n"
     "      add(row, 'td', guess.label);\n"
     "    }\n"

@@ -9,7 +9,9 @@ enum { most_rows = 1000 };
 void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *writer)
 {
     tdm_json_integer(writer, "n", score->n);
+    tdm_json_integer(writer, "n_distinct", score->n_distinct);
     tdm_json_integer(writer, "correct", score->correct);
+    tdm_json_integer(writer, "correct_distinct", score->correct_distinct);
     tdm_json_number(writer, "accuracy", score->accuracy);
     tdm_json_number(writer, "low", score->low);
     tdm_json_number(writer, "high", score->high);
@@ -23,6 +25,7 @@ void tdm_score_to_json(const tdm_score *score, tdm_json_writer *writer, const ch
     tdm_json_object_end(writer);
 }
 
+/* The counts are of distinct images. */
 static void put_interval(tdm_json_writer *writer, const char *low, const char *high, int64_t part,
                          int64_t n)
 {
@@ -44,7 +47,8 @@ void tdm_metrics_summary_to_json(const struct tdm_metrics *metrics, tdm_json_wri
     if (top5 >= 0) {
         tdm_json_integer(writer, "top5_correct", top5);
         put_quotient(writer, "top5", top5, n);
-        put_interval(writer, "top5_low", "top5_high", top5, n);
+        put_interval(writer, "top5_low", "top5_high", metrics->top5_distinct,
+                     metrics->score.n_distinct);
     } else {
         tdm_json_null(writer, "top5_correct");
         tdm_json_null(writer, "top5");
@@ -65,13 +69,16 @@ static void put_classes(const struct tdm_metrics *metrics, tdm_json_writer *writ
         tdm_json_object_begin(writer, NULL);
         tdm_json_string(writer, "label", class->label);
         tdm_json_integer(writer, "n", class->n);
+        tdm_json_integer(writer, "n_distinct", class->n_distinct);
         tdm_json_integer(writer, "correct", class->correct);
+        tdm_json_integer(writer, "correct_distinct", class->correct_distinct);
         put_quotient(writer, "accuracy", class->correct, class->n);
-        put_interval(writer, "low", "high", class->correct, class->n);
+        put_interval(writer, "low", "high", class->correct_distinct, class->n_distinct);
         put_quotient(writer, "recall", class->correct, class->n);
         tdm_json_integer(writer, "predicted", class->predicted);
         put_quotient(writer, "precision", class->correct, class->predicted);
-        put_interval(writer, "precision_low", "precision_high", class->correct, class->predicted);
+        put_interval(writer, "precision_low", "precision_high", class->correct_distinct,
+                     class->predicted_distinct);
         tdm_json_object_end(writer);
     }
     tdm_json_array_end(writer);

@@ -38,8 +38,8 @@ struct proposal {
 typedef struct proposal rule(const struct tdmi_advice_facts *facts);
 
 static const char *const steps[] = {
-    "fix-data", "transfer", "cache",   "device",   "precision", "stop",     "batch", "rate",
-    "stream",   "data",     "devices", "machines", "augment",   "unfreeze", "base",  "none",
+    "fix-data", "transfer", "cache",    "device",  "precision", "stop", "batch",  "rate", "stream",
+    "data",     "devices",  "machines", "augment", "unfreeze",  "base", "resume", "none",
 };
 
 const char *tdmi_advice_step(const char *name)
@@ -199,7 +199,7 @@ static struct proposal ended_too_early(const struct tdmi_advice_facts *facts)
     if (!ended_early(facts))
         return nothing;
     write_larger_limit(facts, more, sizeof more);
-    return propose(1.0 - facts->val.accuracy, "stop",
+    return propose(1.0 - facts->val.accuracy, "resume",
                    "%.1f %% of %lld validation images are right after %lld steps, %d whole "
                    "epoch%s, and the last was the best: too early to see where it leads; %s "
                    "--resume continues",
@@ -215,7 +215,7 @@ static struct proposal still_rises(const struct tdmi_advice_facts *facts)
         facts->rise_epochs == 0 || rise <= half_width(&facts->val))
         return nothing;
     write_larger_limit(facts, more, sizeof more);
-    return propose(rise, "stop",
+    return propose(rise, "resume",
                    "epoch %d was the last and the best, and within %d epoch%s validation rose from "
                    "%.1f to %.1f %%, more than the %.1f points that chance explains; %s --resume "
                    "continues",
@@ -320,9 +320,39 @@ static double half_width_with(const struct tdmi_advice_facts *facts, double frac
     return (interval.high - interval.low) / 2.0;
 }
 
+/* Writes --split that validates with so many tenths and keeps the test. */
+static void write_split(const struct tdmi_advice_facts *facts, int tenths, char *text,
+                        size_t text_bytes)
+{
+    const double part = tenths / 10.0, test = facts->test_fraction;
+    if (test > 0.0)
+        snprintf(text, text_bytes, "--split %g,%g,%g", 1.0 - part - test, part, test);
+    else
+        snprintf(text, text_bytes, "--split %g,%g", 1.0 - part, part);
+}
+
+/* At stake is also what a validation without mistakes does not show. */
+static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
+{
+    char remedy[160], split[60];
+    if (facts->val.n == 0 || facts->n_train >= facts->n_val)
+        return nothing;
+    write_split(facts, 2, split, sizeof split);
+    if (facts->is_split_given)
+        snprintf(remedy, sizeof remedy,
+                 "the source gives this split; move images to its training part and run tandem "
+                 "train again");
+    else
+        snprintf(remedy, sizeof remedy, "in a new run %s trains on most of them", split);
+    return propose(fmax(1.0 - facts->val.accuracy, half_width(&facts->val)), "data",
+                   "only %lld images train and %lld validate, of which %.1f %% are right: %s",
+                   (long long)facts->n_train, (long long)facts->n_val, percent(facts->val.accuracy),
+                   remedy);
+}
+
 static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
 {
-    const double wide = half_width(&facts->val), test = facts->test_fraction;
+    const double wide = half_width(&facts->val);
     char split[60] = "";
     if (facts->val.n == 0 || wide <= WIDE)
         return nothing;
@@ -331,10 +361,7 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
         if ((tenths < 3 && half_width_with(facts, part) > WIDE) ||
             half_width_with(facts, part) > 0.8 * wide)
             continue;
-        if (test > 0.0)
-            snprintf(split, sizeof split, "--split %g,%g,%g", 1.0 - part - test, part, test);
-        else
-            snprintf(split, sizeof split, "--split %g,%g", 1.0 - part, part);
+        write_split(facts, tenths, split, sizeof split);
         return propose(
             wide, "data",
             "with %lld validation images the %.1f %% that are right mean %.1f to %.1f %%; in a "
@@ -372,7 +399,8 @@ struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
     static rule *const rules[] = {unusable_images,          diverged,        no_weights,
                                   underfitted_from_scratch, ended_too_early, features_not_cached,
                                   waits_for_images,         still_rises,     trains_too_long,
-                                  underfitted_head,         overfitted,      too_few_validate};
+                                  underfitted_head,         overfitted,      too_few_train,
+                                  too_few_validate};
     struct proposal best = nothing;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct proposal proposal = rules[i](facts);

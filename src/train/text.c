@@ -20,11 +20,13 @@ static void write_after_best(const struct tdm_after_best *after, tdm_json_writer
     tdm_json_number(writer, "seconds", after->seconds);
     if (after->n > 0) {
         tdm_json_integer(writer, "n", after->n);
+        tdm_json_integer(writer, "n_distinct", after->n_distinct);
         tdm_json_integer(writer, "only_best", after->only_best);
         tdm_json_integer(writer, "only_last", after->only_last);
         tdm_json_number(writer, "p", after->p);
     } else {
         tdm_json_null(writer, "n");
+        tdm_json_null(writer, "n_distinct");
         tdm_json_null(writer, "only_best");
         tdm_json_null(writer, "only_last");
         tdm_json_null(writer, "p");

@@ -298,7 +298,7 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         .kind = TDM_EVENT_EPOCH,
         .epoch = progress->epoch + 1,
         .step = progress->step,
-        .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
+        .train = tdmi_evaluation_of_training(session),
         .learning_rate = rate_at(session, progress->step - 1),
     };
     bool is_evaluated = tdmi_limits_is_done(session, progress->epoch + is_whole) ||

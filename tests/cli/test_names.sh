@@ -77,7 +77,7 @@ expect_clean 0 "$TANDEM" train pictures --model lenet5 --epochs 1 --batch 4 --sp
 expect_stdout_matches "run         run$seen"
 cp -R "run$all" run
 expect_clean 0 "$TANDEM" evaluate run pictures
-expect_stdout_matches "^  $label +10 "
+expect_stdout_matches "^  $label +5 "
 expect_clean 0 "$TANDEM" evaluate run pictures --json
 expect_json per_class
 expect_true "the label in JSON is the name, to its last character" python3 -c '

@@ -93,16 +93,24 @@ expect_stderr_matches 'pictures is no run'
 
 # ---- compare -------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" runs compare runs/a runs/b --json
-expect_json runs comparable verdict reason margin n both only_a only_b neither p difference low high better worse no_loss
+expect_json runs comparable verdict reason margin n n_distinct both only_a only_b neither p difference low high better worse no_loss
 expect_same True "$(json_value comparable)" "both were evaluated on the same images"
-expect_same "cannot tell" "$(json_value verdict)" "few images decide nothing"
+expect_true "the verdict follows from the test and the interval" python3 - "$out" <<'END'
+import json, sys
+c = json.load(open(sys.argv[1]))
+wanted = ("better" if c["difference"] > 0 else "worse") if c["p"] < 0.05 else \
+    "no loss" if c["low"] > -c["margin"] else "perhaps worse" if c["high"] < 0 else "cannot tell"
+assert c["verdict"] == wanted, c
+assert c["n"] == c["n_distinct"]
+END
+verdict=$(json_value verdict)
 expect_same "$(json_value n)" $(($(json_value both) + $(json_value only_a) + $(json_value only_b) + $(json_value neither))) \
     "every image is counted once"
 expect_same "$(json_value runs.0.val.correct)" $(($(json_value both) + $(json_value only_a))) "the counts of the first run are those of training"
 expect_same "$(json_value runs.1.val.correct)" $(($(json_value both) + $(json_value only_b))) "and of the second"
 expect_exit 0 "$TANDEM" runs compare runs/a runs/b
-expect_stdout_matches "^runs/b compared with runs/a: cannot tell$"
-expect_stdout_matches 'fewer than the 1000 that a verdict needs$'
+expect_stdout_matches "^runs/b compared with runs/a: $verdict"
+expect_stdout_matches '^runs/b minus runs/a: [+-][0-9.]+ points \(95 %: [+-][0-9]+\.[0-9] to [+-][0-9]+\.[0-9]\)'
 expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other --json
 expect_same "False None" "$(json_value comparable) $(json_value p)" "other pictures: no test"
 expect_same "not comparable" "$(json_value verdict)" "and the verdict says so"

@@ -46,7 +46,13 @@ TEST_WITH(every_event_reaches_the_caller_and_few_the_file, make_folder, remove_f
                         .seconds = 1.5,
                         .learning_rate = 0.1,
                         .is_best = 1,
-                        .train = {.n = 4, .correct = 2, .accuracy = 0.5, .high = 1, .loss = 0.25}};
+                        .train = {.n = 4,
+                                  .correct = 2,
+                                  .n_distinct = 3,
+                                  .correct_distinct = 1,
+                                  .accuracy = 0.5,
+                                  .high = 1,
+                                  .loss = 0.25}};
     sink.event(sink.self, &event);
     snprintf(path, sizeof path, "%s/best.safetensors", (const char *)*state);
     event = (tdm_event){
@@ -62,8 +68,8 @@ TEST_WITH(every_event_reaches_the_caller_and_few_the_file, make_folder, remove_f
         "{\"event\":\"note\",\"epoch\":0,\"step\":0,\"seconds\":0,"
         "\"text\":\"12 files are no pictures\"}\n"
         "{\"event\":\"epoch\",\"epoch\":1,\"step\":4,\"seconds\":1.5,\"learning_rate\":0.1,"
-        "\"best\":true,\"train\":{\"n\":4,\"correct\":2,\"accuracy\":0.5,\"low\":0,\"high\":1,"
-        "\"loss\":0.25}}\n"
+        "\"best\":true,\"train\":{\"n\":4,\"n_distinct\":3,\"correct\":2,\"correct_distinct\":1,"
+        "\"accuracy\":0.5,\"low\":0,\"high\":1,\"loss\":0.25}}\n"
         "{\"event\":\"checkpoint\",\"epoch\":1,\"step\":4,\"seconds\":2,"
         "\"path\":\"best.safetensors\"}\n");
     free(text);

@@ -137,15 +137,15 @@ TEST(a_run_that_ends_while_accuracy_rises_is_to_continue)
     facts.best_epoch = 30;
     advises(&facts, "none", "");
     facts.before_rise = score(960, 1000);
-    advises(&facts, "stop",
+    advises(&facts, "resume",
             "epoch 30 was the last and the best, and within 8 epochs validation "
             "rose from 96.0 to 98.5 %, more than the 0.8 points that chance "
             "explains; --epochs 60 --resume");
     facts.ended_by = "steps";
-    advises(&facts, "stop", "--steps 16920 --resume");
+    advises(&facts, "resume", "--steps 16920 --resume");
     facts.ended_by = "minutes";
     facts.minutes = 1.5;
-    advises(&facts, "stop", "--minutes 3 --resume");
+    advises(&facts, "resume", "--minutes 3 --resume");
     facts.ended_by = "patience";
     advises(&facts, "none", "");
 }
@@ -240,14 +240,14 @@ TEST(a_run_that_ended_too_early_is_to_continue)
     facts.val = score(450, 1000);
     facts.before_rise = score(300, 1000);
     facts.steps = 564;
-    advises(&facts, "stop",
+    advises(&facts, "resume",
             "45.0 % of 1000 validation images are right after 564 steps, 2 whole epochs, and the "
             "last was the best: too early to see where it leads; --epochs 10 --resume continues");
     facts.unnamed = "runs/some";
-    advises(&facts, "stop", "--epochs 10 -o runs/some --resume continues");
+    advises(&facts, "resume", "--epochs 10 -o runs/some --resume continues");
     facts.ended_by = "steps";
     facts.steps_an_epoch = 282;
-    advises(&facts, "stop", "--steps 2820 -o runs/some --resume continues");
+    advises(&facts, "resume", "--steps 2820 -o runs/some --resume continues");
     facts.epochs = 5; /* enough to see that the frozen base fits too badly */
     facts.before_rise = facts.val;
     advises(&facts, "unfreeze", "");
@@ -271,6 +271,28 @@ TEST(a_run_that_diverged_is_to_use_a_smaller_rate)
     facts.rate = 0.02;
     advises(&facts, "rate", "--lr 0.002 in place of 0.02");
     facts.epochs = 0;
+    advises(&facts, "none", "");
+}
+
+/* A small training part is something to change, however well its model does. */
+TEST(fewer_training_images_than_validation_images_are_never_left_as_they_are)
+{
+    struct tdmi_advice_facts facts = well();
+    facts.n_pictures = 456;
+    facts.n_train = 48;
+    facts.n_val = 408;
+    facts.train = score(48, 48);
+    facts.val = score(379, 408);
+    advises(&facts, "data",
+            "only 48 images train and 408 validate, of which 92.9 % are right: in a new run "
+            "--split 0.8,0.2 trains on most of them");
+    facts.test_fraction = 0.1;
+    advises(&facts, "data", "--split 0.7,0.2,0.1 trains");
+    facts.is_split_given = true;
+    advises(&facts, "data", "the source gives this split; move images to its training part");
+    facts.val = score(408, 408);
+    advises(&facts, "data", "of which 100.0 % are right");
+    facts.n_train = facts.n_val;
     advises(&facts, "none", "");
 }
 

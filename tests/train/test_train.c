@@ -268,6 +268,8 @@ TEST_WITH(evaluate_counts_what_training_counted, begin_with_sixty, end_with_tree
         assert_int_equal(evaluation.metrics.score.correct, result.val.correct);
         assert_true(fabs(evaluation.metrics.score.loss - result.val.loss) < 1e-12);
         assert_int_equal(evaluation.trained_on, 0);
+        assert_null(evaluation.unseen); /* the validation images chose the epoch */
+        assert_int_equal(evaluation.validation->score.correct, result.val.correct);
         int64_t n = 0, correct = 0;
         for (int c = 0; c < evaluation.metrics.n_classes; c++) {
             n += evaluation.metrics.per_class[c].n;
@@ -285,6 +287,7 @@ TEST_WITH(evaluate_counts_what_training_counted, begin_with_sixty, end_with_tree
                      TDM_OK);
     assert_int_equal(evaluation.metrics.score.n, 36);
     assert_int_equal(evaluation.trained_on, 36);
+    assert_true(!evaluation.unseen && !evaluation.validation);
     tdm_evaluation_release(&evaluation);
     assert_int_equal(tdm_model_evaluate(model,
                                         &(struct tdm_evaluate_options){.source = options.source,
@@ -294,6 +297,8 @@ TEST_WITH(evaluate_counts_what_training_counted, begin_with_sixty, end_with_tree
                      TDM_OK);
     assert_int_equal(evaluation.metrics.score.n, 60);
     assert_int_equal(evaluation.trained_on, 36);
+    assert_int_equal(evaluation.validation->score.n, result.val.n);
+    assert_true(!evaluation.unseen || evaluation.unseen->score.n == 24 - result.val.n);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
 }

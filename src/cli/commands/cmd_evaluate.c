@@ -38,21 +38,65 @@ static enum tdm_part part_of(const char *name)
                                        : TDM_PART_ALL;
 }
 
-static void report(const struct tdmi_call *call, const struct tdm_evaluation *evaluation)
+static void write_part(tdm_json_writer *json, const char *key, const struct tdm_metrics *part)
 {
-    const struct values *values = call->values;
-    struct tdmi_output *out = call->out;
-    tdm_metrics_to_json(&evaluation->metrics, call->json);
-    tdm_json_integer(call->json, "trained_on", evaluation->trained_on);
-    tdm_json_integer(call->json, "skipped", evaluation->skipped);
-    tdmi_print_metrics(out, &evaluation->metrics, values->show);
+    if (!part) {
+        tdm_json_null(json, key);
+        return;
+    }
+    tdm_json_object_begin(json, key);
+    tdm_metrics_summary_to_json(part, json);
+    tdm_json_object_end(json);
+}
+
+static void write_evaluation(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
+{
+    tdm_metrics_to_json(&evaluation->metrics, json);
+    if (evaluation->trained_on >= 0)
+        tdm_json_integer(json, "trained_on", evaluation->trained_on);
+    else
+        tdm_json_null(json, "trained_on");
+    write_part(json, "unseen", evaluation->unseen);
+    write_part(json, "validation", evaluation->validation);
+    tdm_json_integer(json, "skipped", evaluation->skipped);
+}
+
+/* Images that the model was trained on say nothing about new ones, so the tables and the first line
+ * are of those that it has not seen; where there are none, of those that chose the epoch. */
+static void print_evaluation(struct tdmi_output *out, const struct tdm_evaluation *evaluation,
+                             int most)
+{
+    char text[160];
+    const struct tdm_metrics *all = &evaluation->metrics;
+    const struct tdm_metrics *unseen = evaluation->unseen, *validation = evaluation->validation;
+    const struct tdm_metrics *first = unseen ? unseen : validation ? validation : all;
+    const char *title = unseen                       ? "unseen images"
+                        : validation                 ? TDMI_TITLE_VALIDATION
+                        : evaluation->trained_on > 0 ? "training images"
+                                                     : "";
+    tdmi_print_metrics(out, title, first, most);
+    if (validation && validation != first)
+        tdmi_print(out, "%s: %s\n", TDMI_TITLE_VALIDATION,
+                   tdmi_format_score(&validation->score, text, sizeof text));
+    if (first->score.n < all->score.n)
+        tdmi_print(out, "all images: %s\n", tdmi_format_score(&all->score, text, sizeof text));
     if (evaluation->trained_on > 0)
         tdmi_print(out, "The model was trained on %lld of these images.\n",
                    (long long)evaluation->trained_on);
+    if (evaluation->trained_on < 0)
+        tdmi_print(out,
+                   "The model does not record its training images; these may be among them.\n");
+}
+
+static void report(const struct tdmi_call *call, const struct tdm_evaluation *evaluation)
+{
+    const struct values *values = call->values;
+    write_evaluation(call->json, evaluation);
+    print_evaluation(call->out, evaluation, values->show);
     if (evaluation->skipped > 0)
-        tdmi_print(out, "%lld %s skipped: not readable, or of a class unknown to the model.\n",
-                   (long long)evaluation->skipped,
-                   evaluation->skipped == 1 ? "image was" : "images were");
+        tdmi_print(
+            call->out, "%lld %s skipped: not readable, or of a class unknown to the model.\n",
+            (long long)evaluation->skipped, evaluation->skipped == 1 ? "image was" : "images were");
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
@@ -112,4 +156,5 @@ static const char *const examples[] = {
 
 TDMI_COMMAND(evaluate, "measure the accuracy of a trained model",
              "Evaluates every image exactly once, with the preprocessing that the model was "
-             "trained with. Accuracies come with n and a 95 % Wilson interval.");
+             "trained with. Accuracies come with n and a 95 % Wilson interval. Of images that "
+             "include training images those that the model has not seen come first.");

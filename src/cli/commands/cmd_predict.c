@@ -45,7 +45,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_prediction *i
     if (it->problem)
         tdmi_print(out, "    skipped: %s\n", it->problem);
     for (int i = 0; i < it->n_guesses; i++)
-        tdmi_print(out, "  %6.2f %%  %s\n", 100 * (double)it->guesses[i].probability,
+        tdmi_print(out, "  %5.1f %%  %s\n", 100 * (double)it->guesses[i].probability,
                    it->guesses[i].label);
 }
 

@@ -8,6 +8,7 @@
 #include "tandem/runs.h"
 #include "cli/watch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,7 +155,7 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     if (!run->metrics)
         return;
     tdmi_print(out, "\n");
-    tdmi_print_metrics(out, run->metrics, values->show);
+    tdmi_print_metrics(out, TDMI_TITLE_VALIDATION, run->metrics, values->show);
 }
 
 static tdm_status show(struct tdmi_call *call, tdm_error *err)
@@ -168,12 +169,56 @@ static tdm_status show(struct tdmi_call *call, tdm_error *err)
 
 /* ---- compare ------------------------------------------------------------------------------ */
 
+static double in_points(double part)
+{
+    return 100.0 * part;
+}
+
+/* The verdict, and where the test decides the effect with its interval. */
+static void print_verdict(struct tdmi_output *out, const char *a, const char *b,
+                          const struct tdm_comparison *comparison)
+{
+    const double sign = comparison->is_worse ? -1.0 : 1.0;
+    const double near = sign * in_points(comparison->interval.low);
+    const double far = sign * in_points(comparison->interval.high);
+    const double margin = in_points(TDM_COMPARE_MARGIN);
+    tdmi_print(out, "%s compared with %s: %s", b, a, comparison->verdict);
+    if (comparison->is_better || comparison->is_worse)
+        tdmi_print(out, " by %.1f points (95 %%: %.1f to %.1f)",
+                   sign * in_points(comparison->difference), fmin(near, far), fmax(near, far));
+    else if (strcmp(comparison->verdict, "no loss") == 0)
+        tdmi_print(out, " of more than %.1f points", margin);
+    tdmi_print(out, "\n");
+    if (comparison->is_worse && comparison->is_no_loss)
+        tdmi_print(out, "the loss is real, and smaller than %.1f points\n", margin);
+    if (*comparison->reason)
+        tdmi_print(out, "%s\n", comparison->reason);
+}
+
+static void print_comparison(struct tdmi_output *out, const char *a, const char *b,
+                             const struct tdm_comparison *comparison)
+{
+    if (comparison->n_distinct == comparison->n)
+        tdmi_print(out, "\nof %lld images: ", (long long)comparison->n);
+    else
+        tdmi_print(out, "\n%lld images, copies counted once: of %lld, ", (long long)comparison->n,
+                   (long long)comparison->n_distinct);
+    tdmi_print(out, "%lld right in both, %lld only in %s, %lld only in %s, %lld in neither\n",
+               (long long)comparison->both, (long long)comparison->only_a, a,
+               (long long)comparison->only_b, b, (long long)comparison->neither);
+    tdmi_print(
+        out, "%s minus %s: %+.1f points (95 %%: %+.1f to %+.1f); McNemar's exact test: p = %.4g\n",
+        b, a, in_points(comparison->difference), in_points(comparison->interval.low),
+        in_points(comparison->interval.high), comparison->p);
+    print_verdict(out, a, b, comparison);
+}
+
 static void report_comparison(const struct tdmi_call *call, const tdm_runs *runs,
                               const struct tdm_comparison *comparison)
 {
-    static const char *const unknown[] = {"n",       "both",   "only_a",     "only_b",
-                                          "neither", "p",      "difference", "low",
-                                          "high",    "better", "worse",      "no_loss"};
+    static const char *const unknown[] = {"n",       "n_distinct", "both",       "only_a", "only_b",
+                                          "neither", "p",          "difference", "low",    "high",
+                                          "better",  "worse",      "no_loss"};
     tdm_json_writer *json = call->json;
     struct tdmi_output *out = call->out;
     const char *a = tdm_runs_at(runs, 0)->path, *b = tdm_runs_at(runs, 1)->path;
@@ -188,6 +233,7 @@ static void report_comparison(const struct tdmi_call *call, const tdm_runs *runs
         return;
     }
     tdm_json_integer(json, "n", comparison->n);
+    tdm_json_integer(json, "n_distinct", comparison->n_distinct);
     tdm_json_integer(json, "both", comparison->both);
     tdm_json_integer(json, "only_a", comparison->only_a);
     tdm_json_integer(json, "only_b", comparison->only_b);
@@ -199,25 +245,7 @@ static void report_comparison(const struct tdmi_call *call, const tdm_runs *runs
     tdm_json_bool(json, "better", comparison->is_better);
     tdm_json_bool(json, "worse", comparison->is_worse);
     tdm_json_bool(json, "no_loss", comparison->is_no_loss);
-    tdmi_print(out,
-               "\nof %lld images: %lld right in both, %lld only in %s, %lld only in %s, %lld in "
-               "neither\n",
-               (long long)comparison->n, (long long)comparison->both, (long long)comparison->only_a,
-               a, (long long)comparison->only_b, b, (long long)comparison->neither);
-    tdmi_print(
-        out, "%s minus %s: %+.2f points (95 %%: %+.2f to %+.2f); McNemar's exact test: p = %.4g\n",
-        b, a, 100.0 * comparison->difference, 100.0 * comparison->interval.low,
-        100.0 * comparison->interval.high, comparison->p);
-    const double margin = 100.0 * TDM_COMPARE_MARGIN;
-    const char *points = margin == 1.0 ? "point" : "points";
-    tdmi_print(out, "%s compared with %s: %s", b, a, comparison->verdict);
-    if (strcmp(comparison->verdict, "no loss") == 0)
-        tdmi_print(out, " of more than %g %s", margin, points);
-    tdmi_print(out, "\n");
-    if (comparison->is_worse && comparison->is_no_loss)
-        tdmi_print(out, "the loss is real, and smaller than %g %s\n", margin, points);
-    if (*comparison->reason)
-        tdmi_print(out, "%s\n", comparison->reason);
+    print_comparison(out, a, b, comparison);
 }
 
 static tdm_status compare(struct tdmi_call *call, tdm_error *err)
@@ -270,8 +298,9 @@ static const char *const examples[] = {
 };
 
 TDMI_COMMAND(runs, "list, show and compare runs",
-             "Compares two runs on each validation image of both. The verdict is 'better' "
-             "only if McNemar's exact test agrees (p < 0.05), and 'no loss' only if the 95 % "
-             "interval of the paired difference (Tango's) excludes a loss of more than one "
-             "point; below 1,000 images there is none. Runs validated on different images "
-             "are shown side by side and not compared.");
+             "Compares two runs on each validation image of both. The verdict is 'better' or "
+             "'worse', with the difference and its 95 % interval (Tango's), where McNemar's "
+             "exact test gives p < 0.05; 'no loss' where the interval excludes a loss of more "
+             "than one point; 'cannot tell' where it contains a loss and a gain. Copies count "
+             "once. Runs validated on different images are shown side by side and not "
+             "compared.");

@@ -48,7 +48,7 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
         tdmi_print(out,
                    " and changed %+lld of %lld images (%lld no longer right, %lld now right; "
                    "McNemar's p = %.2g)",
-                   (long long)(after->only_last - after->only_best), (long long)after->n,
+                   (long long)(after->only_last - after->only_best), (long long)after->n_distinct,
                    (long long)after->only_best, (long long)after->only_last, after->p);
     tdmi_print(out, "\n");
 }

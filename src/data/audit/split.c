@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* OPEN to TEST are the parts that a source gives. */
 enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER, SIDES };
@@ -291,14 +292,32 @@ static bool are_all_empty(const struct work *work)
     return true;
 }
 
+/* The first images in use, for a sentence: "a/1.jpg, b/2.jpg and 3 more". */
+static const char *name_entries(const struct work *work, char *text, size_t text_bytes)
+{
+    int64_t n = 0;
+    *text = '\0';
+    for (; n < work->n_entries && n < 3; n++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, text_bytes - used, "%s%.80s", n > 0 ? ", " : "",
+                 tdmi_source_item(work->source, work->entries[n].item).path);
+    }
+    const size_t used = strlen(text);
+    if (n < work->n_entries)
+        snprintf(text + used, text_bytes - used, " and %lld more",
+                 (long long)(work->n_entries - n));
+    return text;
+}
+
 static tdm_status refuse_no_val(const struct work *work, tdm_error *err)
 {
     const char *path = tdmi_source_path(work->source);
     const struct tdmi_split_options *options = &work->options;
+    char names[300];
     if (are_all_empty(work))
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "none of the %lld images of '%s' has bytes in it: all files are empty",
-                        (long long)work->n_entries, path);
+                        "none of the %lld images of '%s' has bytes in it: all files are empty (%s)",
+                        (long long)work->n_entries, path, name_entries(work, names, sizeof names));
     if (options->fraction < 1.0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "no image of '%s' is left for validation: --fraction %g leaves every class "
@@ -306,8 +325,8 @@ static tdm_status refuse_no_val(const struct work *work, tdm_error *err)
                         path, options->fraction);
     return TDM_FAIL(err, TDM_E_INPUT,
                     "no image of '%s' is left for validation: every class has only one distinct "
-                    "image in use; add images",
-                    path);
+                    "image in use (%s); add images; tandem audit tells whether these can be read",
+                    path, name_entries(work, names, sizeof names));
 }
 
 static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error *err)

@@ -103,32 +103,32 @@ static tdm_status map_labels(struct evaluation *it, tdm_error *err)
     return TDM_OK;
 }
 
-static bool is_among(const struct evaluation *it, int64_t item, const uint64_t *hashes, int64_t n)
+static bool is_among(uint64_t content, const uint64_t *hashes, int64_t n)
 {
-    const uint64_t content = it->contents.hashes[item];
     return content != 0 && tdmi_hashes_have(hashes, n, content);
-}
-
-static bool was_trained_on(const struct evaluation *it, int64_t item)
-{
-    return is_among(it, item, it->model->file.train_hashes, it->model->file.n_train_hashes);
 }
 
 static bool belongs(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
+    const uint64_t content = it->contents.hashes[item];
     switch (it->part) {
     case TDM_PART_ALL:
         return true;
     case TDM_PART_TRAIN:
-        return was_trained_on(it, item);
+        return is_among(content, file->train_hashes, file->n_train_hashes);
     case TDM_PART_VAL:
-        return is_among(it, item, file->val_hashes, file->n_val_hashes);
+        return is_among(content, file->val_hashes, file->n_val_hashes);
     case TDM_PART_TEST:
         return tdmi_source_item(it->source, item).part == TDMI_PART_TEST ||
-               is_among(it, item, file->test_hashes, file->n_test_hashes);
+               is_among(content, file->test_hashes, file->n_test_hashes);
     }
     return false;
+}
+
+static bool records_images(const struct tdmi_model_file *file)
+{
+    return file->n_train_hashes + file->n_val_hashes > 0;
 }
 
 /* Why no image belongs to the part. */
@@ -137,7 +137,7 @@ static tdm_status refuse_part(const struct evaluation *it, tdm_error *err)
     static const char *const names[] = {"all", "train", "val", "test"};
     const struct tdmi_model_file *file = &it->model->file;
     const char *source = tdmi_source_path(it->source), *part = names[it->part];
-    if (file->n_train_hashes + file->n_val_hashes == 0 && it->part != TDM_PART_ALL)
+    if (!records_images(file) && it->part != TDM_PART_ALL)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the model does not record which images of %s are of the part '%s': "
                         "exported files and weights of other programs never do; evaluate the run "
@@ -174,8 +174,6 @@ static void count(struct evaluation *it, const struct tdmi_batch *batch, double 
     tdmi_outcomes_add_batch(&it->outcomes, batch, it->judgements, it->probabilities,
                             it->contents.hashes);
     out->skipped += batch->n - (it->outcomes.n - before);
-    for (int p = 0; p < batch->n; p++)
-        out->trained_on += batch->labels[p] >= 0 && was_trained_on(it, batch->items[p]);
     for (int64_t i = before; i < it->outcomes.n; i++)
         *loss += (double)it->outcomes.losses[i];
 }
@@ -207,6 +205,48 @@ static tdm_status evaluate_batches(struct evaluation *it, tdmi_loader *loader, t
                                     .loss = loss / (double)(it->outcomes.n + !it->outcomes.n)});
     }
 }
+
+/* ---- parts by what the model's training used ------------------------------------------------- */
+
+enum use { NOT_USED, FOR_VALIDATION, FOR_TRAINING };
+
+static enum use use_of(const struct tdmi_model_file *file, uint64_t content)
+{
+    return is_among(content, file->train_hashes, file->n_train_hashes) ? FOR_TRAINING
+           : is_among(content, file->val_hashes, file->n_val_hashes)   ? FOR_VALIDATION
+                                                                       : NOT_USED;
+}
+
+/* *metrics stays NULL where no evaluated image had this use. */
+static tdm_status measure_part(const struct evaluation *it, enum use use,
+                               struct tdm_metrics **metrics, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes part = {0};
+    TDMI_AT_END(tdmi_free_at) bool *keep = NULL;
+    TDMI_TRY(TDMI_NEW(keep, it->outcomes.n, err));
+    for (int64_t i = 0; i < it->outcomes.n; i++)
+        keep[i] = use_of(&it->model->file, it->outcomes.contents[i]) == use;
+    TDMI_TRY(tdmi_outcomes_filter(&it->outcomes, keep, &part, err));
+    if (part.n == 0)
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(*metrics, 1, err));
+    return tdmi_metrics_of(&part, it->model->file.classes, *metrics, err);
+}
+
+static tdm_status measure_parts(const struct evaluation *it, struct tdm_evaluation *out,
+                                tdm_error *err)
+{
+    out->trained_on = -1;
+    if (!records_images(&it->model->file))
+        return TDM_OK;
+    TDMI_TRY(measure_part(it, NOT_USED, &out->unseen, err));
+    TDMI_TRY(measure_part(it, FOR_VALIDATION, &out->validation, err));
+    out->trained_on = it->outcomes.n - (out->unseen ? out->unseen->score.n : 0) -
+                      (out->validation ? out->validation->score.n : 0);
+    return TDM_OK;
+}
+
+/* ---- the whole evaluation ------------------------------------------------------------------- */
 
 /* The source gets a quarter of --memory and the loader the rest. */
 static tdm_status evaluate_all(struct evaluation *it, const struct tdm_evaluate_options *options,
@@ -266,6 +306,7 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
     if (sink.event)
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     TDMI_TRY(status);
+    TDMI_TRY(measure_parts(it, out, err));
     return tdmi_metrics_of(&it->outcomes, it->model->file.classes, &out->metrics, err);
 }
 
@@ -284,8 +325,17 @@ tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_option
     return TDM_WRAP(err, status, "evaluating %s", options->source);
 }
 
+static void free_part(struct tdm_metrics *part)
+{
+    if (part)
+        tdm_metrics_release(part);
+    tdmi_free(part);
+}
+
 void tdm_evaluation_release(struct tdm_evaluation *evaluation)
 {
+    free_part(evaluation->unseen);
+    free_part(evaluation->validation);
     tdm_metrics_release(&evaluation->metrics);
     tdmi_result_clear(evaluation);
 }

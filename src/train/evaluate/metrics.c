@@ -6,7 +6,7 @@
 #include "train/evaluate/metrics.h"
 #include "base/hash/hash.h"
 #include "base/scope.h"
-#include "train/model/model_file.h"
+#include "train/evaluate/score.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,9 +20,10 @@ static int bin_of(float confidence)
                              : TDM_CALIBRATION_BINS - 1;
 }
 
-static void count(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics)
+/* counts: see tdmi_outcomes_distinct. */
+static void count(const tdmi_outcomes *outcomes, const bool *counts, struct tdm_metrics *metrics)
 {
-    int64_t correct = 0, top5 = 0;
+    int64_t correct = 0, top5 = 0, n_distinct = 0, correct_distinct = 0, top5_distinct = 0;
     double loss = 0.0;
     for (int64_t i = 0; i < outcomes->n; i++) {
         const bool is_right = outcomes->labels[i] == outcomes->predicted[i];
@@ -37,9 +38,21 @@ static void count(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics)
         correct += is_right;
         top5 += outcomes->ranks[i] < 5;
         loss += (double)outcomes->losses[i];
+        if (!counts[i])
+            continue;
+        class->n_distinct++;
+        class->correct_distinct += is_right;
+        metrics->per_class[outcomes->predicted[i]].predicted_distinct++;
+        bin->n_distinct++;
+        bin->correct_distinct += is_right;
+        n_distinct++;
+        correct_distinct += is_right;
+        top5_distinct += outcomes->ranks[i] < 5;
     }
     metrics->score = tdmi_score_of(outcomes->n, correct, loss);
+    tdmi_score_count_distinct(&metrics->score, n_distinct, correct_distinct);
     metrics->top5_correct = metrics->n_classes > 5 ? top5 : -1;
+    metrics->top5_distinct = metrics->n_classes > 5 ? top5_distinct : -1;
 }
 
 static void calibrate(struct tdm_metrics *metrics)
@@ -55,17 +68,20 @@ static void calibrate(struct tdm_metrics *metrics)
     metrics->calibration_error = metrics->score.n > 0 ? distance / (double)metrics->score.n : 0.0;
 }
 
+/* The interval lies around the mean recall of distinct images. */
 static void balance(struct tdm_metrics *metrics)
 {
-    double sum = 0.0, below = 0.0, above = 0.0;
+    double sum = 0.0, distinct = 0.0, below = 0.0, above = 0.0;
     int n = 0;
     for (int c = 0; c < metrics->n_classes; c++) {
         const struct tdm_class_score *class = &metrics->per_class[c];
         if (class->n == 0)
             continue;
-        const double recall = (double)class->correct / (double)class->n;
-        const tdm_interval interval = tdm_wilson(class->correct, class->n);
-        sum += recall;
+        const double of = class->n_distinct > 0 ? (double)class->n_distinct : 1.0;
+        const double recall = (double)class->correct_distinct / of;
+        const tdm_interval interval = tdm_wilson(class->correct_distinct, class->n_distinct);
+        sum += (double)class->correct / (double)class->n;
+        distinct += recall;
         below += (recall - interval.low) * (recall - interval.low);
         above += (interval.high - recall) * (interval.high - recall);
         n++;
@@ -74,8 +90,8 @@ static void balance(struct tdm_metrics *metrics)
     if (n == 0)
         return;
     metrics->balanced_accuracy = sum / n;
-    metrics->balanced.low = fmax(0.0, (sum - sqrt(below)) / n);
-    metrics->balanced.high = fmin(1.0, (sum + sqrt(above)) / n);
+    metrics->balanced.low = fmax(0.0, (distinct - sqrt(below)) / n);
+    metrics->balanced.high = fmin(1.0, (distinct + sqrt(above)) / n);
 }
 
 static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics,
@@ -103,11 +119,14 @@ static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *met
 tdm_status tdmi_metrics_of(const tdmi_outcomes *outcomes, const char *const *classes,
                            struct tdm_metrics *metrics, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_free_at) bool *counts = NULL;
     *metrics = (struct tdm_metrics){.n_classes = outcomes->n_classes};
+    TDMI_TRY(TDMI_NEW(counts, outcomes->n, err));
+    TDMI_TRY(tdmi_outcomes_distinct(outcomes, counts, err));
     TDMI_TRY(TDMI_NEW(metrics->per_class, metrics->n_classes, err));
     for (int c = 0; c < metrics->n_classes; c++)
         metrics->per_class[c].label = classes[c];
-    count(outcomes, metrics);
+    count(outcomes, counts, metrics);
     calibrate(metrics);
     balance(metrics);
     const tdm_status status = pair_up(outcomes, metrics, err);

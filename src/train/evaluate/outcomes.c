@@ -3,11 +3,14 @@
  * indices.
  */
 #include "train/evaluate/outcomes.h"
-#include "weights/safetensors/safetensors.h"
+#include "base/hash/hash.h"
+#include "base/scope.h"
 #include "base/text/json.h"
+#include "weights/safetensors/safetensors.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The arrays of outcomes, by the names of their tensors. */
@@ -111,6 +114,80 @@ void tdmi_outcomes_add_batch(tdmi_outcomes *outcomes, const struct tdmi_batch *b
         if (batch->labels[p] >= 0)
             tdmi_outcomes_add(outcomes, hashes[batch->items[p]], batch->labels[p], judgements[p],
                               probabilities + (size_t)p * (size_t)outcomes->n_classes);
+}
+
+/* ---- choosing --------------------------------------------------------------------------- */
+
+struct entry {
+    uint64_t content;
+    bool is_right;
+    int64_t index;
+};
+
+/* Equal contents stand together, wrong ones first. */
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *left = a, *right = b;
+    if (left->content != right->content)
+        return left->content < right->content ? -1 : 1;
+    if (left->is_right != right->is_right)
+        return (int)left->is_right - (int)right->is_right;
+    return left->index < right->index ? -1 : 1;
+}
+
+static tdm_status have_copies(const tdmi_outcomes *outcomes, bool *found, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) uint64_t *sorted = NULL;
+    TDMI_TRY(TDMI_NEW(sorted, outcomes->n, err));
+    *found = false;
+    if (outcomes->n > 0)
+        memcpy(sorted, outcomes->contents, (size_t)outcomes->n * sizeof *sorted);
+    tdmi_hashes_sort(sorted, outcomes->n);
+    for (int64_t i = 1; i < outcomes->n; i++)
+        *found |= sorted[i] == sorted[i - 1] && sorted[i] != 0;
+    return TDM_OK;
+}
+
+tdm_status tdmi_outcomes_distinct(const tdmi_outcomes *outcomes, bool *counts, tdm_error *err)
+{
+    const int64_t n = outcomes->n;
+    bool has_copies;
+    TDMI_AT_END(tdmi_free_at) struct entry *entries = NULL;
+    TDMI_TRY(have_copies(outcomes, &has_copies, err));
+    for (int64_t i = 0; i < n; i++)
+        counts[i] = true;
+    if (!has_copies) /* the usual case, after every epoch */
+        return TDM_OK;
+    TDMI_TRY(TDMI_NEW(entries, n, err));
+    for (int64_t i = 0; i < n; i++)
+        entries[i] =
+            (struct entry){outcomes->contents[i], outcomes->labels[i] == outcomes->predicted[i], i};
+    qsort(entries, (size_t)n, sizeof *entries, compare_entries);
+    for (int64_t i = 1; i < n; i++)
+        if (entries[i].content == entries[i - 1].content && entries[i].content != 0)
+            counts[entries[i].index] = false;
+    return TDM_OK;
+}
+
+tdm_status tdmi_outcomes_filter(const tdmi_outcomes *from, const bool *keep, tdmi_outcomes *to,
+                                tdm_error *err)
+{
+    TDM_TRY(tdmi_outcomes_open(to, from->n_classes, from->n, err), err, "choosing outcomes");
+    to->classes = from->classes;
+    to->network = from->network;
+    to->epoch = from->epoch;
+    to->step = from->step;
+    for (int64_t i = 0; i < from->n; i++) {
+        if (!keep[i])
+            continue;
+        for (int c = 0; c < n_columns; c++) {
+            const size_t bytes = tdmi_dtype_bytes(columns[c].dtype);
+            memcpy((char *)array_of(to, c) + (size_t)to->n * bytes,
+                   (const char *)array_of(from, c) + (size_t)i * bytes, bytes);
+        }
+        to->n++;
+    }
+    return TDM_OK;
 }
 
 /* ---- the file --------------------------------------------------------------------------- */

@@ -45,6 +45,14 @@ void tdmi_outcomes_add_batch(tdmi_outcomes *outcomes, const struct tdmi_batch *b
                              const struct tdmi_judgement *judgements, const float *probabilities,
                              const uint64_t *hashes);
 
+/* Set counts[i] where entry i counts as a distinct image: one entry of each content, a wrong one
+ * where they differ. Entries of unknown content all count. */
+tdm_status tdmi_outcomes_distinct(const tdmi_outcomes *outcomes, bool *counts,
+                                  tdm_error *err) TDM_MUST_USE;
+/* The entries that `keep` marks, in their order, into a zeroed object. */
+tdm_status tdmi_outcomes_filter(const tdmi_outcomes *from, const bool *keep, tdmi_outcomes *to,
+                                tdm_error *err) TDM_MUST_USE;
+
 /* Atomically; equal outcomes are equal bytes. */
 tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path,
                               tdm_error *err) TDM_MUST_USE;

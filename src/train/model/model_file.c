@@ -5,26 +5,23 @@
 #include "train/model/model_file.h"
 #include "base/text/json.h"
 #include "weights/safetensors/safetensors.h"
-#include "tandem/metrics.h"
+#include "train/evaluate/score.h"
 
 #include <stdio.h>
 #include <string.h>
 
-tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum)
-{
-    tdm_interval interval = tdm_wilson(correct, n);
-    double of = n > 0 ? (double)n : 1.0;
-    return (tdm_score){
-        n, correct, (double)correct / of, interval.low, interval.high, loss_sum / of};
-}
-
 /* ---- writing ---------------------------------------------------------------------------- */
 
+/* Without copies the same bytes as before there were distinct counts. */
 static void score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key)
 {
     tdm_json_object_begin(writer, key);
     tdm_json_integer(writer, "n", score->n);
     tdm_json_integer(writer, "correct", score->correct);
+    if (score->n_distinct < score->n) {
+        tdm_json_integer(writer, "n_distinct", score->n_distinct);
+        tdm_json_integer(writer, "correct_distinct", score->correct_distinct);
+    }
     tdm_json_number(writer, "loss", score->loss);
     tdm_json_object_end(writer);
 }
@@ -175,13 +172,6 @@ static double number_of(const tdm_json_value *object, const char *key)
     return tdm_json_as_number(tdm_json_member(object, key), 0.0);
 }
 
-static tdm_score score_from_json(const tdm_json_value *object)
-{
-    tdm_score score = tdmi_score_of(integer_of(object, "n"), integer_of(object, "correct"), 0.0);
-    score.loss = number_of(object, "loss");
-    return score;
-}
-
 /* All 0 where there is none: another schedule, or an older version. */
 static struct tdmi_plateau plateau_from_json(const tdm_json_value *object)
 {
@@ -210,8 +200,8 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
 #define X(kind, key, member, type) .member = (type)kind##_of(object, key),
 #include "train/model/progress.def"
 #undef X
-        .best_train = score_from_json(tdm_json_member(object, "best_train")),
-        .best_val = score_from_json(tdm_json_member(object, "best_val")),
+        .best_train = tdmi_score_from_json(tdm_json_member(object, "best_train")),
+        .best_val = tdmi_score_from_json(tdm_json_member(object, "best_val")),
         .plateau = plateau_from_json(tdm_json_member(object, "plateau")),
         .loss_scale = loss_scale_from_json(tdm_json_member(object, "loss_scale")),
     };

@@ -72,6 +72,3 @@ tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char 
 tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model,
                                 tdm_error *err) TDM_MUST_USE;
 void tdmi_model_file_release(struct tdmi_model_file *model);
-
-/* Accuracy, interval and mean loss from counts. */
-tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum);

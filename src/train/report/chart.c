@@ -156,14 +156,14 @@ void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics)
         if (bin->n == 0)
             continue;
         const double accuracy = (double)bin->correct / (double)bin->n;
-        const tdm_interval interval = tdm_wilson(bin->correct, bin->n);
+        const tdm_interval interval = tdm_wilson(bin->correct_distinct, bin->n_distinct);
         const int at = place(&x, bin->confidence);
         tdmi_text_printf(
             out,
             "<path class=\"l c0\" d=\"M%d %dV%d\"/><circle class=\"c0\" cx=\"%d\" cy=\"%d\" "
-            "r=\"45\"><title>%lld of %lld right, mean probability %.3f</title></circle>\n",
+            "r=\"45\"><title>%lld of %lld right, mean probability %.1f %%</title></circle>\n",
             at, place(&y, interval.low), place(&y, interval.high), at, place(&y, accuracy),
-            (long long)bin->correct, (long long)bin->n, bin->confidence);
+            (long long)bin->correct, (long long)bin->n, 100.0 * bin->confidence);
     }
     tdmi_text_printf(out,
                      "<text class=\"m\" x=\"%d\" y=\"%d\">mean probability (grey: images)</text>\n",

@@ -50,16 +50,23 @@ static const char style[] =
 
 static void put_percent(tdmi_text *out, double value, tdm_interval interval)
 {
-    tdmi_text_printf(out, "%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)", 100.0 * value,
+    tdmi_text_printf(out, "%.1f&nbsp;%% (%.1f&nbsp;to&nbsp;%.1f)", 100.0 * value,
                      100.0 * interval.low, 100.0 * interval.high);
 }
 
-static void put_share(tdmi_text *out, int64_t part, int64_t n)
+/* The part of n images, with the interval of the distinct ones. */
+static void put_share(tdmi_text *out, int64_t part, int64_t n, int64_t part_distinct,
+                      int64_t n_distinct)
 {
     if (n <= 0)
         tdmi_text_printf(out, "–");
     else
-        put_percent(out, (double)part / (double)n, tdm_wilson(part, n));
+        put_percent(out, (double)part / (double)n, tdm_wilson(part_distinct, n_distinct));
+}
+
+static void put_score(tdmi_text *out, const tdm_score *score)
+{
+    put_share(out, score->correct, score->n, score->correct_distinct, score->n_distinct);
 }
 
 /* ---- all runs ----------------------------------------------------------------------------- */
@@ -67,8 +74,11 @@ static void put_share(tdmi_text *out, int64_t part, int64_t n)
 static void put_top5(tdmi_text *out, const struct tdm_run *run)
 {
     const struct tdm_metrics *metrics = run->metrics;
-    put_share(out, metrics ? metrics->top5_correct : 0,
-              metrics && metrics->top5_correct >= 0 ? metrics->score.n : 0);
+    if (metrics && metrics->top5_correct >= 0)
+        put_share(out, metrics->top5_correct, metrics->score.n, metrics->top5_distinct,
+                  metrics->score.n_distinct);
+    else
+        tdmi_text_printf(out, "–");
 }
 
 static void put_balanced(tdmi_text *out, const struct tdm_run *run)
@@ -82,7 +92,7 @@ static void put_balanced(tdmi_text *out, const struct tdm_run *run)
 static void put_calibration(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->metrics)
-        tdmi_text_printf(out, "%.2f points", 100.0 * run->metrics->calibration_error);
+        tdmi_text_printf(out, "%.1f points", 100.0 * run->metrics->calibration_error);
     else
         tdmi_text_printf(out, "–");
 }
@@ -112,17 +122,20 @@ static void put_time(tdmi_text *out, const struct tdm_run *run)
 
 static void put_right(tdmi_text *out, const struct tdm_run *run)
 {
-    put_share(out, run->val.correct, run->val.n);
+    put_score(out, &run->val);
 }
 
 static void put_pictures(tdmi_text *out, const struct tdm_run *run)
 {
     tdmi_text_printf(out, "%lld of %lld", (long long)run->val.correct, (long long)run->val.n);
+    if (run->val.n_distinct < run->val.n)
+        tdmi_text_printf(out, " (distinct: %lld of %lld)", (long long)run->val.correct_distinct,
+                         (long long)run->val.n_distinct);
 }
 
 static void put_test(tdmi_text *out, const struct tdm_run *run)
 {
-    put_share(out, run->test.correct, run->test.n);
+    put_score(out, &run->test);
 }
 
 static void put_times_tested(tdmi_text *out, const struct tdm_run *run)
@@ -148,12 +161,12 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"epochs", put_epochs},
         {"time", put_time},
         {"validation accuracy (95&nbsp;%)", put_right},
-        {"images right", put_pictures},
+        {"validation images right", put_pictures},
         {"test accuracy (95&nbsp;%)", put_test},
         {"test evaluated", put_times_tested},
-        {"among the five most probable (95&nbsp;%)", put_top5},
-        {"balanced accuracy (95&nbsp;%)", put_balanced},
-        {"calibration error", put_calibration},
+        {"validation: among the five most probable (95&nbsp;%)", put_top5},
+        {"validation: balanced accuracy (95&nbsp;%)", put_balanced},
+        {"validation: calibration error", put_calibration},
     };
     tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th></th>");
     for (size_t i = 0; i < runs->n; i++)
@@ -166,11 +179,13 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
             tdmi_text_printf(out, "</td>");
         }
     }
-    tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
-                          "Wilson's. The validation chose the best epoch, so its accuracy is a "
-                          "little better than on new images; a test (--split 0.8,0.1,0.1) is "
-                          "evaluated when everything is chosen, and again by a resumed run that "
-                          "finds a better epoch.</p>\n");
+    tdmi_text_printf(out,
+                     "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
+                     "Wilson's, of distinct images. The validation images chose the best epoch, so "
+                     "their accuracy is a "
+                     "little better than on new images; a test (--split 0.8,0.1,0.1) is "
+                     "evaluated when everything is chosen, and again by a resumed run that "
+                     "finds a better epoch.</p>\n");
 }
 
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
@@ -186,21 +201,22 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
         tdmi_text_printf(out, "<td><b>%s</b></td>", c.verdict);
         if (c.is_comparable)
             tdmi_text_printf(out,
-                             "<td>%+.2f points (%+.2f to %+.2f)</td><td>%.4g</td><td>%lld</td>"
+                             "<td>%+.1f points (%+.1f to %+.1f)</td><td>%.4g</td><td>%lld</td>"
                              "<td>%lld</td><td>%lld</td>",
                              100.0 * c.difference, 100.0 * c.interval.low, 100.0 * c.interval.high,
-                             c.p, (long long)c.only_a, (long long)c.only_b, (long long)c.n);
+                             c.p, (long long)c.only_a, (long long)c.only_b,
+                             (long long)c.n_distinct);
         else
             tdmi_text_printf(out, "<td>–</td><td>–</td><td>–</td><td>–</td><td>–</td>");
         tdmi_text_printf(out, "<td class=\"why\">%s</td></tr>\n", c.reason);
     }
     tdmi_text_printf(
         out,
-        "</table></div>\n<p class=\"soft\">p: McNemar's exact test on the same "
-        "images; interval of the paired difference: Tango's. Better and worse: p "
-        "below 0.05. No loss: the interval excludes a loss of more than %g of 100 images. "
-        "Below %d images there is no verdict.</p>\n",
-        100.0 * TDM_COMPARE_MARGIN, TDM_COMPARE_LEAST);
+        "</table></div>\n<p class=\"soft\">p: McNemar's exact test on the same images, copies "
+        "counted once; interval of the paired difference: Tango's. Better and worse: p below 0.05. "
+        "No loss: the interval excludes a loss of more than %.1f points. Cannot tell: it contains "
+        "a loss and a gain.</p>\n",
+        100.0 * TDM_COMPARE_MARGIN);
     return TDM_OK;
 }
 
@@ -245,9 +261,10 @@ static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
     tdmi_html_put(out, "<tr><td>", class->label, "</td>");
     tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n,
                      (long long)class->correct);
-    put_share(out, class->correct, class->n);
+    put_share(out, class->correct, class->n, class->correct_distinct, class->n_distinct);
     tdmi_text_printf(out, "</td><td>");
-    put_share(out, class->correct, class->predicted);
+    put_share(out, class->correct, class->predicted, class->correct_distinct,
+              class->predicted_distinct);
     tdmi_text_printf(out, "</td></tr>\n");
 }
 
@@ -263,7 +280,7 @@ static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics,
     int shown[TDMI_HEAT_MOST];
     const int n_shown = tdm_metrics_worst_classes(metrics, TDMI_HEAT_MOST, shown);
     const bool is_part = metrics->n_classes > TDMI_HEAT_MOST;
-    tdmi_text_printf(out, "<h3>Classes, least often right first</h3>\n");
+    tdmi_text_printf(out, "<h3>Classes of the validation images, least often right first</h3>\n");
     put_class_head(out);
     for (int i = 0; i < n_shown; i++)
         put_class_row(out, &metrics->per_class[shown[i]]);

@@ -39,6 +39,3 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
  * where they cannot be read. */
 tdm_status tdmi_review_pictures(tdmi_text *out, const struct tdmi_review_run *run,
                                 tdm_error *err) TDM_MUST_USE;
-
-/* A score of a record; zeros where it is none. */
-tdm_score tdmi_review_score(const tdm_json_value *object);

@@ -8,7 +8,7 @@
 #include "track/lock.h"
 #include "track/run.h"
 #include "train/evaluate/metrics.h"
-#include "train/model/model_file.h"
+#include "train/evaluate/score.h"
 #include "train/report/review.h"
 
 #include <string.h>
@@ -33,16 +33,6 @@ static int64_t integer_of(const tdm_json_value *object, const char *key)
 static double number_of(const tdm_json_value *object, const char *key)
 {
     return tdm_json_as_number(tdm_json_member(object, key), 0.0);
-}
-
-tdm_score tdmi_review_score(const tdm_json_value *object)
-{
-    const int64_t n = integer_of(object, "n"), correct = integer_of(object, "correct");
-    if (n <= 0 || correct < 0 || correct > n)
-        return (tdm_score){0};
-    tdm_score score = tdmi_score_of(n, correct, 0.0);
-    score.loss = number_of(object, "loss");
-    return score;
 }
 
 static const char *state_of(const char *path, enum tdmi_run_status status, tdmi_arena *arena)
@@ -71,8 +61,8 @@ static bool read_line(const char *line, size_t length_bytes, struct tdmi_review_
         .epoch = (int)integer_of(root, "epoch"),
         .is_best = tdm_json_as_bool(tdm_json_member(root, "best"), false),
         .learning_rate = number_of(root, "learning_rate"),
-        .train = tdmi_review_score(tdm_json_member(root, "train")),
-        .val = tdmi_review_score(tdm_json_member(root, "val")),
+        .train = tdmi_score_from_json(tdm_json_member(root, "train")),
+        .val = tdmi_score_from_json(tdm_json_member(root, "val")),
     };
     return strcmp(text_of(root, "event"), "epoch") == 0 && epoch->epoch > 0;
 }
@@ -152,7 +142,7 @@ static tdm_status summarize(struct tdmi_review_run *run, tdm_error *err)
     summary->started = text_of(root, "started");
     summary->next_step = summary->next_evidence = "";
     summary->best_epoch = (int)integer_of(best, "epoch");
-    summary->val = tdmi_review_score(best);
+    summary->val = tdmi_score_from_json(best);
     summary->seconds = number_of(clock, "seconds");
     if (strcmp(summary->state, "finished") != 0 || tdm_json_kind_of(result) != TDM_JSON_OBJECT)
         return read_progress(summary, clock, err);
@@ -161,9 +151,9 @@ static tdm_status summarize(struct tdmi_review_run *run, tdm_error *err)
     summary->best_epoch = (int)integer_of(result, "best_epoch");
     summary->steps = integer_of(result, "steps");
     summary->seconds = number_of(result, "seconds");
-    summary->train = tdmi_review_score(tdm_json_member(result, "train"));
-    summary->val = tdmi_review_score(tdm_json_member(result, "val"));
-    summary->test = tdmi_review_score(tdm_json_member(result, "test"));
+    summary->train = tdmi_score_from_json(tdm_json_member(result, "train"));
+    summary->val = tdmi_score_from_json(tdm_json_member(result, "val"));
+    summary->test = tdmi_score_from_json(tdm_json_member(result, "test"));
     summary->tests_before = (int)tdm_json_count(tdm_json_member(result, "tests_before"));
     summary->next_step = text_of(next, "step");
     summary->next_evidence = text_of(next, "evidence");

@@ -40,6 +40,9 @@ static tdm_status list_evaluated(struct tdmi_session *session, tdm_error *err)
     data->test_hashes = sorted_hashes(arena, hashes, split->test, n_test);
     TDMI_CHECK_MEMORY(
         data->evaluated && data->train_hashes && data->val_hashes && data->test_hashes, err);
+    data->n_train_distinct = 0;
+    for (int64_t i = 0; i < split->n_train; i++)
+        data->n_train_distinct += i == 0 || data->train_hashes[i] != data->train_hashes[i - 1];
     for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
         const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
         data->evaluated[data->n_evaluated++] = is_val ? split->val[v++] : split->test[t++];

@@ -20,7 +20,8 @@ struct tdmi_train_data {
     int64_t n_evaluated;
     /* Content hashes of the parts of the split, ascending. */
     uint64_t *train_hashes, *val_hashes, *test_hashes;
-    tdmi_order order; /* of training images */
+    int64_t n_train_distinct; /* contents among the training images */
+    tdmi_order order;         /* of training images */
     int64_t steps_per_epoch;
     int max_batch; /* images that buffers hold: at most the largest part of the split */
     /* The places that this rank computes of whole batches, and of the last one of an epoch. */

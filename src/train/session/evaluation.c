@@ -6,6 +6,8 @@
 #include "tandem/event.h"
 #include "tandem/metrics.h"
 #include "train/evaluate/metrics.h"
+#include "train/evaluate/pairs.h"
+#include "train/evaluate/score.h"
 #include "train/session/session.h"
 
 tdm_status tdmi_evaluation_open(struct tdmi_session *session, tdm_error *err)
@@ -36,6 +38,17 @@ tdm_status tdmi_evaluation_count(struct tdmi_session *session, tdm_error *err)
     tdm_metrics_release(&session->evaluation.metrics);
     return tdmi_metrics_of(&session->evaluation.outcomes, session->network.host.classes,
                            &session->evaluation.metrics, err);
+}
+
+tdm_score tdmi_evaluation_of_training(const struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    const int64_t n = progress->epoch_n, correct = progress->epoch_correct;
+    const int64_t distinct = session->data.n_train_distinct, all = session->data.split.n_train;
+    tdm_score score = tdmi_score_of(n, correct, progress->epoch_loss);
+    if (distinct < all)
+        tdmi_score_count_distinct(&score, n * distinct / all, correct * distinct / all);
+    return score;
 }
 
 static tdm_status evaluate_batches(struct tdmi_session *session, tdmi_feed *feed, int64_t n_items,
@@ -106,36 +119,28 @@ tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error 
 
 /* ---- the epochs after the best one -------------------------------------------------------- */
 
-/* Both validations list the same images in the same order, unless some could be read only once. */
-static void pair_up(const tdmi_outcomes *best, const tdmi_outcomes *last,
-                    struct tdm_after_best *after)
-{
-    struct tdm_after_best paired = *after;
-    if (best->n != last->n)
-        return;
-    for (int64_t i = 0; i < last->n; i++) {
-        const bool was_right = best->ranks[i] == 0, is_right = last->ranks[i] == 0;
-        if (best->contents[i] != last->contents[i] || best->labels[i] != last->labels[i])
-            return;
-        paired.only_best += was_right && !is_right;
-        paired.only_last += is_right && !was_right;
-    }
-    paired.n = last->n;
-    paired.p = tdm_mcnemar_exact(paired.only_best, paired.only_last);
-    *after = paired;
-}
-
 static tdm_status compare_with_best(const struct tdmi_session *session,
                                     struct tdm_after_best *after, tdm_error *err)
 {
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes best = {0};
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
+    struct tdmi_pairs pairs;
+    bool are_same;
     const char *path =
         tdmi_path_join(&scratch, tdmi_run_path(session->record.run), TDMI_OUTCOMES_NAME);
     TDMI_CHECK_MEMORY(path, err);
     if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
         TDMI_TRY(tdmi_outcomes_load(path, &best, err));
-    pair_up(&best, &session->evaluation.outcomes, after);
+    if (best.n == 0)
+        return TDM_OK;
+    TDMI_TRY(tdmi_outcomes_pair(&best, &session->evaluation.outcomes, &pairs, &are_same, err));
+    if (!are_same) /* some images could be read only once */
+        return TDM_OK;
+    after->n = best.n;
+    after->n_distinct = pairs.both + pairs.only_a + pairs.only_b + pairs.neither;
+    after->only_best = pairs.only_a;
+    after->only_last = pairs.only_b;
+    after->p = tdm_mcnemar_exact(pairs.only_a, pairs.only_b);
     return TDM_OK;
 }
 

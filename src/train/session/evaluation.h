@@ -20,6 +20,9 @@ struct tdmi_evaluation {
 
 tdm_status tdmi_evaluation_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_evaluation_close(struct tdmi_evaluation *evaluation);
+/* The score of the epoch so far, counted while training. Copies are met at different steps, so the
+ * same part of the images and of the right ones counts as distinct. */
+tdm_score tdmi_evaluation_of_training(const struct tdmi_session *session);
 /* Computes the metrics of the outcomes. */
 tdm_status tdmi_evaluation_count(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Sets the section "validation" of the record; not saved yet. */

@@ -8,7 +8,7 @@
 #include "base/text/quote.h"
 #include "train/advice.h"
 #include "train/config/options.h"
-#include "train/report/review.h"
+#include "train/evaluate/score.h"
 #include "train/session/session.h"
 
 #include <stdarg.h>
@@ -233,7 +233,7 @@ void tdmi_record_recall_tests(const struct tdmi_run_record *record, struct tdm_t
     for (size_t i = 0; i < n && i < TDM_TESTS_BEFORE; i++) {
         const tdm_json_value *test = tdm_json_at(before, i);
         result->tests_before[result->n_tests_before++] =
-            (struct tdm_test_before){(int)whole(test, "epoch"), tdmi_review_score(test)};
+            (struct tdm_test_before){(int)whole(test, "epoch"), tdmi_score_from_json(test)};
     }
 }
 
@@ -252,7 +252,7 @@ bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_te
     const tdm_json_value *recorded = tdmi_run_recorded(record->run, "result");
     const tdm_json_value *after = tdm_json_member(recorded, "after_best");
     const tdm_json_value *features = tdm_json_member(recorded, "features");
-    result->test = tdmi_review_score(tdm_json_member(recorded, "test"));
+    result->test = tdmi_score_from_json(tdm_json_member(recorded, "test"));
     if (tdmi_run_found(record->run) != TDMI_RUN_FINISHED ||
         whole(recorded, "steps") != result->steps || (has_test && result->test.n == 0))
         return false;
@@ -271,6 +271,7 @@ bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_te
         .only_best = whole(after, "only_best"),
         .only_last = whole(after, "only_last"),
         .p = tdm_json_as_number(tdm_json_member(after, "p"), 1.0),
+        .n_distinct = tdm_json_as_integer(tdm_json_member(after, "n_distinct"), whole(after, "n")),
     };
     tdmi_record_recall_tests(record, result);
     recall_next(recorded, &result->next);

@@ -7,7 +7,7 @@
 #include "base/scope.h"
 #include "tandem/event.h"
 #include "train/evaluate/metrics.h"
-#include "train/report/review.h"
+#include "train/evaluate/score.h"
 #include "train/session/session.h"
 
 /* Replaces the newest weights by the best ones. */
@@ -86,7 +86,7 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
                              tdm_error *err)
 {
     const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "result");
-    const tdm_score before = tdmi_review_score(tdm_json_member(recorded, "test"));
+    const tdm_score before = tdmi_score_from_json(tdm_json_member(recorded, "test"));
     const int best_before = (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0);
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *feed = NULL;

@@ -6,7 +6,7 @@
 #include "optim/optimizer.h"
 #include "tandem/network.h"
 #include "train/evaluate/evaluator.h"
-#include "train/model/model_file.h"
+#include "train/evaluate/score.h"
 #include "train/step/step.h"
 #include "train/step/update.h"
 

@@ -302,7 +302,10 @@ expect_stderr_matches '^1 image is a copy of another of the same class; copies s
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
 expect_json n correct accuracy low high per_class loss top5 balanced_accuracy balanced_low \
-    balanced_high calibration_error calibration confusion trained_on skipped
+    balanced_high calibration_error calibration confusion trained_on skipped n_distinct \
+    correct_distinct unseen validation
+expect_same "None $(json_value correct)" "$(json_value unseen) $(json_value validation.correct)" \
+    "validation images chose the epoch: none is unseen"
 expect_same None "$(json_value top5)" "of two classes there are no five likeliest"
 expect_true "counts of classes, pairs and bins are those of the whole" python3 - "$out" <<'END'
 import json, sys
@@ -331,9 +334,40 @@ expect_same left "$(json_value per_class.0.label)" "classes by name"
 expect_exit 0 "$TANDEM" evaluate runs/b/best.safetensors pictures --json
 expect_same 48 "$(json_value n)" "all pictures"
 expect_same $((48 - n)) "$(json_value trained_on)" "and how many of them it was trained on"
+expect_same "None $n" "$(json_value unseen) $(json_value validation.n)" "none is new to it"
 expect_exit 0 "$TANDEM" evaluate runs/b pictures
-expect_stdout_matches '^  right +24 '
+expect_stdout_matches "^  right +$((n / 2)) "
+expect_stdout_matches "^validation accuracy .these images chose the epoch.: [0-9.]+ % right .*, $correct of $n; loss "
+expect_stdout_matches '^all images: [0-9]+[.][0-9] % right .95 %: [0-9]+[.][0-9] to [0-9]+[.][0-9].,.* of 48$'
 expect_stdout_matches 'was trained on [0-9]+ of these'
+expect_same 0 "$(grep -c unseen "$out")" "nothing is called unseen"
+
+# Two new pictures, one of them twice, among those of the training: they come first.
+cp -r pictures grown
+printf 'P6\n1 1\n255\nabc' >grown/left/new.ppm
+printf 'P6\n1 1\n255\nabd' >grown/right/new.ppm
+cp grown/right/new.ppm grown/right/copy.ppm
+expect_exit 0 "$TANDEM" evaluate runs/b grown
+expect_stdout_matches '^unseen images: [0-9.]+ % right, [0-3] of 3; without copies [0-9.]+ % .95 %: .*., [0-2] of 2; loss '
+expect_true "the part that is unseen leads" python3 - "$out" <<'END'
+import sys
+text = open(sys.argv[1]).read()
+at = [text.index(words) for words in ("unseen images: ", "validation accuracy ", "all images: ", "was trained on")]
+assert at == sorted(at), at
+END
+expect_exit 0 "$TANDEM" evaluate runs/b grown --json
+expect_same "51 50 3 2 $n" "$(json_value n) $(json_value n_distinct) $(json_value unseen.n) \
+$(json_value unseen.n_distinct) $(json_value validation.n)" "copies count once, in what intervals rest on"
+expect_true "the interval is that of distinct pictures" python3 - "$out" <<'END'
+import json, math, sys
+v = json.load(open(sys.argv[1]))
+for s in (v, v["unseen"], v["validation"]):
+    z, n, p = 1.959963984540054, s["n_distinct"], s["correct_distinct"] / s["n_distinct"]
+    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    for key, end in (("low", centre - half), ("high", centre + half)):
+        assert abs(s[key] - end / (1 + z * z / n)) < 1e-9, s
+    assert s["accuracy"] == s["correct"] / s["n"]
+END
 
 # A class may be called anything; a terminal must not obey it.
 escape=$(printf '\033[31m\302\233')
@@ -341,7 +375,7 @@ mkdir odd && cp -r pictures/left "odd/l${escape}" && cp -r pictures/right odd/ri
 expect_exit 0 "$TANDEM" train odd --model lenet5 --epochs 1 --batch 8 --split 0.7,0.3 -o runs/odd
 expect_exit 0 "$TANDEM" evaluate runs/odd odd
 expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "no control byte of a class name is printed"
-expect_stdout_matches '^  l\\x1b\[31m\\u009b +24 '
+expect_stdout_matches '^  l\\x1b\[31m\\u009b +7 '
 expect_exit 0 "$TANDEM" predict runs/odd odd --top 2
 expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "nor of a path"
 

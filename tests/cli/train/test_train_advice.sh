@@ -44,10 +44,10 @@ expect_stdout_matches '^next: transfer; lenet5 from scratch, with random frozen 
 
 # ---- too early to say ------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 1
-expect_stdout_matches '^next: stop; .* too early to see where it leads; --epochs 10 --resume continues$'
+expect_stdout_matches '^next: resume; .* too early to see where it leads; --epochs 10 --resume continues$'
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 10 --resume
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1
-more=$(sed -n 's/^next: stop; .*; \(--epochs .*\) continues$/\1/p' "$out")
+more=$(sed -n 's/^next: resume; .*; \(--epochs .*\) continues$/\1/p' "$out")
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1 $more
 expect_stdout_matches '^10 epochs'
 

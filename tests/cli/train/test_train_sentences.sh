@@ -22,7 +22,15 @@ for file in empty/a/1.png empty/a/2.png empty/b/1.png empty/b/2.png; do
     : >$file
 done
 expect_exit 3 "$TANDEM" train empty -o no
-expect_stderr_matches "none of the 4 images of 'empty' has bytes in it: all files are empty$"
+expect_stderr_matches "none of the 4 images of 'empty' has bytes in it: all files are empty .[a-z/0-9., ]* and 1 more.$"
+
+# Two classes of one broken file each: the sentence names the files.
+mkdir -p broken/a broken/b
+echo 'no image' >broken/a/x.jpg
+echo 'none either' >broken/b/y.jpg
+expect_exit 3 "$TANDEM" train broken
+expect_stderr_matches 'only one distinct image in use .(a/x.jpg, b/y.jpg|b/y.jpg, a/x.jpg).; add images; tandem audit'
+
 cp -r pictures torn
 gone=$(find torn -type f | head -n 1)
 rm "$gone"

@@ -80,6 +80,49 @@ TEST(balanced_accuracy_is_the_mean_of_recalls_that_exist)
     assert_true(fabs(metrics.balanced.high - 0.786255) < 1e-6);
 }
 
+/* Content 11 stands three times in class a, and content 15 in b and, wrong there, in d. */
+TEST(copies_count_once_in_intervals_and_as_images_everywhere_else)
+{
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
+    opened(&outcomes, 4, 6);
+    add(&outcomes, 11, 0, 0, 0.9f);
+    add(&outcomes, 15, 1, 1, 0.9f);
+    add(&outcomes, 11, 0, 0, 0.9f);
+    add(&outcomes, 11, 0, 0, 0.9f);
+    add(&outcomes, 12, 0, 1, 0.9f);
+    add(&outcomes, 15, 3, 1, 0.9f);
+    assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
+    const tdm_interval of_three = tdm_wilson(1, 3);
+    assert_int_equal(metrics.score.n, 6);
+    assert_int_equal(metrics.score.correct, 4);
+    assert_int_equal(metrics.score.n_distinct, 3);
+    assert_int_equal(metrics.score.correct_distinct, 1);
+    assert_true(metrics.score.accuracy == 4.0 / 6.0);
+    assert_true(metrics.score.low == of_three.low && metrics.score.high == of_three.high);
+    static const int64_t n[] = {4, 1, 0, 1}, distinct[] = {2, 0, 0, 1}, right[] = {1, 0, 0, 0};
+    for (int c = 0; c < 4; c++) {
+        assert_int_equal(metrics.per_class[c].n, n[c]);
+        assert_int_equal(metrics.per_class[c].n_distinct, distinct[c]);
+        assert_int_equal(metrics.per_class[c].correct_distinct, right[c]);
+    }
+    assert_int_equal(metrics.per_class[1].predicted, 3);
+    assert_int_equal(metrics.per_class[1].predicted_distinct, 2);
+}
+
+TEST(images_of_unknown_content_are_no_copies)
+{
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
+    TDMI_AT_END(tdm_metrics_release) struct tdm_metrics metrics = {0};
+    opened(&outcomes, 2, 4);
+    add(&outcomes, 0, 0, 0, 0.9f);
+    add(&outcomes, 0, 0, 0, 0.9f);
+    add(&outcomes, 7, 1, 1, 0.9f);
+    add(&outcomes, 7, 1, 1, 0.9f);
+    assert_int_equal(tdmi_metrics_of(&outcomes, names, &metrics, NULL), TDM_OK);
+    assert_int_equal(metrics.score.n_distinct, 3);
+}
+
 /* Bins: 0.90 twice in bin 13 (one right), 0.95 and 0.96 and 1.00 in 14 (two right), 0.50 in 7,
  * 0.40 in 6 (wrong), 0.30 in 4: distances 0.8, 0.91, 0.5, 0.4 and 0.7 of 8 pictures. */
 TEST(calibration_error_is_the_mean_distance_in_15_bins)

@@ -139,6 +139,9 @@ TEST(evaluation_recognises_copies_and_leaves_out_what_it_does_not_know)
     assert_string_equal(evaluation.metrics.per_class[1].label, "b");
     assert_int_equal(evaluation.skipped, 11);
     assert_int_equal(evaluation.trained_on, 9);
+    assert_int_equal(evaluation.unseen->score.n, 1);
+    assert_int_equal(evaluation.validation->score.n, 1);
+    assert_string_equal(evaluation.unseen->per_class[1].label, "b");
     tdm_evaluation_release(&evaluation);
     assert_int_equal(
         tdm_model_evaluate(model,

@@ -7,9 +7,11 @@
 
 TDMI_POINTER_RELEASE(tdm_runs, tdm_runs_close)
 
-/* A run whose image i (content first + i, class i % n_classes) is right where is_right says. */
-static void make_run(const struct tree *tree, const char *name, const char *const *classes,
-                     int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
+/* A run whose image i (content first + i % n_distinct, class i % n_classes) is right where is_right
+ * says. */
+static void make_run_of(const struct tree *tree, const char *name, const char *const *classes,
+                        int n_classes, int64_t n, uint64_t first, int64_t n_distinct,
+                        bool (*is_right)(int64_t i))
 {
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     char path[60];
@@ -31,11 +33,17 @@ static void make_run(const struct tree *tree, const char *name, const char *cons
         const int label = (int)(i % n_classes);
         const int predicted = is_right(i) ? label : (label + 1) % n_classes;
         probabilities[predicted] = 1.0f;
-        tdmi_outcomes_add(&outcomes, first + (uint64_t)i, label,
+        tdmi_outcomes_add(&outcomes, first + (uint64_t)(i % n_distinct), label,
                           (struct tdmi_judgement){0.1f, predicted}, probabilities);
     }
     snprintf(path, sizeof path, "%s/outcomes.safetensors", name);
     assert_int_equal(tdmi_outcomes_save(&outcomes, below(tree, path), NULL), TDM_OK);
+}
+
+static void make_run(const struct tree *tree, const char *name, const char *const *classes,
+                     int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
+{
+    make_run_of(tree, name, classes, n_classes, n, first, n, is_right);
 }
 
 static tdm_runs *read_two(const struct tree *tree, const char *a, const char *b)
@@ -69,6 +77,10 @@ static bool not_first_10(int64_t i)
 static bool not_first_5(int64_t i)
 {
     return i >= 5;
+}
+static bool not_first_5_of_20(int64_t i)
+{
+    return i % 20 >= 5;
 }
 static bool not_first_40(int64_t i)
 {
@@ -132,16 +144,63 @@ TEST_WITH(a_wide_interval_says_that_nothing_can_be_told, begin_with_tree, end_wi
     assert_true(*c.reason);
 }
 
-TEST_WITH(below_a_thousand_pictures_there_is_no_verdict, begin_with_tree, end_with_tree)
+/* 0 and 40 of 200. */
+TEST_WITH(a_clear_difference_of_few_images_is_a_verdict, begin_with_tree, end_with_tree)
 {
     struct tree *tree = *state;
-    make_run(tree, "a", two, 2, 999, 1, not_first_40);
-    make_run(tree, "b", two, 2, 999, 1, always);
+    make_run(tree, "a", two, 2, 200, 1, not_first_40);
+    make_run(tree, "b", two, 2, 200, 1, always);
     struct tdm_comparison c = compared(tree, "a", "b");
     assert_true(c.is_comparable && c.p < 1e-10);
-    assert_true(!c.is_better && !c.is_no_loss);
-    assert_string_equal(c.verdict, "cannot tell");
-    assert_non_null(strstr(c.reason, "999"));
+    assert_true(c.is_better && c.is_no_loss && c.interval.low > 0.14);
+    assert_string_equal(c.verdict, "better");
+    assert_string_equal(c.reason, "");
+    c = compared(tree, "b", "a");
+    assert_true(c.is_worse && c.interval.high < -0.14);
+    assert_string_equal(c.verdict, "worse");
+}
+
+/* 0 and 5 of 100: p is 0.0625, and Tango's interval lies on one side of 0. */
+TEST_WITH(what_only_the_interval_shows_is_no_verdict_and_not_hidden, begin_with_tree, end_with_tree)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 100, 1, always);
+    make_run(tree, "b", two, 2, 100, 1, not_first_5);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_true(c.interval.high < 0.0 && !c.is_worse && !c.is_no_loss);
+    assert_string_equal(c.verdict, "perhaps worse");
+    assert_non_null(strstr(c.reason, "p = 0.062"));
+    c = compared(tree, "b", "a");
+    assert_true(c.interval.low > 0.0 && !c.is_better && c.is_no_loss);
+    assert_string_equal(c.verdict, "no loss");
+    assert_non_null(strstr(c.reason, "p = 0.062"));
+}
+
+/* "Cannot tell" where the interval contains both signs, and only there. */
+TEST(what_the_test_decides_the_interval_never_contradicts)
+{
+    for (int64_t n = 20; n <= 320; n *= 4)
+        for (int64_t only_a = 0; only_a <= n / 2; only_a++)
+            for (int64_t only_b = 0; only_b <= n / 2; only_b++) {
+                const tdm_interval interval = tdm_paired_interval(only_a, only_b, n);
+                if (tdm_mcnemar_exact(only_a, only_b) < 0.05)
+                    assert_true(only_b > only_a ? interval.low > 0.0 : interval.high < 0.0);
+            }
+}
+
+/* Images 0 to 39 stand twice, under one content and class: 20 images count. */
+TEST_WITH(copies_count_once_in_a_comparison, begin_with_tree, end_with_tree)
+{
+    struct tree *tree = *state;
+    make_run_of(tree, "a", two, 2, 40, 1, 20, not_first_5_of_20);
+    make_run_of(tree, "b", two, 2, 40, 1, 20, always);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_int_equal(c.n, 40);
+    assert_int_equal(c.n_distinct, 20);
+    assert_int_equal(c.only_b, 5);
+    assert_int_equal(c.both, 15);
+    assert_true(fabs(c.p - 0.0625) < 1e-15 && !c.is_better); /* 10 of 40: p would be 0.002 */
+    assert_true(c.difference == 0.25);
 }
 
 TEST_WITH(other_pictures_or_labels_are_not_compared, begin_with_tree, end_with_tree)
