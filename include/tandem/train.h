@@ -11,6 +11,7 @@
 #include "tandem/error.h"
 #include "tandem/event.h"
 #include "tandem/model.h"
+#include "tandem/weights.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct tdm_train_options {
     struct tdm_source_options how; /* … where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
     const char *model;   /* a name of tdm_network_name; NULL: that of the weights, else convnet7 */
-    const char *weights; /* file, or published name (tandem/weights.h); NULL: from scratch */
+    const char *weights; /* file, or published name (tandem/weights.h); NULL, "auto": without model,
+                            published ones on this machine, else from scratch */
     const char *freeze;  /* "base", "none", a number of layers, or "auto" */
     int unfreeze; /* epochs of training only the head; 0: all layers from the first step on */
     int unfreeze_layers;  /* layers to unfreeze every so many epochs; 0: all at once */
@@ -189,6 +191,14 @@ TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_
  * missing. */
 TDM_API tdm_status tdm_train_fetch(const char *checkpoint_to, const char *run,
                                    tdm_error *err) TDM_MUST_USE;
+
+/* The published weights that would be worth fetching (tdm_weights_fetch) before tdm_train is called
+ * with these options. NULL: none, because the options name a network or a file, resume a run, or
+ * weights are on this machine already; or because the images are no photos. tdm_train itself
+ * downloads nothing. */
+TDM_API tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
+                                            const struct tdm_weights_known **wanted,
+                                            tdm_error *err) TDM_MUST_USE;
 
 /* Blocks until trained, stopped (TDM_E_STOPPED after a checkpoint) or failed. An existing run
  * without resume is TDM_E_USAGE; resume with other options that change bits too. */

@@ -83,6 +83,27 @@ TDM_API const struct tdm_weights_tensor *tdm_weights_tensor_at(tdm_weights_file 
 TDM_API bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char **key,
                                  const char **value);
 
+/* The file as a network, as train, evaluate and predict read it. Strings live as long as the file.
+ */
+struct tdm_weights_reading {
+    size_t struct_bytes; /* see tandem/api.h */
+    const char *network; /* NULL: none; problem says why */
+    const char *problem;
+    int width, height, channels;
+    const char *fit, *scale; /* words of the options */
+    double crop_fraction;    /* where fit is "crop" */
+    int classes;             /* outputs; 0: the file has no last layer */
+    bool has_class_names;
+};
+
+/* model: a name of tdm_network_name; NULL: as the file says. */
+TDM_API tdm_status tdm_weights_read(tdm_weights_file *file, const char *model,
+                                    struct tdm_weights_reading *reading,
+                                    tdm_error *err) TDM_MUST_USE;
+/* A sentence about how the file was read; what was guessed begins with "warning: ". NULL past the
+ * last. */
+TDM_API const char *tdm_weights_remark_at(const tdm_weights_file *file, int index);
+
 /* The same tensors under the same names, and the notes, as a .safetensors file. */
 TDM_API tdm_status tdm_weights_convert(const char *from, const char *to,
                                        struct tdm_weights_facts *facts,

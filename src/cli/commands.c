@@ -27,7 +27,7 @@ const struct tdmi_option tdmi_global_options[] = {
            "more messages: where each option came from, what the library decides"),
     GLOBAL(PATH, "config", config,
            "read options from a file of name = value lines and [command] sections",
-           .value_name = "FILE"),
+           .value_name = "FILE", .default_words = "config.toml of the user, if there is one"),
     GLOBAL(FLAG, "help", help, "show this help", .is_command_line_only = true),
     GLOBAL(FLAG, "version", version, "show the version", .is_command_line_only = true),
     {.name = NULL},

@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "cli/settings.h"
+#include "cli/user_config.h"
 #include "cli/watch.h"
 #include "base/text/json.h"
 #include "base/text/rank_line.h"
@@ -178,7 +179,11 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     tdmi_settings_store(settings, globals, frame->values.bytes);
     TDMI_TRY(status);
     TDMI_TRY(environment);
-    status = globals->config ? tdmi_settings_read_config(settings, globals->config, err) : TDM_OK;
+    char of_user[1024];
+    const char *config = globals->config                                  ? globals->config
+                         : tdmi_user_config_find(of_user, sizeof of_user) ? of_user
+                                                                          : NULL;
+    status = config ? tdmi_settings_read_config(settings, config, err) : TDM_OK;
     tdmi_settings_store(settings, globals, frame->values.bytes);
     TDMI_TRY(status);
     if (settings->command)

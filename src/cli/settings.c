@@ -33,6 +33,13 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
     return NULL;
 }
 
+bool tdmi_settings_is_given(const struct tdmi_settings *settings, const char *name)
+{
+    const struct tdmi_option *table = table_of(settings, TDMI_TABLE_OWN);
+    const struct tdmi_option *row = tdmi_option_find(table, name);
+    return row && settings->of[TDMI_TABLE_OWN][row - table].origin != TDMI_FROM_DEFAULT;
+}
+
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
                                  const char *name, tdm_error *err)
 {

@@ -52,6 +52,8 @@ tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char 
  * argument; NULL: there is none. */
 const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, const char *name,
                                              struct tdmi_setting **setting);
+/* Has the command line, the environment or a config file set the command's option? */
+bool tdmi_settings_is_given(const struct tdmi_settings *settings, const char *name);
 /* Are there as many positional arguments as the command takes? */
 tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings,
                                          tdm_error *err) TDM_MUST_USE;

@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The learning rate of a step, counted from 0. */
 static double rate_at(const struct tdmi_session *session, int64_t step)
@@ -202,6 +201,7 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
         session->record.training_seconds = before + tdmi_clock_seconds_since(started);
         report_progress(session);
+        tdmi_estimate_by_steps(session, session->record.training_seconds - before);
         TDM_TRY(tdmi_ranks_agree(session, err), err, "after step %lld", (long long)progress->step);
         if (tdmi_ranks_is_stopping(session))
             return stop_here(session, err);

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lines of one kind in a complaint: a file of the wrong network has one for every tensor. */
-enum { most_lines = 500 };
+/* Lines of one kind in a complaint. */
+enum { most_lines = 10 };
 
 tdm_status tdmi_bindings_init(struct tdmi_bindings *bindings, const tdmi_graph *graph,
                               const char *network, const tdmi_weights *weights,

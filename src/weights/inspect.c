@@ -1,7 +1,9 @@
 /* List the contents of a weights file of any form, and copy it as safetensors. */
 #include "weights/fetch/digest.h"
+#include "weights/import/import.h"
 #include "weights/safetensors/safetensors.h"
 #include "weights/weights.h"
+#include "base/sized.h"
 #include "base/text/text.h"
 #include "tandem/weights.h"
 
@@ -12,6 +14,8 @@ struct tdm_weights_file {
     tdmi_weights *weights;
     struct tdm_weights_facts facts;
     struct tdm_weights_tensor tensor; /* the last one returned */
+    struct tdmi_import import;        /* of tdm_weights_read */
+    char problem[TDM_ERROR_TEXT_BYTES];
 };
 
 TDMI_POINTER_RELEASE(tdm_weights_file, tdm_weights_close)
@@ -42,6 +46,7 @@ void tdm_weights_close(tdm_weights_file *file)
 {
     if (file == NULL)
         return;
+    tdmi_import_release(&file->import);
     tdmi_weights_close(file->weights);
     tdmi_free(file);
 }
@@ -95,6 +100,60 @@ bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char
     *key = tdmi_weights_fact_key(file->weights, (size_t)index);
     *value = tdmi_weights_fact(file->weights, *key);
     return true;
+}
+
+/* ---- as a network ------------------------------------------------------------------------- */
+
+/* A file that ends before its last layer is read with a head that is then left out of account. */
+static tdm_status import(tdm_weights_file *file, const char *model, bool *has_head, tdm_error *err)
+{
+    struct tdmi_import_request request = {.network = model};
+    tdm_error own = {0};
+    tdmi_import_release(&file->import);
+    *has_head = true;
+    if (tdmi_import(file->weights, &request, &file->import, err) == TDM_OK)
+        return TDM_OK;
+    request.head.classes = 2;
+    request.ignores_head = true;
+    *has_head = false;
+    const tdm_status status = tdmi_import(file->weights, &request, &file->import, &own);
+    if (status == TDM_OK)
+        tdm_error_clear(err);
+    return status;
+}
+
+tdm_status tdm_weights_read(tdm_weights_file *file, const char *model,
+                            struct tdm_weights_reading *reading, tdm_error *err)
+{
+    TDMI_RESULT(tdm_weights_reading, reading, err);
+    tdm_error own = {0};
+    bool has_head;
+    const tdm_status status = import(file, model, &has_head, &own);
+    *reading = (struct tdm_weights_reading){.network = NULL};
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, status, "reading %s: out of memory", tdmi_weights_path(file->weights));
+    if (status != TDM_OK) {
+        tdm_error_line(&own, file->problem, sizeof file->problem);
+        reading->problem = file->problem;
+        return TDM_OK;
+    }
+    const struct tdmi_import *made = &file->import;
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(made->graph);
+    reading->network = made->network;
+    reading->width = preprocess->width;
+    reading->height = preprocess->height;
+    reading->channels = preprocess->channels;
+    reading->fit = tdmi_fit_word(preprocess->fit);
+    reading->scale = tdmi_scale_word(preprocess->scale);
+    reading->crop_fraction = preprocess->crop_fraction;
+    reading->classes = has_head ? made->n_classes : 0;
+    reading->has_class_names = has_head && !made->is_unnamed;
+    return TDM_OK;
+}
+
+const char *tdm_weights_remark_at(const tdm_weights_file *file, int index)
+{
+    return index >= 0 && index < file->import.n_notes ? file->import.notes[index] : NULL;
 }
 
 /* ---- as safetensors ----------------------------------------------------------------------- */

@@ -110,17 +110,28 @@ python3 - <<'END'
 import json, os, struct
 from names import *
 
-def write(path, names, dtype="F32"):
-    head = {name: {"dtype": dtype, "shape": [1], "data_offsets": [4 * i, 4 * i + 4]} for i, name in enumerate(names)}
-    head["__metadata__"] = {"key\x1b\u202e": "value\x1b\u009b"}
+LENET = {"conv1.weight": [6, 1, 5, 5], "conv1.bias": [6], "conv2.weight": [16, 6, 5, 5], "conv2.bias": [16],
+         "fc1.weight": [120, 400], "fc1.bias": [120], "fc2.weight": [84, 120], "fc2.bias": [84],
+         "fc3.weight": [10, 84], "fc3.bias": [10]}
+
+def write(path, names, dtype="F32", others={}):
+    head, n = {"__metadata__": {"key\x1b\u202e": "value\x1b\u009b"}}, 0
+    for name, shape in {**others, **{name: [1] for name in names}}.items():
+        bytes_ = 4
+        for side in shape:
+            bytes_ *= side
+        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [n, n + bytes_]}
+        n += bytes_
     text = json.dumps(head).encode()
-    open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes(4 * len(names)))
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes(n))
 
 odd = (ESCAPE + C1 + REVERSED + MARKS + LINES).decode()
 write("odd.safetensors", [odd, "plain"])
+write("odd-lenet.safetensors", [odd], others=LENET)
 write("unknown.safetensors", [odd], "F99")
 long = "begin" + "n" * 5_000_000 + "end"
 write("long.safetensors", [long])
+write("long-lenet.safetensors", [long], others=LENET)
 write("long-unknown.safetensors", [long], "F99")
 # A description of a network that is no UTF-8.
 h5 = open(os.environ["SOURCE"] + "/tests/fixtures/keras/sequential.h5", "rb").read()
@@ -131,7 +142,7 @@ expect_stdout_matches '^  \\x1b\[31m\\u009b2J\\u202egpj\\u061c\\u200e\\u2066\\u2
 expect_stdout_matches '^  key\\x1b\\u202e +value\\x1b\\u009b$'
 expect_clean 0 "$TANDEM" weights inspect odd.safetensors --json
 expect_clean 3 "$TANDEM" weights inspect unknown.safetensors
-expect_clean 3 "$TANDEM" predict odd.safetensors --model lenet5 pictures
+expect_clean 3 "$TANDEM" predict odd-lenet.safetensors --model lenet5 pictures
 expect_stderr_matches 'of no use: \\x1b'
 
 expect_clean 0 "$TANDEM" weights inspect long.safetensors
@@ -140,7 +151,7 @@ expect_stdout_matches '^  beginn+…n+end +F32 '
 expect_clean 3 "$TANDEM" weights inspect long-unknown.safetensors
 expect_true "nor in a message" test "$(wc -c <"$err")" -lt 5000
 expect_stderr_matches "tensor 'beginn+…[n…]+end': dtype 'F99' is not one of "
-expect_clean 3 "$TANDEM" predict long.safetensors --model lenet5 pictures
+expect_clean 3 "$TANDEM" predict long-lenet.safetensors --model lenet5 pictures
 expect_stderr_matches 'of no use: beginn+…n+end of 1$'
 
 expect_clean 3 "$TANDEM" weights convert model.h5 model.safetensors

@@ -9,6 +9,7 @@
 #include "tandem/launch.h"
 #include "tandem/train.h"
 #include "cli/watch.h"
+#include "cli/weights_offer.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 struct values {
     struct tdm_train_options train;
     struct tdmi_fractions split; /* train, validation and perhaps test as one option */
+    bool fetch;                  /* pretrained weights; only where somebody has decided */
+    const char *mirror;
 };
 
 static struct tdmi_fractions split_of(const struct tdm_train_options *options)
@@ -28,7 +31,7 @@ static struct tdmi_fractions split_of(const struct tdm_train_options *options)
 static void defaults(void *values)
 {
     struct values *own = values;
-    own->train = tdm_train_options_default();
+    *own = (struct values){.train = tdm_train_options_default()};
     own->split = split_of(&own->train);
 }
 
@@ -143,6 +146,18 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
     return status;
 }
 
+static tdm_status offer_weights(const struct tdmi_call *call, const struct values *values,
+                                const struct tdm_train_options *options, tdm_error *err)
+{
+    const struct tdmi_weights_offer offer = {.options = options,
+                                             .mirror = values->mirror,
+                                             .is_decided =
+                                                 tdmi_settings_is_given(call->settings, "fetch"),
+                                             .is_allowed = values->fetch};
+    return TDM_WRAP(err, tdmi_weights_offer(call, &offer, err),
+                    "beginning with pretrained weights");
+}
+
 /* The same command line for each rank, where the command comes first (tandem/launch.h). */
 static tdm_status start_ranks(struct tdmi_call *call, int n, tdm_error *err)
 {
@@ -179,6 +194,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdmi_split_take(&values.split, "is not used", &options.train_fraction,
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
+    TDMI_TRY(offer_weights(call, &values, &options, err));
     TDMI_TRY(tdm_train_processes(&options, &n_ranks, err));
     if (n_ranks > 1)
         return start_ranks(call, n_ranks, err);
@@ -206,6 +222,12 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(FLAG, "resume", train.resume, "Result",
              "resume RUN with its recorded options; start it if there is none"),
 #include "tandem/train.def"
+    TDMI_ROW(FLAG, "fetch", fetch, "Network",
+             "download pretrained weights that are not on this machine; by default a terminal is "
+             "asked, once, and nothing is downloaded elsewhere"),
+    TDMI_ROW(TEXT, "mirror", mirror, "Network",
+             "URL of a folder that has published weights, for --fetch", .value_name = "URL",
+             .default_words = "the publisher"),
     TDMI_ROW(PATH, "trace", train.trace, "Result",
              "write what every thread of every rank did when, for Perfetto and tandem trace",
              .value_name = "FILE", .default_words = "none"),

@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "base/scope.h"
+#include "tandem/train.h"
 #include "tandem/weights.h"
 #include "cli/watch.h"
 
@@ -12,7 +13,7 @@
 TDMI_POINTER_RELEASE(tdm_weights_file, tdm_weights_close)
 
 struct values {
-    const char *mirror;
+    const char *mirror, *model;
     int show;
 };
 
@@ -87,7 +88,32 @@ static void write_facts(tdm_json_writer *json, const char *path,
     tdm_json_integer(json, "bytes", facts->bytes);
 }
 
-static void write_file(struct tdmi_call *call, const char *path, tdm_weights_file *file)
+static void write_reading(tdm_json_writer *json, const tdm_weights_file *file,
+                          const struct tdm_weights_reading *reading)
+{
+    const char *remark;
+    tdm_json_object_begin(json, "read_as");
+    tdm_json_string(json, "network", reading->network);
+    tdm_json_string(json, "problem", reading->problem);
+    if (reading->network) {
+        tdm_json_integer(json, "width", reading->width);
+        tdm_json_integer(json, "height", reading->height);
+        tdm_json_integer(json, "channels", reading->channels);
+        tdm_json_string(json, "fit", reading->fit);
+        tdm_json_number(json, "crop_fraction", reading->crop_fraction);
+        tdm_json_string(json, "scale", reading->scale);
+        tdm_json_integer(json, "classes", reading->classes);
+        tdm_json_bool(json, "class_names", reading->has_class_names);
+    }
+    tdm_json_array_begin(json, "remarks");
+    for (int i = 0; (remark = tdm_weights_remark_at(file, i)) != NULL; i++)
+        tdm_json_string(json, NULL, remark);
+    tdm_json_array_end(json);
+    tdm_json_object_end(json);
+}
+
+static void write_file(struct tdmi_call *call, const char *path, tdm_weights_file *file,
+                       const struct tdm_weights_reading *reading)
 {
     tdm_json_writer *json = call->json;
     const struct tdm_weights_tensor *tensor;
@@ -98,6 +124,7 @@ static void write_file(struct tdmi_call *call, const char *path, tdm_weights_fil
     for (int64_t i = 0; tdm_weights_note_at(file, i, &key, &value); i++)
         tdm_json_string(json, key, value);
     tdm_json_object_end(json);
+    write_reading(json, file, reading);
     tdm_json_array_begin(json, "tensors");
     for (int64_t i = 0; (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
         write_tensor(json, tensor);
@@ -133,7 +160,31 @@ static void print_notes(struct tdmi_output *out, const tdm_weights_file *file)
     }
 }
 
-static void print_file(struct tdmi_call *call, const char *path, tdm_weights_file *file)
+static void print_reading(struct tdmi_output *out, const tdm_weights_file *file,
+                          const struct tdm_weights_reading *reading)
+{
+    const char *remark;
+    if (!reading->network) {
+        tdmi_print(out, "  read as           no network: %s\n", reading->problem);
+        return;
+    }
+    tdmi_print(out, "  read as           %s of %d×%d pixels, %s; fit %s", reading->network,
+               reading->width, reading->height, reading->channels == 1 ? "grey" : "colour",
+               reading->fit);
+    if (strcmp(reading->fit, "crop") == 0)
+        tdmi_print(out, " to %.4g", reading->crop_fraction);
+    tdmi_print(out, ", scale %s; ", reading->scale);
+    if (reading->classes == 0)
+        tdmi_print(out, "no last layer\n");
+    else
+        tdmi_print(out, "%d classes %s names\n", reading->classes,
+                   reading->has_class_names ? "with" : "without");
+    for (int i = 0; (remark = tdm_weights_remark_at(file, i)) != NULL; i++)
+        tdmi_print(out, "    %s\n", remark);
+}
+
+static void print_file(struct tdmi_call *call, const char *path, tdm_weights_file *file,
+                       const struct tdm_weights_reading *reading)
 {
     const struct values *values = call->values;
     const struct tdm_weights_facts *facts = tdm_weights_facts(file);
@@ -146,6 +197,7 @@ static void print_file(struct tdmi_call *call, const char *path, tdm_weights_fil
     if (*facts->sha256)
         tdmi_print(call->out, "  sha256            %s\n", facts->sha256);
     print_notes(call->out, file);
+    print_reading(call->out, file, reading);
     tdmi_print(call->out, "\n");
     for (int64_t i = 0; i < values->show && (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
         widest = tdmi_widest(widest, tensor->name, 60);
@@ -158,10 +210,13 @@ static void print_file(struct tdmi_call *call, const char *path, tdm_weights_fil
 
 static tdm_status inspect(struct tdmi_call *call, tdm_error *err)
 {
+    const struct values *values = call->values;
     const char *path = call->arguments[1];
+    struct tdm_weights_reading reading = {.struct_bytes = sizeof reading};
     TDMI_AT_END(tdm_weights_close_at) tdm_weights_file *file = NULL;
     TDM_TRY(tdm_weights_open(path, &file, err), err, "looking into %s", path);
-    (call->json ? write_file : print_file)(call, path, file); /* a tensor's figures take time */
+    TDMI_TRY(tdm_weights_read(file, values->model, &reading, err));
+    (call->json ? write_file : print_file)(call, path, file, &reading); /* figures take time */
     return TDM_OK;
 }
 
@@ -243,6 +298,9 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(TEXT, "mirror", mirror, "Fetch",
              "URL of a folder that has the file, on another server", .value_name = "URL",
              .default_words = "the publisher"),
+    TDMI_ROW(TEXT, "model", model, "Inspect", "read the file as this network",
+             .name_at = tdm_network_name, .value_name = "NAME",
+             .default_words = "as the file says, or its tensors"),
     TDMI_ROW(INTEGER, "show", show, "Inspect", "tensors to print; --json has all", .high = 1e6,
              .unit = "tensors"),
     {.name = NULL},

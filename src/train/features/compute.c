@@ -47,7 +47,7 @@ struct extractor {
     int64_t *items;
     uint32_t *views;
     int64_t n_computed, n_checked;
-    double seconds;
+    double began, seconds; /* of the run, when the first row was computed; of computing */
 };
 
 /* ---- computing rows -------------------------------------------------------------------------- */
@@ -255,6 +255,8 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
                                       .done = it->n_computed + it->n_checked,
                                       .total = it->missing.n,
                                       .seconds = tdmi_record_seconds(&session->record)});
+        tdmi_estimate_by_features(session, it->n_computed + it->n_checked, it->missing.n,
+                                  tdmi_record_seconds(&session->record) - it->began);
     }
 }
 
@@ -404,7 +406,7 @@ static tdm_status compute_all(struct extractor *it, tdm_error *err)
     while (n_plain < it->missing.n &&
            (session->config.views == 0 || it->missing.entries[n_plain].is_val))
         n_plain++;
-    const double before = tdmi_record_seconds(&session->record);
+    it->began = tdmi_record_seconds(&session->record);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                          .total = it->missing.n,
                                                          .text = "computing features"});
@@ -412,7 +414,7 @@ static tdm_status compute_all(struct extractor *it, tdm_error *err)
     if (status == TDM_OK && !session->agreed.is_abandoned)
         status = compute_range(it, n_plain, it->missing.n - n_plain, true, err);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
-    it->seconds = tdmi_record_seconds(&session->record) - before;
+    it->seconds = tdmi_record_seconds(&session->record) - it->began;
     session->record.training_seconds += it->seconds;
     session->cache.count.rows += it->n_computed;
     return status;

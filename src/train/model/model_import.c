@@ -128,6 +128,15 @@ static tdm_status read_class_names(const char *path, tdmi_arena *arena, const ch
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
+static void log_note(const char *note)
+{
+    const size_t length = sizeof TDMI_IMPORT_WARNING - 1;
+    if (strncmp(note, TDMI_IMPORT_WARNING, length) == 0)
+        tdm_log(TDM_LOG_WARNING, "%s", note + length);
+    else
+        tdm_log(TDM_LOG_INFO, "%s", note);
+}
+
 /* All but the graph lies in the importer's arena, which the model takes over. */
 tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *options,
                              struct tdmi_model_file *model, tdm_error *err)
@@ -150,7 +159,7 @@ tdm_status tdmi_model_import(const char *file, const struct tdm_model_options *o
     request.classes = names;
     TDMI_TRY(tdmi_import(weights, &request, &import, err));
     for (int i = 0; i < import.n_notes; i++)
-        tdm_log(TDM_LOG_INFO, "%s", import.notes[i]);
+        log_note(import.notes[i]);
     *model = (struct tdmi_model_file){
         .network = import.network,
         .graph = import.graph,

@@ -9,9 +9,6 @@
 
 #include <math.h>
 
-/* tdmi_pretrained_report names it as well. */
-static const char to_fetch[] = "mobilenetv2-notop";
-
 static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
                                      const struct tdmi_feature_cache *cache)
 {
@@ -98,10 +95,12 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .n_pictures = session->data.contents.n_items,
         .n_unusable = result->skipped,
         .n_torn = split->n_torn,
-        .is_scratch = !session->pretrained.path,
+        /* A network that suits the images is no lack of weights. */
+        .is_scratch = !session->pretrained.path &&
+                      (!session->pretrained.is_open || session->pretrained.misses_weights),
         .is_by_default = session->pretrained.is_by_default,
         .at_hand = at_hand,
-        .to_fetch = to_fetch,
+        .to_fetch = TDMI_PRETRAINED_TO_FETCH,
         .network = session->network.definition.name,
         .is_head_alone = session->network.unfreeze.last > 0 &&
                          session->network.unfreeze.last == session->network.head,

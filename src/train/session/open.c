@@ -37,10 +37,6 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
                         "--steps, or use --schedule constant",
                         schedule->name);
     session->trainer.optimizer = config->rates.optimizer.optimizer;
-    if (config->keeps_statistics && !session->pretrained.path)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn frozen keeps the statistics of pretrained weights, and from "
-                        "scratch there are none; add --weights, or use --bn shard");
     return TDM_OK;
 }
 
@@ -48,6 +44,10 @@ static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
  * resumed run does not need it. */
 static tdm_status read_weights(struct tdmi_session *session, tdm_error *err)
 {
+    if (session->config.keeps_statistics && !session->pretrained.path)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn frozen keeps the statistics of pretrained weights, and from "
+                        "scratch there are none; add --weights, or use --bn shard");
     if (!session->pretrained.path || session->pretrained.is_resuming)
         return TDM_OK;
     return tdmi_session_read_weights(session, err);
@@ -266,14 +266,15 @@ static const struct {
 } stages[] = {
     {open_compute, false}, /* weights by name, device, threads, precision, decoder */
     {tdmi_ranks_compare_machines, false},
-    {tdmi_ranks_connect, false}, /* GPUs of several ranks */
-    {tdmi_data_open, false},     /* class names, not yet the images */
-    {read_weights, false},       /* refused here where the file does not fit */
-    {open_run, false},           /* folder and events; compares the options of a resumed run */
-    {load_checkpoint, false},    /* session->resumed, for the stages that follow */
-    {take_network, false},       /* the graph of the checkpoint or of the weights file */
-    {tdmi_session_split, false}, /* reads every image once */
-    {settle_first, false},       /* group size and learning rate */
+    {tdmi_ranks_connect, false},     /* GPUs of several ranks */
+    {tdmi_data_open, false},         /* class names, not yet the images */
+    {tdmi_pretrained_choose, false}, /* a default network, by a few of the images */
+    {read_weights, false},           /* refused here where the file does not fit */
+    {open_run, false},               /* folder and events; compares the options of a resumed run */
+    {load_checkpoint, false},        /* session->resumed, for the stages that follow */
+    {take_network, false},           /* the graph of the checkpoint or of the weights file */
+    {tdmi_session_split, false},     /* reads every image once */
+    {settle_first, false},           /* group size and learning rate */
     {tdmi_session_open_values, false}, /* graph, freeze point, first values */
     {tdmi_session_begin_optimizer, true},
     {tdmi_features_find, false}, /* what a batch takes depends on cached features … */

@@ -6,8 +6,10 @@
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "base/scope.h"
+#include "base/sized.h"
 #include "base/text/json.h"
 #include "weights/fetch/catalogue.h"
+#include "train/choice/choice.h"
 #include "weights/weights.h"
 #include "graph/norms.h"
 
@@ -77,35 +79,82 @@ tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err)
     return TDM_OK;
 }
 
-/* Without --model and --weights: those of the resumed run, else the first published weights, by
- * preference, whose file is on this machine. */
-static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena *arena,
-                                    tdm_error *err)
+/* Without --model and --weights: those of the resumed run, if there is one. */
+static tdm_status recall(struct tdmi_train_config *config, tdmi_arena *arena, tdm_error *err)
 {
     struct tdm_train_options *options = &config->options;
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *words = NULL;
+    struct tdm_train_options recorded = *options;
+    if (!options->resume || !options->run)
+        return TDM_OK;
+    TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
+            "reading the options of the run");
+    if (words && recorded.model)
+        options->model = tdmi_arena_copy(arena, recorded.model);
+    if (words && recorded.weights)
+        options->weights = tdmi_arena_copy(arena, recorded.weights);
+    return TDM_OK;
+}
+
+/* --weights without "auto" and empty texts, which leave the choice open. */
+static const char *named_weights(const struct tdm_train_options *options)
+{
+    const char *weights = options->weights;
+    return weights && *weights && strcmp(weights, "auto") != 0 ? weights : NULL;
+}
+
+/* Weights of the catalogue that are asked for by name; a file of that name goes first. */
+static tdm_status want_named(const char *name, const struct tdm_weights_known **wanted,
+                             tdm_error *err)
+{
+    const struct tdm_weights_known *known = NULL;
+    char path[1024];
+    bool is_here = false;
+    if (tdmi_file_kind_of(name) != TDMI_FILE_MISSING ||
+        tdmi_catalogue_find(name, &known, NULL) != TDM_OK)
+        return TDM_OK;
+    TDMI_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err));
+    *wanted = is_here ? NULL : known;
+    return TDM_OK;
+}
+
+tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
+                                    const struct tdm_weights_known **wanted, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
+    struct tdmi_look look;
+    const char *name = NULL;
+    TDMI_OPTIONS(tdm_train_options, options, tdm_train_options_default(), err);
+    *wanted = NULL;
+    if (named_weights(options))
+        return want_named(named_weights(options), wanted, err);
+    if (options->model || !options->source)
+        return TDM_OK;
     if (options->resume && options->run) {
-        struct tdm_train_options recorded = *options;
-        TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
-                "reading the options of the run");
-        if (words && recorded.model)
-            options->model = tdmi_arena_copy(arena, recorded.model);
-        if (words && recorded.weights)
-            options->weights = tdmi_arena_copy(arena, recorded.weights);
-        if (options->model || options->weights)
+        const char *record = tdmi_path_join(&arena, options->run, "run.json");
+        TDMI_CHECK_MEMORY(record, err);
+        if (tdmi_file_kind_of(record) != TDMI_FILE_MISSING)
             return TDM_OK;
     }
-    return tdmi_pretrained_name_at_hand(&options->weights, err);
+    TDMI_TRY(tdmi_pretrained_name_at_hand(&name, err));
+    if (name || tdmi_source_open(options->source, &options->how, &source, NULL) != TDM_OK)
+        return TDM_OK; /* a source that cannot be opened is refused by the training */
+    TDMI_TRY(tdmi_look_at(source, &look, err));
+    return tdmi_look_suits(&look) == TDMI_SUITS_SMALL
+               ? TDM_OK
+               : tdmi_catalogue_find(TDMI_PRETRAINED_TO_FETCH, wanted, err);
 }
 
 static tdm_status find(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->config.options;
     struct tdmi_pretrained *pretrained = &session->pretrained;
-    options->weights = options->weights && *options->weights ? options->weights : NULL;
+    options->weights = named_weights(options);
     pretrained->is_by_default = !options->model && !options->weights;
     if (pretrained->is_by_default)
-        TDMI_TRY(choose_by_default(&session->config, &session->arena, err));
+        TDMI_TRY(recall(&session->config, &session->arena, err));
+    pretrained->is_open = !options->model && !options->weights;
     pretrained->network = options->model;
     pretrained->is_resuming =
         seems_begun(&session->config, &session->arena); /* the file is then not needed */
@@ -114,23 +163,54 @@ static tdm_status find(struct tdmi_session *session, tdm_error *err)
         pretrained->path = file_of(&session->arena, options->weights);
     else if (options->weights)
         TDM_TRY(find_published(session, err), err, "beginning with --weights");
-    if (pretrained->is_by_default && !options->weights)
-        options->model = "convnet7";
     return TDM_OK;
 }
 
-tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
+/* The network by its name; of a file that alone knows it, a name for messages. */
+static tdm_status define(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->config.options;
     const struct tdmi_pretrained *pretrained = &session->pretrained;
-    if (!tdmi_ranks_is_follower(session))
-        TDMI_TRY(find(session, err));
-    TDMI_TRY(tdmi_ranks_take_choice(session, err));
     if (options->model || pretrained->network)
         return tdmi_network_find(options->model ? options->model : pretrained->network,
                                  &session->network.definition, err);
     name_by_file(&session->network.definition, options->weights);
     return TDM_OK;
+}
+
+tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
+{
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(find(session, err));
+    TDMI_TRY(tdmi_ranks_take_choice(session, err));
+    return session->pretrained.is_open ? TDM_OK : define(session, err);
+}
+
+/* A probe trains, which only a process that is alone may do. */
+static tdm_status choose(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdm_train_options *options = &session->config.options;
+    struct tdmi_pretrained *pretrained = &session->pretrained;
+    struct tdmi_choice choice;
+    const char *at_hand = NULL;
+    TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
+    TDMI_TRY(tdmi_choice_make(options, session->data.source, at_hand,
+                              tdmi_ranks_world(session) == 1, &choice, err));
+    options->model = choice.model;
+    options->weights = choice.weights;
+    pretrained->misses_weights = choice.misses_weights;
+    TDMI_ARENA_COPY(&session->arena, pretrained->reason, choice.reason, err);
+    return options->weights ? find_published(session, err) : TDM_OK;
+}
+
+tdm_status tdmi_pretrained_choose(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->pretrained.is_open)
+        return TDM_OK;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(choose(session, err));
+    TDMI_TRY(tdmi_ranks_take_choice(session, err));
+    return define(session, err);
 }
 
 /* ---- the network ------------------------------------------------------------------------ */
@@ -214,8 +294,8 @@ static void report_what_is_missed(const struct tdmi_session *session)
 {
     tdmi_record_note(&session->record,
                      "no pretrained weights are at hand, so %s is trained from scratch, without "
-                     "transfer learning; after tandem weights fetch mobilenetv2-notop (9 MB) the "
-                     "same command starts with them",
+                     "transfer learning; after tandem weights fetch " TDMI_PRETRAINED_TO_FETCH
+                     " (9 MB), or with --fetch, the same command starts with them",
                      session->network.definition.name);
 }
 
@@ -234,11 +314,13 @@ static void report_known_pictures(const struct tdmi_session *session)
                          (long long)n_known, (long long)session->data.split.n_val);
 }
 
-void tdmi_pretrained_report(const struct tdmi_session *session)
+void tdmi_pretrained_report(struct tdmi_session *session)
 {
     const struct tdmi_import *base = &session->pretrained.import;
-    if (session->pretrained.is_by_default && !session->pretrained.path)
+    if (session->pretrained.misses_weights)
         report_what_is_missed(session);
+    if (session->pretrained.reason)
+        tdmi_estimate_begin(session, session->pretrained.reason);
     for (int i = 0; i < base->n_notes; i++)
         tdmi_record_note(&session->record, "%s", base->notes[i]);
     if (session->pretrained.path)

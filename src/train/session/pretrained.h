@@ -14,16 +14,24 @@ struct tdmi_pretrained {
     const char *network;                       /* that the file is read as; NULL: as it says */
     bool is_resuming; /* the folder holds a run to resume (checked again when it is opened) */
     bool is_by_default;
+    bool is_open;              /* the images decide: tdmi_pretrained_choose */
+    bool misses_weights;       /* they would suit the images, and are not on this machine */
+    const char *reason;        /* of the choice, for people; "" or NULL: none is to be given */
     struct tdmi_import import; /* contents of the file; empty in a resumed run */
     uint64_t *hashes;          /* of images that trained the file, a tandem model; ascending */
     int64_t n_hashes;
 };
 
+/* The published weights that advice and notes name. */
+#define TDMI_PRETRAINED_TO_FETCH "mobilenetv2-notop"
+
 /* The first published weights, by preference, whose file is on this machine; else NULL. */
 tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err) TDM_MUST_USE;
 /* Which file --weights means, and of which network it is where --model does not say; without both,
- * what the resumed run was started with, else published weights that are on this machine. */
+ * what the resumed run was started with, else is_open is set. */
 tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Where neither options nor a run that is resumed say it: by the images of the source. */
+tdm_status tdmi_pretrained_choose(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Raises the momentum of batch norms that are trained to TDMI_LEAST_MOMENTUM at least. */
 void tdmi_pretrained_raise_momentum(const struct tdmi_session *session);
-void tdmi_pretrained_report(const struct tdmi_session *session);
+void tdmi_pretrained_report(struct tdmi_session *session);

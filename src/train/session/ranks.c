@@ -283,10 +283,11 @@ tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->config.options;
     struct tdmi_pretrained *pretrained = &session->pretrained;
-    bool flags[] = {pretrained->is_by_default, pretrained->is_resuming};
+    bool flags[] = {pretrained->is_by_default, pretrained->is_resuming, pretrained->is_open};
     TDMI_TRY(tdmi_ranks_share(session, flags, sizeof flags, err));
     pretrained->is_by_default = flags[0];
     pretrained->is_resuming = flags[1];
+    pretrained->is_open = flags[2];
     TDMI_TRY(share_text(session, &options->model, err));
     TDMI_TRY(share_text(session, &options->weights, err));
     TDMI_TRY(share_text(session, &pretrained->network, err));

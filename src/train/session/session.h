@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "train/choice/estimate.h"
 #include "train/features/features.h"
 #include "train/session/checkpoint.h"
 #include "train/session/pretrained.h"
@@ -22,6 +23,7 @@ struct tdmi_session {
     struct tdmi_feature_cache cache;   /* cached features of the frozen layers; may be empty */
     struct tdmi_trainer trainer;       /* step, optimizer and its state, loss scale */
     struct tdmi_evaluation evaluation; /* validation and test */
+    struct tdmi_estimate estimate;     /* of the time, to be printed once */
     struct tdmi_agreed agreed;         /* what all ranks have been told */
     const char *differences;           /* of ranks' machines, on rank 0, not reported yet */
     tdm_sink listener;                 /* of rank 0's events, where there are several ranks */

@@ -65,8 +65,10 @@ const struct tdm_weights_known *tdmi_catalogue_recognise(const char *network, co
 {
     for (int i = 0; i < N_KNOWN; i++) {
         const char *digits = digits_of(&known[i]);
-        if (digits && strcmp(known[i].network, network) == 0 &&
-            (has_digits(file, digits) || (sha256 && strncmp(sha256, digits, strlen(digits)) == 0)))
+        if (strcmp(known[i].network, network) != 0)
+            continue;
+        if (strcmp(known[i].file, file) == 0 || (digits && has_digits(file, digits)) ||
+            (digits && sha256 && strncmp(sha256, digits, strlen(digits)) == 0))
             return &known[i];
     }
     return NULL;

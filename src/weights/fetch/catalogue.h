@@ -10,7 +10,7 @@
 /* TDM_E_USAGE with a suggestion when there is none of that name. */
 tdm_status tdmi_catalogue_find(const char *name, const struct tdm_weights_known **known,
                                tdm_error *err) TDM_MUST_USE;
-/* Return the network's entry whose hash begins with the digits in the name of a file
+/* Return the network's entry whose file has this name, or whose hash begins with the digits in it
  * ("resnet50-11ad3fa6.safetensors") or with those of sha256 (NULL: skipped). NULL: none. */
 const struct tdm_weights_known *tdmi_catalogue_recognise(const char *network, const char *file,
                                                          const char *sha256);

@@ -83,7 +83,8 @@ static void choose_end(struct describing *d)
 {
     const struct tdmi_head *head = &d->it->request->head;
     const bool is_other = d->classifier < 0 || d->classes != head->classes || head->hidden > 0 ||
-                          head->dropout > 0.0 || head->is_logistic;
+                          head->dropout > 0.0 || head->is_logistic ||
+                          !tdmi_import_keeps_classes(d->it);
     d->is_cut = head->classes > 0 && is_other;
     d->end = d->config.output;
     if (d->is_cut && d->classifier >= 0)
@@ -161,8 +162,10 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
     if (!is_said && !input->scale && !d->it->facts.has_preprocess)
         return tdmi_import_note(
             d->it, err,
-            "the file does not say how bytes become numbers: %s is taken for granted (--scale)",
-            preprocess.scale == TDMI_SCALE_CAFFE ? "caffe" : "tf");
+            TDMI_IMPORT_WARNING
+            "the file does not say how images become numbers; guessed: scale %s, fit %s "
+            "(--scale, --fit); " TDMI_IMPORT_CHECK,
+            tdmi_scale_word(preprocess.scale), tdmi_fit_word(preprocess.fit));
     return TDM_OK;
 }
 
@@ -182,8 +185,8 @@ static tdm_status add_new_head(struct describing *d, int node, tdm_error *err)
     d->it->import->has_new_head = true;
     const int classes = d->it->request->head.classes;
     const struct tdmi_keras_layer *layers = d->config.layers;
-    if (d->classifier < 0)
-        return tdmi_import_note_head(d->it, 0, err);
+    if (d->classifier < 0 || (d->classes == classes && !tdmi_import_keeps_classes(d->it)))
+        return tdmi_import_note_head(d->it, d->classifier < 0 ? 0 : d->classes, err);
     if (d->head == d->classifier)
         return tdmi_import_note(d->it, err,
                                 "the head for %d classes is new: it takes the place of layer '%s'",

@@ -17,6 +17,24 @@ static void take_graph(struct tdmi_importing *it, tdmi_graph *graph)
     it->facts.preprocess = *tdmi_graph_preprocess(graph);
 }
 
+tdm_status tdmi_import_take_classes(struct tdmi_importing *it, const tdm_json_value *names,
+                                    tdm_error *err)
+{
+    struct tdmi_import_facts *facts = &it->facts;
+    const size_t n = tdm_json_count(names);
+    if (tdm_json_kind_of(names) != TDM_JSON_ARRAY || n == 0 || n > INT32_MAX)
+        return TDM_OK;
+    for (size_t i = 0; i < n; i++)
+        if (tdm_json_kind_of(tdm_json_at(names, i)) != TDM_JSON_STRING)
+            return TDM_OK;
+    TDMI_ARENA_NEW(&it->import->arena, facts->classes, n, err);
+    for (size_t i = 0; i < n; i++)
+        TDMI_ARENA_COPY(&it->import->arena, facts->classes[i],
+                        tdm_json_as_string(tdm_json_at(names, i), ""), err);
+    facts->n_classes = (int)n;
+    return TDM_OK;
+}
+
 /* ---- a model file -------------------------------------------------------------------------- */
 
 static tdm_status read_model(struct tdmi_importing *it, const char *text, tdm_error *err)
@@ -32,7 +50,7 @@ static tdm_status read_model(struct tdmi_importing *it, const char *text, tdm_er
     it->facts.shard = shard > 0 && shard <= INT32_MAX ? (int)shard : 0;
     TDMI_ARENA_COPY(&it->import->arena, it->facts.network,
                     tdm_json_as_string(tdm_json_member(root, "network"), "unnamed"), err);
-    return TDM_OK;
+    return tdmi_import_take_classes(it, tdm_json_member(root, "classes"), err);
 }
 
 /* ---- an export ----------------------------------------------------------------------------- */
@@ -84,6 +102,14 @@ static tdm_status read_preprocess(struct tdmi_importing *it, tdm_error *err)
     return status == TDM_OK || status == TDM_E_MEMORY ? status : skip_fact(it, "preprocess", err);
 }
 
+static tdm_status read_classes(struct tdmi_importing *it, tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    TDMI_TRY(read_json(it, "classes", &document, err));
+    tdm_error_clear(err);
+    return tdmi_import_take_classes(it, document ? tdm_json_root(document) : NULL, err);
+}
+
 static void read_padding(struct tdmi_importing *it)
 {
     const char *word = tdmi_weights_fact(it->weights, "padding");
@@ -113,6 +139,8 @@ tdm_status tdmi_import_read_facts(struct tdmi_importing *it, tdm_error *err)
         return TDM_WRAP(err, read_model(it, model, err), "reading the network of the model");
     TDMI_TRY(read_graph(it, err));
     TDMI_TRY(read_name(it, err));
+    TDMI_TRY(read_classes(it, err));
     read_padding(it);
-    return read_preprocess(it, err);
+    TDMI_TRY(read_preprocess(it, err));
+    return tdmi_import_read_beside(it, err);
 }

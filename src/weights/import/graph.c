@@ -77,7 +77,7 @@ static bool keeps_head(const struct import_graph *t)
 {
     const struct tdmi_head *requested = &t->it->request->head, *stored = &t->head;
     return requested->classes == 0 ||
-           (requested->classes == stored->classes &&
+           (tdmi_import_keeps_classes(t->it) && requested->classes == stored->classes &&
             (requested->hidden == 0 || requested->hidden == stored->hidden) &&
             (!(requested->dropout > 0.0) ||
              !(requested->dropout < stored->dropout || requested->dropout > stored->dropout)) &&

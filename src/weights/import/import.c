@@ -3,7 +3,6 @@
  */
 #include "weights/import/internal.h"
 #include "base/file/file.h"
-#include "base/text/json.h"
 #include "base/text/quote.h"
 #include "weights/fetch/digest.h"
 
@@ -25,13 +24,30 @@ tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const cha
     return TDM_OK;
 }
 
+bool tdmi_import_keeps_classes(const struct tdmi_importing *it)
+{
+    const struct tdmi_import_request *request = it->request;
+    if (request->head.classes == 0 || !request->classes)
+        return true;
+    bool is_same = it->facts.n_classes == request->n_classes;
+    for (int i = 0; is_same && i < request->n_classes; i++)
+        is_same = strcmp(it->facts.classes[i], request->classes[i]) == 0;
+    return is_same;
+}
+
 tdm_status tdmi_import_note_head(struct tdmi_importing *it, int64_t file_classes, tdm_error *err)
 {
     const int classes = it->request->head.classes;
     it->import->has_new_head = true;
+    if (file_classes == 0 && it->request->ignores_head)
+        return TDM_OK;
     if (file_classes == 0)
         return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
                                 classes);
+    if (file_classes == classes && !tdmi_import_keeps_classes(it))
+        return tdmi_import_note(
+            it, err, "the head for %d classes is new: the file's is for as many, %s", classes,
+            it->facts.classes ? "with other names" : "which it does not name");
     return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", classes,
                             (long long)file_classes);
 }
@@ -138,31 +154,29 @@ static tdm_status flip_colours(struct tdmi_importing *it, tdm_error *err)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* Names of classes in a file: an array under "classes", as our writers put it. */
 static tdm_status name_classes(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *import = it->import;
-    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
-    const char *text = tdmi_weights_fact(it->weights, "classes");
-    const tdm_json_value *names = NULL;
+    const char *const *names = it->request->classes;
     import->n_classes = tdmi_graph_classes(import->graph);
     if (it->request->classes && it->request->n_classes != import->n_classes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%d names of classes for the %d outputs of %s; each needs one",
                         it->request->n_classes, import->n_classes, tdmi_weights_path(it->weights));
-    if (text && !import->has_new_head &&
-        tdm_json_read(text, strlen(text), "the classes of the weights", &document, NULL) == TDM_OK)
-        names = tdm_json_root(document);
-    if (tdm_json_count(names) != (size_t)import->n_classes)
-        names = NULL;
-    import->is_unnamed = !names && !it->request->classes;
+    if (!names && !import->has_new_head && it->facts.n_classes == import->n_classes)
+        names = it->facts.classes;
+    import->is_unnamed = !names;
+    if (!names && !import->has_new_head && import->n_classes == TDMI_IMAGENET_CLASSES) {
+        names = tdmi_imagenet_classes();
+        TDMI_TRY(tdmi_import_note(it, err,
+                                  "the file has %d classes without names: those of ImageNet are "
+                                  "taken (predict --classes FILE gives others)",
+                                  TDMI_IMAGENET_CLASSES));
+    }
     TDMI_ARENA_NEW(&import->arena, import->classes, import->n_classes, err);
     for (int i = 0; i < import->n_classes; i++) {
-        const char *name = it->request->classes
-                               ? it->request->classes[i]
-                               : tdm_json_as_string(tdm_json_at(names, (size_t)i), NULL);
-        import->classes[i] = name ? tdmi_arena_copy(&import->arena, name)
-                                  : tdmi_arena_printf(&import->arena, "class %d", i);
+        import->classes[i] = names ? tdmi_arena_copy(&import->arena, names[i])
+                                   : tdmi_arena_printf(&import->arena, "class %d", i);
         TDMI_CHECK_MEMORY(import->classes[i], err);
     }
     return TDM_OK;
@@ -226,9 +240,15 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
         return tdmi_import_described(it, err);
     if (it->facts.network)
         return tdmi_import_named(it, it->facts.network, err);
-    return TDM_FAIL(
-        err, TDM_E_USAGE,
-        "the file does not say its network; --model NAME does (tandem train --help lists them)");
+    const char *name = NULL;
+    TDMI_TRY(tdmi_import_recognise(it, &name, err));
+    if (!name)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "the file does not say its network, and its tensors are those of no network "
+            "that is known here; --model NAME says it (tandem train --help lists them)");
+    TDMI_TRY(tdmi_import_note(it, err, "by its tensors the file is a %s", name));
+    return tdmi_import_named(it, name, err);
 }
 
 /* A few words of a file can describe a network that no memory holds. Within these limits it is

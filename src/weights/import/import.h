@@ -35,8 +35,11 @@ struct tdmi_import_request {    /* zeroed: everything as the file says */
     const char *const *classes; /* their names, as many as the head has; NULL: the file's */
     int n_classes;
     struct tdmi_import_input input;
-    bool wants_hash; /* lineage.sha256: reads the whole file once more */
+    bool ignores_head; /* a head that the file lacks is made without a note */
+    bool wants_hash;   /* lineage.sha256: reads the whole file once more */
 };
+
+#define TDMI_IMPORT_WARNING "warning: "
 
 struct tdmi_import {
     tdmi_graph *graph;      /* ends in softmax or a logistic loss; head is set */
@@ -45,11 +48,13 @@ struct tdmi_import {
     int shard;              /* of that network */
     double learning_rate;
     int n_classes;
-    const char **classes; /* never NULL: "class 0" where no name is known */
-    bool is_unnamed;      /* no names are known */
+    const char **classes; /* never NULL: "class 0" where no name is known, or ImageNet's */
+    bool is_unnamed;      /* neither file nor request names them */
     bool has_new_head;
     struct tdmi_lineage lineage;
-    const char **notes; /* sentences about what was replaced, ignored or taken for granted */
+    /* Sentences about what was replaced or ignored; one that begins with TDMI_IMPORT_WARNING says
+     * what was guessed. */
+    const char **notes;
     int n_notes;
     size_t notes_capacity;
     tdmi_arena arena; /* holds all but the graph */

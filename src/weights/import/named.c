@@ -225,17 +225,19 @@ static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
 
 /* ---- what was published ---------------------------------------------------------------------- */
 
-/* torchvision's files are known by eight digits in their names, or by what is in them. */
+/* torchvision's files are known by eight digits in their names, or by what is in them; those of
+ * Keras by their names. */
 static tdm_status recognise(struct tdmi_importing *it, const char *network,
                             const struct tdm_weights_known **known, tdm_error *err)
 {
     const char *path = tdmi_weights_path(it->weights);
     struct tdmi_digest digest;
     *known = NULL;
-    if (it->origin != TDMI_PUBLISHER_TORCH || it->facts.has_preprocess)
+    if (it->origin == TDMI_PUBLISHER_OURS || it->facts.has_preprocess)
         return TDM_OK;
     *known = tdmi_catalogue_recognise(network, tdmi_path_name(path), NULL);
-    if (*known || !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
+    if (*known || it->origin != TDMI_PUBLISHER_TORCH ||
+        !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
         return TDM_OK;
     TDMI_TRY(tdmi_digest_file(path, &digest, err));
     *known = tdmi_catalogue_recognise(network, "", digest.sha256);
@@ -268,11 +270,13 @@ static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_bu
                                 known->origin, known->file, tdmi_scale_word(preprocess->scale),
                                 tdmi_fit_word(preprocess->fit), crop,
                                 tdmi_padding_word(what->padding));
-    return tdmi_import_note(it, err,
-                            "the file does not say how images become numbers: scale %s, fit %s%s "
-                            "and padding %s are taken (--scale, --fit, --crop-fraction, --padding)",
-                            tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit),
-                            crop, tdmi_padding_word(what->padding));
+    return tdmi_import_note(
+        it, err,
+        TDMI_IMPORT_WARNING
+        "the file does not say how images become numbers; guessed: scale %s, "
+        "fit %s%s, padding %s (--scale, --fit, --crop-fraction, --padding); " TDMI_IMPORT_CHECK,
+        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
+        tdmi_padding_word(what->padding));
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
@@ -289,7 +293,8 @@ static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_er
 {
     const int requested = it->request->head.classes;
     const tdmi_graph *graph = it->import->graph;
-    if (nodes_fit(it, graph->head, graph->n_nodes) || !nodes_fit(it, 0, graph->head))
+    const bool fits = nodes_fit(it, graph->head, graph->n_nodes);
+    if (!nodes_fit(it, 0, graph->head) || (fits && tdmi_import_keeps_classes(it)))
         return TDM_OK; /* the check says what does not fit */
     if (requested == 0 && classes == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -301,6 +306,66 @@ static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_er
         return TDM_OK;
     tdmi_import_renew_head(it);
     return tdmi_import_note_head(it, classes, err);
+}
+
+/* ---- which network --------------------------------------------------------------------------- */
+
+static struct tdmi_import_fit fit_of(const struct tdmi_importing *it)
+{
+    const tdmi_graph *graph = it->import->graph;
+    struct tdmi_import_fit fit = {0};
+    for (int i = 0; i < graph->head; i++) {
+        fit.nodes += graph->nodes[i].n_params > 0;
+        fit.fitting += graph->nodes[i].n_params > 0 && tdmi_bindings_fit(&it->bindings, i);
+    }
+    for (size_t i = 0; i < tdmi_weights_count(it->weights); i++)
+        fit.extra += !it->bindings.is_taken[i];
+    return fit;
+}
+
+/* Builds the network with the channels of the file. */
+static tdm_status build_alike(struct tdmi_importing *it, const struct tdmi_network *network,
+                              struct tdmi_build *what, tdm_error *err)
+{
+    TDMI_ARENA_COPY(&it->import->arena, it->import->network, network->name, err);
+    *what = tdmi_network_defaults(network, network->classes);
+    take_published(it, network->name, what);
+    TDMI_TRY(build(it, network, what, err));
+    take_channels(it, network->name, what);
+    return what->preprocess.channels == network->preprocess.channels
+               ? TDM_OK
+               : build(it, network, what, err);
+}
+
+tdm_status tdmi_import_try(struct tdmi_importing *it, const char *name, struct tdmi_import_fit *fit,
+                           tdm_error *err)
+{
+    struct tdmi_network network;
+    struct tdmi_build what;
+    TDMI_TRY(tdmi_network_find(name, &network, err));
+    TDMI_TRY(build_alike(it, &network, &what, err));
+    *fit = fit_of(it);
+    return TDM_OK;
+}
+
+/* A file of another network is refused in one sentence; the tensors of a file that nearly fits are
+ * listed. */
+static tdm_status check(struct tdmi_importing *it, const char *name, tdm_error *err)
+{
+    const struct tdmi_import_fit fit = fit_of(it);
+    const char *recognised = NULL;
+    if (2 * fit.fitting >= fit.nodes)
+        return tdmi_bindings_check(&it->bindings, err);
+    TDMI_TRY(tdmi_import_recognise(it, &recognised, err));
+    if (recognised)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the weights %s are of another network than %s: by their tensors they are "
+                        "those of %s (--model %s)",
+                        tdmi_weights_path(it->weights), name, recognised, recognised);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "the weights %s are of another network than %s: of its %d layers with weights "
+                    "before the head, %d are in the file",
+                    tdmi_weights_path(it->weights), name, fit.nodes, fit.fitting);
 }
 
 tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
@@ -334,6 +399,6 @@ tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_er
     TDMI_TRY(build(it, &network, &what, err));
     config_norms(it, &config);
     TDMI_TRY(settle_head(it, classes, err));
-    TDMI_TRY(report_assumed(it, &what, known, err));
-    return tdmi_bindings_check(&it->bindings, err);
+    TDMI_TRY(check(it, network.name, err));
+    return report_assumed(it, &what, known, err);
 }

@@ -119,19 +119,55 @@ static bool lies_in(const char *path, const char *sought)
     return strncmp(path, sought, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_names *names,
-                                                     const struct tdmi_keras_place *place,
-                                                     const char *variable)
+/* First entry of the layer, or of what follows it. */
+static size_t first_of(const struct tdmi_keras_names *names, const struct tdmi_keras_entry *sought)
 {
     size_t low = 0, high = names->n_entries;
-    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = variable};
     while (low < high) { /* the first that is not before the sought one */
         size_t middle = low + (high - low) / 2;
-        if (by_layer(&names->entries[middle], &sought) < 0)
+        if (by_layer(&names->entries[middle], sought) < 0)
             low = middle + 1;
         else
             high = middle;
     }
+    return low;
+}
+
+/*
+ * A model that was loaded and saved in one session of TensorFlow has names like
+ * "conv2d_1/conv2d_1_1/kernel:0": the group is the layer, and what is in it is named anew. Keras
+ * then goes by the order in the group.
+ */
+static const struct tdmi_weights_tensor *find_by_order(const struct tdmi_keras_names *names,
+                                                       const struct tdmi_keras_place *place)
+{
+    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = ""};
+    const size_t first = first_of(names, &sought);
+    const struct tdmi_weights_tensor *last = NULL;
+    if (!place->path || strcmp(place->path, place->layer) != 0 || /* within another model */
+        (first < names->n_entries && strcmp(names->entries[first].layer, place->layer) == 0))
+        return NULL;
+    for (int i = 0; i <= place->number; i++) {
+        const struct tdmi_weights_tensor *next = NULL;
+        for (size_t e = 0; e < names->n_entries; e++) {
+            const struct tdmi_weights_tensor *tensor = names->entries[e].tensor;
+            if (lies_in(names->entries[e].path, place->layer) && (!last || tensor > last) &&
+                (!next || tensor < next))
+                next = tensor;
+        }
+        if (!next)
+            return NULL;
+        last = next;
+    }
+    return last;
+}
+
+static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_names *names,
+                                                     const struct tdmi_keras_place *place,
+                                                     const char *variable)
+{
+    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = variable};
+    size_t low = first_of(names, &sought);
     const struct tdmi_weights_tensor *found = NULL, *decided = NULL;
     int n_found = 0, n_decided = 0;
     for (; low < names->n_entries && strcmp(names->entries[low].layer, place->layer) == 0 &&
@@ -162,5 +198,5 @@ const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names 
         if (found)
             return found;
     }
-    return NULL;
+    return find_by_order(names, place);
 }

@@ -2,6 +2,7 @@
  * The tensors of a Keras file by layer and variable, whichever version wrote it:
  *
  *     model_weights/block1_conv1/block1_conv1/kernel:0     Keras 2 .h5, and Keras 3's of that form
+ *     model_weights/conv1/conv1_1/kernel:0                 loaded and saved in one session
  *     block1_conv1/kernel                                  TensorFlow.js, .npz
  *     layers/functional/layers/conv2d_3/vars/0             Keras 3: .keras, .weights.h5
  *
@@ -45,7 +46,8 @@ struct tdmi_keras_place {
     const char *path;  /* decides where several layers are called so; NULL: nothing does */
     int number;        /* of the variable, of numbered files */
 };
-/* NULL when there is none, or more than one and nothing decides. */
+/* By name, else by order in the layer's group. NULL when there is none, or more than one and
+ * nothing decides. */
 const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names *names,
                                                   const struct tdmi_keras_place *place,
                                                   enum tdmi_keras_variable variable);

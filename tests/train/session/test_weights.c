@@ -141,6 +141,47 @@ TEST_WITH(training_from_scratch_names_transfer_learning, set_up, end_with_tree)
     assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
 }
 
+/* Nine by nine pixels of one value a row. */
+static void paint_grey(const struct tree *tree, const char *name, int label, int number)
+{
+    uint8_t bytes[PICTURE_BYTES];
+    int at = snprintf((char *)bytes, sizeof bytes, "P6\n%d %d\n255\n", PICTURE_SIDE, PICTURE_SIDE);
+    for (int i = 0; i < PICTURE_SIDE * PICTURE_SIDE; i++)
+        for (int c = 0; c < 3; c++)
+            bytes[at++] = (uint8_t)(100 * label + 3 * number + i / PICTURE_SIDE);
+    tree_file(tree, name, bytes, sizeof bytes);
+}
+
+TEST_WITH(small_grey_images_get_a_small_network, set_up, end_with_tree)
+{
+    const struct tree *tree = *state;
+    const struct tdm_weights_known *wanted = NULL;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    tdm_error err = {0};
+    options.run = below(tree, "run");
+    options.model = NULL;
+    options.size = 0;
+    options.epochs = 1;
+    assert_int_equal(tdm_train_weights_wanted(&options, &wanted, &err), TDM_OK);
+    assert_string_equal(wanted->name, "mobilenetv2-notop");
+    for (int i = 0; i < 24; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "grey/%c/%03d.ppm", 'a' + i % 2, i);
+        paint_grey(tree, name, i % 2, i);
+    }
+    options.source = below(tree, "grey");
+    assert_int_equal(tdm_train_weights_wanted(&options, &wanted, &err), TDM_OK);
+    assert_null(wanted);
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard,
+                 "grey and small (9 pixels), which suits lenet5 from scratch; the training "
+                 "takes about",
+                 true);
+    assert_heard(&heard, "no pretrained weights", false);
+}
+
 TEST_WITH(an_untrained_frozen_base_is_reported, set_up, end_with_tree)
 {
     const struct tree *tree = *state;

@@ -2,6 +2,7 @@
  * Weights of other programs as networks of ours: LeNet-5 and narrow MobileNetV2 files made here,
  * with names and layouts of PyTorch, Keras and ours.
  */
+#include "base/file/file.h"
 #include "weights/import/import.h"
 #include "weights/fetch/catalogue.h"
 #include "weights/layouts.h"
@@ -148,7 +149,7 @@ TEST(tensors_of_pytorch_are_transposed_to_our_layout)
     assert_string_equal(import.lineage.form, "safetensors");
     assert_false(import.has_new_head);
     assert_int_equal(import.n_notes, 1); /* what the file does not say */
-    assert_non_null(strstr(import.notes[0], "scale unit, fit pad and padding symmetric"));
+    assert_non_null(strstr(import.notes[0], "scale unit, fit pad, padding symmetric"));
 }
 
 TEST(a_prefix_and_counters_are_no_obstacle)
@@ -215,11 +216,49 @@ TEST(everything_that_does_not_fit_is_named)
     add_shape(&other, "conv2.bias", 1, 15, 0, 0, 0);
     refused(&other, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
             "of another shape: conv2.bias is 15, not 16");
-    assert_lenet_refused(NULL, &(struct tdmi_import_request){.network = "alexnet"}, TDM_E_INPUT,
-                         "are missing");
     assert_lenet_refused(NULL, &(struct tdmi_import_request){.network = "nosuch"}, TDM_E_USAGE,
                          "nosuch");
-    assert_lenet_refused(NULL, &(struct tdmi_import_request){0}, TDM_E_USAGE, "--model NAME");
+}
+
+TEST(a_file_of_another_network_is_refused_in_one_sentence)
+{
+    TDMI_AT_END(end) struct made made = {.writer = tdmi_safetensors_writer_new()};
+    assert_lenet_refused(NULL, &(struct tdmi_import_request){.network = "alexnet"}, TDM_E_INPUT,
+                         "are of another network than alexnet: by their tensors they are those of "
+                         "lenet5 (--model lenet5)");
+    add_shape(&made, "body.weight", 2, 3, 10, 0, 0);
+    refused(&made, &(struct tdmi_import_request){.network = "alexnet"}, TDM_E_INPUT,
+            "of its 7 layers with weights before the head, 0 are in the file");
+}
+
+TEST(a_head_stays_only_for_classes_of_the_same_names)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+    static const struct {
+        const char *in_file, *says; /* NULL: the head stays */
+    } cases[] = {
+        {"[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"]", NULL},
+        {"[\"b\",\"a\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"]", "with other names"},
+        {"[\"a\",\"b\"]", "with other names"},
+        {NULL, "which it does not name"},
+        {"[1, 2]", "which it does not name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        TDMI_AT_END(end) struct made made = {.writer = tdmi_safetensors_writer_new()};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+        const struct tdmi_import_request request = {
+            .network = "lenet5", .head.classes = 10, .classes = names, .n_classes = 10};
+        add_lenet(&made, "", 1, NULL);
+        if (cases[i].in_file)
+            tdmi_safetensors_note(made.writer, "classes", cases[i].in_file);
+        imported(&made, &request, &import);
+        assert_int_equal(import.has_new_head, cases[i].says != NULL);
+        assert_int_equal(import.n_notes, 1 + import.has_new_head);
+        if (cases[i].says)
+            assert_non_null(strstr(import.notes[0], cases[i].says));
+        else
+            assert_true(param(&import, "dense3.bias")[9] == 2.25F);
+    }
 }
 
 TEST(numbers_that_are_none_are_refused_by_name)
@@ -326,6 +365,54 @@ TEST(narrow_mobilenets_of_both_publishers_fill_their_own_form)
     }
 }
 
+TEST(a_network_is_recognised_by_its_tensors)
+{
+    static const struct {
+        const char *network;
+        bool is_keras;
+    } cases[] = {{"mobilenetv2-0.35", false}, {"mobilenetv2-0.35", true}, {"resnet20-cifar", false},
+                 {"resnet32-cifar", false},   {"convnet7", false},        {"lenet5", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = graph_of(cases[i].network);
+        TDMI_AT_END(end) struct made made = {.writer = tdmi_safetensors_writer_new()};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+        add_network(&made, graph, cases[i].network, cases[i].is_keras);
+        imported(&made, &(struct tdmi_import_request){0}, &import);
+        assert_string_equal(import.network, cases[i].network);
+        assert_int_equal(import.n_classes, 5);
+        assert_non_null(strstr(import.notes[0], "by its tensors"));
+    }
+    TDMI_AT_END(end) struct made deeper = {.writer = tdmi_safetensors_writer_new()};
+    TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = graph_of("resnet26-cifar");
+    add_network(&deeper, graph, "resnet26-cifar", false); /* holds all of resnet20-cifar */
+    refused(&deeper, &(struct tdmi_import_request){0}, TDM_E_USAGE, "--model NAME");
+}
+
+TEST(a_config_of_timm_beside_the_file_is_read)
+{
+    static const char config[] =
+        "{\"architecture\": \"lenet5\", \"label_names\": [\"zero\", \"one\", \"two\"],"
+        "\"pretrained_cfg\": {\"input_size\": [1, 28, 28], \"interpolation\": \"bicubic\","
+        "\"crop_pct\": 0.95, \"mean\": [0.5, 0.5, 0.5], \"std\": [0.5, 0.5, %s]}}";
+    for (int is_known = 0; is_known < 2; is_known++) {
+        TDMI_AT_END(end) struct made made = {.writer = tdmi_safetensors_writer_new()};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+        char text[sizeof config + 20];
+        tdm_error err = {0};
+        snprintf(text, sizeof text, config, is_known ? "0.5" : "0.4");
+        assert_int_equal(tdmi_file_write("timm/config.json", text, strlen(text), &err), TDM_OK);
+        add_lenet(&made, "", 1, NULL);
+        if (tdmi_import(opened_as(&made, "timm/model.safetensors"),
+                        &(struct tdmi_import_request){0}, &import, &err) != TDM_OK)
+            fail_msg("%s", tdm_error_sentence(&err, 0));
+        const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+        assert_int_equal(preprocess->scale, is_known ? TDMI_SCALE_TF : TDMI_SCALE_UNIT);
+        assert_int_equal(preprocess->fit, is_known ? TDMI_FIT_CROP : TDMI_FIT_PAD);
+        assert_int_equal(import.n_notes, 2 - is_known);
+        assert_non_null(strstr(import.notes[0], is_known ? "crop to 0.95" : "no equal here"));
+    }
+}
+
 TEST(published_files_are_known_by_their_digits)
 {
     static const struct {
@@ -341,6 +428,8 @@ TEST(published_files_are_known_by_their_digits)
         {"mobilenetv2", "a7ebf99e0.pth", NULL, NULL},
         {"mobilenetv2", "7ebf99e00.pth", NULL, NULL},
         {"mobilenetv2-0.35", "7ebf99e0.pth", NULL, NULL},
+        {"mobilenetv2", "mobilenet_v2_weights_tf_dim_ordering_tf_kernels_1.0_224_no_top.h5", NULL,
+         "mobilenetv2-notop"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdm_weights_known *known =
@@ -366,7 +455,8 @@ TEST(published_files_have_the_preprocessing_of_their_recipe)
          "published with it: scale torch, fit crop to 0.9655"},
         {"mobilenet_v2-b0353104.pth", NULL, 0.875, "scale torch, fit crop to 0.875"},
         {"mine.pth", NULL, 0.875,
-         "does not say how images become numbers: scale torch, fit crop to 0.875"},
+         "warning: the file does not say how images become numbers; guessed: scale torch, fit crop "
+         "to 0.875, padding symmetric"},
         {"mobilenet_v2-7ebf99e0.pth", "stretch", 224.0 / 232.0, "fit stretch, padding"},
     };
     TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = graph_of("mobilenetv2");
@@ -443,9 +533,9 @@ TEST(facts_of_other_programs_under_our_keys_are_skipped)
     assert_int_equal(tdmi_graph_preprocess(import.graph)->scale, TDMI_SCALE_UNIT);
     assert_int_equal(import.n_notes, 2);
     assert_non_null(strstr(import.notes[0], "is skipped"));
-    assert_non_null(strstr(import.notes[1], "scale unit, fit pad and padding symmetric"));
+    assert_non_null(strstr(import.notes[1], "scale unit, fit pad, padding symmetric"));
     TDMI_AT_END(end) struct made other = {.writer = tdmi_safetensors_writer_new()};
-    add_lenet(&other, "", 1, NULL);
+    add_shape(&other, "body.weight", 2, 3, 10, 0, 0);
     tdmi_safetensors_note(other.writer, "network", "net");
     refused(&other, &(struct tdmi_import_request){0}, TDM_E_USAGE, "--model NAME");
 }

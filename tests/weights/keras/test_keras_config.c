@@ -358,6 +358,29 @@ TEST(layers_without_an_op_are_refused_by_name)
     }
 }
 
+/* As a session of TensorFlow names them that loaded the model before it saved it. */
+TEST(a_group_whose_tensors_are_named_anew_goes_by_order)
+{
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+    struct tensor tensors[sizeof keras_2_tensors / sizeof keras_2_tensors[0]];
+    memcpy(tensors, keras_2_tensors, sizeof tensors);
+    tensors[0].name = "model_weights/c/c_1/kernel:0";
+    tensors[1].name = "model_weights/n/n_1/beta:0";
+    tensors[2].name = "model_weights/n/n_1/moving_mean:0";
+    tensors[3].name = "model_weights/n/n_1/moving_variance:0";
+    tensors[7].name = "model_weights/d/d_1/Variable:0";
+    tensors[8].name = "model_weights/d/d_1/Variable_1:0";
+    make(&file, keras_2, tensors);
+    import_it(&file, &(struct tdmi_import_request){0}, &import);
+    const struct tdmi_node *n = node(&import, "n");
+    assert_true(first_param(&import, "c", 0) == 0.0F);
+    assert_true(first_param(&import, "n", 1) == 1.0F);
+    assert_true(import.states[import.graph->states[n->first_state + 1].offset] == 3.0F);
+    assert_true(first_param(&import, "d", 0) == 7.0F);
+    assert_true(first_param(&import, "d", 1) == 8.0F);
+}
+
 TEST(a_tensor_that_is_missing_is_named_by_its_layer)
 {
     TDMI_AT_END(done) struct file file = {.bytes = NULL};

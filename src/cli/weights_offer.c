@@ -1,0 +1,139 @@
+/* The question, its answer in the user's config file, and the download. */
+#include "cli/weights_offer.h"
+#include "base/scope.h"
+#include "cli/user_config.h"
+#include "cli/watch.h"
+#include "tandem/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum answer { ANSWER_NONE, ANSWER_YES, ANSWER_NO };
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+/* A job in the background would be stopped where it reads from the terminal. */
+static bool can_ask(const struct tdmi_call *call)
+{
+    return !call->json && !call->globals->quiet && isatty(STDIN_FILENO) && isatty(STDERR_FILENO) &&
+           tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* One line of standard input, without its end; false at its end. A signal interrupts poll, so that
+ * Ctrl-C ends the question. */
+static bool read_line(char *line, size_t line_bytes)
+{
+    size_t n = 0;
+    for (;;) {
+        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+        char byte;
+        const int ready = poll(&input, 1, -1);
+        if (tdm_stop_is_requested() || (ready < 0 && errno != EINTR))
+            return false;
+        if (ready <= 0)
+            continue;
+        if (read(STDIN_FILENO, &byte, 1) != 1)
+            return false;
+        if (byte == '\n')
+            break;
+        if (n + 1 < line_bytes)
+            line[n++] = byte;
+    }
+    line[n] = '\0';
+    return true;
+}
+
+static enum answer read_answer(void)
+{
+    static const char *const yes[] = {"", "y", "yes"}, *const no[] = {"n", "no"};
+    char line[32];
+    while (read_line(line, sizeof line)) {
+        for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
+            if (strcasecmp(line, yes[i]) == 0)
+                return ANSWER_YES;
+        for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
+            if (strcasecmp(line, no[i]) == 0)
+                return ANSWER_NO;
+        fputs("Please answer y or n: ", stderr);
+    }
+    fputc('\n', stderr);
+    return ANSWER_NONE;
+}
+
+/* The answer holds for later trainings too; an answer that cannot be kept still holds for this. */
+static void remember(enum answer answer)
+{
+    char path[1024], text[TDM_ERROR_TEXT_BYTES];
+    tdm_error err = {0};
+    if (tdmi_user_config_add("fetch", answer == ANSWER_YES ? "true" : "false", path, sizeof path,
+                             &err) == TDM_OK) {
+        fprintf(stderr, "remembered as \"fetch = %s\" in %s\n",
+                answer == ANSWER_YES ? "true" : "false", path);
+        return;
+    }
+    tdm_error_line(&err, text, sizeof text);
+    tdm_log(TDM_LOG_WARNING, "the answer is not remembered: %s", text);
+}
+
+static enum answer ask(const struct tdm_weights_known *wanted)
+{
+    fprintf(stderr,
+            "Pretrained weights are not on this machine. With them, most photos are classified "
+            "far better.\nDownload %s (%.1f MB, %s, %s), and weights that later trainings need? "
+            "[Y/n] ",
+            wanted->name, wanted->megabytes, wanted->origin, wanted->licence);
+    fflush(stderr);
+    const enum answer answer = read_answer();
+    if (answer != ANSWER_NONE)
+        remember(answer);
+    return answer;
+}
+
+/* ---- fetching ------------------------------------------------------------------------------ */
+
+static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_known *wanted,
+                        const char *mirror, tdm_error *err)
+{
+    struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
+    const char *unit = call->watch->unit;
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdm_error own = {0};
+    call->watch->unit = "bytes";
+    const tdm_status status =
+        tdm_weights_fetch(wanted->name, mirror, tdmi_watch_sink(call->watch), &fetched, &own);
+    tdmi_watch_stop(call->watch);
+    call->watch->unit = unit;
+    if (status == TDM_OK) {
+        tdm_log(TDM_LOG_INFO, "fetched %s, %.1f MB, SHA-256 %s", fetched.path,
+                (double)fetched.bytes / 1e6, fetched.sha256);
+        return TDM_OK;
+    }
+    if (status != TDM_E_SYSTEM && status != TDM_E_ABSENT) {
+        *err = own;
+        return status;
+    }
+    tdm_error_line(&own, text, sizeof text);
+    tdm_log(TDM_LOG_WARNING, "training goes without pretrained weights: %s", text);
+    return TDM_OK;
+}
+
+tdm_status tdmi_weights_offer(const struct tdmi_call *call, const struct tdmi_weights_offer *offer,
+                              tdm_error *err)
+{
+    const struct tdm_weights_known *wanted = NULL;
+    if (tdm_train_rank() > 0 || !(offer->is_decided ? offer->is_allowed : can_ask(call)))
+        return TDM_OK;
+    TDMI_TRY(tdm_train_weights_wanted(offer->options, &wanted, err));
+    if (!wanted)
+        return TDM_OK;
+    if (offer->is_decided)
+        return fetch(call, wanted, offer->mirror, err);
+    const enum answer answer = ask(wanted);
+    if (tdm_stop_is_requested())
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before training began");
+    return answer == ANSWER_YES ? fetch(call, wanted, offer->mirror, err) : TDM_OK;
+}

@@ -1,0 +1,67 @@
+/* The rule, and the probe where it is unsure. */
+#include "train/choice/choice.h"
+#include "train/choice/probe.h"
+
+#include <stdio.h>
+
+/* Digits and letters of this size are what LeNet-5 is made for. */
+enum { LENET_SIDE = 40, LEAST_PER_CLASS = 10 };
+
+static const char *small_network(const struct tdmi_look *look)
+{
+    return look->n_seen > 0 && look->is_grey && look->side <= LENET_SIDE ? "lenet5" : "convnet7";
+}
+
+/* A split that the source gives cannot be made smaller. */
+static bool is_split(const tdmi_source *source)
+{
+    const int64_t n = tdmi_source_items(source);
+    return tdmi_source_item(source, 0).part != TDMI_PART_NONE ||
+           tdmi_source_item(source, n - 1).part != TDMI_PART_NONE;
+}
+
+static tdm_status probe(const struct tdm_train_options *options, const tdmi_source *source,
+                        const char *at_hand, struct tdmi_choice *choice, tdm_error *err)
+{
+    struct tdmi_probe found;
+    TDM_TRY(tdmi_probe_run(options, tdmi_source_items(source), choice->model, at_hand, &found, err),
+            err, "trying %s and %s on a few images", choice->model, at_hand);
+    snprintf(choice->reason, sizeof choice->reason,
+             "of %lld images of a probe, %s from scratch has %lld right, with few images to learn "
+             "from, and %s %lld",
+             (long long)found.n, choice->model, (long long)found.scratch, at_hand,
+             (long long)found.pretrained);
+    choice->weights = found.pretrained >= found.scratch ? at_hand : NULL;
+    return TDM_OK;
+}
+
+tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
+                            const char *at_hand, bool can_probe, struct tdmi_choice *choice,
+                            tdm_error *err)
+{
+    struct tdmi_look look;
+    TDM_TRY(tdmi_look_at(source, &look, err), err, "choosing a network");
+    const enum tdmi_suits suits = tdmi_look_suits(&look);
+    const bool has_enough =
+        (int64_t)LEAST_PER_CLASS * tdmi_source_classes(source) <= TDMI_PROBE_IMAGES;
+    *choice = (struct tdmi_choice){.model = small_network(&look)};
+    if (suits == TDMI_SUITS_SMALL) {
+        snprintf(choice->reason, sizeof choice->reason,
+                 "the images are grey and small (%d pixels), which suits %s from scratch",
+                 look.side, choice->model);
+        return TDM_OK;
+    }
+    choice->misses_weights = !at_hand;
+    if (!at_hand)
+        return TDM_OK;
+    if (suits == TDMI_SUITS_UNSURE && can_probe && has_enough && !is_split(source)) {
+        TDMI_TRY(probe(options, source, at_hand, choice, err));
+    } else {
+        choice->weights = at_hand;
+        snprintf(choice->reason, sizeof choice->reason,
+                 "images of about %d pixels suit pretrained weights: %s", look.side, at_hand);
+    }
+    if (choice->weights)
+        choice->model = NULL;
+    return TDM_OK;
+}

@@ -1,0 +1,21 @@
+/*
+ * The network that a training without --model and --weights gets: a small one from scratch where
+ * the images are small drawings, pretrained weights where they are photos.
+ */
+#pragma once
+
+#include "train/choice/look.h"
+#include "tandem/train.h"
+
+struct tdmi_choice {
+    const char *model;   /* from scratch; NULL: weights are there */
+    const char *weights; /* published ones on this machine; NULL: a model from scratch */
+    bool misses_weights; /* they would suit the images, and are not on this machine */
+    char reason[240];    /* why, for people; "" where weights are missed */
+};
+
+/* at_hand: published weights on this machine; NULL: none. A probe needs them, and at most so many
+ * seconds; without can_probe they are taken where the images do not decide. */
+tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
+                            const char *at_hand, bool can_probe, struct tdmi_choice *choice,
+                            tdm_error *err) TDM_MUST_USE;

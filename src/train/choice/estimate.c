@@ -1,0 +1,60 @@
+/* The rest is taken to be as slow as the part that was timed. */
+#include "train/choice/estimate.h"
+#include "train/session/session.h"
+
+#include <stdio.h>
+
+/* Shorter times say little: the first batches wait for their images. */
+#define LEAST_SECONDS 1.0
+#define LEAST_PART 0.02
+/* A validation image takes this part of a training image: the forward pass, of three. */
+#define FORWARD_PART 0.33
+
+static const char advice[] = "--model and --weights choose otherwise";
+
+static void print(struct tdmi_session *session, double seconds)
+{
+    char time[40];
+    if (seconds < 90.0)
+        snprintf(time, sizeof time, "%.0f s", seconds < 1.0 ? 1.0 : seconds);
+    else
+        snprintf(time, sizeof time, "%.0f min", seconds / 60.0);
+    tdmi_record_note(&session->record, "%s; the training takes about %s (%s)",
+                     session->estimate.reason, time, advice);
+    session->estimate.reason[0] = '\0';
+}
+
+void tdmi_estimate_begin(struct tdmi_session *session, const char *reason)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    if (!*reason)
+        return;
+    if (options->epochs == 0 || options->steps > 0 || options->minutes > 0.0)
+        tdmi_record_note(&session->record, "%s (%s)", reason, advice);
+    else
+        snprintf(session->estimate.reason, sizeof session->estimate.reason, "%s", reason);
+}
+
+void tdmi_estimate_by_features(struct tdmi_session *session, int64_t done, int64_t total,
+                               double seconds)
+{
+    if (!session->estimate.reason[0] || seconds < LEAST_SECONDS ||
+        (double)done < LEAST_PART * (double)total)
+        return;
+    print(session,
+          tdmi_record_seconds(&session->record) + seconds * (double)(total - done) / (double)done);
+}
+
+void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
+{
+    const int64_t n_train = session->data.split.n_train, n_val = session->data.split.n_val;
+    const struct tdmi_progress *progress = &session->progress;
+    if (!session->estimate.reason[0] || progress->position == 0 ||
+        (seconds < LEAST_SECONDS && progress->position < n_train))
+        return;
+    const int epochs = session->config.options.epochs - progress->epoch;
+    const double images = (double)n_train * epochs - (double)progress->position +
+                          FORWARD_PART * (double)n_val * epochs;
+    print(session,
+          tdmi_record_seconds(&session->record) + images * seconds / (double)progress->position);
+}

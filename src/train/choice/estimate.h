@@ -1,0 +1,22 @@
+/*
+ * The one line that says which network was chosen and how long its training takes. It waits until
+ * a little of the work was timed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tdmi_session;
+
+struct tdmi_estimate {
+    char reason[240]; /* of the choice; "": nothing was chosen, or the line is printed */
+};
+
+/* Prints the line without a time where limits other than --epochs end the training. */
+void tdmi_estimate_begin(struct tdmi_session *session, const char *reason);
+/* After done of total feature rows, and seconds for them. */
+void tdmi_estimate_by_features(struct tdmi_session *session, int64_t done, int64_t total,
+                               double seconds);
+/* After a step of the first epoch, whose steps so far took seconds. */
+void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds);

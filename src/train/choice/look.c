@@ -1,0 +1,88 @@
+/* Neighbours are read together: in tables they share a row group, in archives a block. */
+#include "train/choice/look.h"
+#include "image/image.h"
+#include "tandem/event.h"
+
+#include <stdlib.h>
+
+enum { PLACES = 8, NEIGHBOURS = 8, MOST_SEEN = PLACES * NEIGHBOURS };
+/* Digits, letters and icons are smaller than photos that anybody took. */
+enum { SMALL_SIDE = 64 };
+
+struct looking {
+    const tdmi_source *source;
+    tdmi_text bytes;
+    tdmi_image image;
+    int sides[MOST_SEEN];
+    int n, n_grey;
+};
+
+static void release(struct looking *it)
+{
+    tdmi_text_release(&it->bytes);
+    tdmi_image_release(&it->image);
+}
+
+static bool is_grey(const tdmi_image *image)
+{
+    const int64_t n = (int64_t)image->width * image->height;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *pixel = image->pixels + 3 * i;
+        if (pixel[0] != pixel[1] || pixel[1] != pixel[2])
+            return false;
+    }
+    return true;
+}
+
+static tdm_status see(struct looking *it, int64_t index, tdm_error *err)
+{
+    tdm_error problem = {0};
+    TDMI_TRY(tdmi_source_try(it->source, index, &it->bytes, &problem, err));
+    if (problem.code != TDM_OK)
+        return TDM_OK;
+    const tdm_status status = tdmi_image_decode(
+        it->bytes.bytes, it->bytes.length_bytes, tdmi_source_item(it->source, index).path,
+        (struct tdmi_image_limits){0}, &it->image, &problem);
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, TDM_E_MEMORY, "decoding an image: out of memory");
+    if (status != TDM_OK)
+        return TDM_OK;
+    const int width = it->image.width, height = it->image.height;
+    it->sides[it->n++] = width > height ? width : height;
+    it->n_grey += is_grey(&it->image);
+    return TDM_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_error *err)
+{
+    TDMI_AT_END(release) struct looking it = {.source = source};
+    const int64_t n = tdmi_source_items(source);
+    int64_t next = 0;
+    for (int place = 0; place < PLACES; place++) {
+        const int64_t from = place * n / PLACES, first = from > next ? from : next;
+        for (next = first; next < n && next < first + NEIGHBOURS; next++) {
+            if (tdm_stop_is_requested())
+                return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
+            TDMI_TRY(see(&it, next, err));
+        }
+    }
+    *look = (struct tdmi_look){.n_seen = it.n};
+    if (it.n == 0)
+        return TDM_OK;
+    qsort(it.sides, (size_t)it.n, sizeof *it.sides, by_size);
+    look->side = it.sides[it.n / 2];
+    look->is_grey = 10 * it.n_grey >= 9 * it.n;
+    return TDM_OK;
+}
+
+enum tdmi_suits tdmi_look_suits(const struct tdmi_look *look)
+{
+    if (look->n_seen == 0 || look->side > SMALL_SIDE)
+        return TDMI_SUITS_PRETRAINED;
+    return look->is_grey ? TDMI_SUITS_SMALL : TDMI_SUITS_UNSURE;
+}

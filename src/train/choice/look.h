@@ -1,0 +1,25 @@
+/*
+ * A look at the images of a source: enough of them to tell drawings of a few pixels from photos.
+ */
+#pragma once
+
+#include "data/source/source.h"
+
+struct tdmi_look {
+    int n_seen;   /* images that were decoded; 0: nothing is known */
+    int side;     /* median of their longer sides, pixels */
+    bool is_grey; /* nearly all of them */
+};
+
+/* The network that suits such images. */
+enum tdmi_suits {
+    TDMI_SUITS_SMALL,      /* a small network from scratch */
+    TDMI_SUITS_PRETRAINED, /* features of many other photos */
+    TDMI_SUITS_UNSURE      /* either: a probe decides */
+};
+
+/* Decodes at most 64 images, from all over the source. Images that cannot be read are passed over.
+ */
+tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look,
+                        tdm_error *err) TDM_MUST_USE;
+enum tdmi_suits tdmi_look_suits(const struct tdmi_look *look);
