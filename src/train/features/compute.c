@@ -395,13 +395,15 @@ static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(open_extractor(&it, err));
     TDMI_TRY(compute_test_row(&it, err));
     TDMI_TRY(compute_all(&it, err));
-    if (it.missing.n > 0)
-        tdmi_record_note(&session->record,
-                         "features: %lld computed in %.1f s, %lld found (%lld of them computed "
-                         "again, and equal); %d numbers an image, in %s",
-                         (long long)it.n_computed, it.seconds, (long long)features->count.reused,
-                         (long long)features->count.checked, features->width,
-                         tdmi_store_folder(features->train));
+    if (it.missing.n == 0)
+        return TDM_OK;
+    tdmi_record_note(&session->record, "features: %lld computed in %.1f s, %lld found",
+                     (long long)it.n_computed, it.seconds, (long long)features->count.reused);
+    tdmi_record_detail(&session->record,
+                       "%lld of the features found were computed again, and equal; they are %d "
+                       "numbers an image, in %s",
+                       (long long)features->count.checked, features->width,
+                       tdmi_store_folder(features->train));
     return TDM_OK;
 }
 
