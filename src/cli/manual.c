@@ -32,6 +32,8 @@ static void print_escaped(struct tdmi_output *out, const char *text)
             snprintf(piece, sizeof piece, "\\e");
         else if (character == '-')
             snprintf(piece, sizeof piece, "\\-");
+        else if (character == 0x2026) /* "…" is not in every device's font */
+            snprintf(piece, sizeof piece, "...");
         else if (character < 0x80)
             snprintf(piece, sizeof piece, "%c", (int)character);
         else

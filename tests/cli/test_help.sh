@@ -83,6 +83,8 @@ if command -v man >/dev/null && command -v groff >/dev/null; then
     LC_ALL=C.UTF-8 man --warnings -l page.1 >page.txt 2>warnings.txt
     expect_same '' "$(cat warnings.txt)" "man has no warnings"
     expect_true "man shows an option with its help" grep -Eq -- '-o, --out RUN' page.txt
+    groff -man -Tascii -ww page.1 >page.txt 2>warnings.txt
+    expect_same '' "$(cat warnings.txt)" "nor has groff for a terminal of ASCII alone"
 else
     skip "no man"
 fi
