@@ -233,25 +233,22 @@ const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes)
     return format_scaled(bytes, 1024, prefixes, "B", text, text_bytes);
 }
 
-/* Frames that are shown: the outermost says what failed, the innermost ones why. */
-enum { most_sentences = 3 };
-
 void tdmi_print_error(const tdm_error *err, bool is_whole)
 {
     const bool has_color = tdmi_has_color(stderr);
-    const int n = err->n_frames, n_left_out = is_whole ? 0 : n - most_sentences;
+    const int n = err->n_frames;
     char text[TDM_ERROR_TEXT_BYTES + TDM_ERROR_FRAMES * 40];
     size_t used = 0;
     for (int i = n - 1, depth = 0; i >= 0 && used < sizeof text; i--) {
-        if (n_left_out > 0 && i < n - 1 && i >= n - 1 - n_left_out)
-            continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%*s%s%s\n", 2 * depth, "",
-                                 depth ? "because: " : "", tdm_error_sentence(err, i));
-        depth++;
+        /* All between the outermost and the innermost sentence stands in one line. */
+        const bool is_joined = !is_whole && n > 3 && i > 1 && i < n - 1;
+        const bool is_line_begun = !is_whole && n > 3 && i > 0 && i < n - 2;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%*s%s%s%s",
+                                 is_line_begun ? 0 : 2 * depth, "",
+                                 depth && !is_line_begun ? "because: " : "",
+                                 tdm_error_sentence(err, i), is_joined ? ": " : "\n");
+        depth += !is_joined;
     }
-    if (n_left_out > 0 && used < sizeof text)
-        snprintf(text + used, sizeof text - used,
-                 "(--verbose shows %d more below the first line)\n", n_left_out);
     /* In one call, so that the errors of several processes do not mix. */
     fprintf(stderr, "%standem:%s %s", tdmi_style_begin(has_color, TDMI_RED),
             tdmi_style_end(has_color), n > 0 ? text : "failed without saying why\n");

@@ -58,5 +58,6 @@ const char *tdmi_format_amount(double amount, const char *unit, char *text, size
 const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes);
 
 /* The one function that prints an error: "tandem: outermost", causes indented below. At most three
- * sentences, of which the last two name the cause and what would be accepted; is_whole: all. */
+ * lines: what lies between the outermost and the innermost sentence is one; is_whole: a line each.
+ */
 void tdmi_print_error(const tdm_error *err, bool is_whole);
