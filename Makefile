@@ -1,7 +1,7 @@
 # The short way to everything. CMake does the work (CMakePresets.json names the builds); this file
 # only puts the steps in order.
 #
-#   make            tools/deps, then a release build: build/tandem, build/libtandem.so.0
+#   make            tools/deps, then a release build without tests: build/tandem, build/libtandem.so.0
 #   make demo       synth, train, evaluate, predict, into ./demo
 #   make test       what CI runs: release suite, minimal build, layer and style checks, ASan+UBSan
 #   make test-long  ThreadSanitizer, everything under ASan, fuzzing, a fresh machine
@@ -26,7 +26,7 @@ unexport MAKEFLAGS
 
 .PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install clean
 all: deps
-	@tools/build release
+	@tools/build release product
 
 deps:
 	@if [ "$(DEPS)" != 0 ]; then tools/deps; fi

@@ -20,6 +20,17 @@ if(TARGET tandem)
   tandem_search_path(tandem "$ORIGIN/${from_bin_to_lib}")
   install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# Manual pages and shell completion are printed by the program itself.
+if(TARGET tandem AND NOT TANDEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  set(pages ${CMAKE_BINARY_DIR}/share)
+  add_custom_command(OUTPUT ${pages}/written
+    COMMAND ${CMAKE_SOURCE_DIR}/tools/command-pages $<TARGET_FILE:tandem> ${pages}
+    COMMAND ${CMAKE_COMMAND} -E touch ${pages}/written
+    DEPENDS tandem ${CMAKE_SOURCE_DIR}/tools/command-pages
+    COMMENT "Writing manual pages and shell completion" VERBATIM)
+  add_custom_target(command_pages ALL DEPENDS ${pages}/written)
+  install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_DATADIR} PATTERN written EXCLUDE)
+endif()
 # Plugins that libtandem opens at run time lie beside it.
 set(plugins)
 foreach(plugin tandem_onednn tandem_arrow tandem_http tandem_cuda tandem_mpi_openmpi

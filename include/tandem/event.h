@@ -55,6 +55,7 @@ typedef struct tdm_event {
     tdm_score train, val;
     const struct tdm_metrics *metrics; /* of EPOCH, where it was validated: all of val */
     const char *text;                  /* both live for the call */
+    int is_detail;                     /* of NOTE: a figure that few people look for */
 } tdm_event;
 
 typedef struct tdm_sink {

@@ -16,8 +16,9 @@ struct tdmi_argument {
     const char *name; /* "SRC"; NULL ends a table */
     const char *help;
     bool is_optional;
-    bool is_many;    /* only the last one: takes all that follows */
-    bool is_command; /* it has options of its own, so -- precedes it */
+    bool is_many;        /* only the last one: takes all that follows */
+    const char *choices; /* "list|show": the words that it can be; NULL: anything, mostly a path */
+    bool is_command;     /* it has options of its own, so -- precedes it */
 };
 
 /* A data set, as one argument. */
@@ -36,7 +37,7 @@ struct tdmi_argument {
 
 /* Options that every command has. */
 struct tdmi_globals {
-    bool help, version, json, quiet, verbose;
+    bool help, help_all, version, json, quiet, verbose;
     const char *config;
 };
 
@@ -118,8 +119,3 @@ extern const struct tdmi_command *const tdmi_commands[];
 /* TDM_E_USAGE with a suggestion when there is none of that name. */
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command,
                              tdm_error *err) TDM_MUST_USE;
-
-/* --help in both forms: for people, and as JSON for programs (completion, pages). Command NULL: the
- * list of commands. */
-void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command);
-void tdmi_help_write_json(tdm_json_writer *json, const struct tdmi_command *command);

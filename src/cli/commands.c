@@ -28,7 +28,9 @@ const struct tdmi_option tdmi_global_options[] = {
     GLOBAL(PATH, "config", config,
            "read options from a file of name = value lines and [command] sections",
            .value_name = "FILE", .default_words = "config.toml of the user, if there is one"),
-    GLOBAL(FLAG, "help", help, "show this help", .is_command_line_only = true),
+    GLOBAL(FLAG, "help", help, "show the common options, with examples",
+           .is_command_line_only = true),
+    GLOBAL(FLAG, "help-all", help_all, "show all options", .is_command_line_only = true),
     GLOBAL(FLAG, "version", version, "show the version", .is_command_line_only = true),
     {.name = NULL},
 };

@@ -1,31 +1,39 @@
 /*
  * Help is made from the tables alone; defaults are read from the struct that defaults() fills.
  */
-#include "cli/command.h"
+#include "cli/help.h"
 #include "tandem/api.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { option_column_max = 30 };
+enum {
+    option_column_max = 30,
+    short_table = 14,    /* rows that --help shows all of */
+    common_examples = 3, /* that --help shows */
+};
 
-static void spell_option(const struct tdmi_option *option, const void *values, char *text,
-                         size_t text_bytes)
+bool tdmi_help_is_on(const struct tdmi_option *option, const void *values)
+{
+    return option->type == TDMI_OPTION_FLAG &&
+           *(const bool *)((const char *)values + option->offset);
+}
+
+void tdmi_help_spell(const struct tdmi_option *option, const void *values, char *text,
+                     size_t text_bytes)
 {
     const char *value_name = tdmi_option_value_name(option);
-    bool is_on =
-        option->type == TDMI_OPTION_FLAG && *(const bool *)((const char *)values + option->offset);
     char letter[8] = "";
     if (option->letter)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(text, text_bytes, "%s--%s%s%s%s", letter, is_on ? "no-" : "", option->name,
-             *value_name ? " " : "", value_name);
+    snprintf(text, text_bytes, "%s--%s%s%s%s", letter, tdmi_help_is_on(option, values) ? "no-" : "",
+             option->name, *value_name ? " " : "", value_name);
 }
 
-/* help (range; default: value) */
-static void describe_option(const struct tdmi_option *option, const void *values, char *text,
-                            size_t text_bytes)
+void tdmi_help_describe(const struct tdmi_option *option, const void *values, char *text,
+                        size_t text_bytes)
 {
     char range[240] = "", value[240] = "";
     size_t length = (size_t)snprintf(text, text_bytes, "%s", option->help);
@@ -61,7 +69,7 @@ static int widest_option(const struct tdmi_option *table, const void *values, in
 {
     for (; table->name; table++) {
         char text[160];
-        spell_option(table, values, text, sizeof text);
+        tdmi_help_spell(table, values, text, sizeof text);
         int length = (int)strlen(text);
         if (length <= option_column_max - 4 && length > so_far)
             so_far = length;
@@ -69,7 +77,7 @@ static int widest_option(const struct tdmi_option *table, const void *values, in
     return so_far;
 }
 
-static bool is_first_of_group(const struct tdmi_option *table, const struct tdmi_option *row)
+bool tdmi_help_is_first_of_group(const struct tdmi_option *table, const struct tdmi_option *row)
 {
     for (; table < row; table++)
         if (strcmp(table->group, row->group) == 0)
@@ -77,23 +85,75 @@ static bool is_first_of_group(const struct tdmi_option *table, const struct tdmi
     return true;
 }
 
+static void print_heading(struct tdmi_output *out, const char *heading)
+{
+    tdmi_print(out, "\n");
+    tdmi_print_styled(out, TDMI_BOLD, heading);
+    tdmi_print(out, "\n");
+}
+
+static void print_option(struct tdmi_output *out, const struct tdmi_option *row, const void *values,
+                         int column, int width)
+{
+    char left[160], right[600];
+    tdmi_help_spell(row, values, left, sizeof left);
+    tdmi_help_describe(row, values, right, sizeof right);
+    print_row(out, left, right, column, width);
+}
+
 /* Group by group, in the order in which the groups first appear. */
 static void print_options(struct tdmi_output *out, const struct tdmi_option *table,
                           const void *values, int column, int width)
 {
     for (const struct tdmi_option *first = table; first->name; first++) {
-        if (!is_first_of_group(table, first))
+        if (!tdmi_help_is_first_of_group(table, first))
             continue;
-        tdmi_print(out, "\n%s\n", first->group);
-        for (const struct tdmi_option *row = first; row->name; row++) {
-            char left[160], right[600];
-            if (strcmp(row->group, first->group) != 0)
-                continue;
-            spell_option(row, values, left, sizeof left);
-            describe_option(row, values, right, sizeof right);
-            print_row(out, left, right, column, width);
-        }
+        print_heading(out, first->group);
+        for (const struct tdmi_option *row = first; row->name; row++)
+            if (strcmp(row->group, first->group) == 0)
+                print_option(out, row, values, column, width);
     }
+}
+
+static int count_rows(const struct tdmi_option *table)
+{
+    int n = 0;
+    while (table[n].name)
+        n++;
+    return n;
+}
+
+static void print_common_options(struct tdmi_output *out, const struct tdmi_option *table,
+                                 const void *values, int column, int width)
+{
+    print_heading(out, "Common options");
+    for (; table->name; table++)
+        if (table->is_common)
+            print_option(out, table, values, column, width);
+}
+
+/* The options of every command by name alone. */
+static void print_global_names(struct tdmi_output *out, int width)
+{
+    const struct tdmi_globals globals = {0};
+    char names[300] = "", name[80];
+    for (const struct tdmi_option *row = tdmi_global_options; row->name; row++) {
+        const size_t used = strlen(names);
+        tdmi_help_spell(row, &globals, name, sizeof name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
+    }
+    print_heading(out, tdmi_global_options->group);
+    tdmi_print(out, "  ");
+    tdmi_print_wrapped(out, names, 2, 2, width);
+    tdmi_print(out, "\n");
+}
+
+static void print_examples(struct tdmi_output *out, const char *const *example, int most)
+{
+    if (example)
+        print_heading(out, "Examples");
+    for (int i = 0; example && *example && i < most; i++, example += 2)
+        tdmi_print(out, "  %s\n      %s\n", example[0], example[1]);
 }
 
 static void print_usage(struct tdmi_output *out, const struct tdmi_command *command)
@@ -105,10 +165,13 @@ static void print_usage(struct tdmi_output *out, const struct tdmi_command *comm
     tdmi_print(out, " [options]\n");
 }
 
-static void print_command(struct tdmi_output *out, const struct tdmi_command *command, int width)
+/* Print the help of one command; without all, only the options that most people need. */
+static void print_command(struct tdmi_output *out, const struct tdmi_command *command, bool all)
 {
     union tdmi_command_values values = {{0}};
-    struct tdmi_globals globals = {0};
+    const struct tdmi_globals globals = {0};
+    const int width = tdmi_output_width(out), n_options = count_rows(command->options);
+    const bool is_whole = all || n_options <= short_table;
     int column;
     if (command->defaults)
         command->defaults(values.bytes);
@@ -123,34 +186,42 @@ static void print_command(struct tdmi_output *out, const struct tdmi_command *co
     column = widest_option(command->options, values.bytes, 0);
     column = widest_option(tdmi_global_options, &globals, column) + 4;
     if (command->arguments->name)
-        tdmi_print(out, "\nArguments\n");
+        print_heading(out, "Arguments");
     for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++)
         print_row(out, argument->name, argument->help, column, width);
-    print_options(out, command->options, values.bytes, column, width);
-    print_options(out, tdmi_global_options, &globals, column, width);
-    if (command->examples)
-        tdmi_print(out, "\nExamples\n");
-    for (const char *const *example = command->examples; example && *example; example += 2)
-        tdmi_print(out, "  %s\n      %s\n", example[0], example[1]);
+    if (is_whole)
+        print_options(out, command->options, values.bytes, column, width);
+    else
+        print_common_options(out, command->options, values.bytes, column, width);
+    if (all)
+        print_options(out, tdmi_global_options, &globals, column, width);
+    else
+        print_global_names(out, width);
+    print_examples(out, command->examples, all ? INT_MAX : common_examples);
+    if (!is_whole)
+        tdmi_print(out, "\n'tandem %s --help-all' shows all %d options, by group.\n", command->name,
+                   n_options);
 }
 
-void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command)
+void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command, bool all)
 {
-    int width = tdmi_output_width(out);
-    struct tdmi_globals globals = {0};
-    int column = widest_option(tdmi_global_options, &globals, 0) + 4;
+    const int width = tdmi_output_width(out);
+    const struct tdmi_globals globals = {0};
+    const int column = widest_option(tdmi_global_options, &globals, 0) + 4;
     if (command) {
-        print_command(out, command, width);
+        print_command(out, command, all);
         return;
     }
     tdmi_print(out,
                "tandem %s: from labelled images to a trained, checked classifier\n\nUsage: tandem "
-               "COMMAND [options]\n\nCommands\n",
+               "COMMAND [options]\n",
                tdm_version());
+    print_heading(out, "Commands");
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++)
         print_row(out, (*at)->name, (*at)->summary, column, width);
     print_options(out, tdmi_global_options, &globals, column, width);
-    tdmi_print(out, "\n'tandem help COMMAND' shows the options of one command.\n");
+    tdmi_print(out, "\n'tandem COMMAND --help' shows the common options of one command, with "
+                    "examples.\n");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
@@ -164,6 +235,8 @@ static void write_option(tdm_json_writer *json, const struct tdmi_option *option
     if (option->letter)
         tdm_json_string(json, "letter", letter);
     tdm_json_string(json, "type", tdmi_option_type_name(option));
+    tdm_json_string(json, "group", option->group);
+    tdm_json_bool(json, "common", option->is_common);
     if (option->low != 0 || option->high != 0) {
         tdm_json_number(json, "low", option->low);
         tdm_json_number(json, "high", option->high); /* null: no upper limit */
@@ -194,6 +267,8 @@ static void write_command(tdm_json_writer *json, const struct tdmi_command *comm
         tdm_json_string(json, "name", argument->name);
         tdm_json_bool(json, "optional", argument->is_optional);
         tdm_json_bool(json, "many", argument->is_many);
+        if (argument->choices)
+            tdm_json_string(json, "choices", argument->choices);
         tdm_json_string(json, "help", argument->help);
         tdm_json_object_end(json);
     }

@@ -3,6 +3,7 @@
  * with the status that other programs rely on. Reading order: command.h, settings.h, then this.
  */
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/settings.h"
 #include "cli/user_config.h"
 #include "cli/watch.h"
@@ -172,7 +173,7 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     if (settings->command && settings->command->defaults)
         settings->command->defaults(frame->values.bytes);
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status == TDM_OK && (globals->help || globals->version))
+    if (status == TDM_OK && (globals->help || globals->help_all || globals->version))
         return TDM_OK;
     const tdm_status environment = tdmi_settings_read_environment(
         settings, (const char *const *)environ, status == TDM_OK ? err : &ignored);
@@ -213,9 +214,9 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
         tdmi_print(json ? NULL : &frame->out, "tandem %s\n", tdm_version());
         return true;
     }
-    if (frame->globals.help || argc == 1) {
+    if (frame->globals.help || frame->globals.help_all || argc == 1) {
         tdmi_help_write_json(json, command);
-        tdmi_help_print(json ? NULL : &frame->out, command);
+        tdmi_help_print(json ? NULL : &frame->out, command, frame->globals.help_all);
         return true;
     }
     return false;
@@ -225,7 +226,10 @@ static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *
 static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_error *err)
 {
     const struct tdmi_settings *settings = &frame->settings;
-    struct tdmi_watch watch = {.is_quiet = frame->globals.quiet, .unit = "images"};
+    struct tdmi_watch watch = {.is_quiet = frame->globals.quiet,
+                               .is_verbose = frame->globals.verbose,
+                               .has_color = tdmi_has_color(stderr),
+                               .unit = "images"};
     struct tdmi_call call = {
         .globals = &frame->globals,
         .settings = settings,
@@ -272,11 +276,11 @@ static void report_error(struct frame *frame, bool is_json, const tdm_error *err
 {
     tdm_json_writer *json = is_json ? tdm_json_writer_new(2) : NULL;
     tdm_error another = {0};
-    tdmi_print_error(err);
+    tdmi_print_error(err, frame->globals.verbose);
     if (json) {
         write_error(json, err);
         if (print_json(json, &frame->out, &another) != TDM_OK)
-            tdmi_print_error(&another);
+            tdmi_print_error(&another, true);
     }
     tdm_json_writer_free(json);
 }
@@ -297,7 +301,7 @@ static bool is_follower(const struct frame *frame)
 
 int main(int argc, char **argv)
 {
-    struct frame frame = {.out = {.stream = stdout}};
+    struct frame frame = {.out = {.stream = stdout, .has_color = tdmi_has_color(stdout)}};
     tdm_error err = {0};
 
     fill_standard_streams();
@@ -318,7 +322,7 @@ int main(int argc, char **argv)
 
     tdm_status closing = tdmi_output_close(&frame.out, &err);
     if (status == TDM_OK && closing != TDM_OK) {
-        tdmi_print_error(&err);
+        tdmi_print_error(&err, frame.globals.verbose);
         status = closing;
     }
     const int exit_status = status != TDM_OK ? tdm_status_exit(status) : frame.exit_status;

@@ -257,7 +257,8 @@ static bool is_same_name(const char *name, const char *typed)
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name)
 {
     for (; table->name; table++) {
-        if (is_same_name(table->name, name))
+        if (is_same_name(table->name, name) ||
+            (table->old_name && is_same_name(table->old_name, name)))
             return table;
     }
     return NULL;

@@ -69,8 +69,11 @@ struct tdmi_option {
     const char *alone;
     bool (*is_value)(const char *text);
     const char *default_words; /* meaning of a stored default of 0, NULL or below low */
-    const char *group;         /* heading in --help */
+    const char *group;         /* heading in --help-all */
     const char *help;
+    const char *old_name;      /* a name that it had before, which still works; NULL: none. Only
+                                  this one is a setting for every command that has it. */
+    bool is_common;            /* --help of a long table shows it; --help-all shows all */
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */
 };
 
@@ -84,22 +87,26 @@ struct tdmi_option {
 #define TDMI_ROW(type_, ...) TDMI_ROW_OF(struct values, type_, __VA_ARGS__)
 
 /* Rows of several commands. */
-#define TDMI_ROW_THREADS(member, words, help_) \
-    TDMI_ROW(INTEGER, "threads", member, "Machine", help_, .high = 4096, .default_words = words)
+#define TDMI_ROW_THREADS(member, words, help_)                                                   \
+    TDMI_ROW(INTEGER, "threads", member, "Machine", help_, .high = 4096, .default_words = words, \
+             .is_common = true)
 #define TDMI_ROW_DEVICE(member, help_) \
-    TDMI_ROW(TEXT, "device", member, "Machine", help_, .value_name = "NAME")
+    TDMI_ROW(TEXT, "device", member, "Machine", help_, .value_name = "NAME", .is_common = true)
 #define TDMI_ROW_SEED(member, heading, help_) TDMI_ROW(SEED, "seed", member, heading, help_)
 /* least 0: the default is the model's own. */
-#define TDMI_ROW_SIZE(member, least, most, heading, help_)                        \
-    TDMI_ROW(INTEGER, "size", member, heading, help_, .low = least, .high = most, \
-             .unit = "pixels", .value_name = "PX", .default_words = "the model's own")
-#define TDMI_ROW_BATCH(member, most, heading, help_) \
-    TDMI_ROW(INTEGER, "batch", member, heading, help_, .low = 1, .high = most, .unit = "images")
+#define TDMI_ROW_SIZE(member, least, most, heading, help_)                             \
+    TDMI_ROW(INTEGER, "size", member, heading, help_, .low = least, .high = most,      \
+             .unit = "pixels", .value_name = "PX", .default_words = "the model's own", \
+             .is_common = true)
+#define TDMI_ROW_BATCH(member, most, heading, help_)                                             \
+    TDMI_ROW(INTEGER, "batch", member, heading, help_, .low = 1, .high = most, .unit = "images", \
+             .is_common = true)
 #define TDMI_ROW_AUGMENT(member, heading, help_)                            \
     TDMI_ROW(TEXT, "augment", member, heading, help_, .value_name = "SPEC", \
              .default_words = "none", .name_at = tdm_augment_name)
 /* A struct tdmi_fractions, which tdmi_split_take reads. */
-#define TDMI_ROW_SPLIT(member, heading, help_) TDMI_ROW(FRACTIONS, "split", member, heading, help_)
+#define TDMI_ROW_SPLIT(member, heading, help_) \
+    TDMI_ROW(FRACTIONS, "split", member, heading, help_, .is_common = true)
 
 /* Rows out of tandem/train.def, source.def and input.def. The including file defines AT: the path
  * to the members that they name, with a dot, or nothing. */
@@ -110,7 +117,8 @@ struct tdmi_option {
     TDMI_ROW(type_, name_, AT member, group_, __VA_ARGS__, .choices = choices_,    \
              .default_words = words),
 #define FLAG(name_, member, effect, group_, help_) TDMI_ROW(FLAG, name_, AT member, group_, help_),
-#define SPLIT(name_, group_, help_) TDMI_ROW(FRACTIONS, name_, split, group_, help_),
+#define SPLIT(name_, group_, help_) \
+    TDMI_ROW(FRACTIONS, name_, split, group_, help_, .is_common = true),
 
 struct tdmi_option_value {
     union {
@@ -131,7 +139,7 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
 void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
                        void *values);
 
-/* The row called name ('_' and '-' are the same here, for config keys), or NULL. */
+/* The row called name now or before ('_' and '-' are the same here, for config keys), or NULL. */
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
 
 /* "N", "SIZE", "jpeg|png", …: the value's name in --help; "" for flags. */

@@ -8,11 +8,35 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { longest_name = 1000 }; /* bytes; a message is not longer either */
+
+/* ---- colours ---------------------------------------------------------------------------- */
+
+bool tdmi_has_color(FILE *stream)
+{
+    const char *forbidden = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return !(forbidden && *forbidden) && terminal && strcmp(terminal, "dumb") != 0 &&
+           isatty(fileno(stream));
+}
+
+const char *tdmi_style_begin(bool has_color, enum tdmi_style style)
+{
+    static const char *const codes[] = {
+        [TDMI_BOLD] = "\033[1m", [TDMI_RED] = "\033[1;31m", [TDMI_GREEN] = "\033[32m"};
+    return has_color ? codes[style] : "";
+}
+
+const char *tdmi_style_end(bool has_color)
+{
+    return has_color ? "\033[0m" : "";
+}
+
+/* ---- printing --------------------------------------------------------------------------- */
 
 /* Pieces on their way to a stream, a block at a time. */
 struct block {
@@ -63,6 +87,13 @@ void tdmi_print_raw(struct tdmi_output *out, const char *text)
     errno = 0;
     if (fputs(text, out->stream) == EOF)
         out->problem = errno ? errno : EIO;
+}
+
+void tdmi_print_styled(struct tdmi_output *out, enum tdmi_style style, const char *text)
+{
+    tdmi_print_raw(out, tdmi_style_begin(out && out->has_color, style));
+    tdmi_print(out, "%s", text);
+    tdmi_print_raw(out, tdmi_style_end(out && out->has_color));
 }
 
 static void TDM_PRINTF(2, 3) print_whole(struct tdmi_output *out, const char *format, ...)
@@ -118,7 +149,8 @@ void tdmi_print_word(struct tdmi_output *out, const char *word)
 
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word)
 {
-    tdmi_print(out, "next: %s ", command);
+    tdmi_print_styled(out, TDMI_BOLD, "next:");
+    tdmi_print(out, " %s ", command);
     tdmi_print_word(out, word);
     tdmi_print(out, "\n");
 }
@@ -201,9 +233,23 @@ const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes)
     return format_scaled(bytes, 1024, prefixes, "B", text, text_bytes);
 }
 
-void tdmi_print_error(const tdm_error *err)
+void tdmi_print_error(const tdm_error *err, bool is_whole)
 {
-    char text[TDM_ERROR_FRAMES * (TDM_ERROR_TEXT_BYTES + 64)];
-    tdm_error_format(err, text, sizeof text);
-    fprintf(stderr, "tandem: %s", *text ? text : "failed without saying why\n");
+    const bool has_color = tdmi_has_color(stderr);
+    const int n = err->n_frames;
+    char text[TDM_ERROR_TEXT_BYTES + TDM_ERROR_FRAMES * 40];
+    size_t used = 0;
+    for (int i = n - 1, depth = 0; i >= 0 && used < sizeof text; i--) {
+        /* All between the outermost and the innermost sentence stands in one line. */
+        const bool is_joined = !is_whole && n > 3 && i > 1 && i < n - 1;
+        const bool is_line_begun = !is_whole && n > 3 && i > 0 && i < n - 2;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%*s%s%s%s",
+                                 is_line_begun ? 0 : 2 * depth, "",
+                                 depth && !is_line_begun ? "because: " : "",
+                                 tdm_error_sentence(err, i), is_joined ? ": " : "\n");
+        depth += !is_joined;
+    }
+    /* In one call, so that the errors of several processes do not mix. */
+    fprintf(stderr, "%standem:%s %s", tdmi_style_begin(has_color, TDMI_RED),
+            tdmi_style_end(has_color), n > 0 ? text : "failed without saying why\n");
 }

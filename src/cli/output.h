@@ -11,7 +11,17 @@
 struct tdmi_output {
     FILE *stream;
     int problem; /* errno of the first write that failed, 0 while all went well */
+    bool has_color;
 };
+
+enum tdmi_style { TDMI_BOLD, TDMI_RED, TDMI_GREEN };
+
+/* Does the stream show colours? Only a terminal that is not dumb does, and only where NO_COLOR is
+ * unset or empty (no-color.org). */
+bool tdmi_has_color(FILE *stream);
+/* Escape sequences that begin a style and end it; "" without colours. */
+const char *tdmi_style_begin(bool has_color, enum tdmi_style style);
+const char *tdmi_style_end(bool has_color);
 
 /* For people; nothing where out is NULL. %s is quoted as base/text/quote.h says, counts its width
  * in characters, and loses its middle beyond 1,000 bytes. The first failure is kept and later calls
@@ -22,6 +32,8 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 
 void tdmi_print_field(struct tdmi_output *out, const char *text);
 /* For programs: as it is. */
 void tdmi_print_raw(struct tdmi_output *out, const char *text);
+/* The text in a style; plain where the output has no colours. */
+void tdmi_print_styled(struct tdmi_output *out, enum tdmi_style style, const char *text);
 /* Print a word of a command that people copy (base/text/shell.h). */
 void tdmi_print_word(struct tdmi_output *out, const char *word);
 /* "next: COMMAND WORD". */
@@ -45,5 +57,7 @@ const char *tdmi_format_amount(double amount, const char *unit, char *text, size
 /* "32 MiB", "1.5 GiB" with a binary prefix. */
 const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes);
 
-/* The one function that prints an error: "tandem: outermost", causes indented below. */
-void tdmi_print_error(const tdm_error *err);
+/* The one function that prints an error: "tandem: outermost", causes indented below. At most three
+ * lines: what lies between the outermost and the innermost sentence is one; is_whole: a line each.
+ */
+void tdmi_print_error(const tdm_error *err, bool is_whole);

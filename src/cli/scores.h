@@ -13,7 +13,7 @@ enum { TDMI_SHOW_DEFAULT = 20, TDMI_SHOW_MOST = 1000 };
 #define TDMI_ROW_SHOW(member)                                                              \
     TDMI_ROW(INTEGER, "show", member, "Result",                                            \
              "classes to print, worst first, and half as many confusions; --json has all", \
-             .high = TDMI_SHOW_MOST, .unit = "classes")
+             .high = TDMI_SHOW_MOST, .unit = "classes", .is_common = true)
 
 /* "  NAME  81.3 % right (…)"; nothing where no image was evaluated. */
 void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score *score);

@@ -2,6 +2,7 @@
  * The command line, the environment and the positional arguments; settings_config.c adds the file.
  */
 #include "cli/settings.h"
+#include "cli/hints.h"
 #include "tandem/log.h"
 #include "base/scope.h"
 #include "base/text/suggest.h"
@@ -45,13 +46,16 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
 {
     const struct tdmi_argument *first = settings->command ? settings->command->arguments : NULL;
     tdmi_suggestion suggestion = {.typed = name};
-    char words[80], command[64];
+    char words[80], command[64], hint[160];
     if (settings->n_arguments > 0 && first && first->is_command)
         return TDM_FAIL(
             err, TDM_E_USAGE,
             "tandem %s has no option '%.60s'; a command with options of its own follows "
             "--: tandem %s … -- %.60s …",
             settings->command->name, typed, settings->command->name, settings->arguments[0]);
+    if (settings->command && *tdmi_hint(settings->command, name, hint, sizeof hint))
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s has no option '%.60s'; %s",
+                        settings->command->name, typed, hint);
     for (int t = TDMI_TABLES - 1; t >= 0; t--)
         for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);
@@ -60,7 +64,7 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
              settings->command ? settings->command->name : "");
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
-    return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help' lists them all",
+    return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help-all' lists them all",
                     command, typed, command);
 }
 
@@ -157,8 +161,11 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     for (const struct tdmi_option *row = table_of(settings, TDMI_TABLE_OWN); row->name; row++)
         if (row->letter && row->letter == typed[1])
             option = row;
-    if (!option)
-        return unknown_option(settings, typed, typed + 1, err);
+    if (!option) { /* -b 64 and -b64 are one word of another tool, -lr another */
+        const char letter[2] = {typed[1], '\0'};
+        const bool is_value = typed[2] >= '0' && typed[2] <= '9';
+        return unknown_option(settings, typed, is_value ? letter : typed + 1, err);
+    }
     TDMI_TRY(take_value(cursor, option, where, typed[2] ? typed + 2 : NULL, &value, err));
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
 }
@@ -189,6 +196,24 @@ tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc
     return TDM_OK;
 }
 
+/* Ultralytics writes options as "imgsz=224". */
+static tdm_status one_argument_more(const struct tdmi_settings *settings, int taken, tdm_error *err)
+{
+    const struct tdmi_command *command = settings->command;
+    const char *found = settings->arguments[taken];
+    char word[60], use[160], hint[200] = "";
+    const size_t length = strcspn(found, "=");
+    if (found[length] == '=' && length < sizeof word) {
+        snprintf(word, sizeof word, "%.*s", (int)length, found);
+        if (tdmi_option_find(command->options, word))
+            snprintf(hint, sizeof hint, "; options have two dashes: --%s", word);
+        else if (*tdmi_hint(command, word, use, sizeof use))
+            snprintf(hint, sizeof hint, "; %s", use);
+    }
+    return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %d argument%s; found one more: '%.100s'%s",
+                    command->name, taken, taken == 1 ? "" : "s", found, hint);
+}
+
 tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, tdm_error *err)
 {
     const struct tdmi_argument *argument = settings->command->arguments;
@@ -203,10 +228,7 @@ tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, t
     if (given > taken && taken == 0)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes no arguments; found '%.100s'", name,
                         settings->arguments[0]);
-    if (given > taken)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %d argument%s; found one more: '%.100s'",
-                        name, taken, taken == 1 ? "" : "s", settings->arguments[taken]);
-    return TDM_OK;
+    return given > taken ? one_argument_more(settings, taken, err) : TDM_OK;
 }
 
 /* ---- environment ------------------------------------------------------------------------ */
@@ -234,13 +256,17 @@ static const char *look_up(const char *const *environment, const char *name)
 static tdm_status read_variables(struct tdmi_settings *settings, const struct tdmi_option *option,
                                  const char *const *environment, tdm_error *err)
 {
-    for (int is_general = !settings->command; is_general < 2; is_general++) {
+    const char *const names[] = {option->name, option->old_name};
+    for (int i = settings->command ? 0 : 2; i < 4; i++) {
+        const bool is_general = i >= 2, is_old = i % 2 == 1;
         char name[128] = "TANDEM_";
+        if (!names[is_old] || (is_general && !is_old && option->old_name))
+            continue;
         if (!is_general) {
             append_upper(name, sizeof name, settings->command->name);
             append_upper(name, sizeof name, "_");
         }
-        append_upper(name, sizeof name, option->name);
+        append_upper(name, sizeof name, names[is_old]);
         const char *text = look_up(environment, name);
         if (text)
             return set(settings, option, TDMI_FROM_ENVIRONMENT, name, text, err);

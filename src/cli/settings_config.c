@@ -47,6 +47,8 @@ static const struct tdmi_option *find_row(const struct visit *visit, const char 
     *setting = NULL;
     if (!only || only == visit->settings->command)
         option = tdmi_settings_find(visit->settings, key, setting);
+    if (!only && option && option->old_name && strcmp(option->name, key) == 0)
+        *setting = NULL; /* `out` above all sections is meant for train, not for every file */
     for (const struct tdmi_command *const *at = tdmi_commands; *at && !option; at++) {
         if (!only || only == *at)
             option = tdmi_option_find((*at)->options, key);

@@ -31,9 +31,10 @@ static void print_epoch(struct tdmi_watch *watch, const tdm_event *event)
     fprintf(stderr, "%5d %8lld %10.4g %10.4f %7.1f %% ", event->epoch, (long long)event->step,
             event->learning_rate, event->train.loss, 100.0 * event->train.accuracy);
     if (event->val.n > 0)
-        fprintf(stderr, "%10.4f %7.1f %%  %5.1f to %5.1f %% %8.1f%s\n", event->val.loss,
+        fprintf(stderr, "%10.4f %7.1f %%  %5.1f to %5.1f %% %8.1f%s%s%s\n", event->val.loss,
                 100.0 * event->val.accuracy, 100.0 * event->val.low, 100.0 * event->val.high,
-                event->seconds, event->is_best ? "  best" : "");
+                event->seconds, tdmi_style_begin(watch->has_color, TDMI_GREEN),
+                event->is_best ? "  best" : "", tdmi_style_end(watch->has_color));
     else
         fprintf(stderr, "%10s %9s  %-16s %8.1f\n", "-", "-", "not validated", event->seconds);
 }
@@ -46,6 +47,8 @@ static void on_event(void *self, const tdm_event *event)
         return;
     switch (event->kind) {
     case TDM_EVENT_NOTE:
+        if (event->is_detail && !watch->is_verbose)
+            break;
         clear_line(watch);
         print_note(event->text);
         break;

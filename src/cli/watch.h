@@ -9,7 +9,7 @@
 #include "base/progress.h"
 
 struct tdmi_watch { /* zeroed but for the first members */
-    bool is_quiet;
+    bool is_quiet, is_verbose, has_color;
     const char *unit; /* plural that is counted: "images" */
     bool has_header;  /* the epoch table has its header line already */
     tdmi_progress_display *progress;

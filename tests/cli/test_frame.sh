@@ -12,7 +12,7 @@ expect_stderr_matches "^tandem: tandem doctor has no option '--tme'; did you mea
 expect_exit 2 "$TANDEM" --jsn
 expect_stderr_matches "^tandem: tandem has no option '--jsn'; did you mean '--json'\?$"
 expect_exit 2 "$TANDEM" doctor --zebra=3
-expect_stderr_matches "has no option '--zebra'; 'tandem doctor --help' lists them all$"
+expect_stderr_matches "has no option '--zebra'; 'tandem doctor --help-all' lists them all$"
 expect_exit 0 "$TANDEM" doctor -h
 expect_stdout_matches '^Usage: tandem doctor'
 expect_exit 2 "$TANDEM" doctor --disk_size 8M

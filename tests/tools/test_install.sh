@@ -29,6 +29,10 @@ done
 if [ -x "$BUILD/tandem" ]; then
     expect_exit 0 second/bin/tandem --version
     expect_stdout_matches '^tandem 0\.'
+    for file in man/man1/tandem.1 man/man1/tandem-train.1 bash-completion/completions/tandem \
+        zsh/site-functions/_tandem fish/vendor_completions.d/tandem.fish; do
+        expect_true "share/$file is installed" test -s "second/share/$file"
+    done
     if [ -e "$BUILD/libtandem_arrow.so" ]; then
         expect_exit 3 second/bin/tandem prepare nowhere -o out --codec raw
         rm second/lib/tandem/libtandem_arrow.so

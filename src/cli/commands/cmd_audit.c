@@ -302,7 +302,7 @@ static const struct tdmi_argument arguments[] = {
 static const struct tdmi_option options[] = {
     TDMI_ROW(FLAG, "strict", audit.strict, "Verdicts",
              "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
-             "class or split; --quarantine then lists damaged files too"),
+             "class or split; --out then lists damaged files too"),
     TDMI_ROW(FLAG, "near", audit.find_near, "Verdicts",
              "report only files of equal bytes as copies, not images that look alike"),
 #define AT audit.how.
@@ -310,9 +310,9 @@ static const struct tdmi_option options[] = {
 #define WITHOUT_QUARANTINE
 #include "tandem/source.def"
 #undef AT
-    TDMI_ROW(PATH, "quarantine", audit.quarantine, "Result",
-             "write a list of bad files, for train and prepare", .value_name = "FILE",
-             .default_words = "none"),
+    TDMI_ROW(PATH, "out", audit.quarantine, "Result",
+             "write a list of bad files, for --quarantine of train and prepare", .letter = 'o',
+             .value_name = "FILE", .default_words = "none", .old_name = "quarantine"),
     TDMI_ROW(INTEGER, "show", show, "Result", "most lines of each list; --json has all",
              .high = 1e9, .unit = "lines"),
     TDMI_ROW_THREADS(audit.threads, "all usable CPUs",
@@ -323,7 +323,7 @@ static const struct tdmi_option options[] = {
 static const char *const examples[] = {
     "tandem audit photos",
     "what is in the folder, and what is wrong with it",
-    "tandem audit photos --quarantine bad.jsonl",
+    "tandem audit photos -o bad.jsonl",
     "keep the list of files that cannot be read",
     "tandem audit photos --strict --json",
     "a gate for a script",

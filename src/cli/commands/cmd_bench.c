@@ -448,9 +448,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 
 static const struct tdmi_argument arguments[] = {
     {.name = "WHAT",
-     .help =
-         "loader: read image files into shuffled batches; compute: run a network on batches in "
-         "memory; scaling: predict a step on more CPUs; allreduce: add arrays of several ranks"},
+     .help = "loader: read image files into shuffled batches; compute: run a network on batches in "
+             "memory; scaling: predict a step on more CPUs; allreduce: add arrays of several ranks",
+     .choices = "loader|compute|scaling|allreduce"},
     {.name = "SRC",
      .help =
          "loader: labelled images, as class folders, archives, WebDataset shards, lists, Parquet "
@@ -461,12 +461,13 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "batch", batch, "Measuring", "images per batch", .high = 65536,
-             .unit = "images", .default_words = "64 for the loader, else 32"),
+             .unit = "images", .default_words = "64 for the loader, else 32", .is_common = true),
     TDMI_ROW(
         DURATION, "seconds", seconds, "Measuring",
         "time of the whole measurement; of loader half, of compute a third measures the ceiling",
         .low = 0.5, .high = 3600,
-        .default_words = "5s for the loader, 10s for compute, 60s for scaling, 4s for allreduce"),
+        .default_words = "5s for the loader, 10s for compute, 60s for scaling, 4s for allreduce",
+        .is_common = true),
     TDMI_ROW_SIZE(loader.size, 1, 4096, "Loader",
                   "side of the images in a batch; they are shrunk to fit and centred on white"),
     TDMI_ROW_AUGMENT(loader.augment, "Loader", "random changes of images, such as flip,crop:4"),
@@ -476,27 +477,29 @@ static const struct tdmi_option options[] = {
 #include "tandem/source.def"
 #undef AT
     TDMI_ROW(TEXT, "model", compute.model, "Compute", "network to run", .value_name = "NAME",
-             .name_at = tdm_network_name),
+             .name_at = tdm_network_name, .is_common = true),
     TDMI_ROW(
         CHOICE, "mode", mode, "Compute",
         "train: the training step of all layers; features: inference up to the pooled features",
-        .choices = "train|features"),
+        .choices = "train|features", .is_common = true),
     TDMI_ROW(CHOICE, "freeze", freeze, "Compute",
              "base: train only the head; the layers before it run as in --mode features",
-             .choices = "none|base"),
+             .choices = "none|base", .is_common = true),
     TDMI_ROW(INTEGER, "image", compute.image, "Compute", "side of the square input", .high = 4096,
-             .unit = "pixels", .value_name = "PX", .default_words = "the model's own"),
+             .unit = "pixels", .value_name = "PX", .default_words = "the model's own",
+             .is_common = true),
     TDMI_ROW(INTEGER, "classes", compute.classes, "Compute",
              "classes of the last layer, when training", .low = 2, .high = 100000),
     TDMI_ROW(INTEGER, "shard", compute.shard, "Compute", "images per batch-norm group",
              .high = 65536, .unit = "images", .default_words = "the model's own"),
     TDMI_ROW(TEXT, "precision", compute.precision, "Compute",
              "f32, bf16 on a GPU, or auto, which is f32 so far", .value_name = "NAME"),
-    TDMI_ROW(FLAG, "profile", compute.has_profile, "Compute", "report the time of each node, too"),
+    TDMI_ROW(FLAG, "profile", compute.has_profile, "Compute", "report the time of each node, too",
+             .is_common = true),
     TDMI_ROW(FLAG, "unfused", compute.is_unfused, "Compute",
              "run every node alone, to see how much fusion saves"),
     TDMI_ROW(TEXT, "device", compute.device, "Compute", "cpu, or one backend: cuda, cuda:1, ref",
-             .value_name = "NAME"),
+             .value_name = "NAME", .is_common = true),
     TDMI_ROW(NUMBER, "bandwidth", bandwidth, "Scaling",
              "GB/s that the memory of the predicted machine moves", .high = 1e6,
              .value_name = "RATE", .default_words = "no limit"),

@@ -126,7 +126,7 @@ static const struct tdmi_argument arguments[] = {
 static const struct tdmi_option options[] = {
     TDMI_ROW(CHOICE, "part", part, "Images",
              "images to evaluate, as the model's training split them",
-             .choices = "all|train|val|test"),
+             .choices = "all|train|val|test", .is_common = true),
 #define AT how.
 #define HOW(member) member
 #include "tandem/source.def"

@@ -72,13 +72,16 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(PATH, "out", export.path, "Result", "file to write; its extension selects the format",
-             .letter = 'o', .value_name = "FILE", .default_words = "must be given"),
+             .letter = 'o', .value_name = "FILE", .default_words = "must be given",
+             .is_common = true),
     TDMI_ROW(TEXT, "form", export.form, "Result",
              "format: onnx for runtimes; safetensors with torchvision's names for PyTorch; h5 for "
              "Keras",
-             .name_at = tdm_export_form, .default_words = "by the extension of the file"),
+             .name_at = tdm_export_form, .default_words = "by the extension of the file",
+             .is_common = true),
     TDMI_ROW(FLAG, "preprocess", export.preprocess, "Result",
-             "onnx: take images of the network's size as bytes, and scale them in the graph"),
+             "onnx: take images of the network's size as bytes, and scale them in the graph",
+             .is_common = true),
 #include "cli/foreign.def"
     {.name = NULL},
 };

@@ -121,7 +121,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "WHAT", .help = "show: list nodes with shapes, parameters and work"},
+    {.name = "WHAT",
+     .help = "show: list nodes with shapes, parameters and work",
+     .choices = "show"},
     {.name = "NAME", .help = "network, as train --model takes it"},
     {.name = NULL},
 };
@@ -134,13 +136,13 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(INTEGER, "hidden", network.hidden, "Network",
              "outputs of a dense layer with ReLU before the last one", .high = 1e6,
              .default_words = "none"),
-    TDMI_ROW(PATH, "svg", svg, "Result", "write a drawing to FILE", .value_name = "FILE",
-             .default_words = "none"),
+    TDMI_ROW(PATH, "out", svg, "Result", "write a drawing (SVG) to FILE", .letter = 'o',
+             .value_name = "FILE", .default_words = "none", .old_name = "svg"),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
-    "tandem model show mobilenetv2 --svg mobilenetv2.svg",
+    "tandem model show mobilenetv2 -o mobilenetv2.svg",
     "its layers, and a drawing",
     "tandem model show xception --classes 5 --json",
     "the same for a program",

@@ -274,7 +274,10 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "WHAT", .help = "list, show or compare", .is_optional = true},
+    {.name = "WHAT",
+     .help = "list, show or compare",
+     .is_optional = true,
+     .choices = "list|show|compare"},
     {.name = "DIR|RUN",
      .help = "list: folder to search (default: runs); show and compare: a run folder",
      .is_optional = true},

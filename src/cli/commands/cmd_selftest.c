@@ -161,6 +161,8 @@ static const struct tdmi_option options[] = {
 static const char *const examples[] = {
     "tandem selftest",
     "exit 0: every case passed; 1: some failed; 4: no such device",
+    "tandem selftest --device cuda --part ops",
+    "the operations on a GPU alone",
     NULL,
 };
 

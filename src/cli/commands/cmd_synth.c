@@ -10,6 +10,20 @@ struct values {
     struct tdm_synth_options synth;
 };
 
+/* The folder to make: the argument, or -o. */
+static tdm_status choose_folder(const struct tdmi_call *call, const char **folder, tdm_error *err)
+{
+    const bool is_argument = call->n_arguments > 0;
+    if (is_argument && *folder)
+        return TDM_FAIL(err, TDM_E_USAGE, "found both '%s' and --out %s; one folder is made",
+                        call->arguments[0], *folder);
+    if (is_argument)
+        *folder = call->arguments[0];
+    return *folder ? TDM_OK
+                   : TDM_FAIL(err, TDM_E_USAGE,
+                              "tandem synth needs OUT: folder to make; it must be empty or absent");
+}
+
 static void defaults(void *values)
 {
     ((struct values *)values)->synth = tdm_synth_options_default();
@@ -20,7 +34,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_synth_options options = ((const struct values *)call->values)->synth;
     struct tdm_synth_result result = {.struct_bytes = sizeof result};
     char bytes[32];
-    options.folder = call->arguments[0];
+    TDMI_TRY(choose_folder(call, &options.folder, err));
     TDMI_TRY(tdm_synth(&options, tdmi_watch_sink(call->watch), &result, err));
     tdm_json_string(call->json, "folder", options.folder);
     tdm_json_integer(call->json, "images", result.images);
@@ -36,11 +50,13 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "OUT", .help = "folder to make; it must be empty or absent"},
+    {.name = "OUT", .help = "folder to make; it must be empty or absent", .is_optional = true},
     {.name = NULL},
 };
 
 static const struct tdmi_option options[] = {
+    TDMI_ROW(PATH, "out", synth.folder, "Result", "folder to make, in place of the argument",
+             .letter = 'o', .value_name = "OUT", .is_command_line_only = true),
     TDMI_ROW(INTEGER, "classes", synth.classes, "Images", "number of classes, one folder each",
              .low = 2, .high = 1000),
     TDMI_ROW(INTEGER, "per-class", synth.per_class, "Images", "number of images per class",
@@ -57,6 +73,8 @@ static const struct tdmi_option options[] = {
 static const char *const examples[] = {
     "tandem synth pictures --classes 4 --per-class 200",
     "a small set to train on",
+    "tandem synth -o thumbnails --size 64 --format png --seed 7",
+    "other images of another size",
     NULL,
 };
 

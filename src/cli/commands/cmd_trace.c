@@ -114,7 +114,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "WHAT", .help = "summary"},
+    {.name = "WHAT", .help = "summary", .choices = "summary"},
     {.name = "FILE", .help = "file that train --trace wrote"},
     {.name = NULL},
 };

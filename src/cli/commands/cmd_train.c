@@ -121,7 +121,8 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     if (result->batch_reason[0])
         tdmi_print(out, "  batch       %d, chosen: %s\n", result->batch, result->batch_reason);
     tdmi_print(out, "  run         %s\n", result->run);
-    tdmi_print(out, "next: %s; %s\n", result->next.step, result->next.evidence);
+    tdmi_print_styled(out, TDMI_BOLD, "next:");
+    tdmi_print(out, " %s; %s\n", result->next.step, result->next.evidence);
     if (!call->globals->quiet)
         print_then(call, values, result);
 }
@@ -218,9 +219,9 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(PATH, "out", train.run, "Result", "run folder to make", .letter = 'o',
-             .value_name = "RUN", .default_words = "runs/<model>-<time>"),
+             .value_name = "RUN", .default_words = "runs/<model>-<time>", .is_common = true),
     TDMI_ROW(FLAG, "resume", train.resume, "Result",
-             "resume RUN with its recorded options; start it if there is none"),
+             "resume RUN with its recorded options; start it if there is none", .is_common = true),
 #include "tandem/train.def"
     TDMI_ROW(FLAG, "fetch", fetch, "Network",
              "download pretrained weights that are not on this machine; by default a terminal is "

@@ -13,7 +13,7 @@
 TDMI_POINTER_RELEASE(tdm_weights_file, tdm_weights_close)
 
 struct values {
-    const char *mirror, *model;
+    const char *mirror, *model, *out;
     int show;
 };
 
@@ -224,8 +224,13 @@ static tdm_status inspect(struct tdmi_call *call, tdm_error *err)
 
 static tdm_status convert(struct tdmi_call *call, tdm_error *err)
 {
-    const char *from = call->arguments[1], *to = call->arguments[2];
+    const struct values *values = call->values;
+    const char *from = call->arguments[1];
+    const char *to = call->n_arguments > 2 ? call->arguments[2] : values->out;
     struct tdm_weights_facts facts;
+    if (!to || (call->n_arguments > 2 && values->out))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "tandem weights convert needs the file to write, once: as TO or as -o TO");
     TDMI_TRY(tdm_weights_convert(from, to, &facts, err));
     tdm_json_object_begin(call->json, NULL);
     write_facts(call->json, to, &facts);
@@ -272,13 +277,15 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         {"list", "no argument", 1, 1, list},
         {"fetch", "the NAME of published weights", 2, 2, fetch},
         {"inspect", "one FILE", 2, 2, inspect},
-        {"convert", "a FILE and the file to write", 3, 3, convert},
+        {"convert", "a FILE and the file to write", 2, 3, convert},
         {.name = NULL}};
     const struct values *values = call->values;
     const struct tdmi_verb *verb;
     TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
     if (values->mirror && verb->run != fetch)
         return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
+    if (values->out && verb->run != convert)
+        return TDM_FAIL(err, TDM_E_USAGE, "--out is for tandem weights convert");
     tdm_json_array_begin(call->json, "weights");
     TDMI_TRY(verb->run(call, err));
     tdm_json_array_end(call->json);
@@ -286,7 +293,10 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "WHAT", .help = "list, fetch, inspect or convert", .is_optional = true},
+    {.name = "WHAT",
+     .help = "list, fetch, inspect or convert",
+     .is_optional = true,
+     .choices = "list|fetch|inspect|convert"},
     {.name = "NAME|FILE",
      .help = "fetch: a name that list shows; inspect and convert: a weights file",
      .is_optional = true},
@@ -295,6 +305,8 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
+    TDMI_ROW(PATH, "out", out, "Convert", "file to write, in place of the argument TO",
+             .letter = 'o', .value_name = "TO", .is_command_line_only = true),
     TDMI_ROW(TEXT, "mirror", mirror, "Fetch",
              "URL of a folder that has the file, on another server", .value_name = "URL",
              .default_words = "the publisher"),
@@ -313,7 +325,7 @@ static const char *const examples[] = {
     "a base for transfer learning; resumes an interrupted fetch",
     "tandem weights inspect model.h5",
     "the tensors of a file of Keras, PyTorch, NumPy or safetensors",
-    "tandem weights convert model.pth model.safetensors",
+    "tandem weights convert model.pth -o model.safetensors",
     "the same tensors in a format without pickle",
     NULL,
 };

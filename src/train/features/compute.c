@@ -308,9 +308,9 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
     tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
     const bool is_done = status == TDM_OK && settled == TDM_OK;
-    if (it->is_on_its_way) /* it uses memory that is freed now; what stopped this rank is known */
-        (void)tdmi_comm_finish(session->compute.comm, NULL);
-    it->is_on_its_way = false;
+    /* What is on its way uses memory that is freed now; what stopped this rank is known. */
+    if (it->is_on_its_way && tdmi_comm_finish(session->compute.comm, NULL) == TDM_OK)
+        it->is_on_its_way = false;
     const bool is_shared = world > 1 && is_done && !session->agreed.is_abandoned;
     const tdm_status reported =
         tdmi_data_report_skipped(session, feed, 0, is_shared, is_done ? err : NULL);
@@ -456,13 +456,15 @@ static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(open_extractor(&it, err));
     TDMI_TRY(compute_test_row(&it, err));
     TDMI_TRY(compute_all(&it, err));
-    if (it.missing.n > 0)
-        tdmi_record_note(&session->record,
-                         "features: %lld computed in %.1f s, %lld found (%lld of them computed "
-                         "again, and equal); %d numbers an image, in %s",
-                         (long long)it.n_computed, it.seconds, (long long)features->count.reused,
-                         (long long)features->count.checked, features->width,
-                         tdmi_store_folder(features->train));
+    if (it.missing.n == 0)
+        return TDM_OK;
+    tdmi_record_note(&session->record, "features: %lld computed in %.1f s, %lld found",
+                     (long long)it.n_computed, it.seconds, (long long)features->count.reused);
+    tdmi_record_detail(&session->record,
+                       "%lld of the features found were computed again, and equal; they are %d "
+                       "numbers an image, in %s",
+                       (long long)features->count.checked, features->width,
+                       tdmi_store_folder(features->train));
     return TDM_OK;
 }
 

@@ -435,10 +435,13 @@ tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err
 void tdmi_memory_report(const struct tdmi_session *session)
 {
     char text[300];
+    const bool is_host = session->compute.backend->device.is_host;
     tdmi_needs_describe(&session->compute.needs, text, sizeof text);
-    tdmi_record_note(&session->record,
-                     session->compute.backend->device.is_host
-                         ? "it takes %s; caches of images take what is left"
-                         : "on the GPU it takes %s",
-                     text);
+    tdmi_record_note(&session->record, "memory: %lld MiB%s",
+                     (long long)(tdmi_needs_total(&session->compute.needs) >> 20) + 1,
+                     is_host ? "" : " on the GPU");
+    tdmi_record_detail(&session->record,
+                       is_host ? "it takes %s; caches of images take what is left"
+                               : "on the GPU it takes %s",
+                       text);
 }

@@ -19,17 +19,32 @@ double tdmi_record_seconds(const struct tdmi_run_record *record)
     return record->seconds_before + tdmi_clock_seconds_since(record->started_ns);
 }
 
-void tdmi_record_note(const struct tdmi_run_record *record, const char *format, ...)
+static void record_sentence(const struct tdmi_run_record *record, bool is_detail,
+                            const char *format, va_list arguments)
 {
     char text[2 * TDM_ERROR_TEXT_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
     tdmi_quote(text, sizeof text, format, arguments);
-    va_end(arguments);
     tdmi_track_event(record->track, &(tdm_event){.kind = TDM_EVENT_NOTE,
                                                  .step = record->progress->step,
                                                  .seconds = tdmi_record_seconds(record),
-                                                 .text = text});
+                                                 .text = text,
+                                                 .is_detail = is_detail});
+}
+
+void tdmi_record_note(const struct tdmi_run_record *record, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    record_sentence(record, false, format, arguments);
+    va_end(arguments);
+}
+
+void tdmi_record_detail(const struct tdmi_run_record *record, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    record_sentence(record, true, format, arguments);
+    va_end(arguments);
 }
 
 bool tdmi_record_is_new(const struct tdmi_run_record *record)

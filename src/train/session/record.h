@@ -35,6 +35,9 @@ double tdmi_record_seconds(const struct tdmi_run_record *record);
 /* Sends a sentence to every listener. */
 void tdmi_record_note(const struct tdmi_run_record *record, const char *format, ...)
     TDM_PRINTF(2, 3);
+/* The same for a figure that few look for: recorded, and shown under --verbose. */
+void tdmi_record_detail(const struct tdmi_run_record *record, const char *format, ...)
+    TDM_PRINTF(2, 3);
 /* Is this the first session of the run? */
 bool tdmi_record_is_new(const struct tdmi_run_record *record);
 

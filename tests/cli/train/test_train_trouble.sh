@@ -58,7 +58,10 @@ same_as moved pictures
 
 # ---- its pictures --------------------------------------------------------------------------
 first=$(find pictures -name '*.jpg' | sort | head -n 1)
+usual=$options
+options="$usual --verbose" # the whole chain
 between 3 one pictures 'rm "$first"'
+options=$usual
 expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume continues from it$'
 expect_stderr_matches "cannot load '.*${first##*/}'"
 expect_stderr_matches 'it could be read before, and cannot any more$'
@@ -153,18 +156,23 @@ fi
 # ---- its memory ----------------------------------------------------------------------------
 restore
 large="--model mobilenetv2 --size 64 --batch 48 --shard 4 --steps 1"
-expect_exit 0 "$TANDEM" train pictures -o counted $large --threads 2
+expect_exit 0 "$TANDEM" train pictures -o counted $large --threads 2 --verbose
+short=$(sed -n 's/^memory: \([0-9]*\) MiB$/\1/p' "$err")
 expect_stderr_matches 'it takes [0-9]+ MiB of memory \(activations [0-9]+, gradients [0-9]+, weights'
 takes=$(sed -n 's/.*it takes \([0-9]*\) MiB of memory.*/\1/p' "$err")
 parts=$(sed -n 's/.*it takes .*(\(.*\), the process itself .*/\1/p' "$err")
 expect_true "it says what of it is for what" test -n "$parts"
+expect_true "the short line rounds the same" sh -c "[ $((${short:-0} - takes)) -ge 0 ] && [ $((${short:-0} - takes)) -le 1 ]"
 expect_true "its record has it too" grep -Eq '"planned_bytes": ?[0-9]{8}' counted/run.json
 
 # Memory of layers that are unfrozen later is reported before the head is trained.
 later="--weights counted --model mobilenetv2 --batch 48 --shard 4 --threads 2"
-expect_exit 0 "$TANDEM" train pictures -o unfrozen $later --freeze none --steps 1
+expect_exit 0 "$TANDEM" train pictures -o unfrozen $later --freeze none --steps 1 --verbose
 unfrozen=$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")
 expect_exit 0 "$TANDEM" train pictures -o later $later --unfreeze 1 --epochs 2
+expect_true "parts of the memory are details" sh -c "! grep -q activations '$err'"
+rm -rf later
+expect_exit 0 "$TANDEM" train pictures -o later $later --unfreeze 1 --epochs 2 --verbose
 expect_true "layers that are unfrozen later count from the first step on" \
     test "$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")" = "$unfrozen"
 

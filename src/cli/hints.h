@@ -1,0 +1,9 @@
+/* Names here for the words of other tools (hints.def). */
+#pragma once
+
+#include "cli/command.h"
+
+/* "use --lr X" for "learning-rate" where the command has --lr; "" for words that hints.def does not
+ * list, or not for this command. '_' counts as '-', capitals as small letters. */
+const char *tdmi_hint(const struct tdmi_command *command, const char *word, char *text,
+                      size_t text_bytes);

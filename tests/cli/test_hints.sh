@@ -1,0 +1,96 @@
+# Words of other tools: what is typed by habit is answered with what it is called here.
+. "$SOURCE/tests/cli/lib.sh"
+
+# hint "COMMAND LINE" TEXT: exits with 2, one line that ends with TEXT
+hint() {
+    # shellcheck disable=SC2086 # words on purpose
+    expect_exit 2 "$TANDEM" $1
+    expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "one line"
+    case $(cat "$err") in
+    *"; $2") pass "the hint is: $2" ;;
+    *) fail "no hint '$2' in '$(cat "$err")'" ;;
+    esac
+}
+hint "train p --learning-rate 0.1" "use --lr X"
+hint "train p --learning_rate=0.1" "use --lr X"
+hint "train p --imgsz 224" "use --size PX"
+hint "train p --batch-size 64" "use --batch N"
+hint "train p --batchSize 64" "use --batch N"
+hint "train p -b 64" "use --batch N"
+hint "train p -b64" "use --batch N"
+hint "train p -j8" "use --threads N"
+hint "train p -lr 0.1" "did you mean '--lr'?"
+hint "train p --num-workers 4" "use --threads N"
+hint "train p --pretrained" "use --weights NAME (tandem weights list shows the names)"
+hint "predict run x.jpg --pretrained" "MODEL is an argument of tandem predict, without an option's name"
+hint "train --data-dir p" "SRC is an argument of tandem train, without an option's name"
+hint "train p --validation-split 0.2" "use --split 0.8,0.2 (fractions to train and to validate on)"
+hint "train p --opt adam" "use --optimizer NAME[:KEY=VALUE,…]"
+hint "train p --output-dir r" "use -o RUN"
+hint "predict r --source x.jpg" "FILE|DIR is an argument of tandem predict, without an option's name"
+hint "export r --format onnx" "use --form TEXT"
+hint "train p imgsz=224" "use --size PX"
+hint "train p epochs=3" "options have two dashes: --epochs"
+hint "prepare p --num-workers 4" "use --threads N"
+# A word means nothing to a command that has no such option.
+hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
+
+# Each row of the table has a target somewhere, so that none is a promise without an option.
+names=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+import json, os, re, subprocess, sys
+table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+targets = {o["name"] for c in table["commands"] for o in c["options"]} | {a["name"] for c in table["commands"] for a in c["arguments"]}
+rows = re.findall(r'^HINT\("([^"]*)", "([^"]*)"', open(sys.argv[1]).read(), re.M)
+print(len(rows) >= 60, *[word for word, target in rows if target not in targets])
+END
+)
+expect_same True "$names" "each row of hints.def names an option or an argument that exists"
+taken=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+import json, os, re, subprocess, sys
+table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+rows = re.findall(r'^HINT\("([^"]*)", "([^"]*)"', open(sys.argv[1]).read(), re.M)
+dead = []
+for word, target in rows:  # a word that every command with the target takes as its own is never asked about
+    having = [c for c in table["commands"] if target in {o["name"] for o in c["options"]} | {a["name"] for a in c["arguments"]}]
+    if all(word in {o["name"] for o in c["options"]} for c in having):
+        dead.append(word)
+print(*dead)
+END
+)
+expect_same "" "$taken" "and none that is never reached"
+
+# ---- -o everywhere, and the names from before -------------------------------------------------
+expect_exit 0 "$TANDEM" synth -o painted --classes 2 --per-class 2 --size 32 --quiet
+expect_true "-o of synth makes the folder" test -d painted
+expect_exit 2 "$TANDEM" synth one --out two
+expect_stderr_matches "^tandem: found both 'one' and --out two; one folder is made$"
+expect_exit 2 "$TANDEM" synth
+expect_stderr_matches '^tandem: tandem synth needs OUT: '
+for name in -o --out --svg; do
+    rm -f drawing.svg
+    expect_exit 0 "$TANDEM" model show lenet5 $name drawing.svg --quiet
+    expect_true "$name draws" test -s drawing.svg
+done
+for name in -o --out --quarantine; do
+    rm -f bad.jsonl
+    expect_exit 0 "$TANDEM" audit painted $name bad.jsonl --quiet
+    expect_true "$name writes the list" test -e bad.jsonl
+done
+expect_exit 0 env TANDEM_QUARANTINE=old.jsonl "$TANDEM" audit painted --quiet
+expect_true "the variable of before works" test -e old.jsonl
+expect_exit 0 env TANDEM_AUDIT_OUT=new.jsonl "$TANDEM" audit painted --quiet
+expect_true "and the new one" test -e new.jsonl
+expect_exit 0 env TANDEM_OUT=runs/x "$TANDEM" audit painted --quiet
+expect_true "TANDEM_OUT, meant for train, makes audit write nothing" test ! -e runs
+printf 'out = "runs/x"\n[audit]\nout = "section.jsonl"\n' >conf.toml
+expect_exit 0 "$TANDEM" audit painted --quiet --config conf.toml
+expect_true "likewise in a file, whose section counts" test -e section.jsonl -a ! -e runs
+for name in -o --out --output; do
+    expect_exit 2 "$TANDEM" prepare painted $name
+    expect_stderr_matches "^tandem: $name needs a value OUT"
+done
+expect_exit 2 "$TANDEM" weights list -o x
+expect_stderr_matches '^tandem: --out is for tandem weights convert$'
+expect_exit 2 "$TANDEM" weights convert a
+expect_stderr_matches 'needs the file to write, once: as TO or as -o TO$'
+finish
