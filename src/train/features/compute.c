@@ -16,28 +16,18 @@
 #include "tandem/log.h"
 #include "tandem/event.h"
 #include "tensor/half.h"
+#include "train/features/parcel.h"
 #include "train/session/session.h"
 
 #include <math.h>
 #include <string.h>
-
-/* One batch of all ranks: this rank's part of it, on rank 0 all of it. */
-struct parcel {
-    int64_t first; /* of its entries */
-    int n;
-    float *rows;
-    int32_t *labels;
-    bool *stops;               /* which ranks were asked to stop */
-    size_t *sizes;             /* three for each rank, in bytes: of rows, labels, stops */
-    struct tdmi_agreed agreed; /* rank 0's decision after the batch before it */
-};
 
 struct extractor {
     struct tdmi_session *session;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
     float *stored_row;
-    struct parcel parcels[2]; /* one is filled while the other is on its way */
+    struct tdmi_parcel parcels[2]; /* one is filled while the other is on its way */
     int filled;
     bool is_on_its_way;
     struct tdmi_agreed next; /* on rank 0: its decision after the batch that came last */
@@ -93,7 +83,7 @@ static tdm_status compare(const struct extractor *it, struct tdmi_missing_row en
         tdmi_source_item(session->data.source, entry.item).path, worst, tdmi_store_folder(store));
 }
 
-static tdm_status keep_rows(struct extractor *it, const struct parcel *parcel,
+static tdm_status keep_rows(struct extractor *it, const struct tdmi_parcel *parcel,
                             const struct tdmi_missing_row *entries, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
@@ -142,7 +132,7 @@ static tdm_status fill_parcel(struct extractor *it, tdmi_feed *feed, const struc
                               tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    struct parcel *parcel = &it->parcels[it->filled];
+    struct tdmi_parcel *parcel = &it->parcels[it->filled];
     const bool has_others = tdmi_ranks_world(session) > 1;
     parcel->first = has_others ? batch->first - batch->whole.first : batch->first;
     parcel->n = has_others ? batch->whole.n : batch->n;
@@ -156,38 +146,21 @@ static tdm_status fill_parcel(struct extractor *it, tdmi_feed *feed, const struc
     return TDM_OK;
 }
 
-/* Rank 0 gets all parts of the batch, the others its decision after the batch before. */
 static tdm_status send_parcel(struct extractor *it, tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
-    tdmi_comm *comm = session->compute.comm;
-    const int world = tdmi_comm_world(comm);
-    const size_t row_bytes = sizeof(float) * (size_t)session->cache.width;
-    struct parcel *parcel = &it->parcels[it->filled];
-    size_t *rows = parcel->sizes, *labels = rows + world, *stops = labels + world;
-    for (int r = 0; r < world; r++) {
-        int first, end;
-        tdmi_ranks_part_of_batch(parcel->n, r, world, &first, &end);
-        rows[r] = row_bytes * (size_t)(end - first);
-        labels[r] = sizeof *parcel->labels * (size_t)(end - first);
-        stops[r] = sizeof *parcel->stops;
-    }
-    parcel->stops[0] = tdm_stop_is_requested(); /* this rank's own */
+    struct tdmi_parcel *parcel = &it->parcels[it->filled];
     parcel->agreed = it->next;
     it->is_on_its_way = true;
     it->filled = 1 - it->filled;
-    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->stops, stops, parcel->stops, err));
-    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->labels, labels, parcel->labels, err));
-    TDMI_TRY(tdmi_comm_begin_gather(comm, parcel->rows, rows, parcel->rows, err));
-    return tdmi_comm_begin_broadcast(comm, &parcel->agreed, sizeof parcel->agreed, err);
+    return tdmi_parcel_send(it->session, parcel, err);
 }
 
-/* What rank 0 cannot keep becomes its failure when the others know it, one batch later. */
+/* Rows that rank 0 cannot keep become its failure when the others know it, one batch later. */
 static tdm_status receive_parcel(struct extractor *it, const struct tdmi_missing_row *entries,
                                  tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    const struct parcel *parcel = &it->parcels[1 - it->filled];
+    const struct tdmi_parcel *parcel = &it->parcels[1 - it->filled];
     if (!it->is_on_its_way)
         return TDM_OK;
     it->is_on_its_way = false;
@@ -308,7 +281,7 @@ static tdm_status compute_range(struct extractor *it, int64_t first, int64_t n, 
     tdm_status status = compute_rows(it, feed, it->missing.entries + first, err);
     const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
     const bool is_done = status == TDM_OK && settled == TDM_OK;
-    /* What is on its way uses memory that is freed now; what stopped this rank is known. */
+    /* A parcel uses memory that is freed now; the failure of this rank is known. */
     if (it->is_on_its_way && tdmi_comm_finish(session->compute.comm, NULL) == TDM_OK)
         it->is_on_its_way = false;
     const bool is_shared = world > 1 && is_done && !session->agreed.is_abandoned;
@@ -333,15 +306,8 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
     /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
             "preparing the frozen layers");
-    const size_t world = (size_t)tdmi_ranks_world(session);
-    for (int i = 0; i < (world > 1 ? 2 : 1); i++) {
-        struct parcel *parcel = &it->parcels[i];
-        const size_t n = TDMI_FEATURES_BATCH * world;
-        TDMI_TRY(TDMI_NEW(parcel->rows, n * (size_t)features->width, err));
-        TDMI_TRY(TDMI_NEW(parcel->labels, n, err));
-        TDMI_TRY(TDMI_NEW(parcel->stops, world, err));
-        TDMI_TRY(TDMI_NEW(parcel->sizes, 3 * world, err));
-    }
+    for (int i = 0; i < (tdmi_ranks_world(session) > 1 ? 2 : 1); i++)
+        TDMI_TRY(tdmi_parcel_open(session, &it->parcels[i], err));
     TDMI_TRY(TDMI_NEW(it->stored_row, features->width, err));
     TDMI_TRY(TDMI_NEW(it->items, it->missing.n + 1, err));
     TDMI_TRY(TDMI_NEW(it->views, it->missing.n + 1, err));
@@ -358,12 +324,8 @@ static void close_extractor(struct extractor *it)
     tdmi_free(it->views);
     tdmi_free(it->items);
     tdmi_free(it->stored_row);
-    for (int i = 0; i < 2; i++) {
-        tdmi_free(it->parcels[i].rows);
-        tdmi_free(it->parcels[i].labels);
-        tdmi_free(it->parcels[i].stops);
-        tdmi_free(it->parcels[i].sizes);
-    }
+    for (int i = 0; i < 2; i++)
+        tdmi_parcel_release(&it->parcels[i]);
     tdmi_evaluator_close(it->evaluator);
     tdmi_plan_free(it->plan);
 }

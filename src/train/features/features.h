@@ -2,8 +2,8 @@
  * Cached features: the output of the frozen layers for an image never changes, so it is computed
  * once, stored on disk for later runs (features/store.h), and the head is trained on it.
  * features.c decides whether and opens the stores, key.c names what a feature row depends on,
- * missing.c lists the rows to compute, compute.c computes and repairs them, on_device.c keeps them
- * in GPU memory.
+ * missing.c lists the rows to compute, compute.c computes and repairs them, parcel.c moves them
+ * from rank to rank, on_device.c keeps them in GPU memory.
  */
 #pragma once
 

@@ -201,7 +201,7 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
     kernels->split(&split);
 }
 
-/* What is computed from `at` on at once: a few blocks, or some panels of one. */
+/* The number of parts from `at` on that are computed at once: a few blocks, or panels of one. */
 static int parts_at_once(const struct tdmi_strassen *job, int at)
 {
     const int panels = tdmi_strassen_panels(job->out), left = job->to - at;
