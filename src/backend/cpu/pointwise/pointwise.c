@@ -232,8 +232,9 @@ static void infer_split(const struct tdmi_conv_gemm *desc, const struct tdmi_con
 static struct tdmi_share share_columns(const struct tdmi_conv_gemm *desc,
                                        const struct tdmi_member *member, int64_t pixels)
 {
-    const int64_t width = WIDE * tdmi_gemm_kernels_of(desc->isa)->lanes;
-    const int64_t size = tdmi_member_size(member), panels = desc->out_c / width;
+    const int64_t lanes = tdmi_gemm_kernels_of(desc->isa)->lanes, width = WIDE * lanes;
+    const int64_t size = tdmi_member_size(member);
+    const int64_t panels = (desc->out_c + lanes - 1) / lanes / WIDE; /* the last one may be wider */
     const int64_t steps = (pixels + STEP - 1) / STEP;
     const int64_t most_panels = (panels + size - 1) / size;
     int64_t most_pixels = (steps + size - 1) / size * STEP;
