@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,17 +59,29 @@ static tdm_status make_folders(char *path, tdm_error *err)
     return TDM_OK;
 }
 
-/* Copy the former content behind the new line. */
-static bool copy_rest(const char *path, FILE *to)
+static bool sets(const char *line, const char *key)
 {
-    char piece[4096];
+    const size_t n = strlen(key);
+    line += strspn(line, " \t");
+    return strncmp(line, key, n) == 0 && line[n + strspn(line + n, " \t")] == '=';
+}
+
+/* Copy the former content behind the new line, without a line that sets the same for all commands:
+ * the answer may have been given in another terminal meanwhile. */
+static bool copy_rest(const char *path, const char *key, FILE *to)
+{
+    char *line = NULL;
+    size_t room = 0;
     FILE *from = fopen(path, "rb");
     if (!from)
         return errno == ENOENT;
-    size_t n;
-    bool is_whole = true;
-    while (is_whole && (n = fread(piece, 1, sizeof piece, from)) > 0)
-        is_whole = fwrite(piece, 1, n, to) == n;
+    bool is_whole = true, is_general = true;
+    for (ssize_t n; is_whole && (n = getline(&line, &room, from)) > 0;) {
+        is_general = is_general && line[strspn(line, " \t")] != '[';
+        if (!is_general || !sets(line, key))
+            is_whole = fwrite(line, 1, (size_t)n, to) == (size_t)n;
+    }
+    free(line);
     is_whole = is_whole && !ferror(from);
     return fclose(from) == 0 && is_whole;
 }
@@ -84,7 +97,8 @@ tdm_status tdmi_user_config_add(const char *key, const char *value, char *path, 
                         "XDG_CONFIG_HOME and HOME is set");
     TDMI_TRY(make_folders(path, err));
     FILE *file = fopen(other, "wb");
-    bool is_written = file && fprintf(file, "%s = %s\n", key, value) > 0 && copy_rest(path, file);
+    bool is_written =
+        file && fprintf(file, "%s = %s\n", key, value) > 0 && copy_rest(path, key, file);
     int reason = errno;
     if (file && fclose(file) != 0 && is_written) {
         is_written = false;

@@ -44,8 +44,9 @@ bool tdmi_image_can_decode(enum tdmi_image_format format);
 tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err) TDM_MUST_USE;
 bool tdmi_image_can_encode(enum tdmi_image_format format);
 /* Appends which libraries decode what, with their versions: "JPEG: libjpeg-turbo 2.1.5 …; PNG: …".
- * Other decoders may make other pixels of the same bytes. */
-void tdmi_image_write_decoders(tdmi_text *text);
+ * Other decoders may make other pixels of the same bytes. Those that are opened at run time only
+ * for the formats asked for. */
+void tdmi_image_write_decoders(const bool formats[TDMI_IMAGE_FORMATS], tdmi_text *text);
 
 /* Kinds of image files that no build reads, by a file name's ending. */
 enum tdmi_image_unread {

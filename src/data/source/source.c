@@ -78,6 +78,16 @@ tdm_status tdmi_source_new(const struct tdmi_source_table *table, const char *pa
     return TDM_OK;
 }
 
+void tdmi_source_formats(const tdmi_source *source, bool formats[TDMI_IMAGE_FORMATS])
+{
+    const bool is_table = tdmi_source_is_table(source);
+    const int64_t n = is_table ? 0 : tdmi_source_items(source);
+    for (int format = 0; format < TDMI_IMAGE_FORMATS; format++)
+        formats[format] = is_table;
+    for (int64_t i = 0; i < n; i++)
+        formats[tdmi_image_format_of_name(tdmi_source_item(source, i).path)] = true;
+}
+
 /* Count the images, by name, of formats for which this build or this machine has no decoder. They
  * stay items: each is skipped and counted like any bad image. */
 static void warn_of_missing_decoders(const tdmi_source *source)

@@ -105,6 +105,9 @@ tdm_status tdmi_source_try(const tdmi_source *source, int64_t index, tdmi_text *
                            tdm_error *problem, tdm_error *err) TDM_MUST_USE;
 /* Number of files that are no images and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
+
+/* Which formats the images have, by their names; of a table, which has none, perhaps any. */
+void tdmi_source_formats(const tdmi_source *source, bool formats[TDMI_IMAGE_FORMATS]);
 /* Number of images left out because the quarantine list names them. */
 int64_t tdmi_source_quarantined(const tdmi_source *source);
 

@@ -149,10 +149,11 @@ bool tdmi_image_can_encode(enum tdmi_image_format format)
     return tdmi_codec_of(format)->encode != NULL;
 }
 
-void tdmi_image_write_decoders(tdmi_text *text)
+void tdmi_image_write_decoders(const bool formats[TDMI_IMAGE_FORMATS], tdmi_text *text)
 {
     for (int i = TDMI_IMAGE_UNKNOWN + 1, n = 0; i < TDMI_IMAGE_FORMATS; i++) {
-        if (codecs[i].write_decoder == NULL || !tdmi_image_can_decode((enum tdmi_image_format)i))
+        if (codecs[i].write_decoder == NULL || (codecs[i].open && !formats[i]) ||
+            !tdmi_image_can_decode((enum tdmi_image_format)i))
             continue;
         tdmi_text_printf(text, "%s%s: ", n++ > 0 ? "; " : "", codecs[i].name);
         codecs[i].write_decoder(text);

@@ -196,7 +196,7 @@ static void walk_directory(const struct file *file, uint64_t at, uint64_t n_entr
     layout->has_all_pixels = !are_pixels_cut(file, &offsets, &counts);
     layout->is_cut = is_cut || !layout->has_all_pixels;
     layout->is_raw = layout->is_raw || (layout->is_reduced && layout->has_layers) ||
-                     memcmp(file->bytes + 8, "CR", 2) == 0;
+                     (at == 16 && memcmp(file->bytes + 8, "CR\2", 3) == 0);
 }
 
 tdm_status tdmi_tiff_walk(const uint8_t *bytes, size_t length_bytes,

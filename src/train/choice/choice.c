@@ -24,14 +24,25 @@ static tdm_status probe(const struct tdm_train_options *options, const tdmi_sour
                         const char *at_hand, struct tdmi_choice *choice, tdm_error *err)
 {
     struct tdmi_probe found;
-    TDM_TRY(tdmi_probe_run(options, tdmi_source_items(source), choice->model, at_hand, &found, err),
-            err, "trying %s and %s on a few images", choice->model, at_hand);
+    tdm_error why = {0};
+    const tdm_status status =
+        tdmi_probe_run(options, tdmi_source_items(source), choice->model, at_hand, &found, &why);
+    if (status == TDM_E_STOPPED)
+        return TDM_FAIL(err, status, "stopped on request");
+    choice->weights = at_hand;
+    if (status != TDM_OK) { /* it only advises */
+        snprintf(choice->reason, sizeof choice->reason,
+                 "a probe failed (%s), so pretrained weights are used: %s",
+                 tdm_error_sentence(&why, 0), at_hand);
+        return TDM_OK;
+    }
     snprintf(choice->reason, sizeof choice->reason,
              "of %lld images of a probe, %s from scratch has %lld right, with few images to learn "
              "from, and %s %lld",
              (long long)found.n, choice->model, (long long)found.scratch, at_hand,
              (long long)found.pretrained);
-    choice->weights = found.pretrained >= found.scratch ? at_hand : NULL;
+    if (found.pretrained < found.scratch)
+        choice->weights = NULL;
     return TDM_OK;
 }
 

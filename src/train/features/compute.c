@@ -118,8 +118,18 @@ static tdm_status commit(struct extractor *it, tdm_error *err)
     return TDM_OK;
 }
 
+/* TDM_OK on followers. */
+static tdm_status report_failure(const struct extractor *it, tdm_error *err)
+{
+    if (it->failure.code != TDM_OK && err)
+        *err = it->failure;
+    return it->failure.code;
+}
+
 static tdm_status stop(struct extractor *it, tdm_error *err)
 {
+    if (it->failure.code != TDM_OK && !it->session->cache.damaged) /* damage is found again */
+        return report_failure(it, err);
     TDM_TRY(commit(it, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request while features were computed: %lld of %lld "
@@ -175,14 +185,6 @@ static tdm_status receive_parcel(struct extractor *it, const struct tdmi_missing
     return TDM_OK;
 }
 
-/* TDM_OK on followers. */
-static tdm_status report_failure(const struct extractor *it, tdm_error *err)
-{
-    if (it->failure.code != TDM_OK && err)
-        *err = it->failure;
-    return it->failure.code;
-}
-
 static bool is_stopping(const struct tdmi_session *session)
 {
     return tdmi_ranks_world(session) > 1 ? session->agreed.is_stopping : tdm_stop_is_requested();
@@ -196,7 +198,17 @@ static tdm_status end_range(struct extractor *it, tdm_error *err)
         it->next.is_abandoned = commit(it, &it->failure) != TDM_OK;
     session->agreed = it->next;
     TDMI_TRY(tdmi_ranks_share(session, &session->agreed, sizeof session->agreed, err));
+    if (tdmi_ranks_world(session) > 1 && session->agreed.is_stopping)
+        return stop(it, err); /* asked for while the last batch was on its way */
     return report_failure(it, err);
+}
+
+/* Rows of this list and of the views of later epochs. */
+static int64_t count_later(const struct extractor *it)
+{
+    const struct tdmi_session *session = it->session;
+    const int64_t views = (int64_t)tdmi_features_views(&session->config);
+    return it->missing.n + session->data.split.n_train * (views - 1);
 }
 
 static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
@@ -228,7 +240,7 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
                                       .done = it->n_computed + it->n_checked,
                                       .total = it->missing.n,
                                       .seconds = tdmi_record_seconds(&session->record)});
-        tdmi_estimate_by_features(session, it->n_computed + it->n_checked, it->missing.n,
+        tdmi_estimate_by_features(session, it->n_computed + it->n_checked, count_later(it),
                                   tdmi_record_seconds(&session->record) - it->began);
     }
 }

@@ -26,14 +26,17 @@ static void write_values(const struct tdmi_session *session, tdm_json_writer *wr
 }
 
 /* Program, decoders and device, with versions. */
-static void write_makers(const struct tdmi_compute *compute, tdm_json_writer *writer)
+static void write_makers(const struct tdmi_session *session, tdm_json_writer *writer)
 {
+    const struct tdmi_compute *compute = &session->compute;
     struct tdmi_cpu cpu;
     char device[200];
+    bool formats[TDMI_IMAGE_FORMATS];
     tdmi_text decoders = {0};
     tdmi_cpu_describe(&cpu);
     compute->backend->device.describe(compute->device, device, sizeof device);
-    tdmi_image_write_decoders(&decoders);
+    tdmi_source_formats(session->data.source, formats);
+    tdmi_image_write_decoders(formats, &decoders);
     tdm_json_string(writer, "tandem", tdm_version());
     tdm_json_string(writer, "decoders", tdmi_text_string(&decoders));
     if (compute->decoder) /* of the files that the device decodes */
@@ -59,7 +62,7 @@ static void write_key(const struct tdmi_session *session, const char *precision,
     struct tdmi_preprocess geometry;
     tdm_json_object_begin(writer, NULL);
     tdm_json_integer(writer, "version", rows_version);
-    write_makers(&session->compute, writer);
+    write_makers(session, writer);
     tdm_json_string(writer, "precision", precision);
     if (session->config.storage != TDMI_DTYPE_F32) /* storage of activations */
         tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->config.storage));

@@ -264,10 +264,10 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
-    {open_compute, false}, /* weights by name, device, threads, precision, decoder */
+    {open_compute, false},       /* weights by name, device, threads, precision, decoder */
+    {tdmi_ranks_connect, false}, /* GPUs of several ranks */
+    {tdmi_data_open, false},     /* class names, not yet the images */
     {tdmi_ranks_compare_machines, false},
-    {tdmi_ranks_connect, false},     /* GPUs of several ranks */
-    {tdmi_data_open, false},         /* class names, not yet the images */
     {tdmi_pretrained_choose, false}, /* a default network, by a few of the images */
     {read_weights, false},           /* refused here where the file does not fit */
     {open_run, false},               /* folder and events; compares the options of a resumed run */

@@ -127,16 +127,16 @@ tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
     const char *name = NULL;
     TDMI_OPTIONS(tdm_train_options, options, tdm_train_options_default(), err);
     *wanted = NULL;
-    if (named_weights(options))
-        return want_named(named_weights(options), wanted, err);
-    if (options->model || !options->source)
-        return TDM_OK;
     if (options->resume && options->run) {
         const char *record = tdmi_path_join(&arena, options->run, "run.json");
         TDMI_CHECK_MEMORY(record, err);
         if (tdmi_file_kind_of(record) != TDMI_FILE_MISSING)
-            return TDM_OK;
+            return TDM_OK; /* its checkpoint has all weights */
     }
+    if (named_weights(options))
+        return want_named(named_weights(options), wanted, err);
+    if (options->model || !options->source)
+        return TDM_OK;
     TDMI_TRY(tdmi_pretrained_name_at_hand(&name, err));
     if (name || tdmi_source_open(options->source, &options->how, &source, NULL) != TDM_OK)
         return TDM_OK; /* a source that cannot be opened is refused by the training */

@@ -223,7 +223,9 @@ tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *
     if (!session->compute.backend->device.is_host)
         session->compute.backend->device.describe(session->compute.device, device, sizeof device);
     tdmi_cpu_describe(&cpu);
-    tdmi_image_write_decoders(&decoders);
+    bool formats[TDMI_IMAGE_FORMATS];
+    tdmi_source_formats(session->data.source, formats);
+    tdmi_image_write_decoders(formats, &decoders);
     const char *mine =
         tdmi_arena_printf(&session->arena, "tandem %s, %s, %s%s%s", tdm_version(), cpu.isa,
                           tdmi_text_string(&decoders), *device ? ", " : "", device);

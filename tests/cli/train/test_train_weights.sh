@@ -120,6 +120,12 @@ expect_exit 0 on_terminal no -o runs/refused --size 16
 expect_same "fetch = false [train] epochs = 2 # mine" "$(echo $(cat "$TANDEM_HOME/config.toml"))" \
     "a line is added before what is in the file"
 expect_same "" "$(n_requests)" "a refusal is obeyed"
+# The file is not read beside --config, so the question is asked; then it must not set a word twice.
+printf 'fetch = true\n[train]\nepochs = 2\n' >"$TANDEM_HOME/config.toml"
+printf 'threads = 1\n' >other.toml
+expect_exit 0 on_terminal no -o runs/other --size 16 --config other.toml
+expect_same "fetch = false [train] epochs = 2" "$(echo $(cat "$TANDEM_HOME/config.toml"))" \
+    "an answer replaces the one before"
 new_home machine
 expect_exit 0 on_terminal no -o runs/json --size 16 --json
 expect_same 0 "$(grep -c 'Y/n' "$out")" "--json is never asked"
