@@ -55,7 +55,7 @@ typedef struct tdm_event {
     tdm_score train, val;
     const struct tdm_metrics *metrics; /* of EPOCH, where it was validated: all of val */
     const char *text;                  /* both live for the call */
-    int is_detail;                     /* of NOTE: a figure that few people look for */
+    int is_detail;                     /* NOTE events: shown only with --verbose */
 } tdm_event;
 
 typedef struct tdm_sink {

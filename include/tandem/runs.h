@@ -56,7 +56,7 @@ struct tdm_comparison {
     int64_t both, only_a, only_b, neither;
     double p;                 /* McNemar, exact, two-sided */
     double difference;        /* B's accuracy minus A's */
-    tdm_interval interval;    /* of it: tdm_paired_interval */
+    tdm_interval interval;    /* 95 % interval of the difference: tdm_paired_interval */
     bool is_better, is_worse; /* p below 0.05, in this direction */
     bool is_no_loss;          /* the interval excludes a loss of more than the margin */
     /* The first of these that holds: "not comparable", "better", "worse", "no loss", "perhaps

@@ -6,8 +6,8 @@
 
 #include "cli/command.h"
 
-/* --help (the common options and three examples) or, with all, --help-all. Command NULL: the list
- * of commands. */
+/* --help (the common options and three examples) or, with all, --help-all. command NULL: prints
+ * the list of commands. */
 void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command, bool all);
 void tdmi_help_write_json(tdm_json_writer *json, const struct tdmi_command *command);
 

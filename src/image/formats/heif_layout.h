@@ -12,7 +12,7 @@
 struct tdmi_heif_layout {
     int64_t width, height; /* after rotation, mirroring and cropping */
     int64_t coded_pixels;  /* before cropping */
-    int bits;              /* of a channel */
+    int bits;              /* per channel */
     bool is_grey, has_alpha, has_icc;
     bool is_cut; /* a box ends beyond the file */
 };

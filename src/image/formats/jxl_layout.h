@@ -12,7 +12,7 @@
 struct tdmi_jxl_layout {
     int64_t width, height; /* as stored */
     int orientation;       /* 1 to 8; libjxl applies it */
-    int bits;              /* of a channel */
+    int bits;              /* per channel */
     int64_t n_extra;       /* channels beside the colours */
     bool is_grey, has_alpha, has_icc, is_animated;
     bool is_cut; /* a box ends beyond the file; bare codestreams do not tell */

@@ -9,7 +9,7 @@
 
 struct tdmi_image_library_symbol {
     const char *name;
-    size_t offset; /* of the pointer to this function in the caller's struct */
+    size_t offset; /* where the caller's struct keeps the function's pointer */
 };
 
 struct tdmi_image_library {

@@ -49,7 +49,7 @@ static bool holds(const struct file *file, uint64_t at, uint64_t n_bytes)
 
 struct entry {
     unsigned tag;
-    size_t value_bytes; /* of one value */
+    size_t value_bytes; /* size of one value */
     uint64_t n_values, at;
     bool is_cut; /* its values lie beyond the end */
 };

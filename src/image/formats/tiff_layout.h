@@ -8,7 +8,7 @@
 
 struct tdmi_tiff_layout {
     int64_t width, height;
-    int bits; /* of a sample, the widest */
+    int bits; /* per sample; the largest number */
     int64_t n_samples;
     int64_t photometric;   /* 0 and 1 grey, 2 RGB, 3 palette, 5 inks, 6 YCbCr, …; -1: not said */
     int64_t n_images;      /* directories of the file; counting stops at 1000 */
@@ -16,7 +16,7 @@ struct tdmi_tiff_layout {
     bool is_premultiplied; /* colours were multiplied by it */
     bool has_icc, has_layers; /* a profile; images below this one */
     bool is_reduced;          /* a smaller copy of another image */
-    bool is_raw;              /* of a camera: what it shows first is a thumbnail */
+    bool is_raw;              /* a camera's raw file, whose first image is a thumbnail */
     bool has_all_pixels;      /* every strip or tile lies inside the file */
     bool is_cut;              /* the directory, pixels or other values lie beyond the end */
 };

@@ -10,7 +10,7 @@
 struct tdmi_session;
 
 struct tdmi_estimate {
-    char reason[240]; /* of the choice; "": nothing was chosen, or the line is printed */
+    char reason[240]; /* why this network was chosen; "": the user chose, or the line is printed */
 };
 
 /* Prints the line without a time where limits other than --epochs end the training. */

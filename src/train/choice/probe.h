@@ -10,7 +10,7 @@ enum { TDMI_PROBE_IMAGES = 500 };
 
 struct tdmi_probe {
     int64_t n;                   /* validation images */
-    int64_t scratch, pretrained; /* of them right */
+    int64_t scratch, pretrained; /* correctly classified images of each training */
 };
 
 /* Source, seed, threads and device are those of options, which describe n_images images. */

@@ -37,7 +37,8 @@ struct extractor {
     int64_t *items;
     uint32_t *views;
     int64_t n_computed, n_checked;
-    double began, seconds; /* of the run, when the first row was computed; of computing */
+    double began;   /* when the first row was computed, in seconds of the run */
+    double seconds; /* spent on computing rows */
 };
 
 /* ---- computing rows -------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 struct tdmi_session;
 
 struct tdmi_parcel {
-    int64_t first; /* of its entries in the list of missing rows */
+    int64_t first; /* index of its first entry in the list of missing rows */
     int n;
     float *rows;
     int32_t *labels;

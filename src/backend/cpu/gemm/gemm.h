@@ -92,7 +92,7 @@ struct tdmi_gemm_split {
     const float *packed;      /* seven matrices of a half's columns, wide 2 */
     int64_t packed_product;   /* floats from one to the next */
     int depth, left;          /* of a product; columns of one, whole vectors, never one vector */
-    int from_panel, to_panel; /* of two vectors, the last one of two or three, are computed */
+    int from_panel, to_panel; /* panels to compute, each two vectors wide (the last: 2 or 3) */
     int n_upper, n_lower;     /* pairs, and those that have a lower pixel */
     int64_t lower;            /* floats of C from an upper pixel to its partner */
     struct tdmi_gemm_rows to; /* columns, c, c_row, bias, residual, read, ahead */
