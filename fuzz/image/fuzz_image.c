@@ -10,8 +10,9 @@
 #include "image/preprocess.h"
 
 /* libheif 1.15 forgets a picture of libdav1d when it refuses what that decoded. Its stack ends in
- * operator new; nothing else here is C++. */
-const char *__lsan_default_suppressions(void);
+ * operator new; nothing else here is C++. The function is visible: a sanitizer that is a shared
+ * library would not find it otherwise. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libdav1d.so\nleak:libheif.so\nleak:libstdc++.so\n";
