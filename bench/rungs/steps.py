@@ -21,6 +21,7 @@ SETS = {
     "caltech": {"source": "datasets/caltech101_10", "title": "Caltech-101 subset, 10 classes, 224 px"},
     "flowers": {"source": "datasets/flowers5_128px", "title": "flowers of 128 px, 5 classes, 224 px"},
     "cifar": {"source": "datasets/cifar10-parquet", "title": "CIFAR-10 as Parquet, 96 px", "size": 96, "rows": True},
+    "cifar-part": {"source": "datasets/cifar10-bin", "title": "2,000 images of CIFAR-10, 224 px"},
 }
 STEPS = [
     ("0 a tenth, 60 epochs", 0.09, {"batch": 2, "lr": 0.001, "epochs": 60, "patience": 0}),

@@ -85,7 +85,7 @@ class Work:
         processor = sum(after[2:4]) - sum(before[2:4])
         return done.stdout, round(seconds, 2), round(processor, 2)
 
-    def train(self, name, options, home=None, ranks=1):
+    def train(self, name, options, home=None, ranks=1, more=()):
         """Our run, whole process. home: TANDEM_HOME; None: a new, empty one, so nothing is known before."""
         run = self.folder / "runs" / name
         shutil.rmtree(run, ignore_errors=True)
@@ -94,7 +94,7 @@ class Work:
         if home is None:
             shutil.rmtree(own, ignore_errors=True)
         command = [*([self.tandem, "run", "-n", str(ranks), "--"] if ranks > 1 else [self.tandem]), "train",
-                   *words_of({"threads": self.threads, **options, "run": str(run)}), "--json", "--quiet"]
+                   *words_of({"threads": self.threads, **options, "run": str(run)}), *more, "--json", "--quiet"]
         text, seconds, processor = self.run(command, {"TANDEM_HOME": str(home or own)})
         result = json.loads(text)
         self.say(f"{name}: {seconds} s, {result['val']['correct']} of {result['val']['n']}")
