@@ -106,6 +106,11 @@ def sized(kind: Any, **values: Any) -> Any:
     return fill(kind(struct_bytes=ctypes.sizeof(kind)), **values)
 
 
+def callback(kind: Any, member: str, function: Callable[..., Any]) -> Any:
+    """The function as the C type of a struct's member."""
+    return dict(kind._fields_)[member](function)
+
+
 def part(name: str) -> int:
     names = [constant[len("TDM_PART_"):].lower() for constant in c.tdm_part]
     if name not in names:
@@ -122,7 +127,8 @@ def as_object(write: Callable[[Any], None]) -> Dict[str, Any]:
         lib.tdm_json_object_end(writer)
         text = ctypes.c_char_p()
         call(lib.tdm_json_finish, writer, ctypes.byref(text), None)
-        return json.loads(text.value or b"")
+        value: Dict[str, Any] = json.loads(text.value or b"")
+        return value
     finally:
         lib.tdm_json_writer_free(writer)
 
@@ -137,7 +143,7 @@ def _message(_self: Any, level: int, text: bytes) -> None:
     logger.log(_LEVELS[level], "%s", decode(text))
 
 
-_listener = c.tdm_log_listener(None, dict(c.tdm_log_listener._fields_)["message"](_message))
+_listener = c.tdm_log_listener(None, callback(c.tdm_log_listener, "message", _message))
 
 
 def follow_level() -> None:

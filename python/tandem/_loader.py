@@ -5,7 +5,7 @@ import ctypes
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Sequence, Tuple, TypedDict
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple, TypedDict
 
 from . import _declarations as c
 from ._library import Error, Path, call, decode, fill, follow_level, lib, part as part_of, sized
@@ -162,11 +162,11 @@ class Loader:
 
     def load_state(self, state: LoaderState) -> None:
         """Continue where a loader with the same options and images stood."""
-        own: Dict[str, int] = {"seed": self.seed, "batch": self.batch, "images": self.images}
-        for name, value in own.items():
-            if state[name] != value:  # type: ignore[literal-required]
-                raise Error(f"the state is of a loader whose {name} is {state[name]}, "  # type: ignore[literal-required]
-                            f"and this one's is {value}: it would continue with other batches")
+        for name, given, own in (("seed", state["seed"], self.seed), ("batch", state["batch"], self.batch),
+                                 ("images", state["images"], self.images)):
+            if given != own:
+                raise Error(f"the state is of a loader whose {name} is {given}, and this one's is {own}: it would "
+                            "continue with other batches")
         self.seek(state["epoch"], state["position"])
 
     # ---- end

@@ -7,7 +7,7 @@ import threading
 from typing import Any, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
 
 from . import _declarations as c
-from ._library import Error, Path, as_object, call, decode, encode, fill, lib, part as part_of, sized
+from ._library import Error, Path, as_object, call, callback, decode, encode, fill, lib, part as part_of, sized
 from ._work import EventCallback, run
 
 Image = Union[str, "os.PathLike[str]", bytes]
@@ -110,14 +110,14 @@ class Model:
         """Classify images; tandem.predict describes the arguments."""
         if isinstance(images, (str, bytes, os.PathLike)):
             images = [images]
-        listed = list(images)
+        listed: List[Any] = list(images)
         predictions: List[Prediction] = []
 
         def take(_self: Any, prediction: Any, _error: Any) -> int:
             predictions.append(_prediction(prediction[0]))
             return c.TDM_OK
 
-        sink = c.tdm_prediction_sink(None, dict(c.tdm_prediction_sink._fields_)["prediction"](take))
+        sink = c.tdm_prediction_sink(None, callback(c.tdm_prediction_sink, "prediction", take))
 
         def work(_sink: Any) -> None:
             with self._lock:

@@ -107,7 +107,8 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
 
     None leaves an option to the network, the optimizer or the schedule. Options:
     """
-    if resume and out is None:
+    resumed = out if resume else None
+    if resume and resumed is None:
         raise Error("resume=True requires out, the folder of the run to resume")
     given: Dict[str, Any] = {name: os.fspath(value) for name, value in
              (("source", source), ("run", out), ("trace", trace)) if value is not None}
@@ -116,11 +117,11 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
     def work(sink: Any) -> TrainResult:
         chosen = _Options()
         chosen.set(given)
-        if resume:
+        if resumed is not None:
             if chosen.struct.checkpoint_to:
-                call(lib.tdm_train_fetch, chosen.struct.checkpoint_to, encode(out))
+                call(lib.tdm_train_fetch, chosen.struct.checkpoint_to, encode(resumed))
             chosen.reset()
-            chosen.set_recorded(out)
+            chosen.set_recorded(resumed)
             chosen.set(given)
         if os.environ.get("TANDEM_FETCH") in ("1", "true") if fetch is None else fetch:
             _fetch(chosen.struct, mirror, sink)

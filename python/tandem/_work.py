@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, TypedDict, TypeVar, Union
 
 from . import _declarations as c
-from ._library import decode, follow_level, logger, stop_flag
+from ._library import callback, decode, follow_level, logger, stop_flag
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T
     """
     events: "queue.SimpleQueue[Union[Event, None]]" = queue.SimpleQueue()
     outcome: Dict[str, Any] = {}
-    sink = c.tdm_sink(None, dict(c.tdm_sink._fields_)["event"](lambda _self, event: events.put(_event(event[0]))))
+    sink = c.tdm_sink(None, callback(c.tdm_sink, "event", lambda _self, event: events.put(_event(event[0]))))
 
     def in_thread() -> None:
         try:
@@ -113,7 +113,8 @@ def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T
         raise raised from outcome.get("error")
     if "error" in outcome:
         raise outcome["error"]
-    return outcome["value"]
+    value: T = outcome["value"]
+    return value
 
 
 def _handle(events: "queue.SimpleQueue[Union[Event, None]]", thread: threading.Thread,

@@ -33,7 +33,8 @@ class _Runs:
             for i in range(lib.tdm_runs_count(self.pointer)):
                 lib.tdm_run_to_json(lib.tdm_runs_at(self.pointer, i), is_whole, writer)
             lib.tdm_json_array_end(writer)
-        return as_object(write)["runs"]
+        runs: List[Run] = as_object(write)["runs"]
+        return runs
 
 
 def _read(paths: Tuple[Path, ...]) -> _Runs:

@@ -9,6 +9,7 @@ import logging
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,6 +53,7 @@ class Batches(unittest.TestCase):
             numpy.testing.assert_array_equal(images, others)
             numpy.testing.assert_array_equal(labels, other_labels)
 
+    @unittest.skipUnless(shutil.which(COMPILER), "no C compiler")
     def test_batches_are_those_of_the_c_loader(self):
         subprocess.run([COMPILER, "-I", f"{SOURCE}/include", f"{SOURCE}/tests/cli/dump_batches.c", "-o", "dump",
                         "-L", BUILD, "-l:libtandem.so.0"], check=True)
@@ -322,7 +324,8 @@ class Failures(unittest.TestCase):
 
     def test_wrong_options_are_named(self):
         for options, words in ((dict(epoch=3), 'no option "epoch"'), (dict(epochs="3"), 'option "epochs" is a string'),
-                               (dict(bn="all"), "shard, batch or frozen"), (dict(split=(0.9, 0.3)), "--split is 0.9,0.3")):
+                               (dict(bn="all"), "shard, batch or frozen"),
+                               (dict(split=(0.9, 0.3)), "--split is 0.9,0.3")):
             with self.assertRaisesRegex(tandem.Error, words) as raised:
                 tandem.train("pictures", "none", **options)
             self.assertEqual(raised.exception.code, "USAGE")
@@ -347,6 +350,7 @@ class Failures(unittest.TestCase):
 
 
 class Declarations(unittest.TestCase):
+    @unittest.skipUnless(shutil.which(COMPILER), "no C compiler")
     def test_structs_have_the_layout_of_the_c_compiler(self):
         structs = [(name, kind) for name, kind in vars(_declarations).items()
                    if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure]
