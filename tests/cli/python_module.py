@@ -20,7 +20,7 @@ import unittest
 import numpy
 
 import tandem
-from tandem import _declarations
+from tandem import _declarations, _library, _work
 
 TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
 COMPILER = os.environ.get("CC", "cc")
@@ -276,6 +276,29 @@ class Training(unittest.TestCase):
         self.assertEqual(run["state"], "stopped")
         self.assertGreaterEqual(run["epochs"], 3)
         self.assertTrue(os.path.exists("stopped/last.safetensors"), os.listdir("stopped"))
+
+
+    def test_a_second_ctrl_c_does_not_wait(self):
+        release, ended = threading.Event(), threading.Event()
+
+        def work(_sink):
+            release.wait(30)
+            ended.set()
+
+        timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)) for seconds in (0.2, 0.6)]
+        for timer in timers:
+            timer.start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            _work.run(work)
+        self.assertGreater(time.monotonic() - began, 0.5)
+        self.assertFalse(ended.is_set())
+        self.assertTrue(_library.lib.tdm_stop_is_requested())
+        release.set()
+        for thread in threading.enumerate():
+            if thread.name == "tandem":
+                thread.join()
+        self.assertFalse(_library.lib.tdm_stop_is_requested())
 
 
 class Page(unittest.TestCase):
