@@ -43,7 +43,8 @@ class Loader:
 
     Each `for` loop is an epoch with an order of its own, read ahead by threads. The same options give the same
     batches at any number of threads. Arrays are the caller's: they stay as they are as long as anybody holds them.
-    An image that is unlabelled or cannot be read has label -1; the pixels of the latter are 0.
+    Images are scaled to fit and centred on white. One that is unlabelled or cannot be read has label -1; the pixels of
+    the latter are 0.
 
     source    folder with a folder for each class, archive, list, table, …
     part      "all", "train", "val" or "test": as the source gives it, or as split divides it

@@ -86,8 +86,13 @@ def _fetch(options: Any, mirror: Optional[str], sink: Any) -> None:
     if not wanted:
         return
     fetched = sized(c.tdm_weights_fetched)
-    call(lib.tdm_weights_fetch, wanted[0].name, mirror.encode() if mirror else None, sink, ctypes.byref(fetched))
-    logger.info("fetched %s, %.1f MB", decode(fetched.path), fetched.bytes / 1e6)
+    try:
+        call(lib.tdm_weights_fetch, wanted[0].name, mirror.encode() if mirror else None, sink, ctypes.byref(fetched))
+        logger.info("fetched %s, %.1f MB", decode(fetched.path), fetched.bytes / 1e6)
+    except Error as error:
+        if error.code not in ("SYSTEM", "ABSENT"):
+            raise
+        logger.warning("training goes without pretrained weights: %s", error)
 
 
 def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fetch: Optional[bool] = None,

@@ -2,6 +2,7 @@
 import contextlib
 import ctypes
 import gc
+import http.server
 import importlib.util
 import itertools
 import json
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy
 
@@ -277,6 +279,39 @@ class Training(unittest.TestCase):
         self.assertGreaterEqual(run["epochs"], 3)
         self.assertTrue(os.path.exists("stopped/last.safetensors"), os.listdir("stopped"))
 
+
+    def test_pretrained_weights_are_fetched_where_that_is_allowed(self):
+        published = "mobilenet_v2_weights_tf_dim_ordering_tf_kernels_1.0_224_no_top.h5"
+        command("synth", "photos", "--classes", "2", "--per-class", "10", "--size", "80", "--seed", "1")
+        tandem.train("photos", "maker", model="mobilenetv2", size=32, epochs=0, steps=1, batch=8)
+        command("export", "maker", "-o", f"served/{published}")
+        requests = []
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments, directory="served")
+
+            def log_message(self, form, *values):
+                requests.append(self.path)
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        mirror = f"http://127.0.0.1:{server.server_address[1]}"
+        options = dict(epochs=1, batch=8, size=32)
+        with mock.patch.dict(os.environ, TANDEM_HOME=os.path.abspath("fresh"), no_proxy="127.0.0.1"):
+            tandem.train("photos", "asked-nothing", mirror=mirror, **options)
+            with self.assertLogs("tandem", "WARNING") as offline:
+                tandem.train("photos", "offline", fetch=True, mirror="http://127.0.0.1:9/", **options)
+            self.assertEqual(requests, [])
+            with self.assertLogs("tandem", "INFO") as fetched:
+                tandem.train("photos", "fetched", fetch=True, mirror=mirror, **options)
+        server.shutdown()
+        server.server_close()
+        self.assertIn("goes without pretrained weights", offline.output[0])
+        self.assertEqual(requests, [f"/{published}"])
+        self.assertRegex("\n".join(fetched.output), "fetched .*no_top.h5")
+        network = json.load(open("fetched/run.json", encoding="utf-8"))
+        self.assertIn("mobilenetv2", json.dumps(network))
 
     def test_a_second_ctrl_c_does_not_wait(self):
         release, ended = threading.Event(), threading.Event()
