@@ -10,6 +10,7 @@
 #   make debug | asan | tsan | cuda     the other presets, in build-<name>
 #   make fuzz SECONDS=60                every fuzz target for so long
 #   make install PREFIX=/where          a tree that can be moved
+#   make wheel      build/wheel/tandem-*.whl, the Python module (needs python3)
 #
 #   DEPS=0          install nothing, use what is there
 #   CC=clang        takes effect on a clean tree (make clean first)
@@ -24,7 +25,7 @@ export DEPS JOBS
 # Options of this make are none of the inner one's business.
 unexport MAKEFLAGS
 
-.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install clean
+.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install wheel clean
 all: deps
 	@tools/build release product
 
@@ -60,6 +61,12 @@ install: all
 	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || \
 	    { cat build/install.log; exit 1; }
 	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+wheel: all
+	@rm -rf build/wheel
+	@cmake --install build --strip --prefix "$(abspath build/wheel/tree)" >build/install.log || \
+	    { cat build/install.log; exit 1; }
+	@python/build-wheel build/wheel/tree build/wheel
 
 # demo/ stays: it holds a trained model.
 clean:

@@ -118,6 +118,16 @@ make_photos() { # photos: JPEG files of 500 x 375
     "$PEER_PYTHON" "$ROOT/bench/peers/make_photos.py" "$DATA" photos
 }
 
+link_caltech() { # photos: class folders of the test data
+    ln -s "$(cd "$DATA/datasets/caltech101_10" && pwd)" photos
+}
+
+make_module() { # site/tandem: the Python package, for the library of $BUILD
+    mkdir -p site/tandem
+    cp "$ROOT"/python/tandem/* site/tandem/
+    "$PEER_PYTHON" "$ROOT/python/declarations" "$ROOT/include" >site/tandem/_declarations.py
+}
+
 # List one set of images in files.txt: caltech (photos of the test data), photos (500 x 375) or large (12 megapixels).
 list_images() { # set
     build decode

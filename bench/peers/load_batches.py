@@ -9,6 +9,8 @@ tf            tf.data with WORKERS threads. Files; of a table a TFRecord file wi
               written before the clock starts, shuffled through a buffer that holds all of it
 torch-files   the same two; of a table from files with its bytes, one a picture, written before
 tf-files
+folder        DataLoader over torchvision's ImageFolder, worker processes; a folder of class folders, resized to SIZE
+tandem        the Python module's loader, WORKERS threads; the same folder
 
 Small sets are repeated as `tandem bench loader` does. Prints "images_per_processor_second": N and
 "images_per_second": N, counted after the first batches, without the start of the workers.
@@ -118,6 +120,36 @@ def tf_batches(pictures, size, batch, workers):
         yield pixels.shape[0]
 
 
+def folder_batches(folder, size, batch, workers):
+    """As torchvision's documentation shows it; bytes, which is less work than ToTensor's floats."""
+    import torch
+    from torchvision import datasets, transforms
+
+    steps = transforms.Compose([transforms.Resize((size, size)), transforms.PILToTensor()])
+    data = datasets.ImageFolder(folder, steps)
+    data.samples = repeated(data.samples)
+    loader = torch.utils.data.DataLoader(data, batch_size=batch, shuffle=True, num_workers=workers,
+                                         persistent_workers=True)
+    while True:
+        for images, _ in loader:
+            yield touched(images)
+
+
+def tandem_batches(folder, size, batch, workers):
+    import tandem
+
+    loader = tandem.Loader(folder, size=size, batch=batch, threads=workers)
+    while True:
+        for images, _ in loader:
+            yield touched(images)
+
+
+def touched(images):
+    """The number of images, after a look at each."""
+    int(images[:, 0, 0, 0].sum())
+    return len(images)
+
+
 def processor_seconds():
     """Of this process and its workers."""
     pids = [str(os.getpid())]
@@ -136,12 +168,13 @@ def main():
     size, batch, workers = (int(text) for text in sys.argv[3:6])
     seconds = float(sys.argv[6])
     framework, _, form = peer.partition("-")
-    pictures = column(folder)
+    pictures = folder if framework in ("folder", "tandem") else column(folder)
     if pictures is None:
         pictures = files(folder)
     elif form == "files":
         pictures = unpacked(pictures)
-    batches = {"torch": torch_batches, "tf": tf_batches}[framework](pictures, size, batch, workers)
+    batches = {"torch": torch_batches, "tf": tf_batches, "folder": folder_batches,
+               "tandem": tandem_batches}[framework](pictures, size, batch, workers)
     for _ in range(WARM_UP):
         next(batches)
     n, begin, processor = 0, time.monotonic(), processor_seconds()

@@ -34,16 +34,19 @@ struct tdm_loader_options { /* strings are lent for the call */
     size_t struct_bytes;    /* see tandem/api.h */
     const char *source;
     struct tdm_source_options how;
-    enum tdm_part
-        part;     /* as the source gives it: folders train/, val/, test/, a column of a table */
-    int size;     /* side of the square images: 224 */
-    int channels; /* 3, or 1 for grey */
-    int batch;    /* images of a batch: 32 */
+    enum tdm_part part; /* as the source gives it: folders train/, val/, test/, a column of a table;
+                           or as the fractions divide it */
+    int size;           /* side of the square images: 224 */
+    int channels;       /* 3, or 1 for grey */
+    int batch;          /* images of a batch: 32 */
     const char *augment; /* random changes: "flip,crop:4"; NULL: none */
     bool is_shuffled;    /* in every epoch: true */
     uint64_t seed;       /* of order and changes: 42 */
     int threads;         /* 0: all usable CPUs */
     int64_t memory;      /* bytes for prefetching; 0: no limit */
+    /* Divide the source by content, as tdm_train does with these fractions and this seed: every
+     * image is read once for it. The parts that the source gives stay. 0: only as it gives them. */
+    double train_fraction, val_fraction, test_fraction;
 };
 
 /* Write the defaults of this library into *options, a struct of that size. */
@@ -79,6 +82,11 @@ TDM_API const char *tdm_loader_class(const tdm_loader *loader, int index);
 
 /* Go to the beginning of an epoch, from 0; each has an order of its own. */
 TDM_API tdm_status tdm_loader_begin(tdm_loader *loader, int epoch, tdm_error *err) TDM_MUST_USE;
+/* Go to a position of an epoch: the number of images before it, a multiple of options->batch, or
+ * all of them. The batches from there are those of a loader that has read all before.
+ * TDM_E_USAGE: there is no such position. */
+TDM_API tdm_status tdm_loader_seek(tdm_loader *loader, int epoch, int64_t position,
+                                   tdm_error *err) TDM_MUST_USE;
 /* Wait for the next batch, lent until the next call; NULL at the end of the epoch. One thread at a
  * time. */
 TDM_API tdm_status tdm_loader_next(tdm_loader *loader, const struct tdm_batch **batch,

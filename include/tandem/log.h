@@ -1,6 +1,6 @@
 /*
- * Messages for people, on standard error. The level is the library's one global setting besides
- * the stop flag. Results never go through here.
+ * Messages for people: on standard error, or to a listener of the program. Level and listener are
+ * the library's only global settings besides the stop flag. Results never go through here.
  */
 #ifndef TANDEM_LOG_H
 #define TANDEM_LOG_H
@@ -22,6 +22,17 @@ typedef enum tdm_log_level {
 /* Any thread, any time. The start value is TDM_LOG_WARNING. */
 TDM_API void tdm_log_set_level(tdm_log_level level);
 TDM_API tdm_log_level tdm_log_level_now(void);
+
+/* Takes every message of the level or a more severe one in place of standard error. Any thread of
+ * the library may call it, several at a time. text is one line, without "tandem: " and line end. */
+struct tdm_log_listener {
+    void *self;
+    void (*message)(void *self, tdm_log_level level, const char *text);
+};
+
+/* NULL: standard error again. The listener is lent until no work that began before another one was
+ * set is left. */
+TDM_API void tdm_log_set_listener(const struct tdm_log_listener *listener);
 
 /* One line of at most 1,000 bytes, newline included, written whole (one write call). %s is quoted
  * and cut as tandem/quote.h says. */

@@ -77,6 +77,9 @@ TDM_API tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluat
                                       tdm_sink sink, struct tdm_evaluation *evaluation,
                                       tdm_error *err) TDM_MUST_USE;
 TDM_API void tdm_evaluation_release(struct tdm_evaluation *evaluation);
+/* As members of the object that is open: what `tandem evaluate --json` prints. */
+TDM_API void tdm_evaluation_to_json(const struct tdm_evaluation *evaluation,
+                                    tdm_json_writer *writer);
 
 /* ---- predict ---------------------------------------------------------------------------- */
 

@@ -6,7 +6,9 @@
 #define TANDEM_RUNS_H
 
 #include "tandem/error.h"
+#include "tandem/json.h"
 #include "tandem/metrics.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -42,6 +44,9 @@ TDM_API void tdm_runs_close(tdm_runs *runs);
 TDM_API size_t tdm_runs_count(const tdm_runs *runs);
 TDM_API const struct tdm_run *tdm_runs_at(const tdm_runs *runs, size_t index);
 
+/* As an object; is_whole: with "validation", its metrics, or null. */
+TDM_API void tdm_run_to_json(const struct tdm_run *run, bool is_whole, tdm_json_writer *writer);
+
 /* ---- is B better than A? ------------------------------------------------------------------ */
 
 /* "No loss" excludes a loss of more than this. */
@@ -69,6 +74,10 @@ struct tdm_comparison {
 /* B against A, both from tdm_runs_read. Pictures are matched by content and class name. */
 TDM_API tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
                                     struct tdm_comparison *comparison, tdm_error *err) TDM_MUST_USE;
+
+/* As members of the object that is open; null where there is no comparison. */
+TDM_API void tdm_comparison_to_json(const struct tdm_comparison *comparison,
+                                    tdm_json_writer *writer);
 
 /* ---- one page ----------------------------------------------------------------------------- */
 

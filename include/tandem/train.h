@@ -217,6 +217,12 @@ TDM_API tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink s
  * tdm_text_free. NULL: out of memory. */
 TDM_API tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer) TDM_MUST_USE;
 
+/* Set the options that text names, as tdm_text_train reads them; "resume" changes nothing but the
+ * member. Strings live in *words: free it with tdm_json_document_free after the last use of
+ * options. TDM_E_USAGE: there is no such option, or its value is of the wrong kind. */
+TDM_API tdm_status tdm_train_options_set(const char *text, struct tdm_train_options *options,
+                                         tdm_json_document **words, tdm_error *err) TDM_MUST_USE;
+
 /* *answer gets {"predictions": [{"path": …, "top": [{"index", "label", "probability"}]}]}, as
  * `tandem predict --json` prints it. */
 TDM_API tdm_status tdm_text_predict(const char *model, const char *const *paths, size_t n_paths,

@@ -1,6 +1,6 @@
 /*
- * Messages for people on standard error. A line is composed on the stack and leaves in one write
- * call, so lines of several threads or processes do not mix.
+ * Messages for people on standard error, unless the program listens. A line is composed on the
+ * stack and leaves in one write call, so lines of several threads or processes do not mix.
  */
 #include "tandem/log.h"
 #include "base/text/quote.h"
@@ -14,6 +14,7 @@
 enum { line_bytes = 1000 };
 
 static _Atomic int level_now = TDM_LOG_WARNING;
+static _Atomic(const struct tdm_log_listener *) listener_now;
 
 void tdm_log_set_level(tdm_log_level level)
 {
@@ -25,22 +26,13 @@ tdm_log_level tdm_log_level_now(void)
     return (tdm_log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
 }
 
-void tdm_log(tdm_log_level level, const char *format, ...)
+void tdm_log_set_listener(const struct tdm_log_listener *listener)
 {
-    static const char *const prefixes[] = {"", "error: ", "warning: ", "", "debug: "};
-    int saved_errno = errno;
-    char line[line_bytes];
-    if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
-        return;
+    atomic_store(&listener_now, listener);
+}
 
-    int prefix = snprintf(line, sizeof line, "tandem: %s", prefixes[level]);
-    size_t length = prefix > 0 ? (size_t)prefix : 0;
-    va_list arguments;
-    va_start(arguments, format);
-    length += tdmi_quote(line + length, sizeof line - length, format, arguments);
-    va_end(arguments);
-    line[length++] = '\n'; /* in the place of the zero */
-
+static void write_line(const char *line, size_t length)
+{
     size_t written = 0;
     while (written < length) {
         ssize_t step = write(STDERR_FILENO, line + written, length - written);
@@ -49,6 +41,32 @@ void tdm_log(tdm_log_level level, const char *format, ...)
         if (step <= 0)
             break; /* nobody reads: a message is no reason to fail */
         written += (size_t)step;
+    }
+}
+
+void tdm_log(tdm_log_level level, const char *format, ...)
+{
+    static const char *const prefixes[] = {"", "error: ", "warning: ", "", "debug: "};
+    const struct tdm_log_listener *listener = atomic_load(&listener_now);
+    int saved_errno = errno;
+    char line[line_bytes];
+    if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
+        return;
+
+    size_t length = 0;
+    if (!listener) {
+        int prefix = snprintf(line, sizeof line, "tandem: %s", prefixes[level]);
+        length = prefix > 0 ? (size_t)prefix : 0;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    length += tdmi_quote(line + length, sizeof line - length, format, arguments);
+    va_end(arguments);
+    if (listener) {
+        listener->message(listener->self, level, line);
+    } else {
+        line[length++] = '\n'; /* in the place of the zero */
+        write_line(line, length);
     }
     errno = saved_errno;
 }

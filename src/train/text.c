@@ -94,6 +94,29 @@ void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_wr
     tdmi_result_to_json(&own, writer);
 }
 
+static void write_part(tdm_json_writer *writer, const char *key, const struct tdm_metrics *part)
+{
+    if (!part) {
+        tdm_json_null(writer, key);
+        return;
+    }
+    tdm_json_object_begin(writer, key);
+    tdm_metrics_summary_to_json(part, writer);
+    tdm_json_object_end(writer);
+}
+
+void tdm_evaluation_to_json(const struct tdm_evaluation *evaluation, tdm_json_writer *writer)
+{
+    tdm_metrics_to_json(&evaluation->metrics, writer);
+    if (evaluation->trained_on >= 0)
+        tdm_json_integer(writer, "trained_on", evaluation->trained_on);
+    else
+        tdm_json_null(writer, "trained_on");
+    write_part(writer, "unseen", evaluation->unseen);
+    write_part(writer, "validation", evaluation->validation);
+    tdm_json_integer(writer, "skipped", evaluation->skipped);
+}
+
 void tdm_prediction_to_json(const struct tdm_prediction *prediction, bool has_logits,
                             tdm_json_writer *writer)
 {

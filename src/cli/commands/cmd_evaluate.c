@@ -38,29 +38,6 @@ static enum tdm_part part_of(const char *name)
                                        : TDM_PART_ALL;
 }
 
-static void write_part(tdm_json_writer *json, const char *key, const struct tdm_metrics *part)
-{
-    if (!part) {
-        tdm_json_null(json, key);
-        return;
-    }
-    tdm_json_object_begin(json, key);
-    tdm_metrics_summary_to_json(part, json);
-    tdm_json_object_end(json);
-}
-
-static void write_evaluation(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
-{
-    tdm_metrics_to_json(&evaluation->metrics, json);
-    if (evaluation->trained_on >= 0)
-        tdm_json_integer(json, "trained_on", evaluation->trained_on);
-    else
-        tdm_json_null(json, "trained_on");
-    write_part(json, "unseen", evaluation->unseen);
-    write_part(json, "validation", evaluation->validation);
-    tdm_json_integer(json, "skipped", evaluation->skipped);
-}
-
 /* Images that the model was trained on say nothing about new ones, so the tables and the first line
  * are of those that it has not seen; where there are none, of those that chose the epoch. */
 static void print_evaluation(struct tdmi_output *out, const struct tdm_evaluation *evaluation,
@@ -91,7 +68,7 @@ static void print_evaluation(struct tdmi_output *out, const struct tdm_evaluatio
 static void report(const struct tdmi_call *call, const struct tdm_evaluation *evaluation)
 {
     const struct values *values = call->values;
-    write_evaluation(call->json, evaluation);
+    tdm_evaluation_to_json(evaluation, call->json);
     print_evaluation(call->out, evaluation, values->show);
     if (evaluation->skipped > 0)
         tdmi_print(

@@ -25,53 +25,6 @@ static void defaults(void *values)
 
 /* ---- one run ----------------------------------------------------------------------------- */
 
-static void write_score(tdm_json_writer *json, const tdm_score *score, const char *key)
-{
-    if (score->n > 0)
-        tdm_score_to_json(score, json, key);
-    else
-        tdm_json_null(json, key);
-}
-
-static void write_next(tdm_json_writer *json, const struct tdm_run *run)
-{
-    if (!*run->next_step) {
-        tdm_json_null(json, "next");
-        return;
-    }
-    tdm_json_object_begin(json, "next");
-    tdm_json_string(json, "step", run->next_step);
-    tdm_json_string(json, "evidence", run->next_evidence);
-    tdm_json_object_end(json);
-}
-
-static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_whole)
-{
-    tdm_json_object_begin(json, NULL);
-    tdm_json_string(json, "run", run->path);
-    tdm_json_string(json, "state", run->state);
-    tdm_json_string(json, "network", *run->network ? run->network : NULL);
-    tdm_json_string(json, "source", *run->source ? run->source : NULL);
-    tdm_json_string(json, "started", *run->started ? run->started : NULL);
-    tdm_json_integer(json, "epochs", run->epochs);
-    tdm_json_integer(json, "best_epoch", run->best_epoch);
-    tdm_json_integer(json, "steps", run->steps);
-    tdm_json_number(json, "seconds", run->seconds);
-    write_score(json, &run->train, "train");
-    write_score(json, &run->val, "val");
-    write_score(json, &run->test, "test");
-    tdm_json_integer(json, "tests_before", run->tests_before);
-    write_next(json, run);
-    if (is_whole && run->metrics) {
-        tdm_json_object_begin(json, "validation");
-        tdm_metrics_to_json(run->metrics, json);
-        tdm_json_object_end(json);
-    } else if (is_whole) {
-        tdm_json_null(json, "validation");
-    }
-    tdm_json_object_end(json);
-}
-
 static const char *format_duration(double seconds, char *text, size_t text_bytes)
 {
     const long whole = (long)seconds;
@@ -88,7 +41,7 @@ static void write_runs(tdm_json_writer *json, const tdm_runs *runs, bool is_whol
 {
     tdm_json_array_begin(json, "runs");
     for (size_t i = 0; i < tdm_runs_count(runs); i++)
-        write_run(json, tdm_runs_at(runs, i), is_whole);
+        tdm_run_to_json(tdm_runs_at(runs, i), is_whole, json);
     tdm_json_array_end(json);
 }
 
@@ -216,36 +169,12 @@ static void print_comparison(struct tdmi_output *out, const char *a, const char 
 static void report_comparison(const struct tdmi_call *call, const tdm_runs *runs,
                               const struct tdm_comparison *comparison)
 {
-    static const char *const unknown[] = {"n",       "n_distinct", "both",       "only_a", "only_b",
-                                          "neither", "p",          "difference", "low",    "high",
-                                          "better",  "worse",      "no_loss"};
-    tdm_json_writer *json = call->json;
-    struct tdmi_output *out = call->out;
-    const char *a = tdm_runs_at(runs, 0)->path, *b = tdm_runs_at(runs, 1)->path;
-    tdm_json_bool(json, "comparable", comparison->is_comparable);
-    tdm_json_string(json, "verdict", comparison->verdict);
-    tdm_json_string(json, "reason", *comparison->reason ? comparison->reason : NULL);
-    tdm_json_number(json, "margin", TDM_COMPARE_MARGIN);
-    if (!comparison->is_comparable) {
-        for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-            tdm_json_null(json, unknown[i]);
-        tdmi_print(out, "\nnot comparable: %s\n", comparison->reason);
-        return;
-    }
-    tdm_json_integer(json, "n", comparison->n);
-    tdm_json_integer(json, "n_distinct", comparison->n_distinct);
-    tdm_json_integer(json, "both", comparison->both);
-    tdm_json_integer(json, "only_a", comparison->only_a);
-    tdm_json_integer(json, "only_b", comparison->only_b);
-    tdm_json_integer(json, "neither", comparison->neither);
-    tdm_json_number(json, "p", comparison->p);
-    tdm_json_number(json, "difference", comparison->difference);
-    tdm_json_number(json, "low", comparison->interval.low);
-    tdm_json_number(json, "high", comparison->interval.high);
-    tdm_json_bool(json, "better", comparison->is_better);
-    tdm_json_bool(json, "worse", comparison->is_worse);
-    tdm_json_bool(json, "no_loss", comparison->is_no_loss);
-    print_comparison(out, a, b, comparison);
+    tdm_comparison_to_json(comparison, call->json);
+    if (comparison->is_comparable)
+        print_comparison(call->out, tdm_runs_at(runs, 0)->path, tdm_runs_at(runs, 1)->path,
+                         comparison);
+    else
+        tdmi_print(call->out, "\nnot comparable: %s\n", comparison->reason);
 }
 
 static tdm_status compare(struct tdmi_call *call, tdm_error *err)

@@ -219,3 +219,20 @@ tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train
         TDMI_TRY(take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err));
     return TDM_OK;
 }
+
+tdm_status tdm_train_options_set(const char *text, struct tdm_train_options *options,
+                                 tdm_json_document **words, tdm_error *err)
+{
+    TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
+    struct tdm_train_options set = tdm_train_options_default();
+    *words = NULL;
+    TDM_TRY(tdmi_options_copy("tdm_train_options", options, &set, sizeof set, err), err,
+            "reading options");
+    TDM_TRY(tdm_json_read(text, strlen(text), "the options", &document, err), err,
+            "reading options");
+    TDMI_TRY(tdmi_options_from_json(tdm_json_root(document), &set, err));
+    tdmi_options_init(options, options->struct_bytes > 0 ? options->struct_bytes : sizeof set, &set,
+                      sizeof set);
+    *words = tdmi_take(&document);
+    return TDM_OK;
+}

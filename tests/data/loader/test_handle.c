@@ -88,6 +88,69 @@ TEST(without_shuffling_images_come_as_the_source_lists_them)
     tdm_loader_close(loader);
 }
 
+/* Items of the batches from a position to the end of the epoch; their number. */
+static int read_rest(tdm_loader *loader, int epoch, int64_t position, int64_t items[14])
+{
+    const struct tdm_batch *batch;
+    int n = 0;
+    assert_int_equal(tdm_loader_seek(loader, epoch, position, NULL), TDM_OK);
+    do {
+        assert_int_equal(tdm_loader_next(loader, &batch, NULL), TDM_OK);
+        for (int i = 0; batch && i < batch->n; i++)
+            items[n++] = batch->items[i];
+    } while (batch);
+    return n;
+}
+
+TEST(an_epoch_goes_on_from_any_batch)
+{
+    static const struct {
+        int epoch;
+        int64_t position;
+    } nowhere[] = {{-1, 0}, {0, -4}, {0, 3}, {0, 16}};
+    struct tdm_loader_options options = usual();
+    tdm_loader *loader = NULL;
+    int64_t whole[14], rest[14];
+    assert_int_equal(tdm_loader_open(&options, &loader, NULL), TDM_OK);
+    assert_int_equal(read_rest(loader, 2, 0, whole), 14);
+    assert_int_equal(read_rest(loader, 2, 8, rest), 6);
+    assert_memory_equal(rest, whole + 8, 6 * sizeof rest[0]);
+    assert_int_equal(read_rest(loader, 2, 14, rest), 0);
+    for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+        tdm_error err = {0};
+        assert_int_equal(tdm_loader_seek(loader, nowhere[i].epoch, nowhere[i].position, &err),
+                         TDM_E_USAGE);
+        assert_says(&err, "a multiple of the batch of 4 up to 14");
+    }
+    tdm_loader_close(loader);
+}
+
+TEST(fractions_divide_a_source_as_training_does)
+{
+    static const enum tdm_part parts[] = {TDM_PART_TRAIN, TDM_PART_VAL, TDM_PART_TEST};
+    bool is_used[14] = {false};
+    int n_items = 0;
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+        struct tdm_loader_options options = usual();
+        tdm_loader *loader = NULL;
+        int64_t items[14];
+        options.part = parts[p];
+        options.train_fraction = 0.6;
+        options.val_fraction = options.test_fraction = 0.2;
+        assert_int_equal(tdm_loader_open(&options, &loader, NULL), TDM_OK);
+        const int n = read_rest(loader, 0, 0, items);
+        assert_int_equal(tdm_loader_images(loader), n);
+        assert_in_range(n, 2, parts[p] == TDM_PART_TRAIN ? 10 : 4);
+        for (int i = 0; i < n; i++) {
+            assert_false(is_used[items[i]]);
+            is_used[items[i]] = true;
+        }
+        n_items += n;
+        tdm_loader_close(loader);
+    }
+    assert_int_equal(n_items, 14);
+}
+
 TEST(what_cannot_be_loaded_is_refused)
 {
     static const struct {

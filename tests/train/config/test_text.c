@@ -87,6 +87,26 @@ TEST(resuming_reads_the_recorded_options)
     tree_free(&tree);
 }
 
+TEST(options_are_set_by_text_over_those_that_are_there)
+{
+    struct tdm_train_options options = tdm_train_options_default();
+    tdm_json_document *words = NULL;
+    tdm_error err = {0};
+    options.epochs = 7;
+    assert_ok(tdm_train_options_set("{\"source\": \"x\", \"lr\": 0.5, \"raw-shape\": \"2x2x3\"}",
+                                    &options, &words, &err),
+              &err);
+    assert_int_equal(options.epochs, 7);
+    assert_string_equal(options.source, "x");
+    assert_string_equal(options.how.raw_shape, "2x2x3");
+    assert_true(options.learning_rate > 0.49 && options.learning_rate < 0.51);
+    tdm_json_document_free(words);
+    assert_int_equal(tdm_train_options_set("{\"epoch\": 3}", &options, &words, &err), TDM_E_USAGE);
+    assert_says(&err, "there is no option \"epoch\"");
+    assert_null(words);
+    assert_int_equal(options.epochs, 7);
+}
+
 TEST(errors_are_answered_in_sentences)
 {
     static const struct {

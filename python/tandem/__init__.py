@@ -1,0 +1,27 @@
+"""tandem: from a folder of labelled images to a trained, checked classifier.
+
+    import tandem
+
+    result = tandem.train("photos", "runs/first", epochs=5)
+    print(result["val"]["accuracy"])
+    tandem.evaluate("runs/first", "new-photos")
+    tandem.predict("runs/first", ["cat.jpg", "dog.jpg"], top=1)
+
+    for images, labels in tandem.Loader("photos", size=224, batch=64):   # NumPy arrays, for any framework
+        ...
+
+Failures are tandem.Error. Progress goes to logging.getLogger("tandem") and to on_event. Nothing is printed, and nothing
+asks.
+"""
+from . import runs
+from ._declarations import TrainOptions
+from ._library import Error, Frame, decode as _decode, lib as _lib
+from ._loader import Loader, LoaderState
+from ._model import Evaluation, Guess, Model, Prediction, evaluate, predict
+from ._train import TrainResult, train
+from ._work import Event, Score
+
+__version__ = _decode(_lib.tdm_version())
+
+__all__ = ["Error", "Evaluation", "Event", "Frame", "Guess", "Loader", "LoaderState", "Model", "Prediction", "Score",
+           "TrainOptions", "TrainResult", "evaluate", "predict", "runs", "train"]

@@ -1,0 +1,180 @@
+"""tandem.Model, evaluate and predict: what a trained model is asked."""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Any, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
+
+from . import _declarations as c
+from ._library import Error, Path, as_object, call, callback, decode, encode, fill, lib, part as part_of, sized
+from ._work import EventCallback, run
+
+Image = Union[str, "os.PathLike[str]", bytes]
+
+
+class Guess(TypedDict):
+    index: int
+    label: str
+    probability: float
+
+
+class _Prediction(TypedDict):
+    path: str
+    top: List[Guess]
+
+
+class Prediction(_Prediction, total=False):
+    """The likeliest classes of one image; where there is none, "problem" says why."""
+    problem: str
+
+
+# As `tandem evaluate --json` prints it: docs/reference/json.md.
+Evaluation = Dict[str, Any]
+
+
+class Model:
+    """A trained model: a run folder, a .safetensors file of tandem, or weights of another program.
+
+    device   "cpu", "cuda", "cuda:1" or "ref"
+    threads  0: one per core; never changes the results
+    model    network of the weights of another program, if the file does not name it ("resnet50")
+    classes  file with the names of their classes, one a line
+    fit, resample, scale, padding, crop_fraction, size   their preprocessing, if the file does not say it
+    """
+
+    def __init__(self, path: Path, *, device: str = "cpu", threads: int = 0, model: Optional[str] = None,
+                 classes: Optional[Path] = None, fit: Optional[str] = None, resample: Optional[str] = None,
+                 scale: Optional[str] = None, padding: Optional[str] = None, crop_fraction: float = 0.0,
+                 size: int = 0) -> None:
+        options = sized(c.tdm_model_options, device=device, threads=threads, network=model, classes=classes, fit=fit,
+                        resample=resample, scale=scale, padding=padding, crop_fraction=crop_fraction, size=size)
+        self.path = os.fspath(path)
+        self._lock = threading.Lock()  # the library's model serves one thread at a time
+        self._pointer = ctypes.c_void_p()
+        run(lambda _sink: call(lib.tdm_model_open, encode(path), options, ctypes.byref(self._pointer)))
+        self.name: str = decode(lib.tdm_model_name(self._pointer))
+        self.classes: Tuple[str, ...] = tuple(decode(lib.tdm_model_class(self._pointer, i))
+                                              for i in range(lib.tdm_model_classes(self._pointer)))
+        self.parameters: int = lib.tdm_model_parameters(self._pointer)
+
+    def close(self) -> None:
+        with self._lock:
+            pointer, self._pointer = self._pointer, ctypes.c_void_p()
+            lib.tdm_model_close(pointer)
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pointer", None):
+            lib.tdm_model_close(self._pointer)
+
+    def _opened(self) -> ctypes.c_void_p:
+        if not self._pointer:
+            raise Error(f"the model {self.path} is closed")
+        return self._pointer
+
+    def evaluate(self, source: Path, *, part: str = "all", batch: int = 64, memory: int = 0, cache: str = "none",
+                 image_column: Optional[str] = None, label_column: Optional[str] = None,
+                 raw_shape: Optional[str] = None, quarantine: Optional[Path] = None, follow: bool = False,
+                 on_event: Optional[EventCallback] = None) -> Evaluation:
+        """Evaluate every image of a source once, and return what `tandem evaluate --json` prints.
+
+        part    "all", "train", "val" or "test": images as the model's training split them
+        batch   images at once; never changes the results
+        memory  bytes for prefetching and caches; 0: a part of what is free
+        cache   "none", "auto", "encoded", "decoded" or "disk": what is kept of images once read
+        image_column, label_column, raw_shape, quarantine, follow   as in train
+        """
+        options = sized(c.tdm_evaluate_options, source=source, part=part_of(part), batch=batch, memory=memory,
+                        cache=cache)
+        fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
+             quarantine=quarantine, follow=follow)
+
+        def work(sink: Any) -> Evaluation:
+            result = sized(c.tdm_evaluation)
+            with self._lock:
+                call(lib.tdm_model_evaluate, self._opened(), options, sink, result)
+                try:
+                    return as_object(lambda writer: lib.tdm_evaluation_to_json(result, writer))
+                finally:
+                    lib.tdm_evaluation_release(result)
+
+        return run(work, on_event)
+
+    def predict(self, images: Union[Image, Iterable[Image]], *, top: int = 5) -> List[Prediction]:
+        """Classify images; tandem.predict describes the arguments."""
+        if isinstance(images, (str, bytes, os.PathLike)):
+            images = [images]
+        listed: List[Any] = list(images)
+        predictions: List[Prediction] = []
+
+        def take(_self: Any, prediction: Any, _error: Any) -> int:
+            predictions.append(_prediction(prediction[0]))
+            return c.TDM_OK
+
+        sink = c.tdm_prediction_sink(None, callback(c.tdm_prediction_sink, "prediction", take))
+
+        def work(_sink: Any) -> None:
+            with self._lock:
+                if listed and all(isinstance(image, bytes) for image in listed):
+                    call(lib.tdm_model_predict_pictures, self._opened(), _pictures(listed), len(listed), top, sink)
+                else:
+                    paths = (ctypes.c_char_p * len(listed))(*[encode(image) for image in listed])
+                    call(lib.tdm_model_predict, self._opened(), paths, len(listed), top, sink)
+
+        try:
+            run(work)
+        except Error:
+            # After all images the library reports that some have no prediction; each of those says why.
+            if not any("problem" in prediction for prediction in predictions):
+                raise
+        return predictions
+
+
+def _prediction(struct: Any) -> Prediction:
+    made: Prediction = {"path": decode(struct.path), "top": [
+        {"index": guess.index, "label": decode(guess.label), "probability": guess.probability}
+        for guess in struct.guesses[:struct.n_guesses]]}
+    if struct.problem is not None:
+        made["problem"] = decode(struct.problem)
+    return made
+
+
+def _pictures(images: List[Any]) -> Any:
+    pictures = (c.tdm_picture * len(images))()
+    for i, image in enumerate(images):
+        pictures[i].name = b"image %d" % i
+        pictures[i].bytes = ctypes.cast(ctypes.c_char_p(image), ctypes.c_void_p)
+        pictures[i].length_bytes = len(image)
+    return pictures
+
+
+def _model(model: Union[Model, Path], device: str, threads: int) -> Model:
+    return model if isinstance(model, Model) else Model(model, device=device, threads=threads)
+
+
+def evaluate(model: Union[Model, Path], source: Path, *, device: str = "cpu", threads: int = 0,
+             **options: Any) -> Evaluation:
+    """Evaluate every image of a source once; Model.evaluate describes the options and the result.
+
+    model            a Model, or a run folder or model file to open
+    device, threads  for opening it
+    """
+    return _model(model, device, threads).evaluate(source, **options)
+
+
+def predict(model: Union[Model, Path], images: Union[Image, Iterable[Image]], *, top: int = 5, device: str = "cpu",
+            threads: int = 0) -> List[Prediction]:
+    """Classify images, in order, and return the likeliest classes of each.
+
+    model            a Model, or a run folder or model file to open; keep a Model to ask more than once
+    images           files and folders, or encoded images as bytes; one, or several of one kind
+    top              number of classes for each image
+    device, threads  for opening it
+    """
+    return _model(model, device, threads).predict(images, top=top)

@@ -1,0 +1,140 @@
+"""tandem.train: from labelled images to a run folder."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, TypedDict
+
+from . import _declarations as c
+from ._library import Error, Path, as_object, call, decode, encode, lib, logger, sized
+from ._work import EventCallback, Score, run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class TrainResult(TypedDict):
+    """What `tandem train --json` prints, without its options: docs/reference/json.md."""
+    run: str
+    epochs: int
+    best_epoch: int
+    ended_by: str
+    patience: int
+    after_best: Dict[str, Any]
+    steps: int
+    seconds: float
+    images_per_second: float
+    train: Score
+    val: Score
+    test: Optional[Score]
+    tests_before: List[Dict[str, Any]]
+    skipped: int
+    cached: bool
+    features: Dict[str, int]
+    views: int
+    batch: int
+    batch_reason: Optional[str]
+    layers_left: int
+    world: int
+    next: Dict[str, str]
+
+
+class _Options:
+    """A struct tdm_train_options; its texts live as long as this object."""
+
+    def __init__(self) -> None:
+        self.struct = c.tdm_train_options()
+        self._documents: List[ctypes.c_void_p] = []
+        self.reset()
+
+    def reset(self) -> None:
+        lib.tdm_train_options_init(self.struct, ctypes.sizeof(self.struct))
+
+    def _take(self, function: Any, text: bytes) -> None:
+        document = ctypes.c_void_p()
+        call(function, text, self.struct, ctypes.byref(document))
+        self._documents.append(document)
+
+    def set(self, values: Dict[str, Any]) -> None:
+        self._take(lib.tdm_train_options_set, json.dumps(values).encode())
+
+    def set_recorded(self, out: Path) -> None:
+        self._take(lib.tdm_train_options_recorded, encode(out))
+
+    def __del__(self) -> None:
+        for document in self._documents:
+            lib.tdm_json_document_free(document)
+
+
+def _spelled(options: Dict[str, Any]) -> Dict[str, Any]:
+    """Options as run.json names them."""
+    options = dict(options)
+    values: Dict[str, Any] = {}
+    if options.get("split") is not None:
+        values.update(zip(("split-train", "split-val", "split-test"), options["split"]))
+    options.pop("split", None)
+    for name, value in options.items():
+        values[name.replace("_", "-")] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return values
+
+
+def _fetch(options: Any, mirror: Optional[str], sink: Any) -> None:
+    """Fetch the published weights that these options begin with, if they are not on this machine."""
+    wanted = ctypes.POINTER(c.tdm_weights_known)()
+    call(lib.tdm_train_weights_wanted, options, ctypes.byref(wanted))
+    if not wanted:
+        return
+    fetched = sized(c.tdm_weights_fetched)
+    try:
+        call(lib.tdm_weights_fetch, wanted[0].name, mirror.encode() if mirror else None, sink, ctypes.byref(fetched))
+        logger.info("fetched %s, %.1f MB", decode(fetched.path), fetched.bytes / 1e6)
+    except Error as error:
+        if error.code not in ("SYSTEM", "ABSENT"):
+            raise
+        logger.warning("training goes without pretrained weights: %s", error)
+
+
+def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fetch: Optional[bool] = None,
+          mirror: Optional[str] = None, trace: Optional[Path] = None, on_event: Optional[EventCallback] = None,
+          **options: "Unpack[c.TrainOptions]") -> TrainResult:
+    """Train a classifier on labelled images and return the figures of the run; `tandem train` from Python.
+
+    source    folder with a folder for each class, archive, list, table, …
+    out       run folder to make (default: runs/<model>-<time>)
+    resume    resume the run in out with its recorded options; start it if there is none
+    fetch     download pretrained weights that are not on this machine (default: if TANDEM_FETCH is 1)
+    mirror    URL of a folder that has published weights
+    trace     file of trace events to write
+    on_event  called with an Event, in this thread, while another one trains
+
+    Ctrl-C, or an exception of on_event, stops the training after a checkpoint, and is then raised.
+
+    None leaves an option to the network, the optimizer or the schedule. Options:
+    """
+    resumed = out if resume else None
+    if resume and resumed is None:
+        raise Error("resume=True requires out, the folder of the run to resume")
+    given: Dict[str, Any] = {name: os.fspath(value) for name, value in
+             (("source", source), ("run", out), ("trace", trace)) if value is not None}
+    given.update(_spelled(dict(options)), resume=resume)
+
+    def work(sink: Any) -> TrainResult:
+        chosen = _Options()
+        chosen.set(given)
+        if resumed is not None:
+            if chosen.struct.checkpoint_to:
+                call(lib.tdm_train_fetch, chosen.struct.checkpoint_to, encode(resumed))
+            chosen.reset()
+            chosen.set_recorded(resumed)
+            chosen.set(given)
+        if os.environ.get("TANDEM_FETCH") in ("1", "true") if fetch is None else fetch:
+            _fetch(chosen.struct, mirror, sink)
+        result = sized(c.tdm_train_result)
+        call(lib.tdm_train, chosen.struct, sink, ctypes.byref(result))
+        return as_object(lambda writer: lib.tdm_train_result_to_json(result, writer))  # type: ignore[return-value]
+
+    return run(work, on_event)
+
+
+train.__doc__ = (train.__doc__ or "") + "\n".join(f"    {name}: {text}" for name, text in c.TRAIN_HELP.items())

@@ -1,0 +1,37 @@
+/* Messages go to the program's listener where there is one. */
+#include "tandem/log.h"
+#include "unit.h"
+
+struct heard {
+    int n;
+    tdm_log_level level;
+    char text[200];
+};
+
+static void hear(void *self, tdm_log_level level, const char *text)
+{
+    struct heard *heard = self;
+    heard->n++;
+    heard->level = level;
+    snprintf(heard->text, sizeof heard->text, "%s", text);
+}
+
+TEST(a_listener_gets_the_text_of_messages_up_to_the_level)
+{
+    struct heard heard = {0};
+    const struct tdm_log_listener listener = {&heard, hear};
+    tdm_log_set_level(TDM_LOG_INFO);
+    tdm_log_set_listener(&listener);
+    tdm_log(TDM_LOG_WARNING, "%d images of '%s' are skipped", 3, "a\nb");
+    assert_int_equal(heard.n, 1);
+    assert_int_equal(heard.level, TDM_LOG_WARNING);
+    assert_string_equal(heard.text, "3 images of 'a\\x0ab' are skipped");
+    tdm_log(TDM_LOG_DEBUG, "not asked for");
+    assert_int_equal(heard.n, 1);
+    tdm_log_set_listener(NULL);
+    tdm_log_set_level(TDM_LOG_SILENT);
+    tdm_log(TDM_LOG_WARNING, "to nobody");
+    assert_int_equal(heard.n, 1);
+}
+
+TEST_MAIN(NULL, NULL)

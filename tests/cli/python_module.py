@@ -1,0 +1,468 @@
+"""Cases of tests/cli/test_python.sh: the Python module as its users meet it. Prints TAP lines."""
+import contextlib
+import ctypes
+import gc
+import http.server
+import importlib.util
+import itertools
+import json
+import logging
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from unittest import mock
+
+import numpy
+
+import tandem
+from tandem import _declarations, _library, _work
+
+TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
+COMPILER = os.environ.get("CC", "cc")
+LOADER = dict(size=24, batch=7, seed=5, augment="flip,crop:2")
+SMALL = dict(model="lenet5", size=12, batch=8, patience=0)
+
+
+def command(*arguments):
+    """The JSON that the command prints."""
+    return json.loads(subprocess.run([TANDEM, *arguments, "--json"], check=True, stdout=subprocess.PIPE,
+                                     stderr=subprocess.DEVNULL).stdout)
+
+
+def without(value, *keys):
+    return {key: value[key] for key in value if key not in keys}
+
+
+def copies(batches):
+    return [(images.copy(), labels.copy()) for images, labels in batches]
+
+
+def setUpModule():
+    command("synth", "pictures", "--classes", "3", "--per-class", "20", "--size", "32", "--seed", "3")
+
+
+class Batches(unittest.TestCase):
+    def assert_same(self, a, b):
+        self.assertEqual(len(a), len(b))
+        for (images, labels), (others, other_labels) in zip(a, b):
+            numpy.testing.assert_array_equal(images, others)
+            numpy.testing.assert_array_equal(labels, other_labels)
+
+    @unittest.skipUnless(shutil.which(COMPILER), "no C compiler")
+    def test_batches_are_those_of_the_c_loader(self):
+        subprocess.run([COMPILER, "-I", f"{SOURCE}/include", f"{SOURCE}/tests/cli/dump_batches.c", "-o", "dump",
+                        "-L", BUILD, "-l:libtandem.so.0"], check=True)
+        expected = subprocess.run(["./dump", "pictures", "2"], check=True, stdout=subprocess.PIPE).stdout
+        loader = tandem.Loader("pictures", threads=1, **LOADER)
+        found = b"".join(images.tobytes() + labels.tobytes() + loader.items.tobytes()
+                         for _ in range(2) for images, labels in loader)
+        self.assertGreater(len(expected), 2 * 60 * 24 * 24 * 3)
+        self.assertEqual(found, expected)
+
+    def test_a_loader_says_what_it_holds(self):
+        loader = tandem.Loader(pathlib.Path("pictures"), **LOADER)
+        self.assertEqual((loader.images, len(loader), loader.epoch, loader.position), (60, 9, 0, 0))
+        self.assertEqual(loader.classes, tuple(sorted(os.listdir("pictures"))))
+        images, labels = next(iter(loader))
+        self.assertEqual((images.shape, images.dtype), ((7, 24, 24, 3), numpy.uint8))
+        self.assertEqual((labels.shape, labels.dtype), ((7,), numpy.int32))
+        self.assertTrue(images.flags.writeable and images.flags.c_contiguous)
+        grey = tandem.Loader("pictures", channels=1, size=8)
+        self.assertEqual(next(iter(grey))[0].shape, (32, 8, 8, 1))
+
+    def test_arrays_stay_when_the_loader_is_gone(self):
+        loader = tandem.Loader("pictures", **LOADER)
+        held, kept = [], []
+        for images, labels in loader:
+            held.append((images, labels))
+            kept.append((images.copy(), labels.copy()))
+        loader.close()
+        del loader
+        gc.collect()
+        self.assert_same(held, kept)
+
+    def test_each_loop_is_an_epoch_with_its_own_order(self):
+        loader = tandem.Loader("pictures", **LOADER)
+        first, second = copies(loader), copies(loader)
+        self.assertEqual((loader.epoch, loader.position), (2, 0))
+        self.assertFalse(all(numpy.array_equal(a[1], b[1]) for a, b in zip(first, second)))
+        loader = tandem.Loader("pictures", **LOADER)
+        for _ in itertools.islice(loader, 3):  # left early
+            pass
+        self.assertEqual(loader.position, 21)
+        self.assert_same(copies(loader), second)
+
+    def test_a_state_continues_in_the_middle_of_an_epoch(self):
+        loader = tandem.Loader("pictures", threads=1, **LOADER)
+        for _ in loader:
+            pass
+        loop = iter(loader)
+        for _ in range(4):
+            next(loop)
+        state = json.loads(json.dumps(loader.state()))
+        self.assertEqual(state, {"epoch": 1, "position": 28, "seed": 5, "batch": 7, "images": 60})
+        rest = copies(loop)
+        resumed = tandem.Loader("pictures", threads=2, **LOADER)
+        resumed.load_state(state)
+        self.assert_same(copies(resumed), rest)
+        self.assertEqual(resumed.state()["epoch"], 2)
+        for _ in itertools.islice(resumed, 9):  # all batches, but not the end of the loop
+            pass
+        self.assertEqual((resumed.state()["epoch"], resumed.state()["position"]), (3, 0))
+        with self.assertRaisesRegex(tandem.Error, "whose seed is 6"):
+            resumed.load_state({**state, "seed": 6})
+        with self.assertRaisesRegex(tandem.Error, "multiple of the batch of 7") as raised:
+            resumed.seek(0, 5)
+        self.assertEqual(raised.exception.code, "USAGE")
+
+    def test_two_loaders_run_at_once(self):
+        expected = [copies(tandem.Loader("pictures", **{**LOADER, "seed": seed})) for seed in (1, 2)]
+        loaders = [tandem.Loader("pictures", **{**LOADER, "seed": seed}) for seed in (1, 2)]
+        found = copies(itertools.chain(*zip(*loaders)))
+        self.assert_same(found, list(itertools.chain(*zip(*expected))))
+        results = {}
+        threads = [threading.Thread(target=lambda seed=seed: results.update(
+            {seed: copies(tandem.Loader("pictures", **{**LOADER, "seed": seed}))})) for seed in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assert_same(results[1] + results[2], expected[0] + expected[1])
+
+    def test_what_cannot_go_on_is_an_error(self):
+        loader = tandem.Loader("pictures", **LOADER)
+        old = iter(loader)
+        next(old)
+        next(iter(loader))
+        with self.assertRaisesRegex(tandem.Error, "another loop"):
+            next(old)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(iter(loader))
+            except tandem.Error as error:
+                os._exit(7 if "forked" in str(error) else 1)
+            os._exit(1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
+        loader.close()
+        loader.close()
+        with self.assertRaisesRegex(tandem.Error, "closed"):
+            next(iter(loader))
+        for wrong in (dict(size=0), dict(size=2**40), dict(size="x"), dict(part="some"), dict(augment="flop"),
+                      dict(part="test"), dict(seed=-1)):
+            with self.assertRaises(tandem.Error, msg=str(wrong)):
+                tandem.Loader("pictures", **wrong)
+        with self.assertRaises(TypeError):
+            tandem.Loader("pictures", shufle=True)
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.events, cls.threads = [], set()
+
+        def on_event(event):
+            cls.events.append(event)
+            cls.threads.add(threading.current_thread())
+
+        cls.result = tandem.train("pictures", "run", epochs=4, lr=0.02, split=(0.8, 0.2), on_event=on_event, **SMALL)
+
+    def test_the_result_is_typed_and_recorded(self):
+        result = self.result
+        self.assertEqual(set(result), set(tandem.TrainResult.__annotations__))
+        self.assertEqual(set(result["val"]), set(tandem.Score.__annotations__))
+        self.assertEqual((result["epochs"], result["val"]["n"], result["run"]), (4, 12, "run"))
+        options = json.load(open("run/run.json", encoding="utf-8"))["options"]
+        self.assertEqual((options["lr"], options["size"], options["split-train"]), (0.02, 12, 0.8))
+
+    def test_events_come_in_the_callers_thread(self):
+        epochs = [event for event in self.events if event.kind == "epoch"]
+        self.assertEqual([event.epoch for event in epochs], [1, 2, 3, 4])
+        best = next(event for event in epochs if event.epoch == self.result["best_epoch"])
+        self.assertEqual(best.val, self.result["val"])
+        self.assertLessEqual({"phase_begin", "epoch", "checkpoint"}, {event.kind for event in self.events})
+        self.assertEqual(self.threads, {threading.main_thread()})
+
+    def test_answers_are_those_of_the_command(self):
+        self.assertEqual(tandem.evaluate("run", "pictures", batch=9), command("evaluate", "run", "pictures"))
+        self.assertEqual(tandem.evaluate("run", "pictures", part="val")["correct"], self.result["val"]["correct"])
+        paths = sorted(str(path) for path in pathlib.Path("pictures").rglob("*.jpg"))[:5]
+        expected = command("predict", "run", *paths, "--top", "2")["predictions"]
+        with tandem.Model("run", threads=1) as model:
+            self.assertEqual(model.classes, tuple(sorted(os.listdir("pictures"))))
+            found = model.predict(paths, top=2)
+            in_memory = model.predict([pathlib.Path(path).read_bytes() for path in paths], top=2)
+        rounded = [[(guess["index"], guess["label"], round(guess["probability"], 6)) for guess in one["top"]]
+                   for one in expected]
+        for answers in (found, in_memory):
+            self.assertEqual([[(guess["index"], guess["label"], round(guess["probability"], 6)) for guess in one["top"]]
+                              for one in answers], rounded)
+        self.assertEqual([one["path"] for one in found], paths)
+        with self.assertRaisesRegex(tandem.Error, "closed"):
+            model.predict(paths)
+
+    def test_an_image_without_an_answer_says_why(self):
+        pathlib.Path("broken.jpg").write_bytes(b"no image")
+        good = next(str(path) for path in pathlib.Path("pictures").rglob("*.jpg"))
+        first, second = tandem.predict("run", ["broken.jpg", good], top=1)
+        self.assertEqual((first["top"], len(second["top"]), "problem" in second), ([], 1, False))
+        self.assertTrue(first["problem"])
+
+    def test_runs_are_those_of_the_command(self):
+        tandem.train("pictures", "other/run", epochs=2, split=(0.8, 0.2), **SMALL)
+        self.assertEqual(tandem.runs.list("other"), command("runs", "list", "other")["runs"])
+        self.assertEqual(tandem.runs.show("run"), command("runs", "show", "run")["runs"][0])
+        self.assertEqual(tandem.runs.compare("run", "other/run"), command("runs", "compare", "run", "other/run"))
+        tandem.runs.report("page.html", "run", "other/run")
+        self.assertIn("other/run", open("page.html", encoding="utf-8").read())
+
+    def test_the_loader_divides_as_training_does(self):
+        parts = [tandem.Loader("pictures", part=part, split=(0.8, 0.2), size=8) for part in ("train", "val")]
+        self.assertEqual([loader.images for loader in parts], [48, 12])
+        evaluated = tandem.evaluate("run", "pictures", part="val")
+        labels = numpy.concatenate([labels for _, labels in parts[1]])
+        self.assertEqual([one["n"] for one in evaluated["per_class"]], numpy.bincount(labels).tolist())
+
+    def test_other_threads_run_while_it_trains(self):
+        count, is_over = 0, False
+
+        def advance():
+            nonlocal count
+            while not is_over:
+                count += 1
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=advance)
+        thread.start()
+        began = time.monotonic()
+        tandem.train("pictures", "counted", epochs=30, threads=1, **SMALL)
+        seconds, n = time.monotonic() - began, count
+        is_over = True
+        thread.join()
+        self.assertGreater(n, 100 * seconds, f"{n} turns in {seconds:.2f} s")
+
+    def test_an_exception_of_the_callback_stops_after_a_checkpoint(self):
+        def on_event(event):
+            if event.kind == "epoch" and event.epoch == 2:
+                raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough") as raised:
+            tandem.train("pictures", "left", epochs=300, on_event=on_event, **SMALL)
+        self.assertEqual(raised.exception.__cause__.code, "STOPPED")
+        run = tandem.runs.show("left")
+        self.assertEqual(run["state"], "stopped")
+        result = tandem.train("pictures", "left", resume=True)  # the stop is over
+        self.assertEqual((result["epochs"], tandem.runs.show("left")["state"]), (300, "finished"))
+
+    def test_ctrl_c_stops_as_in_the_command(self):
+        program = ("import tandem\n"
+                   "def on_event(event):\n"
+                   "    if event.kind == 'epoch' and event.epoch == 3: print('now', flush=True)\n"
+                   f"tandem.train('pictures', 'stopped', epochs=1000000, on_event=on_event, **{SMALL})\n")
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True)
+        self.assertEqual(child.stdout.readline(), "now\n")
+        child.send_signal(signal.SIGINT)
+        _, text = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, -signal.SIGINT, text)
+        self.assertRegex(text, "KeyboardInterrupt\n$")
+        self.assertRegex(text, r"tandem.Error: .*\n.*stopped on request")
+        run = tandem.runs.show("stopped")
+        self.assertEqual(run["state"], "stopped")
+        self.assertGreaterEqual(run["epochs"], 3)
+        self.assertTrue(os.path.exists("stopped/last.safetensors"), os.listdir("stopped"))
+
+
+    def test_pretrained_weights_are_fetched_where_that_is_allowed(self):
+        published = "mobilenet_v2_weights_tf_dim_ordering_tf_kernels_1.0_224_no_top.h5"
+        command("synth", "photos", "--classes", "2", "--per-class", "10", "--size", "80", "--seed", "1")
+        tandem.train("photos", "maker", model="mobilenetv2", size=32, epochs=0, steps=1, batch=8)
+        command("export", "maker", "-o", f"served/{published}")
+        requests = []
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *arguments):
+                super().__init__(*arguments, directory="served")
+
+            def log_message(self, form, *values):
+                requests.append(self.path)
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        mirror = f"http://127.0.0.1:{server.server_address[1]}"
+        options = dict(epochs=1, batch=8, size=32)
+        with mock.patch.dict(os.environ, TANDEM_HOME=os.path.abspath("fresh"), no_proxy="127.0.0.1"):
+            tandem.train("photos", "asked-nothing", mirror=mirror, **options)
+            with self.assertLogs("tandem", "WARNING") as offline:
+                tandem.train("photos", "offline", fetch=True, mirror="http://127.0.0.1:9/", **options)
+            self.assertEqual(requests, [])
+            with self.assertLogs("tandem", "INFO") as fetched:
+                tandem.train("photos", "fetched", fetch=True, mirror=mirror, **options)
+        server.shutdown()
+        server.server_close()
+        self.assertIn("goes without pretrained weights", offline.output[0])
+        self.assertEqual(requests, [f"/{published}"])
+        self.assertRegex("\n".join(fetched.output), "fetched .*no_top.h5")
+        network = json.load(open("fetched/run.json", encoding="utf-8"))
+        self.assertIn("mobilenetv2", json.dumps(network))
+
+    def test_a_second_ctrl_c_does_not_wait(self):
+        release, ended = threading.Event(), threading.Event()
+
+        def work(_sink):
+            release.wait(30)
+            ended.set()
+
+        timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)) for seconds in (0.2, 0.6)]
+        for timer in timers:
+            timer.start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            _work.run(work)
+        self.assertGreater(time.monotonic() - began, 0.5)
+        self.assertFalse(ended.is_set())
+        self.assertTrue(_library.lib.tdm_stop_is_requested())
+        release.set()
+        for thread in threading.enumerate():
+            if thread.name == "tandem":
+                thread.join()
+        self.assertFalse(_library.lib.tdm_stop_is_requested())
+
+
+class Page(unittest.TestCase):
+    def run_blocks(self, *modules):
+        """Run the blocks of docs/how-to/python.md that import those modules."""
+        for module in modules:
+            if importlib.util.find_spec(module) is None:
+                self.skipTest(f"no {module}")
+        os.makedirs("page", exist_ok=True)
+        pictures = sorted(pathlib.Path("pictures").rglob("*.jpg"))
+        for name, target in (("photos", pathlib.Path("pictures")), ("new-photos", pathlib.Path("pictures")),
+                             ("cat.jpg", pictures[0]), ("dog.jpg", pictures[-1])):
+            with contextlib.suppress(FileExistsError):
+                os.symlink(target.resolve(), f"page/{name}")
+        text = pathlib.Path(SOURCE, "docs/how-to/python.md").read_text(encoding="utf-8")
+        blocks = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.S)
+                  if {word for word in ("torch", "keras") if f"import {word}" in block or f", {word}" in block}
+                  == set(modules)]
+        self.assertTrue(blocks)
+        done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd="page", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_the_page_for_users_works(self):
+        self.run_blocks()
+
+    def test_the_page_works_in_pytorch(self):
+        self.run_blocks("torch")
+
+    def test_the_page_works_in_keras(self):
+        self.run_blocks("keras")
+
+
+class Failures(unittest.TestCase):
+    def test_errors_carry_their_chain(self):
+        with self.assertRaises(tandem.Error) as raised:
+            tandem.train("nowhere", "none", epochs=1)
+        error = raised.exception
+        self.assertEqual(error.code, "INPUT")
+        self.assertGreaterEqual(len(error.frames), 2)
+        self.assertIn("nowhere", error.frames[0].text)
+        self.assertRegex(error.frames[0].file, r"\.c$")
+        self.assertTrue(str(error).startswith(error.frames[-1].text))
+        self.assertIn(error.frames[0].text, str(error))
+        self.assertTrue(error.advice)
+
+    def test_wrong_options_are_named(self):
+        for options, words in ((dict(epoch=3), 'no option "epoch"'), (dict(epochs="3"), 'option "epochs" is a string'),
+                               (dict(bn="all"), "shard, batch or frozen"),
+                               (dict(split=(0.9, 0.3)), "--split is 0.9,0.3")):
+            with self.assertRaisesRegex(tandem.Error, words) as raised:
+                tandem.train("pictures", "none", **options)
+            self.assertEqual(raised.exception.code, "USAGE")
+        for name in ("epochs", "weight_decay", "image_column", "crop_fraction", "split"):
+            self.assertIn(f"    {name}: ", tandem.train.__doc__)
+        self.assertFalse(os.path.exists("none"))
+
+    def test_nothing_is_printed_and_logging_has_it_all(self):
+        program = ("import os, sys, logging, tandem\n"
+                   "if len(sys.argv) > 1: logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
+                   "tandem.Loader('warned', part='val', split=(0.9, 0.1), size=8)\n"
+                   f"tandem.train('warned', 'run-' + str(os.getpid()), epochs=1, **{SMALL})\n")
+        subprocess.run(["cp", "-r", "pictures", "warned"], check=True)
+        folder = sorted(os.listdir("warned"))[0]
+        os.symlink("nowhere", f"warned/{folder}/nothing.jpg")  # an image that cannot be read
+        quiet, shown = [subprocess.run([sys.executable, "-c", program, *more], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, timeout=120) for more in ([], ["show"])]
+        self.assertEqual((quiet.stdout, quiet.stderr, quiet.returncode), ("", "", 0))
+        self.assertEqual((shown.stderr, shown.returncode), ("", 0))
+        self.assertRegex(shown.stdout, "(?m)^WARNING:tandem:.*nothing.jpg")
+        self.assertRegex(shown.stdout, r"(?m)^INFO:tandem:epoch 1: \d+ of \d+ validation images right")
+
+
+class Declarations(unittest.TestCase):
+    @unittest.skipUnless(shutil.which(COMPILER), "no C compiler")
+    def test_structs_have_the_layout_of_the_c_compiler(self):
+        structs = [(name, kind) for name, kind in vars(_declarations).items()
+                   if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure]
+        self.assertGreater(len(structs), 30)
+        headers = sorted(name for name in os.listdir(f"{SOURCE}/include/tandem") if name.endswith(".h"))
+        lines = [f"#include <tandem/{header}>" for header in headers] + ["#include <stdio.h>", "int main(void) {"]
+        expected = []
+        for name, kind in structs:
+            lines.append(f'printf("%zu\\n", sizeof(struct {name}));')
+            expected.append((name, ctypes.sizeof(kind)))
+            for member, _ in kind._fields_:
+                lines.append(f'printf("%zu\\n", offsetof(struct {name}, {member}));')
+                expected.append((f"{name}.{member}", getattr(kind, member).offset))
+        pathlib.Path("layout.c").write_text("\n".join(lines + ["}"]), encoding="utf-8")
+        subprocess.run([COMPILER, "-I", f"{SOURCE}/include", "layout.c", "-o", "layout"], check=True)
+        found = subprocess.run(["./layout"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+        self.assertEqual(expected, [(name, int(value)) for (name, _), value in zip(expected, found)])
+        self.assertEqual(len(expected), len(found))
+
+    def test_options_are_those_of_the_command(self):
+        listed = {option["name"].replace("-", "_") for option in command("help", "train")["commands"][0]["options"]}
+        own = set(_declarations.TRAIN_HELP)
+        self.assertEqual(own, set(tandem.TrainOptions.__annotations__))
+        self.assertLessEqual(own, listed)
+        self.assertEqual(listed - own - {"out", "resume", "fetch", "mirror", "trace"}, set())
+
+
+class Tap(unittest.TestResult):
+    def line(self, word, test, error=None):
+        print(f"{word} - Python: {test._testMethodName[5:].replace('_', ' ')}", flush=True)
+        if error:
+            print("".join(f"# {line}\n" for line in self._exc_info_to_string(error, test).splitlines()), end="")
+
+    def addSuccess(self, test):
+        self.line("ok", test)
+
+    def addSkip(self, test, reason):
+        print(f"skip - Python: {test._testMethodName[5:].replace('_', ' ')}: {reason}", flush=True)
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        if isinstance(test, unittest.TestCase):
+            self.line("not ok", test, error)
+        else:
+            print(f"not ok - Python: {test}\n{self._exc_info_to_string(error, test)}")
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.line("not ok", test, error)
+
+
+if __name__ == "__main__":
+    logging.raiseExceptions = True
+    result = Tap()
+    with contextlib.suppress(BrokenPipeError):
+        unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]).run(result)
+    sys.exit(not result.wasSuccessful())

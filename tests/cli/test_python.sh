@@ -1,0 +1,25 @@
+#!/bin/sh
+# The Python module on the library of this build. python_module.py has the cases; they need NumPy.
+. "$SOURCE/tests/cli/lib.sh"
+
+python=
+for candidate in python3 /usr/bin/python3 "$SOURCE/.venv-peers/bin/python"; do
+    if "$candidate" -c 'import numpy' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+if is_sanitized || [ -z "$python" ]; then
+    skip "a sanitizer, or no Python with NumPy (Debian: python3-numpy; bench/peers/setup)"
+    finish
+fi
+
+# The package as a wheel has it, but for the libraries, which are those of the build.
+mkdir -p site/tandem
+cp "$SOURCE"/python/tandem/* site/tandem/
+expect_exit 0 "$python" "$SOURCE/python/declarations" "$SOURCE/include"
+cp "$out" site/tandem/_declarations.py
+
+LD_LIBRARY_PATH=$BUILD PYTHONPATH=$temp/site PYTHONDONTWRITEBYTECODE=1 \
+    "$python" "$SOURCE/tests/cli/python_module.py" || n_failed=1
+finish
