@@ -10,6 +10,7 @@
 #   make debug | asan | tsan | cuda     the other presets, in build-<name>
 #   make fuzz SECONDS=60                every fuzz target for so long
 #   make install PREFIX=/where          a tree that can be moved
+#   make package    a tarball that runs on other machines, and a .deb: build/package
 #
 #   DEPS=0          install nothing, use what is there
 #   CC=clang        takes effect on a clean tree (make clean first)
@@ -24,7 +25,7 @@ export DEPS JOBS
 # Options of this make are none of the inner one's business.
 unexport MAKEFLAGS
 
-.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install clean
+.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install package clean
 all: deps
 	@tools/build release product
 
@@ -60,6 +61,11 @@ install: all
 	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || \
 	    { cat build/install.log; exit 1; }
 	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+package:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --package; fi
+	@tools/build release product
+	@tools/package
 
 # demo/ stays: it holds a trained model.
 clean:
