@@ -10,6 +10,7 @@
 #   make debug | asan | tsan | cuda     the other presets, in build-<name>
 #   make fuzz SECONDS=60                every fuzz target for so long
 #   make install PREFIX=/where          a tree that can be moved
+#   make package    a tarball that runs on other machines, and a .deb: build/package
 #   make wheel      build/wheel/tandem-*.whl, the Python module (needs python3)
 #
 #   DEPS=0          install nothing, use what is there
@@ -25,7 +26,7 @@ export DEPS JOBS
 # Options of this make are none of the inner one's business.
 unexport MAKEFLAGS
 
-.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install wheel clean
+.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install package wheel clean
 all: deps
 	@tools/build release product
 
@@ -62,10 +63,17 @@ install: all
 	    { cat build/install.log; exit 1; }
 	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
 
-wheel: all
+package:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --package; fi
+	@tools/build release product
+	@tools/package
+
+# Of the same tree as the tarball, so it runs on other machines too.
+wheel:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --package; fi
+	@tools/build release product
 	@rm -rf build/wheel
-	@cmake --install build --strip --prefix "$(abspath build/wheel/tree)" >build/install.log || \
-	    { cat build/install.log; exit 1; }
+	@tools/package stage build/wheel/tree
 	@python/build-wheel build/wheel/tree build/wheel
 
 # demo/ stays: it holds a trained model.

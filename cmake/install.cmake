@@ -43,12 +43,14 @@ foreach(plugin tandem_onednn tandem_arrow tandem_http tandem_cuda tandem_mpi_ope
 endforeach()
 string(JOIN " " plugins ${plugins})
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 
-# The really needed ones are read off the libraries when they are installed.
+# The really needed ones are read off the libraries when they are installed. Each is one file, under the
+# name that the loader asks for: archives without links would hold its other names as copies.
 install(CODE "
   set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
   set(target \"\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
+  get_filename_component(deps ${CMAKE_SOURCE_DIR}/.deps REALPATH)
   file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} ${plugins} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing)
   if(missing)
@@ -56,18 +58,16 @@ install(CODE "
   endif()
   foreach(file IN LISTS found)
     # The build folder has links to them.
-    get_filename_component(name \${file} NAME)
+    get_filename_component(soname \${file} NAME)
     get_filename_component(file \${file} REALPATH)
-    get_filename_component(file \${file} DIRECTORY)
-    string(APPEND file /\${name})
-    if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/([a-z]+)/\")
+    if(file MATCHES \"^\${deps}/([a-z]+)/\")
       set(name \${CMAKE_MATCH_1})
-      file(INSTALL \${file} DESTINATION \${target} FOLLOW_SYMLINK_CHAIN)
+      file(INSTALL \${file} DESTINATION \${target} RENAME \${soname})
       if(name STREQUAL arrow) # S3 is loaded from beside it, when it is asked for
-        file(GLOB loaded ${CMAKE_SOURCE_DIR}/.deps/arrow/lib/libarrow_s3.so.*)
+        file(GLOB loaded \${deps}/arrow/lib/libarrow_s3.so.*)
         file(INSTALL \${loaded} DESTINATION \${target})
       endif()
-      file(INSTALL ${CMAKE_SOURCE_DIR}/.deps/\${name}/LICENSE RENAME LICENSE.\${name}
+      file(INSTALL \${deps}/\${name}/LICENSE RENAME LICENSE.\${name}
         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/tandem\")
     endif()
   endforeach()

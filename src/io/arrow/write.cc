@@ -25,7 +25,10 @@ using tandem::guarded;
 namespace
 {
 const char *const picture_column = "image";
+} // namespace
 
+namespace tandem
+{
 // Arrow's output stream onto a sink of ours. The error of the sink is kept, for it says more.
 class SinkStream : public arrow::io::OutputStream
 {
@@ -62,10 +65,10 @@ class SinkStream : public arrow::io::OutputStream
     int64_t written_ = 0;
     bool is_closed_ = false;
 };
-} // namespace
+} // namespace tandem
 
 struct tdmi_arrow_writer {
-    std::shared_ptr<SinkStream> sink;
+    std::shared_ptr<tandem::SinkStream> sink;
     std::vector<tdmi_arrow_type> types;
     std::unique_ptr<parquet::ParquetFileWriter> file;
     parquet::RowGroupWriter *group = nullptr;   // owned by file; NULL between row groups
@@ -144,7 +147,7 @@ tdm_status tdmi_arrow_writer_open(const struct tdmi_byte_sink *sink,
     tdm_status status = attempt(opened.get(), err, [&] {
         if (opened == nullptr)
             return Status::OutOfMemory("no memory");
-        opened->sink = std::make_shared<SinkStream>(*sink);
+        opened->sink = std::make_shared<tandem::SinkStream>(*sink);
         for (int c = 0; c < options->n_columns; c++)
             opened->types.push_back(options->columns[c].type);
         auto pairs = std::make_shared<arrow::KeyValueMetadata>();

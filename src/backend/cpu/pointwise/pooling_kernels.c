@@ -171,16 +171,16 @@ LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
         for (int o = 0; o < pool->out_w; o++, at += pool->channels) {
             int row = r * pool->stride - pool->top, column = o * pool->stride - pool->left;
             int64_t corner = i * image + ((int64_t)row * pool->w + column) * pool->channels;
-            if (!is_inside(pool, row, column)) {
+            const bool is_full = is_inside(pool, row, column);
+            if (!is_full)
                 list_taps(pool, row, column, &part);
-                one_window(&from, &part, part.n_taps, corner, at, is_max);
-            } else if (full.n_taps == 4) {
+            const struct window *window = is_full ? &full : &part;
+            if (is_full && full.n_taps == 4)
                 one_window(&from, &full, 4, corner, at, is_max);
-            } else if (full.n_taps == 9) {
+            else if (is_full && full.n_taps == 9)
                 one_window(&from, &full, 9, corner, at, is_max);
-            } else {
-                one_window(&from, &full, full.n_taps, corner, at, is_max);
-            }
+            else
+                one_window(&from, window, window->n_taps, corner, at, is_max);
         }
     }
 }
