@@ -92,6 +92,11 @@ struct tdm_train_options {
     const char *cache_dir;     /* folder of the disk cache; NULL: below TANDEM_HOME */
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
+    /* Work of the program that is done once and may take long, such as fetching weights; NULL:
+     * none. Called in rank 0 when all ranks have come together and agree on their options, before
+     * anything is read. The others wait for as long as it takes. Its failure ends the training. */
+    tdm_status (*prepare)(void *self, tdm_sink sink, tdm_error *err);
+    void *prepare_self;
 };
 
 struct tdm_features {

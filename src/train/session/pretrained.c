@@ -250,13 +250,16 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
     TDMI_CHECK_MEMORY(classes, err);
     for (int i = 0; i < n; i++)
         classes[i] = tdmi_source_class(session->data.source, i);
+    TDMI_AT_END(tdmi_free_at) char *beside = NULL;
+    TDMI_TRY(tdmi_ranks_share_beside(session, weights, &beside, err));
     const struct tdmi_import_request request = {.network = session->pretrained.network,
                                                 .head = tdmi_network_head(session),
                                                 .seed = options->seed,
                                                 .classes = classes,
                                                 .n_classes = n,
                                                 .input = tdmi_network_input(&session->config),
-                                                .wants_hash = true};
+                                                .wants_hash = true,
+                                                .beside = beside ? beside : ""};
     return tdmi_import(weights, &request, &session->pretrained.import, err);
 }
 
