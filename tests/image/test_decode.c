@@ -3,6 +3,7 @@
  * values by make_images.py), and whatever is not a whole picture is refused.
  */
 #include "image/pictures.h"
+#include "image/facts.h"
 #include "image/formats/codec.h"
 #include "image/formats/library.h"
 #include "base/clock.h"
@@ -348,6 +349,23 @@ TEST(a_giant_size_elsewhere_is_refused_at_once)
         assert_null(image.pixels);
         tdmi_free(file.bytes);
     }
+}
+
+/* It is no larger than other pictures of 13 by 9 pixels: the tile would take 256 MiB. */
+TEST(a_tile_far_larger_than_its_image_is_refused_before_it_takes_memory)
+{
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    struct bytes file = read_corpus("huge-tile.tif");
+    struct tdmi_image_facts facts;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_image_describe(file.bytes, file.length, "it", &facts, &err), TDM_OK);
+    assert_int_equal(facts.coded_pixels, 8192 * 8192);
+    if (tdmi_image_can_decode(TDMI_IMAGE_TIFF)) {
+        assert_int_equal(decode(file.bytes, file.length, &image, &err), TDM_E_INPUT);
+        assert_non_null(strstr(tdm_error_sentence(&err, 0),
+                               "its tiles have 8192 x 8192 pixels, far more than the image"));
+    }
+    tdmi_free(file.bytes);
 }
 
 /* Phones write the rotation twice, into the file's own properties and into EXIF data. */

@@ -306,6 +306,7 @@ tdm_status tdmi_heif_describe(const uint8_t *bytes, size_t length_bytes,
     const tdm_status status = tdmi_heif_walk(bytes, length_bytes, &layout, err);
     facts->width = layout.width;
     facts->height = layout.height;
+    facts->coded_pixels = layout.coded_pixels;
     facts->colours = layout.is_grey ? TDMI_COLOURS_GREY : TDMI_COLOURS_RGB;
     facts->bits = layout.bits;
     facts->n_frames = 1;
