@@ -97,6 +97,7 @@ struct tdm_train_options {
      * anything is read. The others wait for as long as it takes. Its failure ends the training. */
     tdm_status (*prepare)(void *self, tdm_sink sink, tdm_error *err);
     void *prepare_self;
+    bool is_alone; /* this process trains by itself, whatever ranks a launcher has started */
 };
 
 struct tdm_features {

@@ -158,8 +158,9 @@ static void note_event(void *self, const tdm_event *event)
 tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
                            tdm_error *err)
 {
-    struct tdmi_launch launch;
-    TDMI_TRY(tdmi_launch_here(&launch, err));
+    struct tdmi_launch launch = {.world = 1};
+    if (!options->is_alone)
+        TDMI_TRY(tdmi_launch_here(&launch, err));
     TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
     if (launch.world > 1) {
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
@@ -294,6 +295,7 @@ tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
     pretrained->is_by_default = flags[0];
     pretrained->is_resuming = flags[1];
     pretrained->is_open = flags[2];
+    TDMI_TRY(tdmi_ranks_share(session, &options->size, sizeof options->size, err));
     TDMI_TRY(share_text(session, &options->model, err));
     TDMI_TRY(share_text(session, &options->weights, err));
     TDMI_TRY(share_text(session, &pretrained->network, err));

@@ -77,4 +77,22 @@ expect_exit 0 "$TANDEM" run -n 2 --deadline 5 -- train photos -o slow --epochs 1
     --mirror "http://127.0.0.1:$(cat port)/"
 expect_stderr_matches 'mobilenetv2 starts with all but the head of mobilenet_v2'
 expect_same 1 "$(wc -l <requests | tr -d ' ')" "rank 0 alone fetches"
+
+# ---- the choice of a network ---------------------------------------------------------------------
+# Small colour images: rank 0 probes, and all train what it chose; also where the source brings its split.
+mkdir -p given/train given/val
+for class in others/*; do
+    cp -r "$class" "given/train/$(basename "$class")"
+    mkdir "given/val/$(basename "$class")"
+    for picture in "given/train/$(basename "$class")"/*1.*; do
+        mv "$picture" "given/val/$(basename "$class")"
+    done
+done
+for source in others given; do
+    expect_exit 0 "$TANDEM" train $source -o "alone-$source" --epochs 1 --batch 8
+    expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right'
+    expect_exit 0 "$TANDEM" run -n 2 --deadline 30 -- train $source -o "two-$source" --epochs 1 --batch 8
+    expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right'
+    expect_same "$(bytes "alone-$source")" "$(bytes "two-$source")" "$source: two ranks train what one process chooses"
+done
 finish
