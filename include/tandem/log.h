@@ -1,11 +1,12 @@
 /*
- * Messages for people, on standard error. The level is the library's one global setting besides
- * the stop flag. Results never go through here.
+ * Messages for people, on standard error. Level and colour are the library's one global setting
+ * besides the stop flag. Results never go through here.
  */
 #ifndef TANDEM_LOG_H
 #define TANDEM_LOG_H
 
 #include "tandem/api.h"
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,9 @@ typedef enum tdm_log_level {
 /* Any thread, any time. The start value is TDM_LOG_WARNING. */
 TDM_API void tdm_log_set_level(tdm_log_level level);
 TDM_API tdm_log_level tdm_log_level_now(void);
+/* Are the first words of errors and warnings in colour? Not from the start: the library asks
+ * neither for a terminal nor for the environment. */
+TDM_API void tdm_log_set_color(bool has_color);
 
 /* One line of at most 1,000 bytes, newline included, written whole (one write call). %s is quoted
  * and cut as tandem/quote.h says. */

@@ -155,6 +155,7 @@ struct tdm_train_result {
     int world;                    /* ranks */
     struct tdm_next next;
     int rank; /* of this process; only rank 0 has the test, after_best and next */
+    struct tdm_unread_list unread; /* images that were left out or skipped for their kind */
 };
 
 /* The rank of this process among those that train one run together, by the variables of its

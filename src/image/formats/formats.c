@@ -129,6 +129,11 @@ const char *tdmi_image_format_name(enum tdmi_image_format format)
     return tdmi_codec_of(format)->name;
 }
 
+const char *tdmi_image_package(enum tdmi_image_format format)
+{
+    return builds[format].package;
+}
+
 tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err)
 {
     const struct tdmi_codec *codec = tdmi_codec_of(format);
