@@ -79,8 +79,8 @@ static tdm_status read_former(const char *path, char **former, tdm_error *err)
         return TDM_OK;
     }
     if (lstat(path, &facts) == 0) /* writing would put a file in its place */
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: it is a link to a file that is missing",
-                        path);
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "cannot write %s: it is a link to a file that is missing", path);
     return TDM_OK;
 }
 

@@ -103,8 +103,7 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error own = {0};
     call->watch->unit = "bytes";
-    const tdm_status status =
-        tdm_weights_fetch(wanted->name, offer->mirror, sink, &fetched, &own);
+    const tdm_status status = tdm_weights_fetch(wanted->name, offer->mirror, sink, &fetched, &own);
     tdmi_watch_stop(call->watch);
     call->watch->unit = unit;
     if (status == TDM_OK) {

@@ -13,8 +13,8 @@ struct block {
     size_t header, count, entry, value;
 };
 
-/* A TIFF block: "II*\0" or "MM\0*", the offset of directory 0, there a count and entries: tag, type,
- * number of values, value. BigTIFF, "II+\0" or "MM\0+", has the same with longer numbers. */
+/* A TIFF block: "II*\0" or "MM\0*", the offset of directory 0, there a count and entries: tag,
+ * type, number of values, value. BigTIFF, "II+\0" or "MM\0+", has the same with longer numbers. */
 int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes)
 {
     enum { ORIENTATION_TAG = 0x112, TYPE_SHORT = 3 };
@@ -39,8 +39,8 @@ int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes)
         const uint8_t *entry = tiff + at;
         if (read(entry, 2) == ORIENTATION_TAG) {
             const uint64_t value = read(entry + block->value, 2);
-            const bool is_sound = read(entry + 2, 2) == TYPE_SHORT &&
-                                  read(entry + 4, word) == 1 && value >= 1 && value <= 8;
+            const bool is_sound = read(entry + 2, 2) == TYPE_SHORT && read(entry + 4, word) == 1 &&
+                                  value >= 1 && value <= 8;
             return is_sound ? (int)value : 1;
         }
         at += block->entry;

@@ -232,8 +232,8 @@ static struct proposal still_rises(const struct tdmi_advice_facts *facts)
                    "%.1f to %.1f %%, more than the %.1f points that chance explains; %s --resume "
                    "continues",
                    facts->best_epoch, facts->rise_epochs, facts->rise_epochs == 1 ? "" : "s",
-                   right(&facts->before_rise), right(&facts->val),
-                   percent(half_width(&facts->val)), more);
+                   right(&facts->before_rise), right(&facts->val), percent(half_width(&facts->val)),
+                   more);
 }
 
 static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
@@ -269,9 +269,8 @@ static struct proposal overfitted(const struct tdmi_advice_facts *facts)
     return propose(facts->train.accuracy - facts->val.accuracy, is_augment ? "augment" : "data",
                    "up to %.1f %% right on the %lld training images and %.1f %% (%.1f to %.1f) on "
                    "the validation images: %s",
-                   right(&facts->train), (long long)facts->train.n,
-                   right(&facts->val), percent(facts->val.low), percent(facts->val.high),
-                   remedy);
+                   right(&facts->train), (long long)facts->train.n, right(&facts->val),
+                   percent(facts->val.low), percent(facts->val.high), remedy);
 }
 
 /* Writes --unfreeze with the options that it requires beside those of the run. */
@@ -301,9 +300,8 @@ static struct proposal underfitted_head(const struct tdmi_advice_facts *facts)
                    "with the base frozen no more than %.1f %% (%.1f to %.1f) of the training "
                    "images are right, and %.1f %% of the validation images; in a new run %s trains "
                    "the base too, after %d epochs of the head",
-                   right(&facts->train), percent(facts->train.low),
-                   percent(facts->train.high), right(&facts->val), unfreezing,
-                   HEAD_EPOCHS);
+                   right(&facts->train), percent(facts->train.low), percent(facts->train.high),
+                   right(&facts->val), unfreezing, HEAD_EPOCHS);
 }
 
 /* A base with random weights that is frozen, or a whole network that learned next to nothing. */
@@ -319,8 +317,8 @@ static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *
                    "%.1f %% of the validation images; after tandem weights fetch %s a new run with "
                    "--weights %s%s starts from features of many more images",
                    facts->network, facts->is_head_alone ? ", with random frozen layers," : "",
-                   right(&facts->train), right(&facts->val), facts->to_fetch,
-                   facts->to_fetch, facts->is_by_default ? "" : " in place of --model");
+                   right(&facts->train), right(&facts->val), facts->to_fetch, facts->to_fetch,
+                   facts->is_by_default ? "" : " in place of --model");
 }
 
 /* Half the width of the accuracy's interval if this fraction of all images were validation images.
@@ -328,7 +326,8 @@ static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *
 static double half_width_with(const struct tdmi_advice_facts *facts, double fraction)
 {
     const double n = floor(fraction * (double)(facts->n_train + facts->n_val));
-    const tdm_interval interval = tdm_wilson((int64_t)(n * tdm_accuracy_distinct(&facts->val)), (int64_t)n);
+    const tdm_interval interval =
+        tdm_wilson((int64_t)(n * tdm_accuracy_distinct(&facts->val)), (int64_t)n);
     return (interval.high - interval.low) / 2.0;
 }
 
@@ -358,8 +357,7 @@ static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
         snprintf(remedy, sizeof remedy, "in a new run %s trains on most of them", split);
     return propose(fmax(1.0 - facts->val.accuracy, half_width(&facts->val)), "data",
                    "only %lld images train and %lld validate, of which %.1f %% are right: %s",
-                   (long long)facts->n_train, (long long)facts->n_val, right(&facts->val),
-                   remedy);
+                   (long long)facts->n_train, (long long)facts->n_val, right(&facts->val), remedy);
 }
 
 static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
@@ -379,7 +377,8 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
             "with %lld%s validation images the %.1f %% that are right mean %.1f to %.1f %%; in a "
             "new run %s narrows that to about \xc2\xb1%.1f points",
             (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->val),
-            percent(facts->val.low), percent(facts->val.high), split, percent(half_width_with(facts, part)));
+            percent(facts->val.low), percent(facts->val.high), split,
+            percent(half_width_with(facts, part)));
     }
     return propose(wide, "data",
                    "with %lld%s validation images the %.1f %% that are right mean %.1f to %.1f %%, "

@@ -403,8 +403,9 @@ TEST(the_frames_of_a_sound_file_are_found)
     static const struct {
         const char *name;
         int64_t pixels;
-    } cases[] = {{"rgb.heic", 64 * 64},      {"rgba.heic", 64 * 64}, {"orientation5.heic", 64 * 64},
-                 {"rgb.avif", 24 * 16},      {"rgba.avif", 24 * 16}, {"grey.avif", 24 * 16},
+    } cases[] = {{"rgb.heic", 64 * 64},          {"rgba.heic", 64 * 64},
+                 {"orientation5.heic", 64 * 64}, {"rgb.avif", 24 * 16},
+                 {"rgba.avif", 24 * 16},         {"grey.avif", 24 * 16},
                  {"orientation6.avif", 24 * 16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bytes file = read_corpus(cases[i].name);

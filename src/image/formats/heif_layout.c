@@ -189,7 +189,7 @@ static void find_piece(const struct item_file *file, bool is_in_file, uint64_t b
                        uint64_t offset, uint64_t n_bytes, struct piece *piece)
 {
     const uint8_t *from = is_in_file ? file->bytes : file->data.content;
-    const size_t there = is_in_file               ? file->length_bytes
+    const size_t there = is_in_file                ? file->length_bytes
                          : file->data.name != NULL ? file->data.content_bytes
                                                    : 0;
     piece->bytes = NULL;
@@ -200,8 +200,8 @@ static void find_piece(const struct item_file *file, bool is_in_file, uint64_t b
 }
 
 /* Pass each piece of data to visit: those of an item one after the other. */
-static void visit_data(struct item_file *file,
-                       void (*visit)(void *self, const struct piece *piece), void *self)
+static void visit_data(struct item_file *file, void (*visit)(void *self, const struct piece *piece),
+                       void *self)
 {
     struct numbers in = numbers_of(&file->places);
     const uint64_t version = take(&in, 4) >> 24, sizes = take(&in, 2);
@@ -300,7 +300,7 @@ static void take_opacity(void *self, const struct box *property)
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 struct coded {
-    int64_t pixels;        /* by its property of size */
+    int64_t pixels;       /* by its property of size */
     struct box hevc, av1; /* how it is coded; one without a name where it is not */
 };
 
@@ -349,8 +349,7 @@ static void look_at_piece(void *self, const struct piece *piece)
     it->file->n_steps = frames.n_left;
     it->layout->is_tangled = it->layout->is_tangled || (frames.is_unit_cut && !piece->is_only);
     it->layout->has_larger_frames =
-        it->layout->has_larger_frames ||
-        frames.pixels / 4 - PADDING_PIXELS / 4 > coded.pixels;
+        it->layout->has_larger_frames || frames.pixels / 4 - PADDING_PIXELS / 4 > coded.pixels;
     if (frames.pixels > it->layout->frame_pixels)
         it->layout->frame_pixels = frames.pixels;
 }

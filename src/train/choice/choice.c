@@ -46,8 +46,8 @@ tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_
     const enum tdmi_suits suits = tdmi_look_suits(&look);
     const bool has_enough =
         (int64_t)LEAST_PER_CLASS * tdmi_source_classes(source) <= TDMI_PROBE_IMAGES;
-    *choice = (struct tdmi_choice){.model = small_network(&look),
-                                   .decode_second = look.decode_second};
+    *choice =
+        (struct tdmi_choice){.model = small_network(&look), .decode_second = look.decode_second};
     if (suits == TDMI_SUITS_SMALL) {
         snprintf(choice->reason, sizeof choice->reason,
                  "the images are grey and small (%d pixels), which suits %s from scratch",

@@ -9,10 +9,10 @@
 #include "tandem/train.h"
 
 struct tdmi_choice {
-    const char *model;   /* from scratch; NULL: weights are there */
-    const char *weights; /* published ones on this machine; NULL: a model from scratch */
-    double decode_second; /* that one image of the source takes to be read and decoded */
-    bool misses_weights; /* they would suit the images, and are not on this machine */
+    const char *model;              /* from scratch; NULL: weights are there */
+    const char *weights;            /* published ones on this machine; NULL: a model from scratch */
+    double decode_second;           /* that one image of the source takes to be read and decoded */
+    bool misses_weights;            /* they would suit the images, and are not on this machine */
     char reason[TDMI_REASON_BYTES]; /* why, for people; "" where weights are missed */
 };
 

@@ -12,7 +12,8 @@ struct tdmi_session;
 enum { TDMI_REASON_BYTES = 320 };
 
 struct tdmi_estimate {
-    char reason[TDMI_REASON_BYTES]; /* why this network was chosen; "": the user chose, or the line is printed */
+    char reason[TDMI_REASON_BYTES]; /* why this network was chosen; "": the user chose, or the line
+                                       is printed */
 };
 
 /* Prints the line without a time where limits other than --epochs end the training. */

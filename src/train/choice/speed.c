@@ -67,8 +67,7 @@ static tdm_status measure(struct timing *it, double *image_seconds, tdm_error *e
     TDMI_TRY(place_values(it, err));
     TDMI_TRY(tdmi_plan_make(graph, compute->backend, &options, &plan, err));
     TDMI_TRY(tdmi_evaluator_open(plan, compute->device, compute->pool, n, &evaluator, err));
-    TDMI_TRY(
-        tdmi_evaluator_take(evaluator, (struct tdmi_values){it->params, it->states}, err));
+    TDMI_TRY(tdmi_evaluator_take(evaluator, (struct tdmi_values){it->params, it->states}, err));
     TDMI_TRY(run_twice(evaluator, graph, n, &seconds, err));
     *image_seconds = seconds / n;
     return TDM_OK;

@@ -177,13 +177,13 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
             tdmi_text_printf(out, "</td>");
         }
     }
-    tdmi_text_printf(out,
-                     "</tr></table></div>\n<p class=\"soft\">Accuracies and their intervals, "
-                     "Wilson's, are of distinct images: copies count once. The validation images chose the best epoch, so "
-                     "their accuracy is a "
-                     "little better than on new images; a test (--split 0.8,0.1,0.1) is "
-                     "evaluated when everything is chosen, and again by a resumed run that "
-                     "finds a better epoch.</p>\n");
+    tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Accuracies and their intervals, "
+                          "Wilson's, are of distinct images: copies count once. The validation "
+                          "images chose the best epoch, so "
+                          "their accuracy is a "
+                          "little better than on new images; a test (--split 0.8,0.1,0.1) is "
+                          "evaluated when everything is chosen, and again by a resumed run that "
+                          "finds a better epoch.</p>\n");
 }
 
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)

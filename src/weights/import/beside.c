@@ -120,8 +120,7 @@ tdm_status tdmi_import_read_beside(struct tdmi_importing *it, tdm_error *err)
     }
     if (!*text)
         return TDM_OK;
-    const tdm_status status =
-        tdm_json_read(text, strlen(text), "config.json", &document, &problem);
+    const tdm_status status = tdm_json_read(text, strlen(text), "config.json", &document, &problem);
     if (status == TDM_E_MEMORY)
         return TDM_FAIL(err, status, "reading the config.json beside the file: out of memory");
     return document ? take(it, tdm_json_root(document), err) : TDM_OK;

@@ -22,8 +22,8 @@ struct describing {
     struct tdmi_keras_config config;
     struct tdmi_keras_build build;
     struct listed *listed; /* by layer */
-    bool *is_needed; /* by layer */
-    int classifier;  /* the layer that gives a number a class; -1: none is known */
+    bool *is_needed;       /* by layer */
+    int classifier;        /* the layer that gives a number a class; -1: none is known */
     int head;        /* the first of the layers that make the classes; the classifier, or before */
     int64_t classes; /* of the classifier */
     int end;         /* the last layer that is taken */
@@ -327,8 +327,8 @@ static struct tdmi_keras_place place_of(const struct describing *d,
     const struct listed *listed = &d->listed[layer_index];
     if (!names->is_numbered) {
         if (listed->is_by_order)
-            number += number < listed->n_trained ? listed->trained
-                                                 : listed->fixed - listed->n_trained;
+            number +=
+                number < listed->n_trained ? listed->trained : listed->fixed - listed->n_trained;
         return (struct tdmi_keras_place){layer->name, layer->group, number, listed->is_by_order};
     }
     const char *slash = strrchr(layer->number, '/');

@@ -233,8 +233,8 @@ static tdm_status recognise(struct tdmi_importing *it, const char *network,
     *known = NULL;
     if (it->origin == TDMI_PUBLISHER_OURS || it->facts.has_preprocess)
         return TDM_OK;
-    *known = tdmi_catalogue_recognise(
-        network, tdmi_path_name(tdmi_weights_path(it->weights)), NULL);
+    *known =
+        tdmi_catalogue_recognise(network, tdmi_path_name(tdmi_weights_path(it->weights)), NULL);
     if (*known || it->origin != TDMI_PUBLISHER_TORCH ||
         !tdmi_catalogue_has_size(network, (int64_t)tdmi_weights_file_bytes(it->weights)))
         return TDM_OK;

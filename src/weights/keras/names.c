@@ -133,8 +133,7 @@ static size_t first_of(const struct tdmi_keras_names *names, const struct tdmi_k
     return low;
 }
 
-bool tdmi_keras_has_layer(const struct tdmi_keras_names *names, const char *path,
-                          const char *layer)
+bool tdmi_keras_has_layer(const struct tdmi_keras_names *names, const char *path, const char *layer)
 {
     const struct tdmi_keras_entry sought = {.layer = layer, .variable = ""};
     for (size_t e = first_of(names, &sought);

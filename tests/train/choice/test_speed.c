@@ -12,15 +12,15 @@ TEST(a_slow_machine_gives_many_images_a_smaller_size)
         int64_t n_images;
         int side; /* that is chosen; 0: the network's own, 224 */
     } cases[] = {
-        {0.01, 0.002, 10000, 0},    /* two minutes */
-        {0.01, 0.002, 50000, 0},    /* ten */
-        {0.01, 0.002, 51000, 192},  /* a little more: 7.9 minutes at 192 */
-        {0.02, 0.0, 58000, 160},    /* 9.9 minutes at 160 */
-        {0.05, 0.0, 36000, 128},    /* 9.8 at 128 */
-        {0.5, 0.1, 100000, 96},     /* long at any size */
-        {0.001, 0.1, 10000, 0},     /* decoding takes long */
-        {0.0, 0.1, 100000, 0},      /* not measured */
-        {5.0, 0.1, 999, 0},         /* few images */
+        {0.01, 0.002, 10000, 0},   /* two minutes */
+        {0.01, 0.002, 50000, 0},   /* ten */
+        {0.01, 0.002, 51000, 192}, /* a little more: 7.9 minutes at 192 */
+        {0.02, 0.0, 58000, 160},   /* 9.9 minutes at 160 */
+        {0.05, 0.0, 36000, 128},   /* 9.8 at 128 */
+        {0.5, 0.1, 100000, 96},    /* long at any size */
+        {0.001, 0.1, 10000, 0},    /* decoding takes long */
+        {0.0, 0.1, 100000, 0},     /* not measured */
+        {5.0, 0.1, 999, 0},        /* few images */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct tdmi_speed speed = {224, cases[i].network_second, cases[i].decode_second};
