@@ -165,8 +165,6 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
     if (launch.world > 1) {
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
         session->record.sink = (tdm_sink){.self = session, .event = note_event};
-    }
-    if (launch.world > 1) {
         TDMI_TRY(share_text(session, &options->trace, err));
         TDMI_TRY(compare_options(session, options, err));
     }
