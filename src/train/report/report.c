@@ -254,15 +254,15 @@ static tdm_status put_curves(tdmi_text *out, const struct tdm_run *run, tdm_erro
     return TDM_OK;
 }
 
+/* All of distinct images, as the intervals are. */
 static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
 {
     tdmi_html_put(out, "<tr><td>", class->label, "</td>");
-    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n,
-                     (long long)class->correct);
-    put_share(out, class->correct, class->n, class->correct_distinct, class->n_distinct);
+    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n_distinct,
+                     (long long)class->correct_distinct);
+    put_share(out, class->correct_distinct, class->n_distinct);
     tdmi_text_printf(out, "</td><td>");
-    put_share(out, class->correct, class->predicted, class->correct_distinct,
-              class->predicted_distinct);
+    put_share(out, class->correct_distinct, class->predicted_distinct);
     tdmi_text_printf(out, "</td></tr>\n");
 }
 
