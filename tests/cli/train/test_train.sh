@@ -386,7 +386,7 @@ val = json.load(open(sys.argv[1]))["val"]
 share = val["correct_distinct"] / val["n_distinct"]
 assert abs(val["accuracy"] - share) > 0.002, val  # else this shows nothing
 def interval(low, high):
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+    return f"{100 * low:.1f} to +{100 * high:.1f} %"
 line = re.search(r"^ +1 +[0-9]+ .*", open(sys.argv[2]).read(), re.M).group()
 assert re.search(rf" {100 * share:.1f} % +{interval(val['low'], val['high'])}", line), line
 text = open(sys.argv[3]).read()
