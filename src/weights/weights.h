@@ -41,7 +41,7 @@ const char *tdmi_weights_path(const tdmi_weights *weights);
 #define TDMI_WEIGHTS_BAD(err, weights, ...) \
     TDMI_BAD_FILE(err, tdmi_weights_path(weights), __VA_ARGS__)
 bool tdmi_weights_is_folder(const tdmi_weights *weights);
-/* Of the file, also where it was opened from bytes; a folder has none, and no digest. */
+/* Size and digests of the file, also where it was opened from bytes; a folder has neither. */
 size_t tdmi_weights_file_bytes(const tdmi_weights *weights);
 tdm_status tdmi_weights_digest(const tdmi_weights *weights, struct tdmi_digest *digest,
                                tdm_error *err) TDM_MUST_USE;

@@ -251,7 +251,7 @@ static int64_t rounded(const uint8_t *fraction)
     return under > 0 ? (over + under / 2) / under : 0;
 }
 
-/* Of a box ispe; INT64_MAX: more than can be counted. */
+/* Pixels that a box ispe says; INT64_MAX: more than can be counted. */
 static int64_t pixels_of(const struct box *size)
 {
     int64_t pixels = 0;

@@ -4,7 +4,7 @@
 #include "base/scope.h"
 #include "train/evaluate/evaluator.h"
 
-enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 96 };
+enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128 };
 
 TDMI_POINTER_RELEASE(tdmi_evaluator, tdmi_evaluator_close)
 
@@ -99,7 +99,7 @@ double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int 
 
 int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images)
 {
-    static const int sides[] = {0, 192, 160, 128, SMALLEST_SIDE};
+    static const int sides[] = {0, 192, 160, SMALLEST_SIDE};
     if (n_images < TDMI_SLOW_IMAGES || !(speed->network_second > 0.0) ||
         speed->side <= SMALLEST_SIDE)
         return 0;

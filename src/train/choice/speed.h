@@ -1,6 +1,6 @@
 /*
- * What the images of a source take in a published network on this machine, and the size that a slow
- * machine gives them.
+ * Time that images take in a published network on this machine, and the size that a slow machine
+ * gives them.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *pa
                               tdm_error *err) TDM_MUST_USE;
 
 /* The largest side, of some that published networks are used with, at which one pass over n images
- * is not slow; 96, the smallest, where each is and it saves half of the time. 0: the network's own.
+ * is not slow; 128, the smallest, where each is and it saves half of the time. 0: the network's
+ * own.
  */
 int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images);
 /* Seconds of that pass. */

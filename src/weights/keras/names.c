@@ -195,7 +195,7 @@ static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_nam
     }
     if (n_decided == 1)
         return decided;
-    /* Of the same name in another group it is another layer's, named anew. */
+    /* A tensor of that name in another group is another layer's, named anew. */
     const bool has_group = place->path && tdmi_keras_count_in(names, place->path) > 0;
     return n_found == 1 && !has_group ? found : NULL;
 }

@@ -17,7 +17,7 @@ TEST(a_slow_machine_gives_many_images_a_smaller_size)
         {0.01, 0.002, 51000, 192}, /* a little more: 7.9 minutes at 192 */
         {0.02, 0.0, 58000, 160},   /* 9.9 minutes at 160 */
         {0.05, 0.0, 36000, 128},   /* 9.8 at 128 */
-        {0.5, 0.1, 100000, 96},    /* long at any size */
+        {0.5, 0.1, 100000, 128},   /* long at any size */
         {0.001, 0.1, 10000, 0},    /* decoding takes long */
         {0.0, 0.1, 100000, 0},     /* not measured */
         {5.0, 0.1, 999, 0},        /* few images */
