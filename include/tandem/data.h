@@ -6,6 +6,7 @@
 #define TANDEM_DATA_H
 
 #include "tandem/error.h"
+#include "tandem/json.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,21 @@ struct tdm_source_options {
 
 /* Parts of a data set. */
 enum tdm_part { TDM_PART_ALL, TDM_PART_TRAIN, TDM_PART_VAL, TDM_PART_TEST };
+
+/* Images of a data set that cannot be read here, by kind. */
+enum { TDM_UNREAD_KINDS = 24 };
+struct tdm_unread {
+    const char *kind;    /* "HEIC", "camera raw files"; static storage, as package */
+    const char *package; /* of Debian 12, which would read them; they stay in the listing and are
+                            skipped. NULL: nothing reads this kind, and they are left out */
+    int64_t n;
+};
+struct tdm_unread_list {
+    int n;
+    struct tdm_unread kinds[TDM_UNREAD_KINDS];
+};
+/* As an array under "unread": [{"kind", "package", "n"}]. */
+TDM_API void tdm_unread_to_json(const struct tdm_unread_list *unread, tdm_json_writer *writer);
 
 /* ---- loader ---------------------------------------------------------------------------------- */
 

@@ -1,11 +1,13 @@
 /*
- * Messages for people: on standard error, or to a listener of the program. Level and listener are
- * the library's only global settings besides the stop flag. Results never go through here.
+ * Messages for people: on standard error, or to a listener of the program. Level, colour and
+ * listener are the library's only global settings besides the stop flag. Results never go through
+ * here.
  */
 #ifndef TANDEM_LOG_H
 #define TANDEM_LOG_H
 
 #include "tandem/api.h"
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +24,9 @@ typedef enum tdm_log_level {
 /* Any thread, any time. The start value is TDM_LOG_WARNING. */
 TDM_API void tdm_log_set_level(tdm_log_level level);
 TDM_API tdm_log_level tdm_log_level_now(void);
+/* Are the first words of errors and warnings in colour? Not from the start: the library asks
+ * neither for a terminal nor for the environment. */
+TDM_API void tdm_log_set_color(bool has_color);
 
 /* Takes every message of the level or a more severe one in place of standard error. Any thread of
  * the library may call it, several at a time. text is one line, without "tandem: " and line end. */

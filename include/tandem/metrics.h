@@ -91,6 +91,11 @@ TDM_API void tdm_metrics_summary_to_json(const struct tdm_metrics *metrics,
  * 1,000 classes. */
 TDM_API void tdm_metrics_to_json(const struct tdm_metrics *metrics, tdm_json_writer *writer);
 
+/* The parts that the intervals of a score and of the balanced accuracy belong to: those of the
+ * distinct images, where accuracy and balanced_accuracy are of all. 0 where there are no images. */
+TDM_API double tdm_accuracy_distinct(const tdm_score *score);
+TDM_API double tdm_balanced_distinct(const struct tdm_metrics *metrics);
+
 /* Write at most so many classes (with images) of the lowest recall, or pairs most often confused,
  * worst first, into the caller's array; return their number. */
 TDM_API int tdm_metrics_worst_classes(const struct tdm_metrics *metrics, int most, int *classes);

@@ -94,6 +94,7 @@ struct tdm_audit {
     const char *refusal;
     double seconds;
     void *memory; /* of the strings; see tdm_audit_release */
+    struct tdm_unread_list unread;
 };
 
 /* Write the defaults of this library into *options, a struct of that size. */
@@ -158,6 +159,7 @@ struct tdm_prepare_result {
     double change_mean;
     int change_max;
     double seconds;
+    struct tdm_unread_list unread;
 };
 
 /* Write the defaults of this library into *options, a struct of that size. */

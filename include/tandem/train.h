@@ -92,6 +92,12 @@ struct tdm_train_options {
     const char *cache_dir;     /* folder of the disk cache; NULL: below TANDEM_HOME */
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
+    /* Work of the program that is done once and may take long, such as fetching weights; NULL:
+     * none. Called in rank 0 when all ranks have come together and agree on their options, before
+     * anything is read. The others wait for as long as it takes. Its failure ends the training. */
+    tdm_status (*prepare)(void *self, tdm_sink sink, tdm_error *err);
+    void *prepare_self;
+    bool is_alone; /* this process trains by itself, whatever ranks a launcher has started */
 };
 
 struct tdm_features {
@@ -149,6 +155,7 @@ struct tdm_train_result {
     int world;                    /* ranks */
     struct tdm_next next;
     int rank; /* of this process; only rank 0 has the test, after_best and next */
+    struct tdm_unread_list unread; /* images that were left out or skipped for their kind */
 };
 
 /* The rank of this process among those that train one run together, by the variables of its

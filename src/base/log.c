@@ -14,6 +14,7 @@
 enum { line_bytes = 1000 };
 
 static _Atomic int level_now = TDM_LOG_WARNING;
+static _Atomic bool has_color_now;
 static _Atomic(const struct tdm_log_listener *) listener_now;
 
 void tdm_log_set_level(tdm_log_level level)
@@ -26,9 +27,26 @@ tdm_log_level tdm_log_level_now(void)
     return (tdm_log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
 }
 
+void tdm_log_set_color(bool has_color)
+{
+    atomic_store_explicit(&has_color_now, has_color, memory_order_relaxed);
+}
+
 void tdm_log_set_listener(const struct tdm_log_listener *listener)
 {
     atomic_store(&listener_now, listener);
+}
+
+/* What a line on standard error begins with. */
+static size_t begin_line(char *line, size_t capacity, tdm_log_level level)
+{
+    static const char *const words[] = {"", " error:", " warning:", "", " debug:"};
+    static const char *const colors[] = {"", "\033[1;31m", "\033[33m", "", ""};
+    const bool has_color = atomic_load_explicit(&has_color_now, memory_order_relaxed);
+    const char *color = has_color ? colors[level] : "";
+    int length =
+        snprintf(line, capacity, "%standem:%s%s ", color, words[level], *color ? "\033[0m" : "");
+    return length > 0 ? (size_t)length : 0;
 }
 
 static void write_line(const char *line, size_t length)
@@ -46,18 +64,13 @@ static void write_line(const char *line, size_t length)
 
 void tdm_log(tdm_log_level level, const char *format, ...)
 {
-    static const char *const prefixes[] = {"", "error: ", "warning: ", "", "debug: "};
     const struct tdm_log_listener *listener = atomic_load(&listener_now);
     int saved_errno = errno;
     char line[line_bytes];
     if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
         return;
 
-    size_t length = 0;
-    if (!listener) {
-        int prefix = snprintf(line, sizeof line, "tandem: %s", prefixes[level]);
-        length = prefix > 0 ? (size_t)prefix : 0;
-    }
+    size_t length = listener ? 0 : begin_line(line, sizeof line, level);
     va_list arguments;
     va_start(arguments, format);
     length += tdmi_quote(line + length, sizeof line - length, format, arguments);

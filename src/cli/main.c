@@ -195,9 +195,10 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     return TDM_OK;
 }
 
-static void set_log_level(const struct frame *frame)
+static void set_log(const struct frame *frame)
 {
     const struct tdmi_globals *globals = &frame->globals;
+    tdm_log_set_color(tdmi_has_color(stderr));
     tdm_log_set_level(globals->quiet     ? TDM_LOG_ERROR
                       : globals->verbose ? TDM_LOG_DEBUG
                                          : TDM_LOG_INFO);
@@ -260,7 +261,7 @@ static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err
     memcpy(words, argv + 1, sizeof *words * (size_t)frame->n_words);
     frame->words = words;
     TDMI_TRY(gather(frame, argc, argv, err));
-    set_log_level(frame);
+    set_log(frame);
     if (frame->globals.json && !(json = tdm_json_writer_new(2)))
         return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
     tdm_json_object_begin(json, NULL);

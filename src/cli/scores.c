@@ -1,6 +1,7 @@
 /*
  * The tables of evaluate and runs show. With hundreds of classes what matters is what goes wrong:
- * both tables begin with the worst and end after so many rows.
+ * both tables begin with the worst and end after so many rows. An accuracy beside an interval, and
+ * the counts of its row, are of distinct images, as the interval is.
  */
 #include "cli/scores.h"
 #include "cli/watch.h"
@@ -9,13 +10,17 @@ enum { widest_name = 40 };
 
 static void print_class(struct tdmi_output *out, const struct tdm_class_score *class, int widest)
 {
-    const tdm_interval interval = tdm_wilson(class->correct_distinct, class->n_distinct);
-    tdmi_print(out, "  %-*s  %7lld  %7lld  %6.1f %%  %5.1f to %5.1f %%", widest, class->label,
-               (long long)class->n, (long long)class->correct,
-               100.0 * (double)class->correct / (double)class->n, 100.0 * interval.low,
-               100.0 * interval.high);
-    if (class->predicted > 0)
-        tdmi_print(out, "  %7.1f %%\n", 100.0 * (double)class->correct / (double)class->predicted);
+    const int64_t n = class->n_distinct, correct = class->correct_distinct;
+    const tdm_interval interval = tdm_wilson(correct, n);
+    tdmi_print(out, "  %-*s  %7lld  %7lld", widest, class->label, (long long)n, (long long)correct);
+    if (n > 0)
+        tdmi_print(out, "  %6.1f %%", 100.0 * (double)correct / (double)n);
+    else
+        tdmi_print(out, "  %8s", "-");
+    tdmi_print(out, "  %5.1f to %5.1f %%", 100.0 * interval.low, 100.0 * interval.high);
+    if (class->predicted_distinct > 0)
+        tdmi_print(out, "  %7.1f %%\n",
+                   100.0 * (double)correct / (double)class->predicted_distinct);
     else
         tdmi_print(out, "  %9s\n", "-");
 }
@@ -33,6 +38,8 @@ static void print_classes(struct tdmi_output *out, const struct tdm_metrics *met
                    "accuracy", "95 % interval", "precision");
     for (int i = 0; i < shown; i++)
         print_class(out, &metrics->per_class[worst[i]], widest);
+    if (shown > 0 && metrics->score.n_distinct < metrics->score.n)
+        tdmi_print(out, "  of images with equal content one is counted here\n");
     if (shown > 0 && shown < n)
         tdmi_print(out, "  … and %d that do no worse (--show)\n", n - shown);
     if (n < metrics->n_classes)
@@ -60,16 +67,17 @@ static void print_whole(struct tdmi_output *out, const char *title,
     const tdm_score *score = &metrics->score;
     tdmi_print(out, "\n%s%s%s; loss %.4f\n", title, *title ? ": " : "",
                tdmi_format_score(score, text, sizeof text), score->loss);
-    if (metrics->top5_correct >= 0 && score->n > 0) {
+    if (metrics->top5_distinct >= 0 && score->n_distinct > 0) {
         const tdm_interval interval = tdm_wilson(metrics->top5_distinct, score->n_distinct);
         tdmi_print(out, "among the five likeliest: %.1f %% (95 %%: %.1f to %.1f), %lld of %lld\n",
-                   100.0 * (double)metrics->top5_correct / (double)score->n, 100.0 * interval.low,
-                   100.0 * interval.high, (long long)metrics->top5_correct, (long long)score->n);
+                   100.0 * (double)metrics->top5_distinct / (double)score->n_distinct,
+                   100.0 * interval.low, 100.0 * interval.high, (long long)metrics->top5_distinct,
+                   (long long)score->n_distinct);
     }
     tdmi_print(out,
                "balanced accuracy %.1f %% (95 %%: %.1f to %.1f); probabilities are off by %.1f "
                "points on average\n",
-               100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
+               100.0 * tdm_balanced_distinct(metrics), 100.0 * metrics->balanced.low,
                100.0 * metrics->balanced.high, 100.0 * metrics->calibration_error);
 }
 

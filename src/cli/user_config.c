@@ -1,16 +1,17 @@
 /* Where the user's config file is, and adding a line to it. */
 #include "cli/user_config.h"
+#include "base/file/file.h"
 #include "base/scope.h"
 #include "base/system/env.h"
+#include "base/text/text.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const char file_name[] = "config.toml";
+enum { MOST_BYTES = 1 << 20 };
 
 /* Folders from the one that must be there to the one that holds the file. */
 struct place {
@@ -44,21 +45,6 @@ bool tdmi_user_config_find(char *path, size_t path_bytes)
 
 /* ---- adding a line ------------------------------------------------------------------------- */
 
-/* Every folder that the path names, but for the first '/'. */
-static tdm_status make_folders(char *path, tdm_error *err)
-{
-    for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {
-        *at = '\0';
-        const bool is_made = mkdir(path, 0777) == 0 || errno == EEXIST;
-        const int reason = errno;
-        if (!is_made)
-            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s: %s", path,
-                            strerror(reason));
-        *at = '/';
-    }
-    return TDM_OK;
-}
-
 static bool sets(const char *line, const char *key)
 {
     const size_t n = strlen(key);
@@ -68,46 +54,49 @@ static bool sets(const char *line, const char *key)
 
 /* Copy the former content behind the new line, without a line that sets the same for all commands:
  * the answer may have been given in another terminal meanwhile. */
-static bool copy_rest(const char *path, const char *key, FILE *to)
+static void copy_rest(const char *former, const char *key, tdmi_text *to)
 {
-    char *line = NULL;
-    size_t room = 0;
-    FILE *from = fopen(path, "rb");
-    if (!from)
-        return errno == ENOENT;
-    bool is_whole = true, is_general = true;
-    for (ssize_t n; is_whole && (n = getline(&line, &room, from)) > 0;) {
-        is_general = is_general && line[strspn(line, " \t")] != '[';
-        if (!is_general || !sets(line, key))
-            is_whole = fwrite(line, 1, (size_t)n, to) == (size_t)n;
+    bool is_general = true;
+    while (*former) {
+        const char *end = strchr(former, '\n');
+        const size_t n = end ? (size_t)(end - former) + 1 : strlen(former);
+        is_general = is_general && former[strspn(former, " \t")] != '[';
+        if (!is_general || !sets(former, key))
+            tdmi_text_add(to, former, n);
+        former += n;
     }
-    free(line);
-    is_whole = is_whole && !ferror(from);
-    return fclose(from) == 0 && is_whole;
+}
+
+static tdm_status read_former(const char *path, char **former, tdm_error *err)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    struct stat facts;
+    *former = NULL;
+    if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING) {
+        TDMI_TRY(tdmi_file_read(path, MOST_BYTES, &bytes, &n, err));
+        *former = bytes;
+        return TDM_OK;
+    }
+    if (lstat(path, &facts) == 0) /* writing would put a file in its place */
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "cannot write %s: it is a link to a file that is missing", path);
+    return TDM_OK;
 }
 
 tdm_status tdmi_user_config_add(const char *key, const char *value, char *path, size_t path_bytes,
                                 tdm_error *err)
 {
-    char other[1100];
-    if (!tdmi_user_config_path(path, path_bytes) ||
-        snprintf(other, sizeof other, "%s.new", path) >= (int)sizeof other)
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    TDMI_AT_END(tdmi_free_at) char *former = NULL;
+    if (!tdmi_user_config_path(path, path_bytes))
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "there is no folder for a config file: none of TANDEM_HOME, "
                         "XDG_CONFIG_HOME and HOME is set");
-    TDMI_TRY(make_folders(path, err));
-    FILE *file = fopen(other, "wb");
-    bool is_written =
-        file && fprintf(file, "%s = %s\n", key, value) > 0 && copy_rest(path, key, file);
-    int reason = errno;
-    if (file && fclose(file) != 0 && is_written) {
-        is_written = false;
-        reason = errno;
-    }
-    if (is_written && rename(other, path) == 0)
-        return TDM_OK;
-    reason = is_written ? errno : reason;
-    if (file)
-        (void)unlink(other);
-    return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", path, strerror(reason));
+    TDMI_TRY(read_former(path, &former, err));
+    tdmi_text_printf(&text, "%s = %s\n", key, value);
+    if (former)
+        copy_rest(former, key, &text);
+    TDMI_TRY(tdmi_text_status(&text, err));
+    return tdmi_file_write(path, text.bytes, text.length_bytes, err);
 }

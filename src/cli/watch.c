@@ -4,6 +4,7 @@
  */
 #include "cli/watch.h"
 #include "base/text/quote.h"
+#include "tandem/metrics.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -32,9 +33,10 @@ static void print_epoch(struct tdmi_watch *watch, const tdm_event *event)
             event->learning_rate, event->train.loss, 100.0 * event->train.accuracy);
     if (event->val.n > 0)
         fprintf(stderr, "%10.4f %7.1f %%  %5.1f to %5.1f %% %8.1f%s%s%s\n", event->val.loss,
-                100.0 * event->val.accuracy, 100.0 * event->val.low, 100.0 * event->val.high,
-                event->seconds, tdmi_style_begin(watch->has_color, TDMI_GREEN),
-                event->is_best ? "  best" : "", tdmi_style_end(watch->has_color));
+                100.0 * tdm_accuracy_distinct(&event->val), 100.0 * event->val.low,
+                100.0 * event->val.high, event->seconds,
+                tdmi_style_begin(watch->has_color, TDMI_GREEN), event->is_best ? "  best" : "",
+                tdmi_style_end(watch->has_color));
     else
         fprintf(stderr, "%10s %9s  %-16s %8.1f\n", "-", "-", "not validated", event->seconds);
 }
@@ -94,9 +96,8 @@ const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_by
                  "%.1f %% right, %lld of %lld; without copies %.1f %% (95 %%: %.1f to %.1f), %lld "
                  "of %lld",
                  100 * score->accuracy, (long long)score->correct, (long long)score->n,
-                 100 * (double)score->correct_distinct / (double)score->n_distinct,
-                 100 * score->low, 100 * score->high, (long long)score->correct_distinct,
-                 (long long)score->n_distinct);
+                 100 * tdm_accuracy_distinct(score), 100 * score->low, 100 * score->high,
+                 (long long)score->correct_distinct, (long long)score->n_distinct);
     else if (score->n > 0)
         snprintf(text, text_bytes, "%.1f %% right (95 %%: %.1f to %.1f), %lld of %lld",
                  100 * score->accuracy, 100 * score->low, 100 * score->high,

@@ -96,15 +96,14 @@ static enum answer ask(const struct tdm_weights_known *wanted)
 /* ---- fetching ------------------------------------------------------------------------------ */
 
 static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_known *wanted,
-                        const char *mirror, tdm_error *err)
+                        const struct tdmi_weights_offer *offer, tdm_sink sink, tdm_error *err)
 {
     struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     const char *unit = call->watch->unit;
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error own = {0};
     call->watch->unit = "bytes";
-    const tdm_status status =
-        tdm_weights_fetch(wanted->name, mirror, tdmi_watch_sink(call->watch), &fetched, &own);
+    const tdm_status status = tdm_weights_fetch(wanted->name, offer->mirror, sink, &fetched, &own);
     tdmi_watch_stop(call->watch);
     call->watch->unit = unit;
     if (status == TDM_OK) {
@@ -122,18 +121,18 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
 }
 
 tdm_status tdmi_weights_offer(const struct tdmi_call *call, const struct tdmi_weights_offer *offer,
-                              tdm_error *err)
+                              tdm_sink sink, tdm_error *err)
 {
     const struct tdm_weights_known *wanted = NULL;
-    if (tdm_train_rank() > 0 || !(offer->is_decided ? offer->is_allowed : can_ask(call)))
+    if (!(offer->is_decided ? offer->is_allowed : can_ask(call)))
         return TDM_OK;
     TDMI_TRY(tdm_train_weights_wanted(offer->options, &wanted, err));
     if (!wanted)
         return TDM_OK;
     if (offer->is_decided)
-        return fetch(call, wanted, offer->mirror, err);
+        return fetch(call, wanted, offer, sink, err);
     const enum answer answer = ask(wanted);
     if (tdm_stop_is_requested())
         return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before training began");
-    return answer == ANSWER_YES ? fetch(call, wanted, offer->mirror, err) : TDM_OK;
+    return answer == ANSWER_YES ? fetch(call, wanted, offer, sink, err) : TDM_OK;
 }

@@ -8,32 +8,42 @@
 #include "image/formats/codec.h"
 #include <string.h>
 
-/* A TIFF block: "II*\0" or "MM\0*", the offset of directory 0, there a count and entries of 12
- * bytes: tag, type, number of values, value. */
+/* Bytes of the header, of the number of entries, of an entry, and where its value is. */
+struct block {
+    size_t header, count, entry, value;
+};
+
+/* A TIFF block: "II*\0" or "MM\0*", the offset of directory 0, there a count and entries: tag,
+ * type, number of values, value. BigTIFF, "II+\0" or "MM\0+", has the same with longer numbers. */
 int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes)
 {
-    enum { ORIENTATION_TAG = 0x112, TYPE_SHORT = 3, ENTRY_BYTES = 12 };
-    if (length_bytes < 8)
+    enum { ORIENTATION_TAG = 0x112, TYPE_SHORT = 3 };
+    static const struct block classic = {8, 2, 12, 8}, big = {16, 8, 20, 12};
+    if (length_bytes < classic.header)
         return 1;
-    uint64_t (*read)(const uint8_t *at, size_t n_bytes) = tdmi_read_little;
-    if (memcmp(tiff, "MM\0*", 4) == 0)
-        read = tdmi_read_big;
-    else if (memcmp(tiff, "II*\0", 4) != 0)
+    const bool is_motorola = tiff[0] == 'M';
+    const bool is_big = memcmp(tiff, is_motorola ? "MM\0+" : "II+\0", 4) == 0;
+    const struct block *block = is_big ? &big : &classic;
+    uint64_t (*read)(const uint8_t *at, size_t n_bytes) =
+        is_motorola ? tdmi_read_big : tdmi_read_little;
+    if (length_bytes < block->header ||
+        (!is_big && memcmp(tiff, is_motorola ? "MM\0*" : "II*\0", 4) != 0))
         return 1;
-    size_t at = read(tiff + 4, 4);
-    if (at > length_bytes - 2)
+    const size_t word = block->header / 2; /* bytes of an offset */
+    const uint64_t first = read(tiff + word, word);
+    if (first > length_bytes - block->count)
         return 1;
-    const uint64_t n_entries = read(tiff + at, 2);
-    at += 2;
-    for (uint64_t i = 0; i < n_entries && length_bytes - at >= ENTRY_BYTES; i++) {
+    size_t at = (size_t)first + block->count;
+    const uint64_t n_entries = read(tiff + first, block->count);
+    for (uint64_t i = 0; i < n_entries && length_bytes - at >= block->entry; i++) {
         const uint8_t *entry = tiff + at;
         if (read(entry, 2) == ORIENTATION_TAG) {
-            const uint64_t value = read(entry + 8, 2);
-            bool is_sound = read(entry + 2, 2) == TYPE_SHORT && read(entry + 4, 4) == 1 &&
-                            value >= 1 && value <= 8;
+            const uint64_t value = read(entry + block->value, 2);
+            const bool is_sound = read(entry + 2, 2) == TYPE_SHORT && read(entry + 4, word) == 1 &&
+                                  value >= 1 && value <= 8;
             return is_sound ? (int)value : 1;
         }
-        at += ENTRY_BYTES;
+        at += block->entry;
     }
     return 1;
 }

@@ -42,7 +42,12 @@ bool tdmi_image_can_decode(enum tdmi_image_format format);
 /* The same with the reason: TDM_E_ABSENT names what this build or this machine lacks, and the
  * package that brings it. */
 tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err) TDM_MUST_USE;
+/* The Debian package that brings a format's decoder, to a build or to a machine; "": none has to.
+ */
+const char *tdmi_image_package(enum tdmi_image_format format);
 bool tdmi_image_can_encode(enum tdmi_image_format format);
+/* Can a build write the format, once its package is there? */
+bool tdmi_image_is_written(enum tdmi_image_format format);
 /* Appends which libraries decode what, with their versions: "JPEG: libjpeg-turbo 2.1.5 …; PNG: …".
  * Other decoders may make other pixels of the same bytes. Those that are opened at run time only
  * for the formats asked for. */

@@ -183,6 +183,7 @@ static tdm_status prepare(struct preparing *work, const struct tdm_prepare_optio
 {
     bool is_known = false;
     TDMI_TRY(open_all(work, options, err));
+    tdmi_source_unread(work->source, &result->unread);
     TDMI_TRY(look(work, &is_known, err));
     TDMI_TRY(recall(work, result, err));
     TDMI_TRY(tdmi_prepare_plan_make(work->source, &work->look, &work->form, &work->stored,

@@ -105,6 +105,10 @@ static tdm_status choose_format(struct job *job, tdm_error *err)
                         name, writable.bytes);
     const char *package = formats[f].package, *endings = formats[f].endings;
     job->format = (enum tdmi_image_format)f;
+    if (!tdmi_image_is_written(job->format))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot write %s images: tandem reads them alone; this build can write %s",
+                        name, writable.bytes);
     if (!tdmi_image_can_encode(job->format))
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "cannot write %s images: this build has no encoder for them%s%s%s; it "

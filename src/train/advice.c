@@ -69,6 +69,18 @@ static double percent(double part)
     return 100.0 * part;
 }
 
+/* In percent: of the distinct images, as the interval that stands beside it. */
+static double right(const tdm_score *score)
+{
+    return percent(tdm_accuracy_distinct(score));
+}
+
+/* The word before "images" where copies are left out of their number. */
+static const char *distinct(const tdm_score *score)
+{
+    return score->n_distinct < score->n ? " distinct" : "";
+}
+
 static double half_width(const tdm_score *score)
 {
     return (score->high - score->low) / 2.0;
@@ -203,7 +215,7 @@ static struct proposal ended_too_early(const struct tdmi_advice_facts *facts)
                    "%.1f %% of %lld validation images are right after %lld steps, %d whole "
                    "epoch%s, and the last was the best: too early to see where it leads; %s "
                    "--resume continues",
-                   percent(facts->val.accuracy), (long long)facts->val.n, (long long)facts->steps,
+                   right(&facts->val), (long long)facts->val.n, (long long)facts->steps,
                    facts->epochs, facts->epochs == 1 ? "" : "s", more);
 }
 
@@ -220,8 +232,8 @@ static struct proposal still_rises(const struct tdmi_advice_facts *facts)
                    "%.1f to %.1f %%, more than the %.1f points that chance explains; %s --resume "
                    "continues",
                    facts->best_epoch, facts->rise_epochs, facts->rise_epochs == 1 ? "" : "s",
-                   percent(facts->before_rise.accuracy), percent(facts->val.accuracy),
-                   percent(half_width(&facts->val)), more);
+                   right(&facts->before_rise), right(&facts->val), percent(half_width(&facts->val)),
+                   more);
 }
 
 static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
@@ -236,7 +248,7 @@ static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
                    "the %d epochs after epoch %d, the best, took %.1f of %.1f s and did not "
                    "improve on its %.1f %%; --patience %d ends about %.1f s earlier",
                    after->epochs, facts->best_epoch, after->seconds, facts->seconds,
-                   percent(facts->val.accuracy), USUAL_PATIENCE, saved);
+                   right(&facts->val), USUAL_PATIENCE, saved);
 }
 
 static struct proposal overfitted(const struct tdmi_advice_facts *facts)
@@ -257,9 +269,8 @@ static struct proposal overfitted(const struct tdmi_advice_facts *facts)
     return propose(facts->train.accuracy - facts->val.accuracy, is_augment ? "augment" : "data",
                    "up to %.1f %% right on the %lld training images and %.1f %% (%.1f to %.1f) on "
                    "the validation images: %s",
-                   percent(facts->train.accuracy), (long long)facts->train.n,
-                   percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
-                   remedy);
+                   right(&facts->train), (long long)facts->train.n, right(&facts->val),
+                   percent(facts->val.low), percent(facts->val.high), remedy);
 }
 
 /* Writes --unfreeze with the options that it requires beside those of the run. */
@@ -289,9 +300,8 @@ static struct proposal underfitted_head(const struct tdmi_advice_facts *facts)
                    "with the base frozen no more than %.1f %% (%.1f to %.1f) of the training "
                    "images are right, and %.1f %% of the validation images; in a new run %s trains "
                    "the base too, after %d epochs of the head",
-                   percent(facts->train.accuracy), percent(facts->train.low),
-                   percent(facts->train.high), percent(facts->val.accuracy), unfreezing,
-                   HEAD_EPOCHS);
+                   right(&facts->train), percent(facts->train.low), percent(facts->train.high),
+                   right(&facts->val), unfreezing, HEAD_EPOCHS);
 }
 
 /* A base with random weights that is frozen, or a whole network that learned next to nothing. */
@@ -307,8 +317,8 @@ static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *
                    "%.1f %% of the validation images; after tandem weights fetch %s a new run with "
                    "--weights %s%s starts from features of many more images",
                    facts->network, facts->is_head_alone ? ", with random frozen layers," : "",
-                   percent(facts->train.accuracy), percent(facts->val.accuracy), facts->to_fetch,
-                   facts->to_fetch, facts->is_by_default ? "" : " in place of --model");
+                   right(&facts->train), right(&facts->val), facts->to_fetch, facts->to_fetch,
+                   facts->is_by_default ? "" : " in place of --model");
 }
 
 /* Half the width of the accuracy's interval if this fraction of all images were validation images.
@@ -316,7 +326,8 @@ static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *
 static double half_width_with(const struct tdmi_advice_facts *facts, double fraction)
 {
     const double n = floor(fraction * (double)(facts->n_train + facts->n_val));
-    const tdm_interval interval = tdm_wilson((int64_t)(n * facts->val.accuracy), (int64_t)n);
+    const tdm_interval interval =
+        tdm_wilson((int64_t)(n * tdm_accuracy_distinct(&facts->val)), (int64_t)n);
     return (interval.high - interval.low) / 2.0;
 }
 
@@ -346,8 +357,7 @@ static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
         snprintf(remedy, sizeof remedy, "in a new run %s trains on most of them", split);
     return propose(fmax(1.0 - facts->val.accuracy, half_width(&facts->val)), "data",
                    "only %lld images train and %lld validate, of which %.1f %% are right: %s",
-                   (long long)facts->n_train, (long long)facts->n_val, percent(facts->val.accuracy),
-                   remedy);
+                   (long long)facts->n_train, (long long)facts->n_val, right(&facts->val), remedy);
 }
 
 static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
@@ -364,17 +374,18 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
         write_split(facts, tenths, split, sizeof split);
         return propose(
             wide, "data",
-            "with %lld validation images the %.1f %% that are right mean %.1f to %.1f %%; in a "
+            "with %lld%s validation images the %.1f %% that are right mean %.1f to %.1f %%; in a "
             "new run %s narrows that to about \xc2\xb1%.1f points",
-            (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
-            percent(facts->val.high), split, percent(half_width_with(facts, part)));
+            (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->val),
+            percent(facts->val.low), percent(facts->val.high), split,
+            percent(half_width_with(facts, part)));
     }
     return propose(wide, "data",
-                   "with %lld validation images the %.1f %% that are right mean %.1f to %.1f %%, "
+                   "with %lld%s validation images the %.1f %% that are right mean %.1f to %.1f %%, "
                    "and differences below %.1f points cannot be seen; add images to %s and run "
                    "tandem train again",
-                   (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
-                   percent(facts->val.high), percent(wide),
+                   (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->val),
+                   percent(facts->val.low), percent(facts->val.high), percent(wide),
                    facts->is_split_given ? "the source's validation part" : "the same folder");
 }
 
@@ -383,11 +394,11 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
 static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
 {
     return propose(0.0, "none",
-                   "%.1f %% (%.1f to %.1f) of %lld validation images are right and up to %.1f %% "
+                   "%.1f %% (%.1f to %.1f) of %lld%s validation images are right and up to %.1f %% "
                    "of the training images; of %lld images %lld are unusable, and training waited "
                    "%.0f %% of its time: nothing measured here asks for a change",
-                   percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
-                   (long long)facts->val.n, percent(facts->train.accuracy),
+                   right(&facts->val), percent(facts->val.low), percent(facts->val.high),
+                   (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->train),
                    (long long)facts->n_pictures, (long long)(facts->n_unusable + facts->n_torn),
                    facts->fed_seconds > 0.0 ? percent(facts->waited_seconds / facts->fed_seconds)
                                             : 0.0)

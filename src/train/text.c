@@ -64,6 +64,7 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
         tdm_json_null(writer, "test");
     write_tests_before(result, writer);
     tdm_json_integer(writer, "skipped", result->skipped);
+    tdm_unread_to_json(&result->unread, writer);
     tdm_json_bool(writer, "cached", result->cached);
     tdm_json_object_begin(writer, "features");
     tdm_json_integer(writer, "rows", result->features.rows);

@@ -233,8 +233,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     /* A prefetched batch may be unused: wait for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
-    TDMI_TRY(status);
-    TDMI_TRY(settled);
+    TDMI_TRY(status == TDM_OK ? settled : status);
     TDM_TRY(tdmi_ranks_report_slow(session, &began, err), err, "after epoch %d",
             progress->epoch + 1);
     tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
@@ -361,6 +360,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->record.run));
     snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->config.batch_reason);
+    tdmi_source_unread(session->data.source, &result->unread);
 }
 
 static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,

@@ -383,6 +383,21 @@ bool tdmi_weights_is_folder(const tdmi_weights *weights)
     return weights->input.is_folder;
 }
 
+size_t tdmi_weights_file_bytes(const tdmi_weights *weights)
+{
+    return weights->input.n_bytes;
+}
+
+/* A file is read once more rather than mapped page by page. */
+tdm_status tdmi_weights_digest(const tdmi_weights *weights, struct tdmi_digest *digest,
+                               tdm_error *err)
+{
+    if (weights->mapping)
+        return tdmi_digest_file(weights->path, digest, err);
+    tdmi_digest_bytes(weights->input.bytes, weights->input.n_bytes, digest);
+    return TDM_OK;
+}
+
 const char *tdmi_weights_form_name(const tdmi_weights *weights)
 {
     return weights->form->name;

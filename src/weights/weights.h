@@ -7,6 +7,7 @@
 
 #include "tensor/dtype.h"
 #include "weights/errors.h"
+#include "weights/fetch/digest.h"
 
 enum { TDMI_WEIGHTS_RANK = 8 };
 
@@ -40,6 +41,10 @@ const char *tdmi_weights_path(const tdmi_weights *weights);
 #define TDMI_WEIGHTS_BAD(err, weights, ...) \
     TDMI_BAD_FILE(err, tdmi_weights_path(weights), __VA_ARGS__)
 bool tdmi_weights_is_folder(const tdmi_weights *weights);
+/* Size and digests of the file, also where it was opened from bytes; a folder has neither. */
+size_t tdmi_weights_file_bytes(const tdmi_weights *weights);
+tdm_status tdmi_weights_digest(const tdmi_weights *weights, struct tdmi_digest *digest,
+                               tdm_error *err) TDM_MUST_USE;
 /* "safetensors", "pytorch", "keras-h5", … : the name of its form. */
 const char *tdmi_weights_form_name(const tdmi_weights *weights);
 

@@ -194,6 +194,15 @@ TEST(a_message_is_one_line_with_its_level)
         logged(cases[i].level, cases[i].message, text, sizeof text);
         assert_string_equal(text, cases[i].line);
     }
+    tdm_log_set_color(true);
+    assert_int_equal(tdm_log_level_now(), TDM_LOG_INFO);
+    logged(TDM_LOG_WARNING, "slow disk", text, sizeof text);
+    assert_string_equal(text, "\033[33mtandem: warning:\033[0m slow disk\n");
+    logged(TDM_LOG_ERROR, "no disk", text, sizeof text);
+    assert_string_equal(text, "\033[1;31mtandem: error:\033[0m no disk\n");
+    logged(TDM_LOG_INFO, "plain", text, sizeof text);
+    assert_string_equal(text, "tandem: plain\n");
+    tdm_log_set_color(false);
     tdm_log_set_level(TDM_LOG_SILENT);
     logged(TDM_LOG_ERROR, "unheard", text, sizeof text);
     assert_string_equal(text, "");

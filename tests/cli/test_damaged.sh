@@ -29,6 +29,17 @@ expect_exit 0 "$TANDEM" train sound "$@" -o accepted --strict --json
 expect_exit 0 "$TANDEM" train pictures "$@" -o left --strict --quarantine strict.jsonl --json
 expect_same 0 "$(json_value skipped)" "the list leaves them out"
 
+# A head on features: those that a run without --strict stored hide nothing, though few of so many are checked.
+export TANDEM_HOME="$temp/home"
+"$TANDEM" synth many --classes 2 --per-class 300 --size 24 --format ppm --quiet >/dev/null
+cp "$corpus/cut-end.jpg" "$corpus/checksum-pixels.png" "many/$class/"
+set -- --weights used --freeze base --epochs 1 --split 0.7,0.3
+expect_exit 0 "$TANDEM" train many "$@" -o head --json
+expect_true "features are stored" test "$(json_value features.rows)" -ge 600
+expect_exit 3 "$TANDEM" train many "$@" -o strict-head --strict
+expect_stderr_matches 'an image cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
+expect_exit 0 "$TANDEM" train sound "$@" -o sound-head --strict
+
 expect_exit 0 "$TANDEM" bench loader pictures --seconds 0.5 --json
 expect_same 0 "$(json_value skipped)" "bench uses them"
 expect_exit 0 "$TANDEM" prepare pictures --size 32 --codec png -o table --json

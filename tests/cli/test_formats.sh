@@ -33,14 +33,37 @@ expect_exit 0 without audit photos --json
 expect_same 17 "$(json_value images)" "images that cannot be read stay in the listing"
 expect_same 5 "$(json_value counts.unreadable)" "they are unreadable, not corrupt"
 expect_same 4 "$(json_value others)" "kinds that are never read are other files"
+unread() { # as "kind package n", a line each
+    python3 -c '
+import json, sys
+for one in json.load(open(sys.argv[1]))["unread"]:
+    print(one["kind"], one["package"], one["n"], sep=", ")' "$out"
+}
+kinds="TIFF, libtiff6, 1
+HEIC, libheif1, 2
+AVIF, libheif1, 1
+JPEG XL, libjxl0.7, 1
+camera raw files, None, 2
+JPEG 2000 images, None, 1"
+expect_same "$kinds" "$(unread)" "audit counts them by kind"
 
 set -- --model lenet5 --epochs 1 --split 0.7,0.3
 expect_exit 0 without train photos "$@" -o run
 counted
+expect_exit 0 without train photos "$@" -o run-json --json
+expect_same "$kinds" "$(unread)" "train counts them by kind"
 expect_exit 0 without prepare photos --size 32 --codec png -o table
 counted
 expect_exit 0 without prepare photos --size 32 --codec png -o again --json
 expect_same 5 "$(json_value quarantined)" "prepare leaves them out by name"
+expect_same "$kinds" "$(unread)" "prepare counts them by kind"
+# A library's warning has a colour where the command's messages have one.
+expect_exit 0 env -u NO_COLOR TERM=xterm LD_LIBRARY_PATH="$PWD/empty${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    python3 "$SOURCE/tests/cli/on_terminal.py" no "$TANDEM" audit photos
+expect_stdout_matches "^$(printf '\033\\[33mtandem: warning:\033\\[0m') 1 TIFF image"
+expect_exit 0 env NO_COLOR=1 TERM=xterm LD_LIBRARY_PATH="$PWD/empty${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    python3 "$SOURCE/tests/cli/on_terminal.py" no "$TANDEM" audit photos
+expect_stdout_matches "^tandem: warning: 1 TIFF image"
 expect_exit 0 without doctor --no-measure
 expect_stdout_matches '^  tiff +off +(libtiff is not on this|reads TIFF)'
 expect_stdout_matches '^  heif +off +(libheif is not on this|reads HEIC)'

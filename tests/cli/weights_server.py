@@ -1,11 +1,13 @@
 # Serves the files of a folder over HTTP on loopback, by the last part of the path alone, so that it can stand for
-# a publisher, a mirror or a proxy: weights_server.py FOLDER PORT_FILE LOG. The port goes to PORT_FILE once it listens;
-# each request is a line of LOG.
+# a publisher, a mirror or a proxy: weights_server.py FOLDER PORT_FILE LOG [SECONDS]. The port goes to PORT_FILE once it
+# listens; each request is a line of LOG. SECONDS pass in the middle of each file.
 import http.server
 import os
 import sys
+import time
 
-folder, port_file, log = sys.argv[1:]
+folder, port_file, log = sys.argv[1:4]
+pause = float(sys.argv[4]) if len(sys.argv) > 4 else 0
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -21,7 +23,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body[: len(body) // 2])
+        self.wfile.flush()
+        time.sleep(pause)
+        self.wfile.write(body[len(body) // 2 :])
 
     def log_message(self, *unused):
         pass

@@ -127,6 +127,9 @@ TEST(what_cannot_be_written_is_refused)
     assert_int_equal(tdmi_image_encode(&empty, TDMI_IMAGE_PPM, 0, &out, &err), TDM_E_USAGE);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "empty"));
     assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_UNKNOWN, 0, &out, &err), TDM_E_ABSENT);
+    assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_TIFF, 0, &out, &err), TDM_E_ABSENT);
+    assert_string_equal(tdm_error_sentence(&err, 0),
+                        "cannot write a TIFF image: tandem reads them alone");
     if (tdmi_image_can_encode(TDMI_IMAGE_JPEG)) {
         static const int qualities[] = {-1, 0, 101};
         for (size_t i = 0; i < sizeof qualities / sizeof *qualities; i++)

@@ -32,6 +32,17 @@ TEST(the_number_is_found_or_1)
                "ab\xff\xff\xe1\0\x22"
                "Exif\0\0" LITTLE "\x01\0\x12\x01\x03\0\x01\0\0\0\x05\0\0\0\0\0\0\0"),
          5},
+        {"BigTIFF",
+         BYTES("II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+               "\x12\x01\x03\0\x01\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0"),
+         6},
+        {"BigTIFF, big end first",
+         BYTES("MM\0+\0\x08\0\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x01"
+               "\x01\x12\0\x03\0\0\0\0\0\0\0\x01\0\x08\0\0\0\0\0\0"),
+         8},
+        {"BigTIFF with a directory beyond its end",
+         BYTES("II+\0\x08\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\0\0\0\0\0\0"), 1},
+        {"BigTIFF of the first ten bytes", BYTES("II+\0\x08\0\0\0\x10\0"), 1},
         {"value 0",
          BYTES(EXIF_JPEG("\0\x22", LITTLE "\x01\0\x12\x01\x03\0\x01\0\0\0\0\0\0\0\0\0\0\0")), 1},
         {"value 9",

@@ -155,6 +155,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         {3, 4, 15, 0, "ppm", "size in pixels is 15, which is not in 16 to 2048"},
         {3, 4, 2049, 0, "ppm", "size in pixels is 2049"},
         {3, 4, 24, -1, "ppm", "threads is -1, which is not in 0 to 4096"},
+        {3, 4, 24, 0, "tiff", "cannot write tiff images: tandem reads them alone; this build can"},
         {3, 4, 24, 0, "webq", "\"webq\": unknown format; this build can write"},
         {3, 4, 24, 0, "", "unknown format"},
         {3, 4, 24, 0, NULL, "no image format was given"},

@@ -8,6 +8,8 @@ static tdm_score score(int64_t correct, int64_t n)
     const tdm_interval interval = tdm_wilson(correct, n);
     return (tdm_score){.n = n,
                        .correct = correct,
+                       .n_distinct = n,
+                       .correct_distinct = correct,
                        .accuracy = (double)correct / (double)n,
                        .low = interval.low,
                        .high = interval.high};

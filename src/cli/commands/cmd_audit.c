@@ -63,6 +63,7 @@ static void write_facts(tdm_json_writer *json, const struct tdm_audit *audit)
     tdm_json_integer(json, "ok", audit->ok);
     tdm_json_integer(json, "bad", audit->bad);
     tdm_json_integer(json, "others", audit->others);
+    tdm_unread_to_json(&audit->unread, json);
     tdm_json_string(json, "kind", audit->kind);
     tdm_json_string(json, "refusal", audit->refusal);
     tdm_json_integer(json, "bytes", audit->bytes);

@@ -218,6 +218,7 @@ static void report_gpu_libraries(const struct report *to, const struct tdm_machi
     tdm_json_array_end(to->json);
 }
 
+/* label NULL: people have read of it already. */
 static void report_library(const struct report *to, const char *key, const char *label,
                            const struct tdm_machine_library *library)
 {
@@ -232,7 +233,16 @@ static void report_library(const struct report *to, const char *key, const char 
         snprintf(line, sizeof line, "%s (%s)", library->version, library->file);
     else
         snprintf(line, sizeof line, "not found: %s", library->problem);
-    print_line(to, label, line);
+    if (label)
+        print_line(to, label, line);
+}
+
+static bool is_gpu_library(const struct tdm_machine *machine, const char *name)
+{
+    for (int i = 0; i < machine->n_gpu_libraries; i++)
+        if (strcmp(machine->gpu_libraries[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 static void report_features(const struct report *to, const struct tdm_machine *machine)
@@ -353,7 +363,7 @@ static void report(const struct report *to, const struct tdm_machine *machine)
     report_gpus(to, &machine->gpus);
     report_gpu_libraries(to, machine);
     report_library(to, "mpi", "MPI", &machine->mpi);
-    report_library(to, "nccl", "NCCL", &machine->nccl);
+    report_library(to, "nccl", is_gpu_library(machine, "NCCL") ? NULL : "NCCL", &machine->nccl);
     report_features(to, machine);
 }
 

@@ -74,6 +74,7 @@ static void report(const struct tdmi_call *call, const struct tdm_prepare_option
     tdm_json_integer(json, "classes", result->classes);
     tdm_json_integer(json, "quarantined", result->quarantined);
     tdm_json_integer(json, "left_out", result->left_out);
+    tdm_unread_to_json(&result->unread, json);
     tdm_json_integer(json, "bytes", result->bytes);
     tdm_json_integer(json, "parts", result->parts);
     tdm_json_integer(json, "made", result->made);

@@ -147,15 +147,21 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
     return status;
 }
 
-static tdm_status offer_weights(const struct tdmi_call *call, const struct values *values,
-                                const struct tdm_train_options *options, tdm_error *err)
+struct preparing {
+    const struct tdmi_call *call;
+    const struct values *values;
+    const struct tdm_train_options *options;
+};
+
+static tdm_status offer_weights(void *self, tdm_sink sink, tdm_error *err)
 {
-    const struct tdmi_weights_offer offer = {.options = options,
-                                             .mirror = values->mirror,
-                                             .is_decided =
-                                                 tdmi_settings_is_given(call->settings, "fetch"),
-                                             .is_allowed = values->fetch};
-    return TDM_WRAP(err, tdmi_weights_offer(call, &offer, err),
+    const struct preparing *it = self;
+    const struct tdmi_weights_offer offer = {
+        .options = it->options,
+        .mirror = it->values->mirror,
+        .is_decided = tdmi_settings_is_given(it->call->settings, "fetch"),
+        .is_allowed = it->values->fetch};
+    return TDM_WRAP(err, tdmi_weights_offer(it->call, &offer, sink, err),
                     "beginning with pretrained weights");
 }
 
@@ -195,10 +201,14 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_TRY(tdmi_split_take(&values.split, "is not used", &options.train_fraction,
                              &options.val_fraction, &options.test_fraction, err));
     options.source = call->arguments[0];
-    TDMI_TRY(offer_weights(call, &values, &options, err));
+    struct preparing preparing = {call, &values, &options};
     TDMI_TRY(tdm_train_processes(&options, &n_ranks, err));
-    if (n_ranks > 1)
+    if (n_ranks > 1) { /* which have no terminal to ask on */
+        TDMI_TRY(offer_weights(&preparing, tdmi_watch_sink(call->watch), err));
         return start_ranks(call, n_ranks, err);
+    }
+    options.prepare = offer_weights;
+    options.prepare_self = &preparing;
     TDMI_TRY(tdm_train(&options, tdmi_watch_sink(call->watch), &result, err));
     if (call->is_silent)
         return TDM_OK;

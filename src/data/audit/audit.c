@@ -185,6 +185,7 @@ static tdm_status report(struct auditing *job, tdm_error *err)
     TDMI_TRY(tdmi_copies_find(audit, job->fingerprints, err));
     audit->others = tdmi_source_ignored(job->source);
     audit->kind = tdmi_source_kind(job->source);
+    tdmi_source_unread(job->source, &audit->unread);
     sum_up(audit);
     return check_files(job, err);
 }

@@ -287,12 +287,14 @@ static int64_t decoding_bytes(const struct encoded *file)
     struct tdmi_image_facts facts = {0};
     const int64_t length_bytes = (int64_t)file->length_bytes;
     if (tdmi_image_describe(file->bytes, file->length_bytes, "", &facts, NULL) != TDM_OK ||
-        (facts.height > 0 && facts.width > TDMI_IMAGE_MOST_PIXELS / facts.height))
+        (facts.height > 0 && facts.width > TDMI_IMAGE_MOST_PIXELS / facts.height) ||
+        facts.coded_pixels > TDMI_IMAGE_MOST_PIXELS)
         return length_bytes; /* and the decoder reports why it is none */
     int64_t pixels = facts.width * facts.height * (facts.orientation > 4 ? 2 : 1);
     const int copies = facts.format == TDMI_IMAGE_JPEG ? 2 : 1;
-    return copies * length_bytes + 3 * pixels +
-           library_bytes(facts.format) * facts.width * facts.height;
+    const int64_t shown = facts.width * facts.height;
+    const int64_t coded = facts.coded_pixels > shown ? facts.coded_pixels : shown;
+    return copies * length_bytes + 3 * pixels + library_bytes(facts.format) * coded;
 }
 
 /* Under a memory limit images beyond a thread's share are decoded one at a time. */

@@ -160,19 +160,21 @@ static bool is_image(const struct tdmi_tree *tree, const struct tdmi_tree_entry 
 }
 
 /* Count the files of kinds that no build reads, and say so. */
-static void warn_of_unread(const struct tdmi_tree *tree)
+static void count_unread(const struct tdmi_tree *tree, struct tdmi_listing *listing)
 {
-    int64_t counts[TDMI_UNREAD_KINDS + 1] = {0}, n = 0;
+    int64_t n = 0;
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
-    for (int64_t i = 0; i < tree->n_entries; i++)
-        if (tree->entries[i].kind == TDMI_FILE_REGULAR)
-            counts[tdmi_image_unread_of_name(tree->entries[i].path)]++;
+    for (int64_t i = 0; i < tree->n_entries; i++) {
+        const enum tdmi_image_unread kind = tdmi_image_unread_of_name(tree->entries[i].path);
+        if (tree->entries[i].kind == TDMI_FILE_REGULAR && kind < TDMI_UNREAD_KINDS)
+            listing->n_unread[kind]++;
+    }
     for (int kind = 0; kind < TDMI_UNREAD_KINDS; kind++) {
-        if (counts[kind] > 0)
+        if (listing->n_unread[kind] > 0)
             tdmi_text_printf(&text, "%s%s (%lld)", n > 0 ? ", " : "",
                              tdmi_image_unread_words((enum tdmi_image_unread)kind),
-                             (long long)counts[kind]);
-        n += counts[kind];
+                             (long long)listing->n_unread[kind]);
+        n += listing->n_unread[kind];
     }
     if (n > 0)
         tdm_log(TDM_LOG_WARNING,
@@ -423,7 +425,7 @@ tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listin
 {
     struct sorting sorting = {.tree = tree, .listing = listing};
     sort_entries(tree);
-    warn_of_unread(tree);
+    count_unread(tree, listing);
     sorting.top = (struct container){.path = "", .end = tree->n_entries};
     if (tree->skips_top)
         descend(tree, &sorting.top);
@@ -434,7 +436,7 @@ tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listin
 tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
 {
     sort_entries(tree);
-    warn_of_unread(tree);
+    count_unread(tree, listing);
     listing->n_ignored += tree->n_left_out;
     for (int64_t i = 0; i < tree->n_entries; i++) {
         const struct tdmi_item item = {.path = tree->entries[i].path, .label = -1};

@@ -14,6 +14,7 @@ struct tdmi_listing { /* start from a zeroed object */
     const char **classes;
     int64_t n_items, item_capacity, class_capacity, n_ignored;
     int n_classes;
+    int64_t n_unread[TDMI_UNREAD_KINDS]; /* files of kinds that nothing reads, which are ignored */
     /* Indices of the items that the source has, ascending; NULL: all of them. */
     int64_t *kept;
     int64_t n_kept;

@@ -106,6 +106,10 @@ tdm_status tdmi_source_try(const tdmi_source *source, int64_t index, tdmi_text *
 /* Number of files that are no images and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
 
+/* Images that cannot be read: of kinds that nothing reads, and of formats whose decoder is missing.
+ */
+void tdmi_source_unread(const tdmi_source *source, struct tdm_unread_list *list);
+
 /* Which formats the images have, by their names; of a table, which has none, perhaps any. */
 void tdmi_source_formats(const tdmi_source *source, bool formats[TDMI_IMAGE_FORMATS]);
 /* Number of images left out because the quarantine list names them. */

@@ -129,6 +129,11 @@ const char *tdmi_image_format_name(enum tdmi_image_format format)
     return tdmi_codec_of(format)->name;
 }
 
+const char *tdmi_image_package(enum tdmi_image_format format)
+{
+    return builds[format].package;
+}
+
 tdm_status tdmi_image_find_decoder(enum tdmi_image_format format, tdm_error *err)
 {
     const struct tdmi_codec *codec = tdmi_codec_of(format);
@@ -300,10 +305,19 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
     return TDM_OK;
 }
 
+bool tdmi_image_is_written(enum tdmi_image_format format)
+{
+    return format == TDMI_IMAGE_JPEG || format == TDMI_IMAGE_PNG || format == TDMI_IMAGE_BMP ||
+           format == TDMI_IMAGE_PPM;
+}
+
 tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
                              tdmi_text *out, tdm_error *err)
 {
     const struct tdmi_codec *codec = tdmi_codec_of(format);
+    if (!tdmi_image_is_written(format))
+        return TDM_FAIL(err, TDM_E_ABSENT, "cannot write a %s image: tandem reads them alone",
+                        codec->name);
     if (codec->encode == NULL)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "cannot write a %s image: this build has no encoder for it; install %s "

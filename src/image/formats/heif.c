@@ -183,7 +183,16 @@ tdm_status tdmi_heif_decode(const struct tdmi_codec_source *source, tdmi_image *
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is truncated: its boxes do not end within its %zu bytes",
                         source->length_bytes);
+    if (layout.is_tangled)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it is damaged: its boxes refer to each other too often, or cut coded data "
+                        "into pieces");
     TDMI_TRY(tdmi_codec_check_shape(source, layout.width, layout.height, err));
+    if (layout.has_larger_frames)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it is damaged: its data have frames of %lld pixels, far more than the "
+                        "size of their image",
+                        (long long)layout.frame_pixels);
     if (layout.coded_pixels > source->max_pixels)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it has more than %lld pixels before it is cropped, which is the most that "

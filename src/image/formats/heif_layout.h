@@ -11,10 +11,14 @@
 
 struct tdmi_heif_layout {
     int64_t width, height; /* after rotation, mirroring and cropping */
-    int64_t coded_pixels;  /* before cropping */
+    int64_t coded_pixels;  /* before cropping, or of the largest image or frame it is made from */
+    int64_t frame_pixels;  /* of the largest frame that the coded data announce */
     int bits;              /* per channel */
     bool is_grey, has_alpha, has_icc;
-    bool is_cut; /* a box ends beyond the file */
+    bool is_cut;            /* a box ends beyond the file */
+    bool has_larger_frames; /* than the sizes of their images allow */
+    bool is_tangled;        /* its boxes refer to each other so often that they were not all read,
+                               or coded data lie in pieces that cannot be looked at */
 };
 
 /* TDM_E_INPUT: no primary image with a size; what was found until then stays. */

@@ -74,7 +74,8 @@ struct decoding {
     const struct tdmi_codec_source *source;
     const struct tdmi_tiff_layout *layout;
     uint64_t at;
-    char problem[200]; /* the first error that libtiff reports */
+    int64_t most_bytes; /* of one strip, tile or table */
+    char problem[200];  /* the first error that libtiff reports */
 };
 
 /* ---- what libtiff calls ---------------------------------------------------------------------- */
@@ -178,9 +179,10 @@ static tdm_status read_tiles(struct decoding *decoding, void *tiff, tdmi_image *
     if (!lib->get_field(tiff, TAG_TILE_WIDTH, &width) ||
         !lib->get_field(tiff, TAG_TILE_HEIGHT, &height) || width == 0 || height == 0)
         return refuse(decoding, err);
-    if (width > decoding->source->max_pixels / height)
-        return TDM_FAIL(err, TDM_E_INPUT, "its tiles have %u x %u pixels; at most %lld are decoded",
-                        width, height, (long long)decoding->source->max_pixels);
+    if (width > decoding->most_bytes / (int64_t)sizeof *raster / height)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its tiles have %u x %u pixels, far more than the image, which has %d x %d",
+                        width, height, image->width, image->height);
     TDMI_TRY(TDMI_NEW(raster, (size_t)width * height, err));
     for (uint32_t y = 0; y < (uint32_t)image->height; y += height)
         for (uint32_t x = 0; x < (uint32_t)image->width; x += width) {
@@ -261,9 +263,9 @@ tdm_status tdmi_tiff_decode(const struct tdmi_codec_source *source, tdmi_image *
     void *options = decoding.lib.new_options();
     if (options == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "libtiff ran out of memory");
-    /* One strip, tile or table: eight samples of 16 bits for every pixel are more than enough. */
-    decoding.lib.set_most_memory(options,
-                                 (ptrdiff_t)(16 * layout.width * layout.height + (16 << 20)));
+    /* Eight samples of 16 bits for every pixel are more than enough. */
+    decoding.most_bytes = 16 * layout.width * layout.height + (16 << 20);
+    decoding.lib.set_most_memory(options, (ptrdiff_t)decoding.most_bytes);
     decoding.lib.set_errors(options, take_error, &decoding);
     decoding.lib.set_warnings(options, take_warning, &decoding);
     void *tiff = decoding.lib.open("image", "rm", &decoding, pass_bytes, write_nothing, seek,

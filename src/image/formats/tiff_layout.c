@@ -18,6 +18,8 @@ enum {
     STRIP_OFFSETS = 273,
     SAMPLES = 277,
     STRIP_BYTES = 279,
+    TILE_WIDTH = 322,
+    TILE_HEIGHT = 323,
     TILE_OFFSETS = 324,
     TILE_BYTES = 325,
     SUB_DIRECTORIES = 330,
@@ -95,6 +97,12 @@ static void take_entry(const struct file *file, const struct entry *entry,
         break;
     case HEIGHT:
         layout->height = (int64_t)(value & INT64_MAX);
+        break;
+    case TILE_WIDTH:
+        layout->tile_width = (int64_t)(value & INT64_MAX);
+        break;
+    case TILE_HEIGHT:
+        layout->tile_height = (int64_t)(value & INT64_MAX);
         break;
     case BITS:
         layout->bits = 0;
@@ -247,6 +255,8 @@ tdm_status tdmi_tiff_describe(const uint8_t *bytes, size_t length_bytes,
     const tdm_status status = tdmi_tiff_walk(bytes, length_bytes, &layout, err);
     facts->width = layout.width;
     facts->height = layout.height;
+    if (__builtin_mul_overflow(layout.tile_width, layout.tile_height, &facts->coded_pixels))
+        facts->coded_pixels = INT64_MAX;
     facts->colours = tdmi_tiff_colours(&layout);
     facts->bits = layout.bits;
     facts->n_frames = layout.n_images;

@@ -8,7 +8,8 @@
 
 struct tdmi_tiff_layout {
     int64_t width, height;
-    int bits; /* per sample; the largest number */
+    int64_t tile_width, tile_height; /* 0: strips */
+    int bits;                        /* per sample; the largest number */
     int64_t n_samples;
     int64_t photometric;   /* 0 and 1 grey, 2 RGB, 3 palette, 5 inks, 6 YCbCr, …; -1: not said */
     int64_t n_images;      /* directories of the file; counting stops at 1000 */

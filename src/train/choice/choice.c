@@ -12,14 +12,6 @@ static const char *small_network(const struct tdmi_look *look)
     return look->n_seen > 0 && look->is_grey && look->side <= LENET_SIDE ? "lenet5" : "convnet7";
 }
 
-/* A split that the source gives cannot be made smaller. */
-static bool is_split(const tdmi_source *source)
-{
-    const int64_t n = tdmi_source_items(source);
-    return tdmi_source_item(source, 0).part != TDMI_PART_NONE ||
-           tdmi_source_item(source, n - 1).part != TDMI_PART_NONE;
-}
-
 static tdm_status probe(const struct tdm_train_options *options, const tdmi_source *source,
                         const char *at_hand, struct tdmi_choice *choice, tdm_error *err)
 {
@@ -47,15 +39,15 @@ static tdm_status probe(const struct tdm_train_options *options, const tdmi_sour
 }
 
 tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
-                            const char *at_hand, bool can_probe, struct tdmi_choice *choice,
-                            tdm_error *err)
+                            const char *at_hand, struct tdmi_choice *choice, tdm_error *err)
 {
     struct tdmi_look look;
     TDM_TRY(tdmi_look_at(source, &look, err), err, "choosing a network");
     const enum tdmi_suits suits = tdmi_look_suits(&look);
     const bool has_enough =
         (int64_t)LEAST_PER_CLASS * tdmi_source_classes(source) <= TDMI_PROBE_IMAGES;
-    *choice = (struct tdmi_choice){.model = small_network(&look)};
+    *choice =
+        (struct tdmi_choice){.model = small_network(&look), .decode_second = look.decode_second};
     if (suits == TDMI_SUITS_SMALL) {
         snprintf(choice->reason, sizeof choice->reason,
                  "the images are grey and small (%d pixels), which suits %s from scratch",
@@ -65,7 +57,7 @@ tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_
     choice->misses_weights = !at_hand;
     if (!at_hand)
         return TDM_OK;
-    if (suits == TDMI_SUITS_UNSURE && can_probe && has_enough && !is_split(source)) {
+    if (suits == TDMI_SUITS_UNSURE && has_enough) {
         TDMI_TRY(probe(options, source, at_hand, choice, err));
     } else {
         choice->weights = at_hand;

@@ -49,12 +49,20 @@ void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
 {
     const int64_t n_train = session->data.split.n_train, n_val = session->data.split.n_val;
     const struct tdmi_progress *progress = &session->progress;
-    if (!session->estimate.reason[0] || progress->position == 0 ||
-        (seconds < LEAST_SECONDS && progress->position < n_train))
+    struct tdmi_estimate *it = &session->estimate;
+    if (!it->reason[0] || progress->position == 0)
+        return;
+    if (it->first_position == 0 && progress->position < n_train) {
+        it->first_position = progress->position;
+        it->first_seconds = seconds;
+        return;
+    }
+    const double timed = seconds - it->first_seconds;
+    if (timed < LEAST_SECONDS && progress->position < n_train)
         return;
     const int epochs = session->config.options.epochs - progress->epoch;
     const double images = (double)n_train * epochs - (double)progress->position +
                           FORWARD_PART * (double)n_val * epochs;
-    print(session,
-          tdmi_record_seconds(&session->record) + images * seconds / (double)progress->position);
+    print(session, tdmi_record_seconds(&session->record) +
+                       images * timed / (double)(progress->position - it->first_position));
 }

@@ -9,8 +9,13 @@
 
 struct tdmi_session;
 
+enum { TDMI_REASON_BYTES = 320 };
+
 struct tdmi_estimate {
-    char reason[240]; /* why this network was chosen; "": the user chose, or the line is printed */
+    int64_t first_position;         /* images of the first step, which waits for them, … */
+    double first_seconds;           /* … and its time: the others tell how long the rest takes */
+    char reason[TDMI_REASON_BYTES]; /* why this network was chosen; "": the user chose, or the line
+                                       is printed */
 };
 
 /* Prints the line without a time where limits other than --epochs end the training. */

@@ -1,5 +1,6 @@
 /* Neighbours are read together: in tables they share a row group, in archives a block. */
 #include "train/choice/look.h"
+#include "base/clock.h"
 #include "image/image.h"
 #include "tandem/event.h"
 
@@ -61,7 +62,7 @@ static int by_size(const void *a, const void *b)
 tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_error *err)
 {
     TDMI_AT_END(release) struct looking it = {.source = source};
-    const int64_t n = tdmi_source_items(source);
+    const int64_t n = tdmi_source_items(source), began = tdmi_clock_ns();
     int64_t next = 0;
     for (int place = 0; place < PLACES; place++) {
         const int64_t from = place * n / PLACES, first = from > next ? from : next;
@@ -77,6 +78,7 @@ tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_e
     qsort(it.sides, (size_t)it.n, sizeof *it.sides, by_size);
     look->side = it.sides[it.n / 2];
     look->is_grey = 10 * it.n_grey >= 9 * it.n;
+    look->decode_second = tdmi_clock_seconds_since(began) / it.n;
     return TDM_OK;
 }
 

@@ -6,9 +6,10 @@
 #include "data/source/source.h"
 
 struct tdmi_look {
-    int n_seen;   /* images that were decoded; 0: nothing is known */
-    int side;     /* median of their longer sides, pixels */
-    bool is_grey; /* nearly all of them */
+    int n_seen;           /* images that were decoded; 0: nothing is known */
+    int side;             /* median of their longer sides, pixels */
+    bool is_grey;         /* nearly all of them */
+    double decode_second; /* that one takes to be read and decoded, by one thread */
 };
 
 /* The network that suits such images. */

@@ -69,8 +69,10 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     small.memory = options->memory;
     small.epochs = EPOCHS;
     small.patience = 0;
-    small.train_fraction = TRAINED_PART * part;
-    small.val_fraction = (1.0 - TRAINED_PART) * part;
+    small.fraction = part; /* also of a split that the source gives */
+    small.train_fraction = TRAINED_PART;
+    small.val_fraction = 1.0 - TRAINED_PART;
+    small.is_alone = true;
     TDMI_TRY(make_folder(&folder, err));
     small.weights = weights;
     TDMI_TRY(train(small, &folder, &pretrained, err));

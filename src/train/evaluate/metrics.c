@@ -68,20 +68,43 @@ static void calibrate(struct tdm_metrics *metrics)
     metrics->calibration_error = metrics->score.n > 0 ? distance / (double)metrics->score.n : 0.0;
 }
 
+/* Recall of a class that has images, of the distinct ones. */
+static double recall_distinct(const struct tdm_class_score *class)
+{
+    return class->n_distinct > 0 ? (double)class->correct_distinct / (double)class->n_distinct
+                                 : 0.0;
+}
+
+double tdm_accuracy_distinct(const tdm_score *score)
+{
+    return score->n_distinct > 0 ? (double)score->correct_distinct / (double)score->n_distinct
+                                 : 0.0;
+}
+
+double tdm_balanced_distinct(const struct tdm_metrics *metrics)
+{
+    double sum = 0.0;
+    int n = 0;
+    for (int c = 0; c < metrics->n_classes; c++)
+        if (metrics->per_class[c].n > 0) {
+            sum += recall_distinct(&metrics->per_class[c]);
+            n++;
+        }
+    return n > 0 ? sum / n : 0.0;
+}
+
 /* The interval lies around the mean recall of distinct images. */
 static void balance(struct tdm_metrics *metrics)
 {
-    double sum = 0.0, distinct = 0.0, below = 0.0, above = 0.0;
+    double sum = 0.0, below = 0.0, above = 0.0;
     int n = 0;
     for (int c = 0; c < metrics->n_classes; c++) {
         const struct tdm_class_score *class = &metrics->per_class[c];
         if (class->n == 0)
             continue;
-        const double of = class->n_distinct > 0 ? (double)class->n_distinct : 1.0;
-        const double recall = (double)class->correct_distinct / of;
+        const double recall = recall_distinct(class);
         const tdm_interval interval = tdm_wilson(class->correct_distinct, class->n_distinct);
         sum += (double)class->correct / (double)class->n;
-        distinct += recall;
         below += (recall - interval.low) * (recall - interval.low);
         above += (interval.high - recall) * (interval.high - recall);
         n++;
@@ -90,8 +113,9 @@ static void balance(struct tdm_metrics *metrics)
     if (n == 0)
         return;
     metrics->balanced_accuracy = sum / n;
-    metrics->balanced.low = fmax(0.0, (distinct - sqrt(below)) / n);
-    metrics->balanced.high = fmin(1.0, (distinct + sqrt(above)) / n);
+    const double distinct = tdm_balanced_distinct(metrics);
+    metrics->balanced.low = fmax(0.0, distinct - sqrt(below) / n);
+    metrics->balanced.high = fmin(1.0, distinct + sqrt(above) / n);
 }
 
 static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics,

@@ -68,6 +68,8 @@ static void write_key(const struct tdmi_session *session, const char *precision,
         tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->config.storage));
     tdm_json_integer(writer, "shard", tdmi_features_images(session->config.shard));
     write_values(session, writer);
+    if (session->config.options.strict) /* rows of damaged images would hide them */
+        tdm_json_bool(writer, "strict", true);
     if (is_changed)
         write_changes(&session->config, writer);
     if (tdmi_source_geometry(session->data.source, &geometry))

@@ -153,9 +153,9 @@ void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics)
     tdmi_text_printf(out, "<path class=\"b\" d=\"M%d %dL%d %d\"/>\n", x.from, y.from, x.to, y.to);
     for (int b = 0; b < TDM_CALIBRATION_BINS; b++) {
         const struct tdm_calibration_bin *bin = &metrics->bins[b];
-        if (bin->n == 0)
+        if (bin->n_distinct == 0)
             continue;
-        const double accuracy = (double)bin->correct / (double)bin->n;
+        const double accuracy = (double)bin->correct_distinct / (double)bin->n_distinct;
         const tdm_interval interval = tdm_wilson(bin->correct_distinct, bin->n_distinct);
         const int at = place(&x, bin->confidence);
         tdmi_text_printf(
@@ -163,7 +163,7 @@ void tdmi_chart_calibration(tdmi_text *out, const struct tdm_metrics *metrics)
             "<path class=\"l c0\" d=\"M%d %dV%d\"/><circle class=\"c0\" cx=\"%d\" cy=\"%d\" "
             "r=\"45\"><title>%lld of %lld right, mean probability %.1f %%</title></circle>\n",
             at, place(&y, interval.low), place(&y, interval.high), at, place(&y, accuracy),
-            (long long)bin->correct, (long long)bin->n, 100.0 * bin->confidence);
+            (long long)bin->correct_distinct, (long long)bin->n_distinct, 100.0 * bin->confidence);
     }
     tdmi_text_printf(out,
                      "<text class=\"m\" x=\"%d\" y=\"%d\">mean probability (grey: images)</text>\n",

@@ -54,19 +54,18 @@ static void put_percent(tdmi_text *out, double value, tdm_interval interval)
                      100.0 * interval.low, 100.0 * interval.high);
 }
 
-/* The part of n images, with the interval of the distinct ones. */
-static void put_share(tdmi_text *out, int64_t part, int64_t n, int64_t part_distinct,
-                      int64_t n_distinct)
+/* The part of n distinct images, with its interval. */
+static void put_share(tdmi_text *out, int64_t part, int64_t n)
 {
     if (n <= 0)
         tdmi_text_printf(out, "–");
     else
-        put_percent(out, (double)part / (double)n, tdm_wilson(part_distinct, n_distinct));
+        put_percent(out, (double)part / (double)n, tdm_wilson(part, n));
 }
 
 static void put_score(tdmi_text *out, const tdm_score *score)
 {
-    put_share(out, score->correct, score->n, score->correct_distinct, score->n_distinct);
+    put_share(out, score->correct_distinct, score->n_distinct);
 }
 
 /* ---- all runs ----------------------------------------------------------------------------- */
@@ -74,9 +73,8 @@ static void put_score(tdmi_text *out, const tdm_score *score)
 static void put_top5(tdmi_text *out, const struct tdm_run *run)
 {
     const struct tdm_metrics *metrics = run->metrics;
-    if (metrics && metrics->top5_correct >= 0)
-        put_share(out, metrics->top5_correct, metrics->score.n, metrics->top5_distinct,
-                  metrics->score.n_distinct);
+    if (metrics && metrics->top5_distinct >= 0)
+        put_share(out, metrics->top5_distinct, metrics->score.n_distinct);
     else
         tdmi_text_printf(out, "–");
 }
@@ -84,7 +82,7 @@ static void put_top5(tdmi_text *out, const struct tdm_run *run)
 static void put_balanced(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->metrics)
-        put_percent(out, run->metrics->balanced_accuracy, run->metrics->balanced);
+        put_percent(out, tdm_balanced_distinct(run->metrics), run->metrics->balanced);
     else
         tdmi_text_printf(out, "–");
 }
@@ -179,13 +177,13 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
             tdmi_text_printf(out, "</td>");
         }
     }
-    tdmi_text_printf(out,
-                     "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
-                     "Wilson's, of distinct images. The validation images chose the best epoch, so "
-                     "their accuracy is a "
-                     "little better than on new images; a test (--split 0.8,0.1,0.1) is "
-                     "evaluated when everything is chosen, and again by a resumed run that "
-                     "finds a better epoch.</p>\n");
+    tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Accuracies and their intervals, "
+                          "Wilson's, are of distinct images: copies count once. The validation "
+                          "images chose the best epoch, so "
+                          "their accuracy is a "
+                          "little better than on new images; a test (--split 0.8,0.1,0.1) is "
+                          "evaluated when everything is chosen, and again by a resumed run that "
+                          "finds a better epoch.</p>\n");
 }
 
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
@@ -256,15 +254,15 @@ static tdm_status put_curves(tdmi_text *out, const struct tdm_run *run, tdm_erro
     return TDM_OK;
 }
 
+/* All of distinct images, as the intervals are. */
 static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
 {
     tdmi_html_put(out, "<tr><td>", class->label, "</td>");
-    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n,
-                     (long long)class->correct);
-    put_share(out, class->correct, class->n, class->correct_distinct, class->n_distinct);
+    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n_distinct,
+                     (long long)class->correct_distinct);
+    put_share(out, class->correct_distinct, class->n_distinct);
     tdmi_text_printf(out, "</td><td>");
-    put_share(out, class->correct, class->predicted, class->correct_distinct,
-              class->predicted_distinct);
+    put_share(out, class->correct_distinct, class->predicted_distinct);
     tdmi_text_printf(out, "</td></tr>\n");
 }
 

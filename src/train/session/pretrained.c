@@ -10,6 +10,7 @@
 #include "base/text/json.h"
 #include "weights/fetch/catalogue.h"
 #include "train/choice/choice.h"
+#include "train/choice/speed.h"
 #include "weights/weights.h"
 #include "graph/norms.h"
 
@@ -93,6 +94,8 @@ static tdm_status recall(struct tdmi_train_config *config, tdmi_arena *arena, td
         options->model = tdmi_arena_copy(arena, recorded.model);
     if (words && recorded.weights)
         options->weights = tdmi_arena_copy(arena, recorded.weights);
+    if (words && options->size == 0)
+        options->size = recorded.size;
     return TDM_OK;
 }
 
@@ -186,7 +189,38 @@ tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
     return session->pretrained.is_open ? TDM_OK : define(session, err);
 }
 
-/* A probe trains, which only a process that is alone may do. */
+/* On a machine that would take long for all images, a smaller size of them. It is only advice, so a
+ * failure to measure leaves the network's own. */
+static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice *choice,
+                               tdm_error *err)
+{
+    const struct tdmi_compute *compute = &session->compute;
+    struct tdm_train_options *options = &session->config.options;
+    /* Ranks compute features together. */
+    const int64_t n = tdmi_source_items(session->data.source) / tdmi_ranks_world(session);
+    tdm_error problem = {0};
+    struct tdmi_speed speed = {.decode_second =
+                                   choice->decode_second / tdmi_pool_threads(compute->pool)};
+    const struct tdmi_import_request request = {.network = session->pretrained.network,
+                                                .head = tdmi_network_head(session),
+                                                .ignores_head = true};
+    const size_t used = strlen(choice->reason);
+    if (options->size > 0 || n < TDMI_SLOW_IMAGES)
+        return TDM_OK;
+    const tdm_status status =
+        tdmi_speed_measure(compute, session->pretrained.path, &request, &speed, &problem);
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, status, "timing the network: out of memory");
+    if (status != TDM_OK)
+        return TDM_OK; /* reading the weights for the training will say why */
+    options->size = tdmi_speed_side(&speed, n);
+    if (options->size > 0)
+        snprintf(choice->reason + used, sizeof choice->reason - used,
+                 ", at %d pixels, because at %d one pass over them takes about %.0f min here",
+                 options->size, speed.side, tdmi_speed_seconds(&speed, n, 0) / 60.0);
+    return TDM_OK;
+}
+
 static tdm_status choose(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->config.options;
@@ -194,13 +228,16 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     struct tdmi_choice choice;
     const char *at_hand = NULL;
     TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
-    TDMI_TRY(tdmi_choice_make(options, session->data.source, at_hand,
-                              tdmi_ranks_world(session) == 1, &choice, err));
+    TDMI_TRY(tdmi_choice_make(options, session->data.source, at_hand, &choice, err));
     options->model = choice.model;
     options->weights = choice.weights;
     pretrained->misses_weights = choice.misses_weights;
+    if (options->weights) {
+        TDMI_TRY(find_published(session, err));
+        TDMI_TRY(suit_machine(session, &choice, err));
+    }
     TDMI_ARENA_COPY(&session->arena, pretrained->reason, choice.reason, err);
-    return options->weights ? find_published(session, err) : TDM_OK;
+    return TDM_OK;
 }
 
 tdm_status tdmi_pretrained_choose(struct tdmi_session *session, tdm_error *err)
@@ -250,13 +287,16 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
     TDMI_CHECK_MEMORY(classes, err);
     for (int i = 0; i < n; i++)
         classes[i] = tdmi_source_class(session->data.source, i);
+    TDMI_AT_END(tdmi_free_at) char *beside = NULL;
+    TDMI_TRY(tdmi_ranks_share_beside(session, weights, &beside, err));
     const struct tdmi_import_request request = {.network = session->pretrained.network,
                                                 .head = tdmi_network_head(session),
                                                 .seed = options->seed,
                                                 .classes = classes,
                                                 .n_classes = n,
                                                 .input = tdmi_network_input(&session->config),
-                                                .wants_hash = true};
+                                                .wants_hash = true,
+                                                .beside = beside ? beside : ""};
     return tdmi_import(weights, &request, &session->pretrained.import, err);
 }
 

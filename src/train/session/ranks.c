@@ -158,17 +158,20 @@ static void note_event(void *self, const tdm_event *event)
 tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
                            tdm_error *err)
 {
-    struct tdmi_launch launch;
-    TDMI_TRY(tdmi_launch_here(&launch, err));
+    struct tdmi_launch launch = {.world = 1};
+    if (!options->is_alone)
+        TDMI_TRY(tdmi_launch_here(&launch, err));
     TDMI_TRY(tdmi_comm_open(&launch, &session->compute.comm, err));
     if (launch.world > 1) {
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
         session->record.sink = (tdm_sink){.self = session, .event = note_event};
+        TDMI_TRY(share_text(session, &options->trace, err));
+        TDMI_TRY(compare_options(session, options, err));
     }
-    if (launch.world == 1)
-        return TDM_OK;
-    TDMI_TRY(share_text(session, &options->trace, err));
-    return compare_options(session, options, err);
+    /* A mirror may be slow: the others already hear this rank's heartbeats. */
+    return options->prepare && launch.rank == 0
+               ? options->prepare(options->prepare_self, session->record.sink, err)
+               : TDM_OK;
 }
 
 /* ---- the same bits on all machines -------------------------------------------------------------
@@ -290,6 +293,7 @@ tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
     pretrained->is_by_default = flags[0];
     pretrained->is_resuming = flags[1];
     pretrained->is_open = flags[2];
+    TDMI_TRY(tdmi_ranks_share(session, &options->size, sizeof options->size, err));
     TDMI_TRY(share_text(session, &options->model, err));
     TDMI_TRY(share_text(session, &options->weights, err));
     TDMI_TRY(share_text(session, &pretrained->network, err));
@@ -317,6 +321,21 @@ tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **
     /* A model in a folder of several files must be at this path here too. */
     return n > 0 ? tdmi_weights_open_bytes(*bytes, n, path, weights, err)
                  : tdmi_weights_open(path, weights, err);
+}
+
+tdm_status tdmi_ranks_share_beside(struct tdmi_session *session, const tdmi_weights *weights,
+                                   char **text, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) char *own = NULL;
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(tdmi_import_find_beside(weights, &own, err));
+    size_t n = own ? strlen(own) + 1 : 0;
+    void *bytes = own;
+    TDMI_TRY(tdmi_comm_spread(session->compute.comm, &bytes, &n, err));
+    if (bytes == own)
+        own = NULL;
+    *text = bytes;
+    return TDM_OK;
 }
 
 tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err)

@@ -26,8 +26,9 @@ struct tdmi_agreed {
     bool differs;        /* some rank computes other bits than rank 0, and --fast accepts it */
 };
 
-/* Joins the other ranks, before options are resolved. A resumed run has rank 0's options, which
- * followers may not have seen; else TDM_E_USAGE: those of the ranks differ. */
+/* Joins the other ranks, before options are resolved, then lets the program prepare on rank 0. A
+ * resumed run has rank 0's options, which followers may not have seen; else TDM_E_USAGE: those of
+ * the ranks differ. */
 tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
                            tdm_error *err) TDM_MUST_USE;
 /* The number of ranks; is this one not rank 0? */
@@ -53,6 +54,9 @@ tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err) 
  * closed. */
 tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **weights,
                                    void **bytes, tdm_error *err) TDM_MUST_USE;
+/* Rank 0's config.json beside the weights, to be freed; NULL or "": there is none. */
+tdm_status tdmi_ranks_share_beside(struct tdmi_session *session, const tdmi_weights *weights,
+                                   char **text, tdm_error *err) TDM_MUST_USE;
 /* Rank 0's run and checkpoint. is_there is of rank 0. */
 tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_there,

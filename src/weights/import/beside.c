@@ -12,22 +12,26 @@
 
 enum { MOST_BYTES = 1 << 22 };
 
-static tdm_status read_config(const struct tdmi_importing *it, tdm_json_document **document,
-                              tdm_error *err)
+tdm_status tdmi_import_find_beside(const tdmi_weights *weights, char **text, tdm_error *err)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    TDMI_AT_END(tdmi_free_at) void *text = NULL;
+    tdm_error problem = {0};
+    void *bytes = NULL;
     size_t n = 0;
-    const char *path = tdmi_weights_path(it->weights), *name = tdmi_path_name(path);
+    *text = NULL;
+    if (tdmi_origin_of(weights) != TDMI_PUBLISHER_TORCH || tdmi_weights_is_folder(weights))
+        return TDM_OK;
+    const char *path = tdmi_weights_path(weights), *name = tdmi_path_name(path);
     const char *folder = tdmi_arena_printf(&arena, "%.*s", (int)(name - path), path);
     const char *beside = folder ? tdmi_path_join(&arena, folder, "config.json") : NULL;
     TDMI_CHECK_MEMORY(beside, err);
     if (tdmi_file_kind_of(beside) != TDMI_FILE_REGULAR || tdmi_file_bytes(beside) > MOST_BYTES)
         return TDM_OK;
-    tdm_status status = tdmi_file_read(beside, MOST_BYTES, &text, &n, err);
-    if (status == TDM_OK)
-        status = tdm_json_read(text, n, beside, document, err);
-    return status == TDM_E_MEMORY ? status : TDM_OK;
+    const tdm_status status = tdmi_file_read(beside, MOST_BYTES, &bytes, &n, &problem);
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, status, "reading %s: out of memory", beside);
+    *text = bytes;
+    return TDM_OK;
 }
 
 /* Three numbers that are these. */
@@ -105,10 +109,19 @@ static tdm_status take(struct tdmi_importing *it, const tdm_json_value *root, td
 tdm_status tdmi_import_read_beside(struct tdmi_importing *it, tdm_error *err)
 {
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
-    if (it->origin != TDMI_PUBLISHER_TORCH || it->facts.has_preprocess ||
-        tdmi_weights_is_folder(it->weights))
+    TDMI_AT_END(tdmi_free_at) char *found = NULL;
+    const char *text = it->request->beside;
+    tdm_error problem = {0};
+    if (it->facts.has_preprocess)
         return TDM_OK;
-    TDMI_TRY(read_config(it, &document, err));
-    tdm_error_clear(err);
+    if (!text) {
+        TDMI_TRY(tdmi_import_find_beside(it->weights, &found, err));
+        text = found ? found : "";
+    }
+    if (!*text)
+        return TDM_OK;
+    const tdm_status status = tdm_json_read(text, strlen(text), "config.json", &document, &problem);
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, status, "reading the config.json beside the file: out of memory");
     return document ? take(it, tdm_json_root(document), err) : TDM_OK;
 }

@@ -10,12 +10,20 @@
 
 #include <string.h>
 
+/* Where the variables of a layer are among those of its group, in the order of Keras. */
+struct listed {
+    int n_trained, n_fixed; /* variables that training changes, and statistics */
+    int trained, fixed;     /* the first of each in the group */
+    bool is_by_order;       /* the file names them anew */
+};
+
 struct describing {
     struct tdmi_importing *it;
     struct tdmi_keras_config config;
     struct tdmi_keras_build build;
-    bool *is_needed; /* by layer */
-    int classifier;  /* the layer that gives a number a class; -1: none is known */
+    struct listed *listed; /* by layer */
+    bool *is_needed;       /* by layer */
+    int classifier;        /* the layer that gives a number a class; -1: none is known */
     int head;        /* the first of the layers that make the classes; the classifier, or before */
     int64_t classes; /* of the classifier */
     int end;         /* the last layer that is taken */
@@ -249,13 +257,83 @@ static bool variable_of(const struct describing *d, const struct tdmi_keras_sour
     return true;
 }
 
-static struct tdmi_keras_place place_of(const struct tdmi_keras_names *names,
-                                        const struct tdmi_keras_layer *layer, int number)
+static void count_variables(const struct tdmi_keras_layer *layer, struct listed *listed)
 {
-    if (!names->is_numbered)
-        return (struct tdmi_keras_place){layer->name, layer->group, number};
+    static const struct {
+        const char *class;
+        int n_kernels;
+    } known[] = {{"Conv2D", 1}, {"Dense", 1}, {"DepthwiseConv2D", 1}, {"SeparableConv2D", 2}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(layer->class, known[i].class) == 0)
+            listed->n_trained = known[i].n_kernels + has(layer, "use_bias");
+    if (strcmp(layer->class, "BatchNormalization") == 0) {
+        listed->n_trained = has(layer, "scale") + has(layer, "center");
+        listed->n_fixed = 2;
+    }
+}
+
+/* A group lists the variables that are trained, layer by layer, then all others: statistics, and
+ * what is in layers that are frozen. */
+static void list_group(struct describing *d, const struct tdmi_keras_names *names, int first,
+                       int end)
+{
+    const struct tdmi_keras_layer *layers = d->config.layers;
+    int n = 0;
+    bool is_named_anew = false;
+    for (int i = first; i < end; i++) {
+        struct listed *it = &d->listed[i];
+        count_variables(&layers[i], it);
+        is_named_anew |= it->n_trained + it->n_fixed > 0 &&
+                         !tdmi_keras_has_layer(names, layers[i].group, layers[i].name);
+        if (!has(&layers[i], "trainable"))
+            continue;
+        it->trained = n;
+        n += it->n_trained;
+    }
+    for (int i = first; i < end; i++) {
+        struct listed *it = &d->listed[i];
+        if (!has(&layers[i], "trainable")) {
+            it->trained = n;
+            n += it->n_trained;
+        }
+        it->fixed = n;
+        n += it->n_fixed;
+    }
+    is_named_anew = is_named_anew && tdmi_keras_count_in(names, layers[first].group) == n;
+    for (int i = first; i < end; i++)
+        d->listed[i].is_by_order = is_named_anew;
+}
+
+/* Groups are layers of the outermost model: what lies in one follows one another. */
+static tdm_status list_groups(struct describing *d, const struct tdmi_keras_names *names,
+                              tdm_error *err)
+{
+    const struct tdmi_keras_layer *layers = d->config.layers;
+    TDMI_ARENA_NEW(d->it->bindings.arena, d->listed, d->config.n_layers, err);
+    for (int first = 1, end; !names->is_numbered && first < d->config.n_layers; first = end) {
+        for (end = first + 1;
+             end < d->config.n_layers && strcmp(layers[end].group, layers[first].group) == 0;)
+            end++;
+        list_group(d, names, first, end);
+    }
+    return TDM_OK;
+}
+
+static struct tdmi_keras_place place_of(const struct describing *d,
+                                        const struct tdmi_keras_names *names, int layer_index,
+                                        int number)
+{
+    const struct tdmi_keras_layer *layer = &d->config.layers[layer_index];
+    const struct listed *listed = &d->listed[layer_index];
+    if (!names->is_numbered) {
+        if (listed->is_by_order)
+            number +=
+                number < listed->n_trained ? listed->trained : listed->fixed - listed->n_trained;
+        return (struct tdmi_keras_place){layer->name, layer->group, number, listed->is_by_order};
+    }
     const char *slash = strrchr(layer->number, '/');
-    return (struct tdmi_keras_place){slash ? slash + 1 : layer->number, layer->number, number};
+    return (struct tdmi_keras_place){slash ? slash + 1 : layer->number, layer->number, number,
+                                     false};
 }
 
 static tdm_status bind_source(struct describing *d, const struct tdmi_keras_names *names,
@@ -271,7 +349,7 @@ static tdm_status bind_source(struct describing *d, const struct tdmi_keras_name
             binding->is_fresh = true;
             continue;
         }
-        const struct tdmi_keras_place place = place_of(names, layer, number);
+        const struct tdmi_keras_place place = place_of(d, names, source->layer, number);
         const char *name = names->is_numbered
                                ? tdmi_arena_printf(bindings->arena, "%s/vars/%d (layer %s)",
                                                    layer->number, number, layer->name)
@@ -287,14 +365,18 @@ static tdm_status bind_source(struct describing *d, const struct tdmi_keras_name
  */
 static void take_unneeded(struct describing *d, const struct tdmi_keras_names *names)
 {
-    for (int i = 1; i < d->config.n_layers; i++)
-        for (int v = 0; !d->is_needed[i] && v <= (int)TDMI_KERAS_VARIANCE; v++) {
-            const struct tdmi_keras_place place = place_of(names, &d->config.layers[i], v);
+    for (int i = 1; i < d->config.n_layers; i++) {
+        const struct listed *listed = &d->listed[i];
+        const int n = listed->is_by_order ? listed->n_trained + listed->n_fixed
+                                          : (int)TDMI_KERAS_VARIANCE + 1;
+        for (int v = 0; !d->is_needed[i] && v < n; v++) {
+            const struct tdmi_keras_place place = place_of(d, names, i, v);
             const struct tdmi_weights_tensor *tensor =
                 tdmi_keras_find(names, &place, (enum tdmi_keras_variable)v);
             if (tensor)
                 tdmi_bindings_take(&d->it->bindings, tensor);
         }
+    }
 }
 
 static tdm_status bind(struct describing *d, tdm_error *err)
@@ -304,6 +386,7 @@ static tdm_status bind(struct describing *d, tdm_error *err)
     TDMI_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
                                 TDMI_PUBLISHER_KERAS, &it->import->arena, err));
     TDMI_TRY(tdmi_keras_names_init(&names, &it->bindings, err));
+    TDMI_TRY(list_groups(d, &names, err));
     for (int i = 0; i < d->build.n_sources; i++)
         TDMI_TRY(bind_source(d, &names, &d->build.sources[i], err));
     take_unneeded(d, &names);

@@ -4,7 +4,6 @@
 #include "weights/import/internal.h"
 #include "base/file/file.h"
 #include "base/text/quote.h"
-#include "weights/fetch/digest.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -189,18 +188,17 @@ static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
     struct tdmi_lineage *lineage = &it->import->lineage;
     tdmi_arena *arena = &it->import->arena;
     struct tdmi_digest digest;
-    const char *path = tdmi_weights_path(it->weights);
     const char *licence = tdmi_weights_fact(it->weights, "license");
     if (!licence)
         licence = tdmi_weights_fact(it->weights, "licence");
     lineage->origin = tdmi_origin_name(it->origin);
     lineage->network = it->import->network;
-    TDMI_ARENA_COPY(arena, lineage->file, tdmi_path_name(path), err);
+    TDMI_ARENA_COPY(arena, lineage->file, tdmi_path_name(tdmi_weights_path(it->weights)), err);
     TDMI_ARENA_COPY(arena, lineage->form, tdmi_weights_form_name(it->weights), err);
     if (licence)
         TDMI_ARENA_COPY(arena, lineage->licence, licence, err);
-    if (it->request->wants_hash && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) {
-        TDMI_TRY(tdmi_digest_file(path, &digest, err));
+    if (it->request->wants_hash && !tdmi_weights_is_folder(it->weights)) {
+        TDMI_TRY(tdmi_weights_digest(it->weights, &digest, err));
         TDMI_ARENA_COPY(arena, lineage->sha256, digest.sha256, err);
     }
     return TDM_OK;

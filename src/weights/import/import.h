@@ -35,9 +35,16 @@ struct tdmi_import_request {    /* zeroed: everything as the file says */
     const char *const *classes; /* their names, as many as the head has; NULL: the file's */
     int n_classes;
     struct tdmi_import_input input;
-    bool ignores_head; /* a head that the file lacks is made without a note */
-    bool wants_hash;   /* lineage.sha256: reads the whole file once more */
+    bool ignores_head;  /* a head that the file lacks is made without a note */
+    bool wants_hash;    /* lineage.sha256: reads the whole file once more */
+    const char *beside; /* text of the config.json beside the file, as another rank found it; NULL:
+                           it is looked for; "": there is none */
 };
+
+/* The text of a config.json beside the file, to be freed; NULL: there is none, or the file's
+ * program is not PyTorch, which timm's belong to. One that cannot be read is none. */
+tdm_status tdmi_import_find_beside(const tdmi_weights *weights, char **text,
+                                   tdm_error *err) TDM_MUST_USE;
 
 #define TDMI_IMPORT_WARNING "warning: "
 

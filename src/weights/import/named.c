@@ -6,7 +6,6 @@
  */
 #include "base/file/file.h"
 #include "weights/fetch/catalogue.h"
-#include "weights/fetch/digest.h"
 #include "weights/import/internal.h"
 #include "weights/names.h"
 
@@ -230,16 +229,16 @@ static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
 static tdm_status recognise(struct tdmi_importing *it, const char *network,
                             const struct tdm_weights_known **known, tdm_error *err)
 {
-    const char *path = tdmi_weights_path(it->weights);
     struct tdmi_digest digest;
     *known = NULL;
     if (it->origin == TDMI_PUBLISHER_OURS || it->facts.has_preprocess)
         return TDM_OK;
-    *known = tdmi_catalogue_recognise(network, tdmi_path_name(path), NULL);
+    *known =
+        tdmi_catalogue_recognise(network, tdmi_path_name(tdmi_weights_path(it->weights)), NULL);
     if (*known || it->origin != TDMI_PUBLISHER_TORCH ||
-        !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
+        !tdmi_catalogue_has_size(network, (int64_t)tdmi_weights_file_bytes(it->weights)))
         return TDM_OK;
-    TDMI_TRY(tdmi_digest_file(path, &digest, err));
+    TDMI_TRY(tdmi_weights_digest(it->weights, &digest, err));
     *known = tdmi_catalogue_recognise(network, "", digest.sha256);
     return TDM_OK;
 }

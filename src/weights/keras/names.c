@@ -133,25 +133,38 @@ static size_t first_of(const struct tdmi_keras_names *names, const struct tdmi_k
     return low;
 }
 
+bool tdmi_keras_has_layer(const struct tdmi_keras_names *names, const char *path, const char *layer)
+{
+    const struct tdmi_keras_entry sought = {.layer = layer, .variable = ""};
+    for (size_t e = first_of(names, &sought);
+         e < names->n_entries && strcmp(names->entries[e].layer, layer) == 0; e++)
+        if (lies_in(names->entries[e].path, path))
+            return true;
+    return false;
+}
+
+int tdmi_keras_count_in(const struct tdmi_keras_names *names, const char *path)
+{
+    int n = 0;
+    for (size_t e = 0; e < names->n_entries; e++)
+        n += lies_in(names->entries[e].path, path);
+    return n;
+}
+
 /*
  * A model that was loaded and saved in one session of TensorFlow has names like
- * "conv2d_1/conv2d_1_1/kernel:0": the group is the layer, and what is in it is named anew. Keras
- * then goes by the order in the group.
+ * "conv2d_1/conv2d_1_1/kernel:0": the group is the layer, or a model within the model, and what is
+ * in it is named anew. Keras then goes by the order in the group.
  */
 static const struct tdmi_weights_tensor *find_by_order(const struct tdmi_keras_names *names,
                                                        const struct tdmi_keras_place *place)
 {
-    const struct tdmi_keras_entry sought = {.layer = place->layer, .variable = ""};
-    const size_t first = first_of(names, &sought);
     const struct tdmi_weights_tensor *last = NULL;
-    if (!place->path || strcmp(place->path, place->layer) != 0 || /* within another model */
-        (first < names->n_entries && strcmp(names->entries[first].layer, place->layer) == 0))
-        return NULL;
     for (int i = 0; i <= place->number; i++) {
         const struct tdmi_weights_tensor *next = NULL;
         for (size_t e = 0; e < names->n_entries; e++) {
             const struct tdmi_weights_tensor *tensor = names->entries[e].tensor;
-            if (lies_in(names->entries[e].path, place->layer) && (!last || tensor > last) &&
+            if (lies_in(names->entries[e].path, place->path) && (!last || tensor > last) &&
                 (!next || tensor < next))
                 next = tensor;
         }
@@ -182,7 +195,9 @@ static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_nam
     }
     if (n_decided == 1)
         return decided;
-    return n_found == 1 ? found : NULL;
+    /* A tensor of that name in another group is another layer's, named anew. */
+    const bool has_group = place->path && tdmi_keras_count_in(names, place->path) > 0;
+    return n_found == 1 && !has_group ? found : NULL;
 }
 
 const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names *names,
@@ -191,6 +206,8 @@ const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names 
 {
     char number[16];
     snprintf(number, sizeof number, "%d", place->number);
+    if (place->is_by_order)
+        return find_by_order(names, place);
     if (names->is_numbered)
         return find_called(names, place, number);
     for (int i = 0; i < 2 && variables[variable][i]; i++) {
@@ -198,5 +215,8 @@ const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names 
         if (found)
             return found;
     }
-    return find_by_order(names, place);
+    const bool is_own_group = place->path && strcmp(place->path, place->layer) == 0;
+    return is_own_group && !tdmi_keras_has_layer(names, place->path, place->layer)
+               ? find_by_order(names, place)
+               : NULL;
 }

@@ -3,6 +3,7 @@
  *
  *     model_weights/block1_conv1/block1_conv1/kernel:0     Keras 2 .h5, and Keras 3's of that form
  *     model_weights/conv1/conv1_1/kernel:0                 loaded and saved in one session
+ *     model_weights/base/conv1_1/kernel:0                  the same of a model within the model
  *     block1_conv1/kernel                                  TensorFlow.js, .npz
  *     layers/functional/layers/conv2d_3/vars/0             Keras 3: .keras, .weights.h5
  *
@@ -44,8 +45,13 @@ tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bin
 struct tdmi_keras_place {
     const char *layer; /* its name, or of numbered files what it is called there */
     const char *path;  /* decides where several layers are called so; NULL: nothing does */
-    int number;        /* of the variable, of numbered files */
+    int number;        /* of the variable: of numbered files in its layer, else in the path */
+    bool is_by_order;  /* what lies in the path is named anew: its order decides alone */
 };
+/* Are the layer's variables in the path, called by its name? How many are in the path at all? */
+bool tdmi_keras_has_layer(const struct tdmi_keras_names *names, const char *path,
+                          const char *layer);
+int tdmi_keras_count_in(const struct tdmi_keras_names *names, const char *path);
 /* By name, else by order in the layer's group. NULL when there is none, or more than one and
  * nothing decides. */
 const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names *names,

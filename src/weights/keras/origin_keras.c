@@ -181,7 +181,7 @@ static const struct tdmi_weights_tensor *find(const struct search *it, int index
     const bool is_unnamed = tdmi_keras_is_numbered(it->bindings->network, node->name);
     const int unnamed = is_unnamed ? (int)number_of(layer, class) : -1;
     snprintf(name, name_bytes, "%s/%s", layer, tdmi_keras_variable_name(variable));
-    place.layer = unnamed >= 0 ? unnamed_layer(it, class, unnamed) : layer;
+    place.path = place.layer = unnamed >= 0 ? unnamed_layer(it, class, unnamed) : layer;
     return place.layer ? tdmi_keras_find(&it->names, &place, variable) : NULL;
 }
 

@@ -369,6 +369,34 @@ for s in (v, v["unseen"], v["validation"]):
     assert s["accuracy"] == s["correct"] / s["n"]
 END
 
+# One class has every picture twice: lines of epochs and classes are of distinct pictures, as their intervals are.
+cp -r pictures doubled
+for picture in doubled/left/*; do
+    cp "$picture" "doubled/left/copy-$(basename "$picture")"
+done
+expect_exit 0 "$TANDEM" train doubled --model lenet5 --epochs 1 --lr 1e-9 --batch 8 --split 0.5,0.5 -o runs/doubled --json
+cp "$out" doubled.json
+cp "$err" doubled.txt
+expect_exit 0 "$TANDEM" evaluate runs/doubled doubled --part val
+cp "$out" doubled-classes.txt
+expect_exit 0 "$TANDEM" evaluate runs/doubled doubled --part val --json
+expect_true "figure and interval are of the same pictures" python3 - doubled.json doubled.txt doubled-classes.txt "$out" <<'END'
+import json, re, sys
+val = json.load(open(sys.argv[1]))["val"]
+share = val["correct_distinct"] / val["n_distinct"]
+assert abs(val["accuracy"] - share) > 0.002, val  # else this shows nothing
+def interval(low, high):
+    return f"{100 * low:.1f} to +{100 * high:.1f} %"
+line = re.search(r"^ +1 +[0-9]+ .*", open(sys.argv[2]).read(), re.M).group()
+assert re.search(rf" {100 * share:.1f} % +{interval(val['low'], val['high'])}", line), line
+text = open(sys.argv[3]).read()
+for one in json.load(open(sys.argv[4]))["per_class"]:
+    n, right = one["n_distinct"], one["correct_distinct"]
+    row = re.search(rf"^  {one['label']} .*", text, re.M).group()
+    assert re.search(rf" {n} +{right} +{100 * right / n:.1f} % +{interval(one['low'], one['high'])}", row), row
+assert "of images with equal content one is counted here" in text
+END
+
 # A class may be called anything; a terminal must not obey it.
 escape=$(printf '\033[31m\302\233')
 mkdir odd && cp -r pictures/left "odd/l${escape}" && cp -r pictures/right odd/right

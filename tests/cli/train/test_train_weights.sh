@@ -126,6 +126,25 @@ printf 'threads = 1\n' >other.toml
 expect_exit 0 on_terminal no -o runs/other --size 16 --config other.toml
 expect_same "fetch = false [train] epochs = 2" "$(echo $(cat "$TANDEM_HOME/config.toml"))" \
     "an answer replaces the one before"
+# A config file that is kept elsewhere, as those of dotfiles are.
+new_home linked
+mkdir -p "$TANDEM_HOME" dotfiles
+printf 'threads = 1\n' >dotfiles/tandem.toml
+chmod 600 dotfiles/tandem.toml
+ln -s "$temp/dotfiles/tandem.toml" "$TANDEM_HOME/config.toml"
+expect_exit 0 on_terminal no -o runs/linked --size 16
+expect_true "a link stays a link" test -L "$TANDEM_HOME/config.toml"
+expect_same "fetch = false threads = 1" "$(echo $(cat dotfiles/tandem.toml))" "and its file has the answer"
+expect_same 600 "$(stat -c %a dotfiles/tandem.toml)" "and its mode"
+new_home unwritable
+mkdir -p "$TANDEM_HOME/config.toml"
+expect_exit 0 on_terminal no -o runs/unwritable --size 16 --config other.toml
+expect_stdout_matches 'the answer is not remembered: cannot .*/unwritable/config.toml'
+rmdir "$TANDEM_HOME/config.toml"
+ln -s "$temp/dotfiles/missing.toml" "$TANDEM_HOME/config.toml"
+expect_exit 0 on_terminal no -o runs/dangling --size 16 --config other.toml
+expect_stdout_matches 'the answer is not remembered: cannot write .*/unwritable/config.toml: it is a link to a file that'
+expect_true "and the link stays" test -L "$TANDEM_HOME/config.toml"
 new_home machine
 expect_exit 0 on_terminal no -o runs/json --size 16 --json
 expect_same 0 "$(grep -c 'Y/n' "$out")" "--json is never asked"

@@ -100,6 +100,9 @@ TEST(copies_count_once_in_intervals_and_as_images_everywhere_else)
     assert_int_equal(metrics.score.correct_distinct, 1);
     assert_true(metrics.score.accuracy == 4.0 / 6.0);
     assert_true(metrics.score.low == of_three.low && metrics.score.high == of_three.high);
+    assert_true(tdm_accuracy_distinct(&metrics.score) == 1.0 / 3.0);
+    assert_true(tdm_balanced_distinct(&metrics) == (0.5 + 0.0 + 0.0) / 3.0);
+    assert_true(metrics.balanced_accuracy == (3.0 / 4.0 + 1.0 + 0.0) / 3.0);
     static const int64_t n[] = {4, 1, 0, 1}, distinct[] = {2, 0, 0, 1}, right[] = {1, 0, 0, 0};
     for (int c = 0; c < 4; c++) {
         assert_int_equal(metrics.per_class[c].n, n[c]);

@@ -299,11 +299,14 @@ AT_HOME(a_name_that_nobody_published_is_wrong_usage)
 
 AT_HOME(digests_are_compared_as_publishers_write_them)
 {
-    struct tdmi_digest digest;
+    struct tdmi_digest digest, same;
     char path[200];
     snprintf(path, sizeof path, "%s/abc", home.path);
     assert_int_equal(tdmi_file_write(path, "abc", 3, &err), TDM_OK);
     assert_int_equal(tdmi_digest_file(path, &digest, &err), TDM_OK);
+    tdmi_digest_bytes("abc", 3, &same);
+    assert_string_equal(same.sha256, digest.sha256);
+    assert_string_equal(same.md5, digest.md5);
     assert_true(tdmi_digest_is(&digest, "sha256:ba7816bf"));
     assert_true(tdmi_digest_is(&digest, "md5:900150983cd24fb0d6963f7d28e17f72"));
     assert_false(tdmi_digest_is(&digest, "sha256:ba7816be"));

@@ -413,6 +413,37 @@ TEST(a_config_of_timm_beside_the_file_is_read)
     }
 }
 
+/* A rank without the file has neither what lies beside it nor a path to read its hash from. */
+TEST(facts_about_the_file_may_come_from_another_rank)
+{
+    static const char config[] =
+        "{\"architecture\": \"lenet5\", \"pretrained_cfg\": {\"input_size\": [1, 28, 28],"
+        "\"crop_pct\": 0.8, \"mean\": [0.5, 0.5, 0.5], \"std\": [0.5, 0.5, 0.5]}}";
+    static const char other[] =
+        "{\"architecture\": \"lenet5\", \"pretrained_cfg\": {\"input_size\": [1, 28, 28],"
+        "\"crop_pct\": 0.4, \"mean\": [0.5, 0.5, 0.5], \"std\": [0.5, 0.5, 0.5]}}";
+    tdm_error err = {0};
+    assert_int_equal(tdmi_file_write("own/config.json", other, strlen(other), &err), TDM_OK);
+    for (int has_config = 0; has_config < 2; has_config++) {
+        TDMI_AT_END(end) struct made made = {.writer = tdmi_safetensors_writer_new()};
+        TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+        const struct tdmi_import_request request = {
+            .network = "lenet5", .wants_hash = true, .beside = has_config ? config : ""};
+        struct tdmi_digest digest;
+        add_lenet(&made, "", 1, NULL);
+        if (tdmi_import(opened_as(&made, "own/model.safetensors"), &request, &import, &err) !=
+            TDM_OK)
+            fail_msg("%s", tdm_error_sentence(&err, 0));
+        const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+        assert_int_equal(preprocess->fit, has_config ? TDMI_FIT_CROP : TDMI_FIT_PAD);
+        if (has_config)
+            assert_true(fabs(preprocess->crop_fraction - 0.8) < 1e-9);
+        assert_int_equal(tdmi_weights_digest(made.weights, &digest, &err), TDM_OK);
+        assert_int_equal(digest.bytes, (int64_t)tdmi_weights_file_bytes(made.weights));
+        assert_string_equal(import.lineage.sha256, digest.sha256);
+    }
+}
+
 TEST(published_files_are_known_by_their_digits)
 {
     static const struct {

@@ -381,6 +381,98 @@ TEST(a_group_whose_tensors_are_named_anew_goes_by_order)
     assert_true(first_param(&import, "d", 1) == 8.0F);
 }
 
+/* Its new name may be that of another layer, whose own is then another again. */
+TEST(a_tensor_in_another_group_is_not_taken_for_its_name)
+{
+    static const char config[] =
+        "{'class_name':'Sequential','config':{'name':'m','layers':["
+        "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,2,2,1]}},"
+        "{'class_name':'Conv2D','config':{'name':'conv2d','filters':1,'kernel_size':1}},"
+        "{'class_name':'Conv2D','config':{'name':'conv2d_1','filters':1,'kernel_size':1}},"
+        "{'class_name':'GlobalAveragePooling2D','config':{'name':'p'}},"
+        "{'class_name':'Dense','config':{'name':'d','units':2,'activation':'softmax'}}]}}";
+    static const struct tensor tensors[] = {
+        {"model_weights/conv2d/conv2d_1/kernel:0", 4, {1, 1, 1, 1}},
+        {"model_weights/conv2d/conv2d_1/bias:0", 1, {1}},
+        {"model_weights/conv2d_1/conv2d_1_1/kernel:0", 4, {1, 1, 1, 1}},
+        {"model_weights/conv2d_1/conv2d_1_1/bias:0", 1, {1}},
+        {"model_weights/d/d_1/kernel:0", 2, {1, 2}},
+        {"model_weights/d/d_1/bias:0", 1, {2}},
+        {NULL}};
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+    make(&file, config, tensors);
+    import_it(&file, &(struct tdmi_import_request){0}, &import);
+    assert_true(first_param(&import, "conv2d", 0) == 0.0F);
+    assert_true(first_param(&import, "conv2d", 1) == 1.0F);
+    assert_true(first_param(&import, "conv2d_1", 0) == 2.0F);
+    assert_true(first_param(&import, "conv2d_1", 1) == 3.0F);
+    assert_true(first_param(&import, "d", 0) == 4.0F);
+}
+
+/* A model within the model is one group: what is trained comes first, layer by layer, then all
+ * statistics; of frozen layers everything, layer by layer. */
+static void check_nested(const char *trainable, const struct tensor *tensors, const int *numbers)
+{
+    static const char config[] =
+        "{'class_name':'Sequential','config':{'name':'outer','layers':["
+        "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,2,2,1]}},"
+        "{'class_name':'Sequential','config':{'name':'base','layers':["
+        "{'class_name':'Conv2D','config':{'name':'c1','filters':1,'kernel_size':1,"
+        "'use_bias':false,'trainable':%s,'batch_input_shape':[null,2,2,1]}},"
+        "{'class_name':'BatchNormalization','config':{'name':'n1','trainable':%s}},"
+        "{'class_name':'Conv2D','config':{'name':'c2','filters':1,'kernel_size':1,"
+        "'trainable':%s}}]}},"
+        "{'class_name':'GlobalAveragePooling2D','config':{'name':'p'}},"
+        "{'class_name':'Dense','config':{'name':'d','units':2,'activation':'softmax'}}]}}";
+    TDMI_AT_END(done) struct file file = {.bytes = NULL};
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+    char text[sizeof config + 20];
+    snprintf(text, sizeof text, config, trainable, trainable, trainable);
+    make(&file, text, tensors);
+    import_it(&file, &(struct tdmi_import_request){0}, &import);
+    const struct tdmi_node *n1 = node(&import, "n1");
+    const float *states = import.states;
+    const float found[] = {first_param(&import, "c1", 0),
+                           first_param(&import, "n1", 0),
+                           first_param(&import, "n1", 1),
+                           states[import.graph->states[n1->first_state].offset],
+                           states[import.graph->states[n1->first_state + 1].offset],
+                           first_param(&import, "c2", 0),
+                           first_param(&import, "c2", 1),
+                           first_param(&import, "d", 0)};
+    for (int i = 0; i < 8; i++)
+        if (found[i] != (float)numbers[i])
+            fail_msg("trainable %s: tensor %d is number %g", trainable, i, (double)found[i]);
+}
+
+TEST(a_nested_model_whose_tensors_are_named_anew_goes_by_order)
+{
+    static const struct tensor trained[] = {{"model_weights/base/c1_1/kernel:0", 4, {1, 1, 1, 1}},
+                                            {"model_weights/base/n1_1/gamma:0", 1, {1}},
+                                            {"model_weights/base/n1_1/beta:0", 1, {1}},
+                                            {"model_weights/base/c2_1/kernel:0", 4, {1, 1, 1, 1}},
+                                            {"model_weights/base/c2_1/bias:0", 1, {1}},
+                                            {"model_weights/base/n1_1/moving_mean:0", 1, {1}},
+                                            {"model_weights/base/n1_1/moving_variance:0", 1, {1}},
+                                            {"model_weights/d/d/kernel:0", 2, {1, 2}},
+                                            {"model_weights/d/d/bias:0", 1, {2}},
+                                            {NULL}};
+    /* Names that were those of other layers: c2 is called c1 here, and c1 c0. */
+    static const struct tensor frozen[] = {{"model_weights/base/c0/kernel:0", 4, {1, 1, 1, 1}},
+                                           {"model_weights/base/n/gamma:0", 1, {1}},
+                                           {"model_weights/base/n/beta:0", 1, {1}},
+                                           {"model_weights/base/n/moving_mean:0", 1, {1}},
+                                           {"model_weights/base/n/moving_variance:0", 1, {1}},
+                                           {"model_weights/base/c1/kernel:0", 4, {1, 1, 1, 1}},
+                                           {"model_weights/base/c1/bias:0", 1, {1}},
+                                           {"model_weights/d/d/kernel:0", 2, {1, 2}},
+                                           {"model_weights/d/d/bias:0", 1, {2}},
+                                           {NULL}};
+    check_nested("true", trained, (const int[]){0, 1, 2, 5, 6, 3, 4, 7});
+    check_nested("false", frozen, (const int[]){0, 1, 2, 3, 4, 5, 6, 7});
+}
+
 TEST(a_tensor_that_is_missing_is_named_by_its_layer)
 {
     TDMI_AT_END(done) struct file file = {.bytes = NULL};

@@ -1,0 +1,113 @@
+/* The first pass over the images warms the caches and prepares weights; the second is timed. */
+#include "train/choice/speed.h"
+#include "base/clock.h"
+#include "base/scope.h"
+#include "train/evaluate/evaluator.h"
+
+enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128 };
+
+TDMI_POINTER_RELEASE(tdmi_evaluator, tdmi_evaluator_close)
+
+struct timing {
+    const struct tdmi_compute *compute;
+    const struct tdmi_import *import;
+    float *params, *states;
+};
+
+static void release_values(struct timing *it)
+{
+    tdmi_compute_free(it->compute, it->states);
+    tdmi_compute_free(it->compute, it->params);
+}
+
+static tdm_status place_values(struct timing *it, tdm_error *err)
+{
+    const tdmi_graph *graph = it->import->graph;
+    it->params = tdmi_compute_alloc_values(it->compute, graph->param_values);
+    it->states = tdmi_compute_alloc_values(it->compute, graph->state_values);
+    TDMI_CHECK_MEMORY(it->params && it->states, err);
+    memcpy(it->params, it->import->params, sizeof(float) * (size_t)graph->param_values);
+    memcpy(it->states, it->import->states, sizeof(float) * (size_t)graph->state_values);
+    return TDM_OK;
+}
+
+static tdm_status run_twice(tdmi_evaluator *evaluator, const tdmi_graph *graph, int n,
+                            double *seconds, tdm_error *err)
+{
+    const int64_t image_bytes = tdmi_shape_values(graph->nodes[0].out);
+    TDMI_AT_END(tdmi_free_at) uint8_t *pixels = NULL;
+    TDMI_AT_END(tdmi_free_at) int32_t *labels = NULL;
+    TDMI_AT_END(tdmi_free_at) int64_t *items = NULL;
+    TDMI_AT_END(tdmi_free_at) float *logits = NULL;
+    TDMI_TRY(TDMI_NEW(pixels, n * image_bytes, err));
+    TDMI_TRY(TDMI_NEW(labels, n, err));
+    TDMI_TRY(TDMI_NEW(items, n, err));
+    TDMI_TRY(TDMI_NEW(logits, (int64_t)n * tdmi_graph_classes(graph), err));
+    for (int64_t i = 0; i < n * image_bytes; i++)
+        pixels[i] = (uint8_t)(i * 2654435761u >> 24);
+    const struct tdmi_batch batch = {.n = n, .pixels = pixels, .labels = labels, .items = items};
+    for (int pass = 0; pass < 2; pass++) {
+        const int64_t began = tdmi_clock_ns();
+        TDMI_TRY(tdmi_evaluator_batch(evaluator, &batch, NULL, NULL, logits, err));
+        *seconds = tdmi_clock_seconds_since(began);
+    }
+    return TDM_OK;
+}
+
+static tdm_status measure(struct timing *it, double *image_seconds, tdm_error *err)
+{
+    const struct tdmi_compute *compute = it->compute;
+    const tdmi_graph *graph = it->import->graph;
+    const int n_threads = tdmi_pool_threads(compute->pool), n = IMAGES_A_THREAD * n_threads;
+    TDMI_AT_END(tdmi_plan_free_at) tdmi_plan *plan = NULL;
+    TDMI_AT_END(tdmi_evaluator_close_at) tdmi_evaluator *evaluator = NULL;
+    const struct tdmi_plan_options options = {.max_images = IMAGES_A_THREAD,
+                                              .device = compute->device};
+    double seconds = 0.0;
+    TDMI_TRY(place_values(it, err));
+    TDMI_TRY(tdmi_plan_make(graph, compute->backend, &options, &plan, err));
+    TDMI_TRY(tdmi_evaluator_open(plan, compute->device, compute->pool, n, &evaluator, err));
+    TDMI_TRY(tdmi_evaluator_take(evaluator, (struct tdmi_values){it->params, it->states}, err));
+    TDMI_TRY(run_twice(evaluator, graph, n, &seconds, err));
+    *image_seconds = seconds / n;
+    return TDM_OK;
+}
+
+tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *path,
+                              const struct tdmi_import_request *request, struct tdmi_speed *speed,
+                              tdm_error *err)
+{
+    TDMI_AT_END(tdmi_weights_close_at) tdmi_weights *weights = NULL;
+    TDMI_AT_END(tdmi_import_release) struct tdmi_import import = {0};
+    speed->network_second = 0.0;
+    if (!compute->backend->device.is_host)
+        return TDM_OK;
+    TDMI_TRY(tdmi_weights_open(path, &weights, err));
+    TDMI_TRY(tdmi_import(weights, request, &import, err));
+    speed->side = tdmi_graph_preprocess(import.graph)->width;
+    TDMI_AT_END(release_values) struct timing timing = {.compute = compute, .import = &import};
+    return measure(&timing, &speed->network_second, err);
+}
+
+/* ---- the size -------------------------------------------------------------------------------- */
+
+double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int side)
+{
+    const double part = side > 0 && speed->side > 0 ? (double)side / speed->side : 1.0;
+    return (double)n_images * (part * part * speed->network_second + speed->decode_second);
+}
+
+int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images)
+{
+    static const int sides[] = {0, 192, 160, SMALLEST_SIDE};
+    if (n_images < TDMI_SLOW_IMAGES || !(speed->network_second > 0.0) ||
+        speed->side <= SMALLEST_SIDE)
+        return 0;
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
+        if (sides[i] < speed->side &&
+            tdmi_speed_seconds(speed, n_images, sides[i]) <= TDMI_SLOW_SECONDS)
+            return sides[i];
+    /* Long at any size: the smallest one, unless decoding takes most of the time. */
+    const double own = tdmi_speed_seconds(speed, n_images, 0);
+    return tdmi_speed_seconds(speed, n_images, SMALLEST_SIDE) < own / 2.0 ? SMALLEST_SIDE : 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * Time that images take in a published network on this machine, and the size that a slow machine
+ * gives them.
+ */
+#pragma once
+
+#include "train/session/compute.h"
+#include "weights/import/import.h"
+
+/* A machine is slow where one pass over the images would take longer than this; smaller numbers of
+ * images are not worth the measurement. */
+#define TDMI_SLOW_SECONDS 600.0
+enum { TDMI_SLOW_IMAGES = 1000 };
+
+struct tdmi_speed {
+    int side;              /* pixels a side of the network's own input */
+    double network_second; /* seconds an image takes in it, all threads at work */
+    double decode_second;  /* … until it is decoded, by all threads */
+};
+
+/* Times a few images of noise in the network of these weights; 0 seconds on devices other than the
+ * host, which are not slow. decode_second is left as it is. */
+tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *path,
+                              const struct tdmi_import_request *request, struct tdmi_speed *speed,
+                              tdm_error *err) TDM_MUST_USE;
+
+/* The largest side, of some that published networks are used with, at which one pass over n images
+ * is not slow; 128, the smallest, where each is and it saves half of the time. 0: the network's
+ * own.
+ */
+int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images);
+/* Seconds of that pass. */
+double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int side);

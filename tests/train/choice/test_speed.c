@@ -1,0 +1,61 @@
+/*
+ * The size that a machine gives the images of a source: by seconds that were measured, and their
+ * measurement.
+ */
+#include "train/choice/speed.h"
+#include "train/pictures.h"
+
+TEST(a_slow_machine_gives_many_images_a_smaller_size)
+{
+    static const struct {
+        double network_second, decode_second;
+        int64_t n_images;
+        int side; /* that is chosen; 0: the network's own, 224 */
+    } cases[] = {
+        {0.01, 0.002, 10000, 0},   /* two minutes */
+        {0.01, 0.002, 50000, 0},   /* ten */
+        {0.01, 0.002, 51000, 192}, /* a little more: 7.9 minutes at 192 */
+        {0.02, 0.0, 58000, 160},   /* 9.9 minutes at 160 */
+        {0.05, 0.0, 36000, 128},   /* 9.8 at 128 */
+        {0.5, 0.1, 100000, 128},   /* long at any size */
+        {0.001, 0.1, 10000, 0},    /* decoding takes long */
+        {0.0, 0.1, 100000, 0},     /* not measured */
+        {5.0, 0.1, 999, 0},        /* few images */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tdmi_speed speed = {224, cases[i].network_second, cases[i].decode_second};
+        if (tdmi_speed_side(&speed, cases[i].n_images) != cases[i].side)
+            fail_msg("case %zu: %d pixels", i, tdmi_speed_side(&speed, cases[i].n_images));
+    }
+    const struct tdmi_speed small = {96, 1.0, 0.0};
+    assert_int_equal(tdmi_speed_side(&small, 1000000), 0);
+    const struct tdmi_speed speed = {200, 0.02, 0.005};
+    assert_true(tdmi_speed_seconds(&speed, 1000, 0) == 1000 * 0.025);
+    assert_true(tdmi_speed_seconds(&speed, 1000, 100) == 1000 * (0.25 * 0.02 + 0.005));
+}
+
+TEST_WITH(the_network_of_a_weights_file_is_timed, begin_with_sixty, end_with_tree)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    struct tdm_train_options options = small_training(tree);
+    struct tdmi_train_config config = {0};
+    struct tdmi_compute compute = {0};
+    struct tdmi_speed speed = {.decode_second = 0.5};
+    tdm_error err = {0};
+    options.run = below(tree, "run");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(tdmi_train_config_read(&options, &config, &err), TDM_OK);
+    assert_int_equal(tdmi_comm_open(&(struct tdmi_launch){.world = 1}, &compute.comm, &err),
+                     TDM_OK);
+    assert_int_equal(tdmi_compute_open(&config, &compute, &err), TDM_OK);
+    if (tdmi_speed_measure(&compute, below(tree, "run/best.safetensors"),
+                           &(struct tdmi_import_request){.head = {.classes = 7}}, &speed,
+                           &err) != TDM_OK)
+        fail_msg("%s", tdm_error_sentence(&err, 0));
+    assert_true(speed.side > 0 && speed.network_second > 0.0 && speed.network_second < 10.0);
+    assert_true(speed.decode_second == 0.5);
+    tdmi_compute_close(&compute);
+}
+
+TEST_MAIN(NULL, NULL)
