@@ -101,6 +101,29 @@ expect_exit 1 check wrong.md
 expect_stdout_matches 'wrong.md:13: .*prints something else'
 expect_stdout_matches '^1 pages: 5 commands as shown, 2 blocks skipped, 1 different'
 
+# ---- a table of commands ---------------------------------------------------------------------------
+cat >table.md <<'END'
+<!-- check: table test {} = 40 -o -->
+| there | here |
+|---|---|
+| `nothing` | `-n one`, `true` |
+| lacking | text and `(exit 4)` |
+END
+expect_exit 0 check table.md
+expect_stdout_matches '^1 pages: 3 commands as shown, 0 blocks skipped, 0 different'
+sed 's/-n one/-z one/' table.md >wrong.md # still right by the number of its line
+expect_exit 0 check wrong.md
+sed 's/= 40/= 41/; s/-n one/-z one/' table.md >wrong.md
+expect_exit 1 check wrong.md
+expect_stdout_matches 'wrong.md:4: exit status 1 instead of 0: test 40 = 41 -o -z one'
+sed 's/exit 4/exit 3/' table.md >wrong.md
+expect_exit 1 check wrong.md
+expect_stdout_matches 'wrong.md:5: exit status 3 instead of 0'
+
+# ---- folders that are kept -------------------------------------------------------------------------
+expect_exit 0 check --keep kept true.md
+expect_same one "$(cat kept/true/hidden)" "a page's folder is kept"
+
 # ---- a page brought up to date -------------------------------------------------------------------
 cat >old.md <<'END'
 ```console
