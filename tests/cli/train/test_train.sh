@@ -422,7 +422,7 @@ expect_same 2 "$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv
 expect_exit 2 "$TANDEM" train
 expect_stderr_matches '^tandem: tandem train needs SRC: '
 expect_exit 2 "$TANDEM" predict runs/b
-expect_stderr_matches '^tandem: tandem predict needs FILE\|DIR: '
+expect_stderr_matches "^tandem: tandem predict needs FILE\|DIR behind MODEL 'runs/b': "
 expect_exit 2 "$TANDEM" evaluate runs/b pictures more
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
 expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
