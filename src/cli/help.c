@@ -205,6 +205,10 @@ static void print_command(struct tdmi_output *out, const struct tdmi_command *co
 
 void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command, bool all)
 {
+    static const char *const first_commands[] = {
+        "tandem train photos -o runs/first", "photos has one folder of images for each class",
+        "tandem predict runs/first new.jpg", "the class of an image that the model has not seen",
+        NULL};
     const int width = tdmi_output_width(out);
     const struct tdmi_globals globals = {0};
     const int column = widest_option(tdmi_global_options, &globals, 0) + 4;
@@ -220,6 +224,7 @@ void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++)
         print_row(out, (*at)->name, (*at)->summary, column, width);
     print_options(out, tdmi_global_options, &globals, column, width);
+    print_examples(out, first_commands, INT_MAX);
     tdmi_print(out, "\n'tandem COMMAND --help' shows the common options of one command, with "
                     "examples.\n");
 }

@@ -220,6 +220,11 @@ tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, t
     const char *name = settings->command->name;
     int given = settings->n_arguments, taken = 0;
     for (; argument->name; argument++) {
+        /* The one that is given is often not the one that it is taken for. */
+        if (given == taken && taken > 0 && !argument->is_optional)
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem %s needs %s behind %s '%.100s': %s", name,
+                            argument->name, argument[-1].name, settings->arguments[taken - 1],
+                            argument->help);
         if (given == taken && !argument->is_optional)
             return TDM_FAIL(err, TDM_E_USAGE, "tandem %s needs %s: %s", name, argument->name,
                             argument->help);

@@ -1,28 +1,10 @@
-# The pages for users show what the program prints today; and tools/check-docs notices a page that does not.
+# The pages for users show what the program prints today (how-to pages: test_how_to.sh); and tools/check-docs
+# notices a page that does not.
 . "$SOURCE/tests/cli/lib.sh"
-command -v python3 >/dev/null || {
-    skip "no python3"
-    finish
-    exit
-}
-check() { # PAGE…
-    python3 "$SOURCE/tools/check-docs" --program "$TANDEM" "$@"
-}
-if [ -n "${TANDEM_TEST_DATA:-}" ] && [ -d "$TANDEM_TEST_DATA/datasets/caltech101_10" ]; then
-    export TANDEM_PHOTOS="$TANDEM_TEST_DATA/datasets/caltech101_10"
-fi
+. "$SOURCE/tests/tools/pages.sh"
 
-# ---- the pages -----------------------------------------------------------------------------------
-missing=$("$TANDEM" doctor --no-measure --json | python3 -c '
-import json, sys
-on = {f["name"]: f["on"] for f in json.load(sys.stdin)["features"]}
-print(*(name for name in ("jpeg", "arrow") if not on[name]))')
-if [ -n "$missing" ]; then
-    skip "the pages: this build has no $missing"
-else
-    expect_exit 0 check
-    expect_stdout_matches '[0-9]* pages: [1-9][0-9]* commands as shown, [0-9]* blocks skipped, 0 different'
-fi
+check_pages "$SOURCE/README.md" "$SOURCE"/docs/ten-minutes.md "$SOURCE"/docs/tutorial.md \
+    "$SOURCE"/docs/reference/phrasebook.md
 
 # ---- a page, true and wrong ----------------------------------------------------------------------
 cat >true.md <<'END'
@@ -100,6 +82,29 @@ sed '/^…$/d' true.md >wrong.md
 expect_exit 1 check wrong.md
 expect_stdout_matches 'wrong.md:13: .*prints something else'
 expect_stdout_matches '^1 pages: 5 commands as shown, 2 blocks skipped, 1 different'
+
+# ---- a table of commands ---------------------------------------------------------------------------
+cat >table.md <<'END'
+<!-- check: table test {} = 40 -o -->
+| there | here |
+|---|---|
+| `nothing` | `-n one`, `true` |
+| lacking | text and `(exit 4)` |
+END
+expect_exit 0 check table.md
+expect_stdout_matches '^1 pages: 3 commands as shown, 0 blocks skipped, 0 different'
+sed 's/-n one/-z one/' table.md >wrong.md # still right by the number of its line
+expect_exit 0 check wrong.md
+sed 's/= 40/= 41/; s/-n one/-z one/' table.md >wrong.md
+expect_exit 1 check wrong.md
+expect_stdout_matches 'wrong.md:4: exit status 1 instead of 0: test 40 = 41 -o -z one'
+sed 's/exit 4/exit 3/' table.md >wrong.md
+expect_exit 1 check wrong.md
+expect_stdout_matches 'wrong.md:5: exit status 3 instead of 0'
+
+# ---- folders that are kept -------------------------------------------------------------------------
+expect_exit 0 check --keep kept true.md
+expect_same one "$(cat kept/true/hidden)" "a page's folder is kept"
 
 # ---- a page brought up to date -------------------------------------------------------------------
 cat >old.md <<'END'

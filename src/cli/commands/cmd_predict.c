@@ -165,8 +165,8 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
                         "not both; found '%.100s'",
                         call->arguments[1]);
     if (!values->files_from && n == 1)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s: %s", arguments[1].name,
-                        arguments[1].help);
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s behind MODEL '%.100s': %s",
+                        arguments[1].name, call->arguments[0], arguments[1].help);
     for (int i = 1; i < n && n > 2; i++) {
         if (strcmp(call->arguments[i], "-") == 0)
             return TDM_FAIL(err, TDM_E_USAGE,

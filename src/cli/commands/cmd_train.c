@@ -67,7 +67,9 @@ static void print_then(const struct tdmi_call *call, const struct values *values
     tdmi_print(out, "%s --part val   (class by class)\n      tandem predict ",
                values->train.how.follow ? " --follow" : "");
     tdmi_print_word(out, result->run);
-    tdmi_print(out, " IMAGE…\n");
+    tdmi_print(out, " IMAGE…\n      ");
+    tdmi_print_word(out, result->run);
+    tdmi_print(out, "/report.html   (curves and mistakes, for a browser)\n");
 }
 
 static void print_people(const struct tdmi_call *call, const struct values *values,

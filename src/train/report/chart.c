@@ -230,11 +230,12 @@ tdm_status tdmi_chart_confusion(tdmi_text *out, const struct tdm_metrics *metric
         if (rows[pair->label] < TDMI_HEAT_MOST)
             counts[rows[pair->label]][rows[pair->predicted]] += pair->n;
     }
+    /* Ten classes fit a phone; more of them scroll before their names get too small to read. */
+    const int wide = (names + (n + 1) * cell + 900) / 10;
     tdmi_text_printf(out,
-                     "<figure class=\"heat\"><svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">"
-                     "<title>Confusions</title>\n",
-                     names + (n + 1) * cell + 900, head + n * cell + 100,
-                     (names + (n + 1) * cell + 900) / 10);
+                     "<figure class=\"heat\"><svg viewBox=\"0 0 %d %d\" width=\"%d\" "
+                     "style=\"min-width:%dpx\" role=\"img\"><title>Confusions</title>\n",
+                     10 * wide, head + n * cell + 100, wide, wide / 2);
     put_heads(out, metrics, classes, n, has_others);
     for (int r = 0; r < n; r++) {
         const int64_t of = metrics->per_class[classes[r]].n;

@@ -17,21 +17,27 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--soft:#a2abb5;--line:#3a424c;"
     "--page:#171b20;--c0:#6aaee8;--c1:#f0907e;--c2:#63c394;--c3:#bd97dc;--c4:#e0b64c;--c5:#bbb}}\n"
     "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);"
-    "max-width:1060px;margin:2em auto;padding:0 1em}\n"
+    "max-width:1060px;margin:2em auto;padding:0 1em;overflow-wrap:break-word}\n"
     "h1{font-size:1.6em;margin:0 0 .2em}h2{margin:2em 0 .5em;font-size:1.25em;"
     "border-bottom:1px solid var(--line)}h3{font-size:1em;margin:1.4em 0 .4em}\n"
     "p{margin:.3em 0}.soft,summary{color:var(--soft)}summary{cursor:pointer}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "td,th{padding:.15em .8em .15em 0;text-align:right;white-space:nowrap}"
-    "td:first-child,th:first-child{text-align:left}th{color:var(--soft);font-weight:normal;"
-    "border-bottom:1px solid var(--line)}.left td,td.why{text-align:left;white-space:normal;"
-    "overflow-wrap:anywhere}td.why{min-width:14em}"
-    "th.run{white-space:normal;overflow-wrap:anywhere}"
-    "@media(max-width:600px){td,th{white-space:normal}td:first-child{min-width:6.5em}}\n"
+    "td:first-child,th:first-child{text-align:left}td:first-child,th,.left td,td.why{"
+    "white-space:normal;overflow-wrap:anywhere}td:first-child{min-width:6.5em}"
+    "th{color:var(--soft);font-weight:normal;vertical-align:bottom;min-width:4em;"
+    "border-bottom:1px solid var(--line)}.left td,td.why{text-align:left}td.why{min-width:14em}\n"
+    /* On a narrow page a row of many columns becomes a list, each value behind its column's name.
+     */
+    "@media(max-width:600px){td,th{white-space:normal}.stack tr:first-child{display:none}"
+    ".stack tr{display:block;padding:.4em 0;border-bottom:1px solid var(--line)}"
+    ".stack td{display:flex;justify-content:space-between;gap:1em;padding:0}"
+    ".stack td:first-child{font-weight:600}.stack td:empty{display:none}"
+    ".stack td[data-of]::before{content:attr(data-of);color:var(--soft);text-align:left;"
+    "overflow-wrap:anywhere}}\n"
     ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:"
     "1em}"
-    "figure{margin:0}figure.heat{overflow-x:auto}svg{max-width:100%;height:auto}"
-    ".heat svg{max-width:none}\n"
+    "figure{margin:0}figure.heat{overflow-x:auto}svg{max-width:100%;height:auto}\n"
     ".pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:1em}"
     ".pictures img{width:96px;height:96px;object-fit:contain;display:block;background:#fff;"
     "margin-bottom:.5em}"
@@ -166,13 +172,17 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"validation: balanced accuracy (95&nbsp;%)", put_balanced},
         {"validation: calibration error", put_calibration},
     };
-    tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th></th>");
+    tdmi_text_printf(out, "<div class=\"wide\"><table%s><tr><th></th>",
+                     runs->n > 1 ? " class=\"stack\"" : "");
     for (size_t i = 0; i < runs->n; i++)
-        tdmi_html_put(out, "<th class=\"run\">", runs->runs[i].summary.path, "</th>");
+        tdmi_html_put(out, "<th>", runs->runs[i].summary.path, "</th>");
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         tdmi_text_printf(out, "</tr>\n<tr><td>%s</td>", rows[r].name);
         for (size_t i = 0; i < runs->n; i++) {
-            tdmi_text_printf(out, "<td>");
+            if (runs->n > 1)
+                tdmi_html_put(out, "<td data-of=\"", runs->runs[i].summary.path, "\">");
+            else
+                tdmi_text_printf(out, "<td>");
             rows[r].put(out, &runs->runs[i].summary);
             tdmi_text_printf(out, "</td>");
         }
@@ -189,23 +199,27 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
 {
     tdmi_text_printf(out,
-                     "<h2>Against the first run</h2>\n<div class=\"wide\"><table><tr><th>run</th>"
+                     "<h2>Against the first run</h2>\n<div class=\"wide\"><table class=\"stack\">"
+                     "<tr><th>run</th>"
                      "<th>verdict</th><th>difference (95&nbsp;%%)</th><th>p</th><th>right only in "
                      "the first</th><th>only in this</th><th>images</th><th></th></tr>\n");
     for (size_t i = 1; i < runs->n; i++) {
         struct tdm_comparison c = {.struct_bytes = sizeof c};
         TDM_TRY(tdm_runs_compare(runs, 0, i, &c, err), err, "comparing runs");
         tdmi_html_put(out, "<tr><td>", runs->runs[i].summary.path, "</td>");
-        tdmi_text_printf(out, "<td><b>%s</b></td>", c.verdict);
+        tdmi_text_printf(out, "<td data-of=\"verdict\"><b>%s</b></td>", c.verdict);
         if (c.is_comparable)
             tdmi_text_printf(out,
-                             "<td>%+.1f points (%+.1f to %+.1f)</td><td>%.4g</td><td>%lld</td>"
-                             "<td>%lld</td><td>%lld</td>",
+                             "<td data-of=\"difference (95&nbsp;%%)\">%+.1f points (%+.1f to "
+                             "%+.1f)</td><td data-of=\"p\">%.4g</td>"
+                             "<td data-of=\"right only in the first\">%lld</td>"
+                             "<td data-of=\"only in this\">%lld</td>"
+                             "<td data-of=\"images\">%lld</td>",
                              100.0 * c.difference, 100.0 * c.interval.low, 100.0 * c.interval.high,
                              c.p, (long long)c.only_a, (long long)c.only_b,
                              (long long)c.n_distinct);
         else
-            tdmi_text_printf(out, "<td>–</td><td>–</td><td>–</td><td>–</td><td>–</td>");
+            tdmi_text_printf(out, "<td colspan=\"5\"></td>");
         tdmi_text_printf(out, "<td class=\"why\">%s</td></tr>\n", c.reason);
     }
     tdmi_text_printf(
@@ -258,19 +272,21 @@ static tdm_status put_curves(tdmi_text *out, const struct tdm_run *run, tdm_erro
 static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
 {
     tdmi_html_put(out, "<tr><td>", class->label, "</td>");
-    tdmi_text_printf(out, "<td>%lld</td><td>%lld</td><td>", (long long)class->n_distinct,
-                     (long long)class->correct_distinct);
+    tdmi_text_printf(out,
+                     "<td data-of=\"images\">%lld</td><td data-of=\"right\">%lld</td>"
+                     "<td data-of=\"recall (95&nbsp;%%)\">",
+                     (long long)class->n_distinct, (long long)class->correct_distinct);
     put_share(out, class->correct_distinct, class->n_distinct);
-    tdmi_text_printf(out, "</td><td>");
+    tdmi_text_printf(out, "</td><td data-of=\"precision (95&nbsp;%%)\">");
     put_share(out, class->correct_distinct, class->predicted_distinct);
     tdmi_text_printf(out, "</td></tr>\n");
 }
 
 static void put_class_head(tdmi_text *out)
 {
-    tdmi_text_printf(out,
-                     "<div class=\"wide\"><table><tr><th>class</th><th>images</th><th>right"
-                     "</th><th>recall (95&nbsp;%%)</th><th>precision (95&nbsp;%%)</th></tr>\n");
+    tdmi_text_printf(
+        out, "<div class=\"wide\"><table class=\"stack\"><tr><th>class</th><th>images</th><th>right"
+             "</th><th>recall (95&nbsp;%%)</th><th>precision (95&nbsp;%%)</th></tr>\n");
 }
 
 static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics, tdm_error *err)

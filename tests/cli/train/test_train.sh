@@ -450,7 +450,7 @@ expect_same 2 "$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv
 expect_exit 2 "$TANDEM" train
 expect_stderr_matches '^tandem: tandem train needs SRC: '
 expect_exit 2 "$TANDEM" predict runs/b
-expect_stderr_matches '^tandem: tandem predict needs FILE\|DIR: '
+expect_stderr_matches "^tandem: tandem predict needs FILE\|DIR behind MODEL 'runs/b': "
 expect_exit 2 "$TANDEM" evaluate runs/b pictures more
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
 expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
@@ -511,6 +511,7 @@ expect_true "in JSON a sentence with a long name is whole" grep -q "no such file
 cp -r pictures "it's my pictures"
 expect_exit 0 "$TANDEM" train "it's my pictures" --model lenet5 --epochs 1 --batch 8 -o 'my $run'
 expect_stdout_matches "^then: tandem evaluate 'my .run' 'it'.''s my pictures' --part val   \\(class by class\\)$"
+expect_stdout_matches "^      'my .run'/report.html   \\(curves and mistakes, for a browser\\)$"
 sed -n 's/^then: tandem \(.*\)   (class by class)$/\1/p' "$out" >copied.txt
 expect_true "what it says to copy is a command" sh -c "\"$TANDEM\" $(cat copied.txt) --quiet >/dev/null"
 
