@@ -42,7 +42,7 @@ static struct tdmi_box middle(int width, int height, double aspect)
     return (struct tdmi_box){floor((width - w) / 2), floor((height - h) / 2), w, h};
 }
 
-/* Of resized-crop and zoom, whose arguments are alike. */
+/* The arguments of resized-crop and zoom are alike. */
 static struct tdmi_box draw_box(const double *arguments, tdmi_rng *rng, int width, int height)
 {
     enum { ATTEMPTS = 10 };

@@ -14,8 +14,9 @@ struct tdmi_choice {
     char reason[240];    /* why, for people; "" where weights are missed */
 };
 
-/* at_hand: published weights on this machine; NULL: none. A probe needs them, and at most so many
- * seconds; without can_probe they are taken where the images do not decide. */
+/* look: at some images of the source. at_hand: published weights on this machine; NULL: none. A
+ * probe needs them, and at most so many seconds; without can_probe they are taken where the images
+ * do not decide. */
 tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
-                            const char *at_hand, bool can_probe, struct tdmi_choice *choice,
-                            tdm_error *err) TDM_MUST_USE;
+                            const struct tdmi_look *look, const char *at_hand, bool can_probe,
+                            struct tdmi_choice *choice, tdm_error *err) TDM_MUST_USE;

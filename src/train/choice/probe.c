@@ -69,6 +69,7 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     small.memory = options->memory;
     small.epochs = EPOCHS;
     small.patience = 0;
+    small.augment = "none"; /* with it ten epochs would be too few */
     small.train_fraction = TRAINED_PART * part;
     small.val_fraction = (1.0 - TRAINED_PART) * part;
     TDMI_TRY(make_folder(&folder, err));

@@ -194,7 +194,9 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     struct tdmi_choice choice;
     const char *at_hand = NULL;
     TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
-    TDMI_TRY(tdmi_choice_make(options, session->data.source, at_hand,
+    TDM_TRY(tdmi_look_at(session->data.source, &session->data.look, err), err,
+            "choosing a network");
+    TDMI_TRY(tdmi_choice_make(options, session->data.source, &session->data.look, at_hand,
                               tdmi_ranks_world(session) == 1, &choice, err));
     options->model = choice.model;
     options->weights = choice.weights;

@@ -37,7 +37,7 @@ TEST(a_spec_is_completed_and_reads_back)
     assert_written("cutmix,mixup:0.4", "mixup:0.4,cutmix:1");
     assert_written("flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
                    "crop:4:0,flip:0.5,randaugment:2:9,jitter:0.4:0.4:0.4:0,cutout:8:128,mixup:0.2");
-    assert_written("flip,zoom:0.25", "zoom:0.25:1:1.3333333333333333,flip:0.5");
+    assert_written("flip,zoom:0.25", "zoom:0.25:1:1.1,flip:0.5");
     assert_written("rotate:7.5:255,resized-crop:0.35:0.9:1.5",
                    "resized-crop:0.35:0.9:1.5,rotate:7.5:255");
 }
