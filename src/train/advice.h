@@ -37,7 +37,7 @@ struct tdmi_advice_facts {
     bool is_split_given;  /* by the source: --split has no effect */
     double test_fraction; /* of the images, kept for the test */
     int64_t n_train, n_val;
-    bool is_unchanged; /* --augment none, although layers before the head were trained on images */
+    bool is_unchanged; /* --augment none, and auto would have changed images */
     bool is_prepared;  /* the source is a table of resized images already */
 
     int epochs, eval_every, best_epoch;

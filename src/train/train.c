@@ -113,7 +113,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
                               tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    const struct tdmi_mixing mixing = {tdmi_augmentation_now(session), session->config.options.seed,
+    const struct tdmi_mixing mixing = {&session->config.augment, session->config.options.seed,
                                        (uint32_t)progress->epoch};
     tdmi_lane *lane = tdmi_compute_lane(&session->compute);
     const int64_t begin_ns = tdmi_lane_begin(lane);

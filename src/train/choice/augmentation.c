@@ -69,8 +69,11 @@ struct tdmi_augmentation tdmi_augmentation_for(const struct tdmi_look *look,
                  look->side);
         return it;
     }
-    snprintf(it.spec, sizeof it.spec, "zoom%s",
-             sided || are_signs(classes, n_classes) ? "" : ",flip");
+    const bool is_mirrored = !sided && !are_signs(classes, n_classes);
+    snprintf(it.spec, sizeof it.spec, "%s",
+             tdmi_look_suits(look) == TDMI_SUITS_UNSURE ? (is_mirrored ? "zoom,flip" : "zoom")
+             : is_mirrored                              ? "flip"
+                                                        : "none");
     if (sided)
         snprintf(it.reason, sizeof it.reason,
                  "the images seem to be photos, not mirrored because class '%.60s' tells left from "
@@ -78,27 +81,16 @@ struct tdmi_augmentation tdmi_augmentation_for(const struct tdmi_look *look,
                  sided);
     else
         snprintf(it.reason, sizeof it.reason, "the images seem to be photos%s",
-                 are_signs(classes, n_classes)
-                     ? ", not mirrored because the class names are numbers or letters"
-                     : "");
+                 is_mirrored ? ""
+                             : ", not mirrored because the class names are numbers or letters");
     return it;
 }
 
 /* ---- in a session ---------------------------------------------------------------------------- */
 
-bool tdmi_augmentation_is_idle(const struct tdmi_unfreeze *unfreeze)
+bool tdmi_augmentation_is_idle(const struct tdmi_session *session)
 {
-    return unfreeze->first > 0 && unfreeze->last == unfreeze->first;
-}
-
-const struct tdmi_augment *tdmi_augmentation_now(const struct tdmi_session *session)
-{
-    static const struct tdmi_augment none;
-    const struct tdmi_train_network *network = &session->network;
-    const bool is_at_start = network->first_trained == network->unfreeze.first;
-    return session->config.is_augment_auto && is_at_start && network->first_trained > 0
-               ? &none
-               : &session->config.augment;
+    return session->pretrained.path || session->network.unfreeze.first > 0;
 }
 
 static tdm_status look_and_choose(struct tdmi_session *session, struct tdmi_augmentation *chosen,
@@ -119,9 +111,9 @@ static tdm_status choose(struct tdmi_session *session, struct tdmi_augmentation 
     if (!tdmi_ranks_is_follower(session))
         TDM_TRY(look_and_choose(session, chosen, err), err, "--augment auto");
     TDMI_TRY(tdmi_ranks_share(session, chosen, sizeof *chosen, err));
-    tdmi_record_note(&session->record, "augment%s: %s, because %s; --augment none switches it off",
-                     session->network.unfreeze.first > 0 ? ", once layers are unfrozen" : "",
-                     chosen->spec, chosen->reason);
+    const bool is_none = strcmp(chosen->spec, "none") == 0;
+    tdmi_record_note(&session->record, "augment: %s, because %s%s", chosen->spec, chosen->reason,
+                     is_none ? "" : "; --augment none switches it off");
     return TDM_OK;
 }
 
@@ -133,7 +125,7 @@ tdm_status tdmi_augmentation_choose(struct tdmi_session *session, tdm_error *err
         return TDM_OK;
     if (tdmi_run_recorded(session->record.run, "data"))
         spec = tdmi_record_string(&session->record, "augment");
-    else if (!tdmi_augmentation_is_idle(&session->network.unfreeze))
+    else if (!tdmi_augmentation_is_idle(session))
         TDMI_TRY(choose(session, &chosen, err));
     return TDM_WRAP(err, tdmi_augment_read(spec, &session->config.augment, err),
                     "what --augment auto means in this run");

@@ -20,7 +20,7 @@ enum { most_values = 1 << 18, usual_views = 8 };
 static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
     struct tdmi_train_config *config = &session->config;
-    const bool has_views = can_be_kept && tdmi_augment_changes(tdmi_augmentation_now(session));
+    const bool has_views = can_be_kept && tdmi_augment_changes(&session->config.augment);
     if (tdmi_run_recorded(session->record.run, "data"))
         config->views = (int)tdmi_record_integer(&session->record, "views", 0);
     else if (config->options.views >= 0)
@@ -258,8 +258,7 @@ tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
     choose_views(session, session->network.first_trained > 0 && !reason);
     if (session->network.first_trained == 0)
         return do_without(session, "because nothing is frozen", err);
-    if (!reason && session->config.views == 0 &&
-        tdmi_augment_changes(tdmi_augmentation_now(session)))
+    if (!reason && session->config.views == 0 && tdmi_augment_changes(&session->config.augment))
         reason = "because images are changed anew in each (--augment, --views 0)";
     if (reason)
         return do_without(session, reason, err);

@@ -114,8 +114,8 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .test_fraction = session->data.has_test ? options->test_fraction : 0.0,
         .n_train = split->n_train,
         .n_val = split->n_val,
-        .is_unchanged = !session->config.is_augment_auto && !is_changed &&
-                        !tdmi_augmentation_is_idle(&session->network.unfreeze),
+        .is_unchanged =
+            !session->config.is_augment_auto && !is_changed && !tdmi_augmentation_is_idle(session),
         .is_prepared = tdmi_source_is_prepared(session->data.source),
         .epochs = result->epochs,
         .eval_every = options->eval_every,

@@ -29,7 +29,7 @@ struct tdmi_train_config {
     bool is_freeze_auto;         /* --freeze auto */
     bool decodes_on_gpu;         /* --decode card */
     bool is_augment_auto;        /* --augment auto */
-    struct tdmi_augment augment; /* … with what auto means; tdmi_augmentation_now says when */
+    struct tdmi_augment augment; /* … with what auto means in this run */
 
     int batch;              /* --batch, or the batch size that was chosen */
     char batch_reason[320]; /* why it was chosen; "": --batch gave it */

@@ -153,7 +153,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .trace = session->compute.trace,
     };
     if (is_training) {
-        options.augment = *tdmi_augmentation_now(session);
+        options.augment = session->config.augment;
         options.leaves_rest = session->compute.backend->changes != NULL;
         /* Fixed views serve cached features; once more layers train, images are changed anew. */
         if (session->network.first_trained == session->network.unfreeze.first)
